@@ -112,7 +112,9 @@ fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
 ///
 /// Pawns have a decimal point. Without it, some programs mean centipawns and others pawns.
 pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {
-    let rest = &comment[memmem::find(comment, EVAL)? + EVAL.len()..];
+    // Comments are short: to prepare a search for the whole would take longer.
+    let mut brackets = memchr::memchr_iter(EVAL[0], comment);
+    let rest = brackets.find_map(|at| comment[at..].strip_prefix(EVAL))?;
     let end = memchr::memchr(b']', rest).unwrap_or(rest.len());
     let text = std::str::from_utf8(&rest[..end]).unwrap_or_default();
     let (value, depth) = match text.split_once(',') {

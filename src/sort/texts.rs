@@ -27,6 +27,9 @@ const FETCHED: usize = 32;
 /// Bytes of a text that are compared first.
 const PREFIX: usize = size_of::<[u64; 2]>();
 
+/// Bytes of the first part of a [`Place::prefix`].
+const KEY: usize = size_of::<u64>();
+
 /// A text in memory.
 #[derive(Copy, Clone, Debug)]
 struct Place {
@@ -124,8 +127,11 @@ impl TextSorter {
                 self.sort_same(same, &mut after);
             }
         }
-        if let Some(prefix) = self.unique {
-            places.dedup_by_key(|place| &self.at(*place)[..prefix]);
+        match self.unique {
+            // The text itself is not in the processor's cache.
+            Some(KEY) => places.dedup_by_key(|place| place.prefix[0]),
+            Some(prefix) => places.dedup_by_key(|place| &self.at(*place)[..prefix]),
+            None => {}
         }
         places.truncate(self.limit);
         self.places = places;
@@ -209,12 +215,12 @@ impl TextSorter {
         sorted: impl Iterator<Item = Result<Cow<'a, [u8]>>>,
     ) -> impl Iterator<Item = Result<Cow<'a, [u8]>>> {
         let unique = self.unique;
-        let mut last: Option<Vec<u8>> = None;
+        let mut last = Vec::new();
         let wanted = sorted.filter(move |text| match (text, unique) {
             (Ok(text), Some(prefix)) => {
-                let start = &text[..prefix];
-                let is_new = last.as_deref() != Some(start);
-                last.replace(start.to_vec());
+                let is_new = last != text[..prefix];
+                last.clear();
+                last.extend_from_slice(&text[..prefix]);
                 is_new
             }
             _ => true,
@@ -223,21 +229,28 @@ impl TextSorter {
     }
 
     /// The texts that are wanted, in their order.
-    pub(crate) fn sorted(&mut self) -> impl Iterator<Item = Result<Cow<'_, [u8]>>> + '_ {
+    pub(crate) fn sorted(&mut self) -> Texts<'_> {
         self.sort();
-        self.wanted(Merge::of_long(self.sequences(), |text| text.len()))
+        if self.levels.is_empty() {
+            return Box::new(self.in_memory());
+        }
+        Box::new(self.wanted(Merge::of_long(self.sequences(), |text| text.len())))
     }
 
     /// Sequences in order, one of the texts in memory, which were [sorted](TextSorter::sort), and the others of files.
     pub(crate) fn sequences(&self) -> impl Iterator<Item = Texts<'_>> {
-        let in_memory = self.places.chunks(FETCHED).flat_map(|places| {
+        let runs = self.levels.iter().flatten();
+        let runs = runs.map(|run| Box::new(of_run(run)) as Texts<'_>);
+        iter::once(Box::new(self.in_memory()) as Texts<'_>).chain(runs)
+    }
+
+    /// The texts in memory.
+    fn in_memory(&self) -> impl Iterator<Item = Result<Cow<'_, [u8]>>> {
+        self.places.chunks(FETCHED).flat_map(|places| {
             self.wait_together(places);
             let texts = places.iter();
             texts.map(|place| Ok(Cow::Borrowed(self.at(*place))))
-        });
-        let runs = self.levels.iter().flatten();
-        let runs = runs.map(|run| Box::new(of_run(run)) as Texts<'_>);
-        iter::once(Box::new(in_memory) as Texts<'_>).chain(runs)
+        })
     }
 
     /// Of texts that begin with the same `prefix` bytes, keeps the first alone. No text is shorter.
@@ -250,7 +263,7 @@ impl TextSorter {
 }
 
 /// A sequence of texts.
-type Texts<'a> = Box<dyn Iterator<Item = Result<Cow<'a, [u8]>>> + 'a>;
+pub(crate) type Texts<'a> = Box<dyn Iterator<Item = Result<Cow<'a, [u8]>>> + 'a>;
 
 /// The texts of a run.
 fn of_run<'a>(run: &ByteRun) -> impl Iterator<Item = Result<Cow<'a, [u8]>>> + use<'_, 'a> {
