@@ -124,6 +124,77 @@ fn games_and_lines_that_are_bad_are_reported() {
     assert!(piped == file);
 }
 
+/// Positions with castling rights and en passant squares come back as they were; those of Chess960 and of variants, whose
+/// keys may be those of others, are left out and counted.
+#[test]
+fn only_standard_chess_is_evaluated() {
+    let dir = temp();
+    let path = |name: &str| dir.path().join(name);
+    const SHUFFLED: &str = "bqnbrkrn/pppppppp/8/8/8/8/PPPPPPPP/BQNBRKRN w GEge -";
+    let game = |tags: &str, moves: &str| format!("{tags}\n\n{{ [%eval 0.1] }} {moves} *\n\n");
+    let taken = "rnbqkbnr/ppp1pppp/8/8/3pP3/8/PPPP1PPP/RNBQKBNR b KQkq e3";
+    let games = [
+        game("[Variant \"Chess960\"]", "1. e4 { [%eval 0.2] } e5"),
+        game(
+            &format!("[Variant \"fischerandom\"]\n[FEN \"{SHUFFLED} 0 1\"]"),
+            "1. e4",
+        ),
+        game("[Variant \"Antichess\"]", "1. e4 { [%eval 0.2] } e5"),
+        // Without the tag of the variant.
+        game(&format!("[FEN \"{SHUFFLED} 0 1\"]"), "1. e4"),
+        // Castling rights by the files of the rooks, which are those of standard chess.
+        game(
+            "[FEN \"r3k2r/8/8/8/8/8/8/R3K2R w HAha - 0 1\"]",
+            "1. O-O { [%eval 0.2] } Ke7 { [%eval 0.3] }",
+        ),
+        game(
+            &format!("[Variant \"From Position\"]\n[FEN \"{taken} 0 2\"]"),
+            "2... dxe3 { [%eval -0.2] }",
+        ),
+        // No pawn takes on this square.
+        game(
+            "[FEN \"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1\"]",
+            "1... e5",
+        ),
+    ];
+    fs::write(path("games.pgn"), games.concat()).unwrap();
+    let report = ok_json(dir.path(), "evals --json --out my.evals games.pgn");
+    let counts = ["games", "filtered", "rejected", "evaluations", "positions"];
+    assert_eq!(
+        counts.map(|fact| report[fact].as_u64().unwrap()),
+        [7, 3, 1, 6, 6],
+        "{report}"
+    );
+    let rejected = &report["described"][0];
+    assert_eq!(rejected["number"], 3);
+    let reason = rejected["reason"].as_str().unwrap();
+    assert!(reason.contains("castling rights are those of Chess960"));
+    ok(dir.path(), "evals -q --out my.epd my.evals");
+    let epd = fs::read_to_string(path("my.epd")).unwrap();
+    let mut found: Vec<&str> = epd
+        .lines()
+        .map(|line| line.split(" acd").next().unwrap())
+        .collect();
+    found.sort_unstable();
+    let mut expected = [
+        "r3k2r/8/8/8/8/8/8/R3K2R w KQkq -",
+        "r3k2r/8/8/8/8/8/8/R4RK1 b kq -",
+        "r6r/4k3/8/8/8/8/8/R4RK1 w - -",
+        taken,
+        "rnbqkbnr/ppp1pppp/8/8/8/4p3/PPPP1PPP/RNBQKBNR w KQkq -",
+        "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -",
+    ];
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    // Lines of Chess960 too; the reason is said even if nothing is left.
+    fs::write(path("lines.epd"), format!("{SHUFFLED} ce 5;\n")).unwrap();
+    let error = fails(dir.path(), "evals --out new.evals lines.epd", 1);
+    assert!(
+        error.contains("no evaluation in 0 games and 1 lines; rejected: lines.epd: line 1"),
+        "{error}"
+    );
+}
+
 #[test]
 fn what_cannot_be_read_or_replaced_is_refused() {
     let dir = temp();
@@ -449,7 +520,8 @@ fn moves_that_lose_too_much_are_left_out() {
 }
 
 /// A made-up engine, whose evaluations are made of the position: it crashes at positions with Black to move and castling
-/// rights, hangs without any, prints rubbish where White has only KQ, and appends each position to a file.
+/// rights, hangs without any, prints rubbish where White has only KQ and without end where White has only K, and appends each
+/// position to a file.
 #[cfg(unix)]
 const ENGINE: &str = r#"#!/bin/sh
 while read -r word rest; do
@@ -465,6 +537,7 @@ while read -r word rest; do
         *" b KQkq "*) exit 3;;
         *" w - "*) sleep 9;;
         *" w KQ "*) echo "info score cp what"; head -c 99999 /dev/zero; echo; echo "bestmove e2e4";;
+        *" w K "*) yes "info depth 1 nodes 2";;
         *) echo "info depth 12 multipv 1 score cp ${#fen} nodes 1001 pv e2e4"; echo "info depth 13 score cp 9 lowerbound nodes 1002"
            echo "bestmove e2e4";;
       esac;;
@@ -498,6 +571,7 @@ fn an_engine_that_fails_costs_one_position() {
         "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -",
         "8/8/8/8/8/4k3/8/R3K3 w - -",
         "4k3/8/8/8/8/8/8/R3K2R w KQ -",
+        "4k3/8/8/8/8/8/8/4K2R w K -",
         // Over, and given twice.
         "k7/1Q6/1K6/8/8/8/8/8 b - -",
         PLAIN[0],
@@ -506,7 +580,7 @@ fn an_engine_that_fails_costs_one_position() {
     failing
         .iter()
         .enumerate()
-        .for_each(|(at, epd)| positions.insert(2 * at, epd));
+        .for_each(|(at, epd)| positions.insert((2 * at).min(positions.len()), epd));
     with_engine(dir.path(), &positions);
     let line = "evals --out my.evals --engine ./engine.sh --nodes 1000 --jobs 1 --time-limit 1 --positions positions.epd \
         --option Hash=16 --json";
@@ -514,11 +588,12 @@ fn an_engine_that_fails_costs_one_position() {
     let engine = &report["engine"];
     assert_eq!(engine["name"], "Made up 1", "{report}");
     let numbers = ["evaluated", "known", "failed"].map(|fact| engine[fact].as_u64().unwrap());
-    assert_eq!(numbers, [4, 0, 3], "{report}");
+    assert_eq!(numbers, [4, 0, 4], "{report}");
     let reasons = [
         "the engine ended: exit status: 3",
         "the engine gave no answer in 1 s",
         "the engine",
+        "the engine gave no answer in 1 s",
     ];
     for ((failed, reason), epd) in engine["described"]
         .as_array()
@@ -536,7 +611,7 @@ fn an_engine_that_fails_costs_one_position() {
     let options = fs::read_to_string(dir.path().join("options")).unwrap();
     assert_eq!(
         options.lines().collect::<Vec<_>>(),
-        ["name Hash value 16"; 4]
+        ["name Hash value 16"; 5]
     );
     assert!(!dir.path().join("my.evals.journal").exists());
     let evals = Evals::open(dir.path().join("my.evals")).unwrap();
@@ -575,6 +650,7 @@ fn an_engine_that_fails_costs_one_position() {
         ("./missing", "cannot start the engine"),
         ("true", "the engine ended"),
         ("cat", "no answer"),
+        ("yes", "no answer"),
     ] {
         let line =
             format!("evals --out x.evals --engine {engine} --positions some.epd --time-limit 1");
@@ -586,6 +662,11 @@ fn an_engine_that_fails_costs_one_position() {
         &[
             ("evals --out x.evals --engine cat", 2, "--positions"),
             ("evals --out x.evals --nodes 5", 2, "--engine"),
+            (
+                "evals --out some.epd --engine cat --positions some.epd",
+                1,
+                "some.epd",
+            ),
             (
                 "evals --out - --engine cat --positions some.epd",
                 2,
@@ -630,6 +711,89 @@ fn a_run_that_was_killed_goes_on() {
     assert_eq!(asked(), 2);
     assert!(fs::read(dir.path().join("my.evals")).unwrap() == whole);
     assert!(!dir.path().join("my.evals.journal").exists());
+}
+
+/// A full disk, as a limit of the size of files is one, ends the run; what the engine said is kept.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_keeps_what_the_engine_said() {
+    let dir = temp();
+    with_engine(dir.path(), &[]);
+    let engine = fs::read_to_string(dir.path().join("engine.sh")).unwrap();
+    let quiet = engine.replace("echo \"$fen\" >> asked", ":");
+    fs::write(dir.path().join("engine.sh"), quiet).unwrap();
+    // Only positions that the engine evaluates.
+    let epds = epds(7, 300);
+    let lines = epds
+        .lines()
+        .filter(|line| line.contains(" b kq ") || line.contains(" w KQkq "))
+        .take(40);
+    fs::write(
+        dir.path().join("positions.epd"),
+        lines.collect::<Vec<_>>().join("\n"),
+    )
+    .unwrap();
+    let line = "evals --json --out my.evals --engine ./engine.sh --nodes 1000 --jobs 1 --positions positions.epd";
+    let limited = std::process::Command::new("sh")
+        .args(["-c", "ulimit -f 1; exec \"$@\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_polybook"))
+        .args(line.split_whitespace())
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&limited.stderr);
+    assert_eq!(limited.status.code(), Some(1), "{error}");
+    assert!(error.contains("cannot write my.evals.journal"), "{error}");
+    assert!(!dir.path().join("my.evals").exists());
+    let report = ok_json(dir.path(), line);
+    let known = report["engine"]["known"].as_u64().unwrap();
+    assert!(known > 5, "{report}");
+    assert_eq!(
+        known + report["engine"]["evaluated"].as_u64().unwrap(),
+        report["positions"].as_u64().unwrap(),
+        "{report}"
+    );
+}
+
+/// Another engine searches deeper than what a store has of the first.
+#[test]
+fn glaurung_adds_to_what_stockfish_says() {
+    let engines = ["stockfish", "glaurung"].map(|name| crate::common::program(&[name]));
+    let [Some(stockfish), Some(glaurung)] = engines else {
+        return;
+    };
+    let dir = temp();
+    let games = crate::common::sample("famous.pgn");
+    let line = format!(
+        "make-book -q {} --suite a.epd --plies 3 --min-game 2",
+        games.display()
+    );
+    ok(dir.path(), &*line);
+    let exits = fs::read_to_string(dir.path().join("a.epd")).unwrap();
+    let exits = exits.lines().count() as u64;
+    let evaluated = |engine: &Path, nodes: u32| {
+        let line = format!(
+            "evals --out my.evals --positions a.epd --engine {} --nodes {nodes} --json",
+            engine.display()
+        );
+        let report = ok_json(dir.path(), &*line);
+        assert_eq!(report["positions"], exits, "{report}");
+        let numbers = ["evaluated", "known", "failed"];
+        numbers.map(|fact| report["engine"][fact].as_u64().unwrap())
+    };
+    assert_eq!(evaluated(&stockfish, 20), [exits, 0, 0]);
+    assert_eq!(evaluated(&glaurung, 10), [0, exits, 0]);
+    assert_eq!(evaluated(&glaurung, 9000), [exits, 0, 0]);
+    let evals = Evals::open(dir.path().join("my.evals")).unwrap();
+    assert!(evals.origins()[0].starts_with("Glaurung"), "{evals:?}");
+    ok(dir.path(), "evals -q --out my.epd my.evals");
+    let epd = fs::read_to_string(dir.path().join("my.epd")).unwrap();
+    for line in epd.lines() {
+        let pos = polybook::position::parse_fen(line.split(" acd").next().unwrap()).unwrap();
+        let eval = evals.of_position(&pos).unwrap().unwrap();
+        let pawns = eval.score.as_centipawns().unwrap();
+        assert!(pawns.abs() < 250 && eval.depth > 3, "{line}");
+    }
 }
 
 #[test]

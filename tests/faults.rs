@@ -357,6 +357,14 @@ fn with_old_outputs(dir: &Path) {
     fs::copy(dir.join("book.bin"), dir.join("third.bin")).unwrap();
 }
 
+/// A store, and many games whose evaluations replace it.
+fn with_old_evals(dir: &Path) {
+    fs::write(dir.join("evals.pgn"), "1. d4 { [%eval 0.2] } d5 *\n").unwrap();
+    ok(dir, "evals evals.pgn --out my.evals -q");
+    let games = "1. e4 { [%eval 0.1] } e5 { [%eval #3,9] } *\n\n".repeat(20_000);
+    fs::write(dir.join("evals.pgn"), games).unwrap();
+}
+
 fn endures(line: &str) {
     Scene::new(line, with_old_outputs).endure();
 }
@@ -515,9 +523,11 @@ fn kills_at_random_moments() {
         "dump-book --bin other.bin --color white --out lines.txt -q",
         "tree other.bin --out tree.txt -q",
         "verify other.bin --fix book.bin -q",
+        "evals evals.pgn --out my.evals -q",
     ] {
         let scene = Scene::new(line, |dir| {
             with_old_outputs(dir);
+            with_old_evals(dir);
             fs::copy(sample("selfplay.pgn"), dir.join("games.pgn")).unwrap();
             ok(dir, "make-book old.pgn --counts counts -q");
             ok(dir, "make-book games.pgn --counts other.counts -q");

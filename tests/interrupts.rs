@@ -419,6 +419,57 @@ fn outputs_of_the_book_commands() {
     }
 }
 
+/// What an engine said before the signal stays in the journal, and the next run goes on.
+#[test]
+fn an_engine_at_work() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = temp();
+    let dir = dir.path();
+    // It thinks for ever about the third position, unless the file `fast` is there.
+    let engine = r#"#!/bin/sh
+while read -r word rest; do
+  case "$word" in
+    uci) echo "id name Slow"; echo uciok;;
+    isready) echo readyok;;
+    go)
+      asked=$((asked + 1))
+      if [ "$asked" = 3 ] && [ ! -e fast ]; then : > slow; else echo "info depth 9 score cp 5 nodes 99"; echo "bestmove e2e4"; fi;;
+  esac
+done
+: > ended
+"#;
+    fs::write(dir.join("engine.sh"), engine).unwrap();
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(dir.join("engine.sh"), executable).unwrap();
+    let epds = ["w KQkq -", "b KQkq -", "w - -", "b - -"]
+        .map(|rest| format!("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR {rest}\n"));
+    fs::write(dir.join("positions.epd"), epds.concat()).unwrap();
+    let line = "evals -q --out my.evals --engine ./engine.sh --nodes 99 --jobs 1 --positions positions.epd";
+    for signal in SIGNALS {
+        let mut run = Running::start(dir, line);
+        until("the engine thinks", || dir.join("slow").exists());
+        run.ends_by(signal);
+        until("the engine has ended", || dir.join("ended").exists());
+        fs::remove_file(dir.join("slow")).unwrap();
+        fs::remove_file(dir.join("ended")).unwrap();
+        assert_eq!(
+            names(dir),
+            ["engine.sh", "my.evals.journal", "positions.epd"]
+        );
+        fs::remove_file(dir.join("my.evals.journal")).unwrap();
+    }
+    let mut run = Running::start(dir, line);
+    until("the engine thinks", || dir.join("slow").exists());
+    // Another run keeps off the journal.
+    let error = fails(dir, line, 1);
+    assert!(error.contains("another run is writing it"), "{error}");
+    run.ends_by(SIGNALS[0]);
+    fs::write(dir.join("fast"), "").unwrap();
+    let report = crate::common::ok_json(dir, &*format!("{line} --json"));
+    let numbers = ["evaluated", "known"].map(|fact| report["engine"][fact].as_u64().unwrap());
+    assert_eq!(numbers, [2, 2], "{report}");
+}
+
 #[test]
 fn a_kill_leaves_the_old_output_and_the_next_run_tidies_up() {
     let old = Old::make();

@@ -215,7 +215,12 @@ pub fn line(eval: Option<Eval>) -> String {
 }
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
-    check_output(&args.out, &args.inputs, args.json)?;
+    let format = format_of(&args.out);
+    let mut inputs = args.inputs.clone();
+    if format != EvalsFormat::Store {
+        inputs.extend(args.engine.positions.clone());
+    }
+    check_output(&args.out, &inputs, args.json)?;
     let memory = args.resources.memory();
     let engine = args.engine.opened(&memory, context)?;
     if engine.is_some() && args.out == Path::new("-") {
@@ -233,7 +238,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         make = make.engine(options, positions);
     }
     let bar = Bar::of_phase(phase, &make.meter(), context);
-    let report = make.run(&args.out, format_of(&args.out))?;
+    let report = make.run(&args.out, format)?;
     drop(bar);
     let mut document = serde_json::to_value(&report)?;
     document["path"] = output_name(&args.out).into();

@@ -5,7 +5,7 @@
 //! being written when the run was killed, and is cut off.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     io::{Read, Write},
     path::{Path, PathBuf},
 };
@@ -37,7 +37,7 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or written, or the journal of a run that asked otherwise.
+    /// A file that cannot be read or written, the journal of a run that asked otherwise, or of one that is not done.
     pub(super) fn open(out: &Path, asked: &Asked<'_>) -> Result<(Journal, Vec<Record>)> {
         let mut path = out.as_os_str().to_owned();
         path.push(".journal");
@@ -45,6 +45,11 @@ impl Journal {
         let mut options = File::options();
         options.read(true).append(true).create(true);
         let mut file = options.open(&path).at(&path, "open")?;
+        // Some file systems have no locks.
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            let problem = "another run is writing it: wait until that is done";
+            return Err(Error::file(&path, problem));
+        }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).at(&path, "read")?;
         let mut rest = &bytes[..];
@@ -164,6 +169,12 @@ mod tests {
         assert_eq!(Journal::open(&out, &asked(7)).unwrap().1, all[..1]);
         fs::write(&path, &bytes).unwrap();
         assert!(Journal::open(&out, &asked(8)).is_err());
+        let at_work = Journal::open(&out, &asked(7)).unwrap();
+        let Err(error) = Journal::open(&out, &asked(7)) else {
+            panic!("two runs write one journal");
+        };
+        assert!(error.to_string().contains("another run"), "{error}");
+        drop(at_work);
         fs::write(&path, "my diary, which is not a journal").unwrap();
         assert!(Journal::open(&out, &asked(7)).is_err());
         assert!(path.exists());

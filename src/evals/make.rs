@@ -173,7 +173,10 @@ impl MakeEvals {
         } = reading;
         if report.evaluations == 0 {
             let (games, lines) = (report.games, report.lines);
-            let problem = format!("not written: no evaluation in {games} games and {lines} lines");
+            let bad = report.described.first();
+            let bad = bad.map_or_else(String::new, |bad| format!("; rejected: {bad}"));
+            let problem =
+                format!("not written: no evaluation in {games} games and {lines} lines{bad}");
             return Err(Error::empty(out, problem));
         }
         // Those that have no evaluation get no number.

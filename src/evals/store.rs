@@ -331,6 +331,41 @@ mod tests {
     }
 
     #[test]
+    fn a_store_that_is_cut_or_replaced_while_it_is_open() {
+        let bytes = store();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.evals");
+        std::fs::write(&path, &bytes).unwrap();
+        let [evals, in_memory] = [0, 1 << 20].map(|most| Evals::open_within(&path, most).unwrap());
+        let last = key_of(
+            bytes[RECORD..].as_chunks::<RECORD>().0[3..]
+                .first()
+                .unwrap(),
+        );
+        let before = evals.find(last).unwrap();
+        assert!(before.is_some());
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(2 * RECORD as u64)
+            .unwrap();
+        let error = evals.find(last).unwrap_err().to_string();
+        assert!(error.contains("a.evals"), "{error}");
+        assert!(evals.check().is_err());
+        assert_eq!(in_memory.find(last).unwrap(), before);
+        drop(evals);
+        // One that is put in its place leaves the open one as it is.
+        std::fs::write(&path, &bytes).unwrap();
+        let evals = Evals::open(&path).unwrap();
+        let other = dir.path().join("b.evals");
+        std::fs::write(&other, b"another").unwrap();
+        if std::fs::rename(&other, &path).is_ok() {
+            assert_eq!(evals.find(last).unwrap(), before);
+        }
+    }
+
+    #[test]
     fn a_sound_store_is_read() {
         assert!(read(&store()).is_ok());
     }
