@@ -106,7 +106,8 @@ fn write_games(dir: &Path) {
     }
 }
 
-fn class_rows(counts: &Path) -> Vec<ClassRow> {
+/// The rows of all parts of counts by class.
+pub fn class_rows(counts: &Path) -> Vec<ClassRow> {
     let directory = CountsDirectory::open(counts).unwrap();
     let mut all = Vec::new();
     for part in directory.parts() {

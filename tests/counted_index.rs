@@ -382,6 +382,9 @@ fn a_server_says_what_counts_cannot_answer() {
     let served = Served::start(dir, "counts few games");
     let about = served.json("/about");
     let sources = &about["sources"];
+    let games = sources.as_array().unwrap().iter();
+    let games: Option<u64> = games.map(|source| source["games"].as_u64()).sum();
+    assert_eq!(about["games"].as_u64(), games);
     assert_eq!(
         (&sources[0]["counts"], &sources[1]["minGame"]),
         (&json!(true), &json!(5))
@@ -451,7 +454,26 @@ fn a_server_says_what_counts_cannot_answer() {
             200
         );
     }
+    // What is made of all games is not made of those of one source alone.
+    for route in [
+        "/book.bin?",
+        "/book.bin?count=true",
+        "/book.pgn?count=true",
+        "/repertoire.bin?color=white",
+        "/gaps?repertoire=x",
+    ] {
+        for source in ["", "&source=counts"] {
+            let reply = served.get(&format!("{route}{source}"));
+            let text = reply.text();
+            assert_eq!(reply.status, 400, "{route}: {text}");
+            assert!(
+                text.contains("counts\" has counts and no games") && text.lines().count() == 1,
+                "{text}"
+            );
+        }
+    }
     for (route, status) in [
+        ("/book.bin?count=true&source=games", 200),
         ("/player?player=tal&color=white", 400),
         ("/games?modes=rated&duplicates=once", 200),
         ("/games?source=counts", 400),

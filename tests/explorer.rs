@@ -680,7 +680,7 @@ fn games_are_found_by_their_ids() {
     let about = explorer.about();
     assert_eq!(
         (about.games, about.sources.len(), about.years),
-        (6, 2, None)
+        (Some(6), 2, None)
     );
 }
 

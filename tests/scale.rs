@@ -6,8 +6,11 @@ use std::{
     process::Command,
 };
 
-use crate::common::{
-    corpus, cut_games, fails, is_without, ok, python, run_python, sample, skip, temp,
+#[cfg(feature = "serve")]
+use crate::common::served::Served;
+use crate::{
+    classes::class_rows,
+    common::{corpus, cut_games, fails, is_without, ok, python, run_python, sample, skip, temp},
 };
 
 /// Games in several files of all kinds; answers their names in order.
@@ -148,8 +151,13 @@ fn write_tagged_games(dir: &Path) -> Vec<String> {
             .map(|(number, game)| {
                 let (year, month) = (2020 + number % 5, 1 + number % 12);
                 let (elo, seconds) = (900 + 37 * (number % 50), 15 << (number % 9));
+                // Nobody has a rating in some games.
+                let rating = match number % 7 {
+                    0 => String::new(),
+                    _ => format!("[WhiteElo \"{elo}\"]\n"),
+                };
                 format!(
-                    "[Event \"{number}\"]\n[Date \"{year}.{month:02}.01\"]\n[WhiteElo \"{elo}\"]\n\
+                    "[Event \"{number}\"]\n[UTCDate \"{year}.{month:02}.01\"]\n{rating}\
                  [TimeControl \"{seconds}+0\"]\n[Round {game}"
                 )
             });
@@ -202,6 +210,57 @@ fn duckdb_adds_and_prunes_counts_by_class() {
         &outputs(dir, &pgns, "games"),
         &outputs(dir, "added", "added"),
     );
+}
+
+#[cfg(feature = "serve")]
+#[test]
+fn indexes_of_ranges_of_keys_serve_as_one() {
+    let Some(python) = python_with("DUCKDB", &["duckdb"]) else {
+        return;
+    };
+    let dir = temp();
+    let dir = dir.path();
+    let pgns = write_tagged_games(dir).join(" ");
+    let counting = "--by speed,rating,month --max-ply 20 --counts whole";
+    ok(dir, &format!("make-book -q {pgns} {counting}"));
+    for (range, keys) in [("low", "--keys=key < 0"), ("high", "--keys=key >= 0")] {
+        let args = [Path::new(keys), &dir.join(range), &dir.join("whole")];
+        run_python(&python, "duckdb_counts.py", &args);
+    }
+    for counts in ["whole", "low", "high"] {
+        ok(
+            dir,
+            &format!("make-book -q {counts} --leveldb {counts}.idx --explorer"),
+        );
+    }
+    let tree = ok(dir, "tree whole.idx --max-ply 4 --format jsonl");
+    let fens: Vec<String> = tree
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|position| position["fen"].as_str().unwrap().replace(' ', "%20"))
+        .collect();
+    assert!(fens.len() > 50, "{}", fens.len());
+    let [whole, ranges] =
+        ["whole.idx", "low.idx high.idx"].map(|indexes| Served::start(dir, indexes));
+    for fen in fens {
+        for question in [
+            "lichess?history=true",
+            "lichess?ratings=0,1600,2000&speeds=blitz,rapid&since=2021-02&until=2023",
+            "masters?since=2021",
+            "facets?speeds=blitz",
+            "scores?by=rating",
+        ] {
+            let path = format!("/{question}&fen={fen}");
+            let [one, both] = [&whole, &ranges].map(|served| served.json(&path));
+            assert_eq!(one, both, "{path}");
+        }
+    }
+    let about = ranges.json("/about");
+    assert_eq!(
+        (&about["games"], &about["sources"][0]["games"]),
+        (&serde_json::Value::Null, &serde_json::Value::Null)
+    );
+    assert!(whole.json("/about")["games"].as_u64() > Some(100));
 }
 
 /// A Python with Spark, and a Java to run it on.
@@ -471,6 +530,8 @@ fn spark_counts_by_class_and_prunes() {
     );
     ok(dir, "make-book -q spark --counts again");
     assert!(files(dir, "own") == files(dir, "again"));
+    let rows = class_rows(&dir.join("own"));
+    assert!(rows.iter().any(|row| row.class.group == 0));
 }
 
 #[test]

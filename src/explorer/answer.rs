@@ -246,8 +246,8 @@ pub struct GameList {
 pub struct About {
     /// The version of polybook.
     pub version: &'static str,
-    /// The games of all sources.
-    pub games: u64,
+    /// The games of all sources, `None` if one has counts that do not say how many they are of.
+    pub games: Option<u64>,
     /// The positions of all sources, those that several have counted in each.
     pub positions: u64,
     /// The years of the first and the last game that has one.
@@ -262,8 +262,8 @@ pub struct About {
 pub struct AboutSource {
     /// The name that it was given.
     pub name: String,
-    /// Its games, those that count or not.
-    pub games: u64,
+    /// Its games, those that count or not; `None` if it has counts that do not say how many they are of.
+    pub games: Option<u64>,
     /// Its positions.
     pub positions: u64,
     /// The years of the first and the last game that has one.

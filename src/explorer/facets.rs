@@ -194,7 +194,7 @@ impl Explorer {
         for (source, filter) in &filters.of_sources {
             let of_counts = source.counted.as_ref();
             let of_counts = of_counts.and_then(|_| source.index.variant().only());
-            let of_counts = of_counts.map(|variant| (variant, source.counted_games()));
+            let of_counts = of_counts.map(|variant| (variant, source.counted_games().unwrap_or(0)));
             let games = variants_of(&filters, source, filter).into_iter();
             for (variant, games) in games.chain(of_counts) {
                 *counted.entry(name_of(variant)).or_default() += games;

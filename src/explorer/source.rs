@@ -68,10 +68,12 @@ impl Source {
         })
     }
 
-    /// How many games were counted, those that count or not.
-    pub(super) fn counted_games(&self) -> u64 {
-        let counted = self.counted.as_ref();
-        counted.map_or(self.games(), |counted| counted.about.games.unwrap_or(0))
+    /// How many games were counted, those that count or not. Counts of other programs may not say it.
+    pub(super) fn counted_games(&self) -> Option<u64> {
+        match &self.counted {
+            Some(counted) => counted.about.games,
+            None => Some(self.games()),
+        }
     }
 
     /// How many games there are. An index of counts has none.

@@ -97,7 +97,11 @@ impl Explorer {
 
     /// What filters ask that needs games, if one of their sources has counts and no games.
     pub fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
-        let what = filters.of_games()?;
+        self.needs_all_games(filters, filters.of_games()?)
+    }
+
+    /// The same for what is made of the games of all of the filters' sources.
+    pub fn needs_all_games(&self, filters: &Filters, what: &'static str) -> Option<NeedsGames> {
         let source = self
             .asked(filters)
             .find(|source| source.counted.is_some())?;

@@ -293,7 +293,7 @@ fn sources_of_both_kinds_answer_together() {
     };
     assert_eq!(both.min_game(&of(None)), Some(5));
     assert_eq!(both.min_game(&of(Some("games"))), None);
-    assert_eq!(both.about().sources[0].games, 7);
+    assert_eq!(both.about().sources[0].games, Some(7));
     // Counts do not say how many games pass filters.
     let line = Line::start(Variant::Standard);
     let variants = |filters: &Filters| both.facets(&line, filters).unwrap().variants;

@@ -303,9 +303,9 @@ impl AppState {
         self.check_source(filters.source.as_deref())?;
         let needs = match route {
             Route::Games => self.explorer.lacks_games(filters, "games"),
-            Route::Make => self.explorer.lacks_games(filters, "books"),
-            Route::Build => self.explorer.lacks_games(filters, "repertoires"),
-            Route::Gaps => self.explorer.lacks_games(filters, "gaps"),
+            Route::Make => self.explorer.needs_all_games(filters, "books"),
+            Route::Build => self.explorer.needs_all_games(filters, "repertoires"),
+            Route::Gaps => self.explorer.needs_all_games(filters, "gaps"),
             _ => {
                 let clocks = || self.explorer.lacks_games(filters, "clocks");
                 let needs = self.explorer.needs_games(filters);

@@ -1,6 +1,8 @@
 """Adds counts up with DuckDB, as docs/scale.md says; with --min-game, keeps the positions of one directory.
 
-usage: duckdb_counts.py [--min-game=N] DIR COUNTS...
+With --keys, writes only the rows of a range of keys, and no counts.json.
+
+usage: duckdb_counts.py [--min-game=N] [--keys=CONDITION] DIR COUNTS...
 """
 
 import os
@@ -13,7 +15,8 @@ import duckdb
 JOB = Path(__file__).parents[2] / "contrib/spark/polybook_spark.py"
 
 options = [argument for argument in sys.argv[1:] if argument.startswith("--min-game=")]
-directory, *counts = [argument for argument in sys.argv[1:] if argument not in options]
+keys = [argument.partition("=")[2] for argument in sys.argv[1:] if argument.startswith("--keys=")]
+directory, *counts = [argument for argument in sys.argv[1:] if argument not in options and not argument.startswith("--keys=")]
 os.mkdir(directory)
 parts = [f"{one}/part-*.parquet" for one in counts]
 starts = [f"{one}/starts.parquet" for one in counts if os.path.exists(f"{one}/starts.parquet")]
@@ -21,12 +24,14 @@ columns = duckdb.sql(f"SELECT * FROM read_parquet({parts}) LIMIT 0").columns
 summed = [name for name in columns if name in ("wins", "draws", "losses", "rating_sum", "rated")]
 wanted = [f"sum({name})::BIGINT AS {name}" if name in summed else name for name in columns]
 order = ["key", "move"] + [name for name in columns if name in ("identity", "speed", "rating_group", "month", "book_only")]
-rows = f"SELECT {', '.join(wanted)} FROM read_parquet({parts}) GROUP BY ALL"
+rows = f"SELECT {', '.join(wanted)} FROM read_parquet({parts}) WHERE {keys[0] if keys else True} GROUP BY ALL"
 if options:
     position = "key, identity" if "identity" in columns else "key"
     least = options[0].partition("=")[2]
     rows = f"FROM ({rows}) QUALIFY sum(wins + draws + losses) OVER (PARTITION BY {position}) >= {least}"
 duckdb.sql(f"COPY ({rows} ORDER BY {', '.join(order)}) TO '{directory}/part-000.parquet' (COMPRESSION zstd)")
+if keys:
+    sys.exit()
 if starts:
     duckdb.sql(
         f"""

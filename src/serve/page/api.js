@@ -111,9 +111,9 @@
 /** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string }} BookSize Answers are a repertoire's. */
 /** @typedef {WrittenMove & { one_in: number | null, games: number }} Gap A reply without an answer, and in how many games one comes there. */
 /** @typedef {{ name: string, color: "white" | "black", is_known: boolean, one_in: number | null, moves: WrittenMove[], gaps: Gap[] }} Repertoire */
-/** @typedef {{ name: string, games: number, years?: [number, number] | null, variant: string, files: string[], counts?: boolean }} Source */
+/** @typedef {{ name: string, games: number | null, years?: [number, number] | null, variant: string, files: string[], counts?: boolean }} Source */
 /** @typedef {{ read: number, of: number | null }} Indexing */
-/** @typedef {{ version: string, games: number, years: [number, number] | null, sources: Source[], books: string[], repertoires?: { name: string, color: string }[], indexing?: Indexing | null }} About */
+/** @typedef {{ version: string, games: number | null, years: [number, number] | null, sources: Source[], books: string[], repertoires?: { name: string, color: string }[], indexing?: Indexing | null }} About */
 
 /** What is being asked. The next question ends the one before. */
 export class Asking {

@@ -456,10 +456,11 @@ async function trends(of, sans, signal) {
  * @param {boolean} isStart
  */
 function drawTally(total, isStart) {
-  const all = sourceGames();
+  const known = sourceGames();
+  const all = known ?? total;
   const isFiltered = narrowing(view.filters).length > 0 || view.variant !== "";
   const years = (source()?.years ?? about.years)?.join("–");
-  const text = isStart && !isFiltered ? ` games${years ? ` · ${years}` : ""}` : ` of ${number(all)} games${isStart ? "" : " here"}`;
+  const text = isStart && !isFiltered ? ` games${years ? ` · ${years}` : ""}` : `${known === null ? "" : ` of ${number(all)}`} games${isStart ? "" : " here"}`;
   fill(byId("tally"), b(number(isStart && !isFiltered ? all : total)), text);
 }
 
@@ -468,7 +469,7 @@ function source() {
   return about.sources.find(({ name }) => name === view.filters.source);
 }
 
-/** How many games it has, or all. */
+/** How many games it has, or all; null if counts do not say it. */
 function sourceGames() {
   return (source() ?? about).games;
 }

@@ -92,7 +92,7 @@ function readableTime(control) {
  * The list of the moves.
  * @param {HTMLElement} place
  * @param {OpenGame} game
- * @param {number} known How many games there are.
+ * @param {number | null} known How many games there are.
  * @param {(ply: number) => void} go
  */
 export function showGameMoves(place, game, known, go) {
@@ -113,7 +113,7 @@ export function showGameMoves(place, game, known, go) {
     }
     row.append(moveButton(move, index, go));
     const texts = [...(move.comments ?? [])];
-    if (index === fresh) texts.push(`${plyNumber(ply)} ${move.san} is new: no other of ${number(known)} games has it.`);
+    if (index === fresh) texts.push(`${plyNumber(ply)} ${move.san} is new: no other ${known === null ? "game" : `of ${number(known)} games`} has it.`);
     for (const text of texts) note(text);
     // After a note the next move begins a row of its own.
     if (texts.length) row = undefined;
