@@ -663,9 +663,9 @@ fn an_engine_that_fails_costs_one_position() {
             ("evals --out x.evals --engine cat", 2, "--positions"),
             ("evals --out x.evals --nodes 5", 2, "--engine"),
             (
-                "evals --out some.epd --engine cat --positions some.epd",
-                1,
-                "some.epd",
+                "evals --out my.epd --engine cat --positions some.epd",
+                2,
+                "store",
             ),
             (
                 "evals --out - --engine cat --positions some.epd",
@@ -794,6 +794,64 @@ fn glaurung_adds_to_what_stockfish_says() {
         let pawns = eval.score.as_centipawns().unwrap();
         assert!(pawns.abs() < 250 && eval.depth > 3, "{line}");
     }
+}
+
+/// Failures one after the other cost their positions, and the run goes on after them.
+#[cfg(unix)]
+#[test]
+fn failures_in_a_row_cost_their_positions() {
+    let dir = temp();
+    let crash = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -";
+    let crashes: Vec<String> = (0..12)
+        .map(|pawn| {
+            crash.replacen(
+                "8/8/4P3",
+                &format!(
+                    "8/{}/4P3",
+                    [
+                        "7P", "6P1", "5P2", "4P3", "3P4", "2P5", "1P6", "P7", "7p", "6p1", "5p2",
+                        "4p3"
+                    ][pawn]
+                ),
+                1,
+            )
+        })
+        .collect();
+    let mut positions = PLAIN[..1].to_vec();
+    positions.extend(crashes.iter().map(String::as_str));
+    positions.extend(&PLAIN[1..]);
+    with_engine(dir.path(), &positions);
+    let line =
+        "evals --out my.evals --engine ./engine.sh --nodes 1000 --jobs 1 --positions positions.epd";
+    let report = ok_json(dir.path(), &*format!("{line} --json"));
+    let numbers = ["evaluated", "failed"].map(|fact| report["engine"][fact].as_u64().unwrap());
+    assert_eq!(numbers, [4, 12], "{report}");
+    // Without any success the reason is in the error.
+    fs::write(dir.path().join("positions.epd"), crashes[..2].join("\n")).unwrap();
+    let line = line.replace("my.evals", "other.evals");
+    let error = fails(dir.path(), &*line, 1);
+    assert!(
+        error.contains("the engine ended: exit status: 3"),
+        "{error}"
+    );
+    assert!(!dir.path().join("other.evals").exists());
+}
+
+/// Clocks of games change what an engine says, and are no part of a position in the store.
+#[cfg(unix)]
+#[test]
+fn an_engine_is_asked_without_the_clocks_of_games() {
+    let dir = temp();
+    with_engine(dir.path(), &[]);
+    let game = "[FEN \"8/8/8/3k4/8/8/8/3KQ3 w - - 98 120\"]\n\n120. Qe2 *\n";
+    fs::write(dir.path().join("games.pgn"), game).unwrap();
+    let line =
+        "evals -q --out my.evals --engine ./engine.sh --nodes 1000 --jobs 1 --positions games.pgn";
+    let error = fails(dir.path(), &*format!("{line} --option Hsah=64"), 1);
+    assert!(error.contains("has no option Hsah; it has Hash"), "{error}");
+    ok(dir.path(), &*format!("{line} --option hash=1"));
+    let asked = fs::read_to_string(dir.path().join("asked")).unwrap();
+    assert_eq!(asked, "fen 8/8/8/3k4/8/8/4Q3/3K4 b - - 0 1\n");
 }
 
 #[test]

@@ -38,8 +38,9 @@ The ending of OUT chooses what is written:
   .parquet  a row for each position, whose column key joins with that of counts
   other     a store
 
-With --engine, the positions of a file are evaluated, each anew, and added to those in OUT. A run that was killed goes on
-where it was, from OUT.journal. An engine that crashes, hangs or says nothing of use is restarted, and costs one position.
+With --engine, the positions of a file are evaluated, each anew, and added to those in OUT, a store; those that it has with
+as many nodes are not evaluated again. A run that was killed goes on where it was, from OUT.journal. An engine that crashes,
+hangs or says nothing of use is restarted, and costs one position.
 
 Only games of standard chess are read. A game or line that cannot be read is reported and left out, a game from its first
 illegal move on.
@@ -216,17 +217,14 @@ pub fn line(eval: Option<Eval>) -> String {
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let format = format_of(&args.out);
-    let mut inputs = args.inputs.clone();
-    if format != EvalsFormat::Store {
-        inputs.extend(args.engine.positions.clone());
-    }
-    check_output(&args.out, &inputs, args.json)?;
-    let memory = args.resources.memory();
-    let engine = args.engine.opened(&memory, context)?;
-    if engine.is_some() && args.out == Path::new("-") {
-        let usage = "--engine needs a file for --out, next to which it keeps its journal";
+    let is_store = format == EvalsFormat::Store && args.out != Path::new("-");
+    if args.engine.engine.is_some() && !is_store {
+        let usage = "--engine adds to a store: name a file for it with --out, and write it as EPD or Parquet afterwards";
         return Err(Usage(usage.to_owned()).into());
     }
+    check_output(&args.out, &args.inputs, args.json)?;
+    let memory = args.resources.memory();
+    let engine = args.engine.opened(&memory, context)?;
     let phase = match engine {
         Some(_) => "evaluating positions",
         None => "reading evaluations",

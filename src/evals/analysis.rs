@@ -25,8 +25,11 @@ use crate::{
     task::{self, Failure},
 };
 
-/// An engine that fails so often in a row works for no position.
-const MOST_FAILURES: usize = 5;
+/// An engine that cannot be started so often in a row, or evaluates none of so many positions, works for no position.
+const MOST_FAILURES: usize = 10;
+
+/// The depth at which engines stop because there is no more to search.
+const WHOLE_DEPTH: u8 = 200;
 
 /// What an engine said.
 pub(super) struct Analysis {
@@ -58,7 +61,8 @@ pub(super) fn analyze(
     let mut known: FxHashSet<u64> = records.iter().map(|record| record.key).collect();
     let is_enough = |evals: &Evals, eval: Eval| {
         eval.nodes >= options.nodes
-            || evals.origin_of(eval) == report.name && eval.score.as_mate().is_some()
+            || evals.origin_of(eval) == report.name
+                && (eval.score.as_mate().is_some() || eval.depth >= WHOLE_DEPTH)
     };
     let mut todo = Vec::new();
     let mut seen = FxHashSet::default();
@@ -130,25 +134,40 @@ impl Jobs<'_> {
     /// Evaluates positions with one engine at a time until there are no more.
     fn run(&self) -> Result<()> {
         let mut engine = task::lock(&self.ready).take();
-        let mut failures = 0;
+        let (mut failed_starts, mut failures) = (0, 0);
+        let mut has_evaluated = false;
         while !self.failure.is_set() {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(pos) = self.todo.get(number) else {
                 break;
             };
-            match self.evaluated(&mut engine, pos) {
+            let started = match engine.take() {
+                Some(running) => Ok(running),
+                None => Engine::start(self.options, self.stop),
+            };
+            failed_starts = if started.is_ok() {
+                0
+            } else {
+                failed_starts + 1
+            };
+            let evaluated = started.and_then(|mut running| {
+                let record = self.evaluated(&mut running, pos)?;
+                // One that failed is ended, and another takes its place for the next position.
+                engine = Some(running);
+                Ok(record)
+            });
+            match evaluated {
                 Ok(record) => {
                     let mut done = task::lock(&self.done);
                     done.0.push(&record)?;
                     done.1.push(record);
-                    failures = 0;
+                    has_evaluated = true;
                 }
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
                 Err(err) => {
-                    // Another takes its place, for the next position.
-                    engine = None;
                     failures += 1;
-                    if failures == MOST_FAILURES {
+                    let is_useless = !has_evaluated && failures == MOST_FAILURES;
+                    if is_useless || failed_starts == MOST_FAILURES {
                         return Err(err);
                     }
                     task::lock(&self.failed).push((number, err.to_string()));
@@ -159,11 +178,7 @@ impl Jobs<'_> {
         Ok(())
     }
 
-    fn evaluated(&self, engine: &mut Option<Engine>, pos: &Chess) -> Result<Record> {
-        let engine = match engine {
-            Some(engine) => engine,
-            None => engine.insert(Engine::start(self.options, self.stop)?),
-        };
+    fn evaluated(&self, engine: &mut Engine, pos: &Chess) -> Result<Record> {
         let eval = engine.evaluate(pos, self.options.nodes, self.stop)?;
         let program = &self.options.program;
         let record = Record::new(pos, key(pos), eval);

@@ -73,9 +73,18 @@ impl Journal {
             .iter()
             .map(|bytes| Record::from_bytes((*bytes).try_into().ok()?));
         let records: Option<Vec<Record>> = records.collect();
-        let Some(records) = records.filter(|_| **of_before == *first) else {
+        let Some(records) = records else {
             return Err(journal.is_foreign());
         };
+        if **of_before != *first {
+            // One without evaluations holds nothing that could be lost.
+            if !records.is_empty() || !of_before.starts_with(b"{\"engine\":") {
+                return Err(journal.is_foreign());
+            }
+            journal.file.set_len(0).at(&journal.path, "write")?;
+            journal.append(&first)?;
+            return Ok((journal, records));
+        }
         journal
             .file
             .set_len(whole as u64)
@@ -175,6 +184,9 @@ mod tests {
         };
         assert!(error.to_string().contains("another run"), "{error}");
         drop(at_work);
+        fs::write(&path, &bytes[..bytes.len() - 3 * size]).unwrap();
+        assert!(Journal::open(&out, &asked(8)).unwrap().1.is_empty());
+        assert!(Journal::open(&out, &asked(8)).is_ok());
         fs::write(&path, "my diary, which is not a journal").unwrap();
         assert!(Journal::open(&out, &asked(7)).is_err());
         assert!(path.exists());

@@ -173,10 +173,15 @@ impl MakeEvals {
         } = reading;
         if report.evaluations == 0 {
             let (games, lines) = (report.games, report.lines);
-            let bad = report.described.first();
-            let bad = bad.map_or_else(String::new, |bad| format!("; rejected: {bad}"));
-            let problem =
-                format!("not written: no evaluation in {games} games and {lines} lines{bad}");
+            let mut problem =
+                format!("not written: no evaluation in {games} games and {lines} lines");
+            if let Some(bad) = report.described.first() {
+                problem.push_str(&format!("; rejected: {bad}"));
+            }
+            let failed = report.engine.iter().flat_map(|engine| &engine.described);
+            if let Some(failed) = failed.into_iter().next() {
+                problem.push_str(&format!("; failed: {}: {}", failed.fen, failed.reason));
+            }
             return Err(Error::empty(out, problem));
         }
         // Those that have no evaluation get no number.

@@ -14,7 +14,7 @@ use shakmaty::Chess;
 use super::{layout::Eval, score::Score};
 use crate::{
     error::{At, Error, Result},
-    position::fen_of,
+    position::epd_of,
     task::{self, Feed},
 };
 
@@ -99,7 +99,12 @@ impl Engine {
     fn prepare(&mut self, options: &EngineOptions, stop: &AtomicBool) -> Result<()> {
         self.say("uci")?;
         let mut name = None;
+        let mut known = Vec::new();
         self.read_until(stop, |line| {
+            if let Some(said) = line.strip_prefix("option name ") {
+                let name = said.split_once(" type ").map_or(said, |(name, _)| name);
+                known.push(name.to_owned());
+            }
             if let Some(said) = line.strip_prefix("id name ") {
                 name = Some(said.chars().take(200).collect());
             }
@@ -110,6 +115,12 @@ impl Engine {
             program.to_string_lossy().into_owned()
         });
         for (name, value) in &options.options {
+            let is_known = known.iter().any(|known| known.eq_ignore_ascii_case(name));
+            if !known.is_empty() && !is_known {
+                let known = known.join(", ");
+                let problem = format!("the engine has no option {name}; it has {known}");
+                return Err(Error::file(&self.program, problem));
+            }
             self.say(&format!("setoption name {name} value {value}"))?;
         }
         Ok(())
@@ -121,7 +132,8 @@ impl Engine {
         self.say("ucinewgame")?;
         self.say("isready")?;
         self.read_until(stop, |line| line == "readyok")?;
-        self.say(&format!("position fen {}", fen_of(pos)))?;
+        // An evaluation is that of all games with this position, so none of their clocks counts.
+        self.say(&format!("position fen {} 0 1", epd_of(pos)))?;
         self.say(&format!("go nodes {nodes}"))?;
         let mut last = Info::default();
         self.read_until(stop, |line| {
