@@ -81,6 +81,86 @@ fn a_missing_or_empty_checksum_ends_a_release() {
 }
 
 #[test]
+fn the_manifests_of_windows_name_the_archive_and_its_checksum() {
+    let dir = tempfile::tempdir().unwrap();
+    for script in ["scoop", "winget"] {
+        let refused = describe(script, dir.path());
+        assert_eq!(refused.status.code(), Some(1), "{script}");
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    let archive = "polybook-1.2.3-x86_64-pc-windows-msvc";
+    let sum = "0123456789abcdef".repeat(4);
+    let file = dir.path().join(format!("{archive}.zip.sha256"));
+    fs::write(file, format!("{sum}  {archive}.zip\n")).unwrap();
+    let url = format!("https://example.com/p/releases/download/v1.2.3/{archive}.zip");
+
+    let made = describe("scoop", dir.path());
+    assert!(made.status.success(), "{}", stderr(&made));
+    let manifest: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    let found = &manifest["architecture"]["64bit"];
+    assert_eq!(
+        (&found["url"], &found["hash"], &found["extract_dir"]),
+        (&url.clone().into(), &sum.clone().into(), &archive.into())
+    );
+    assert_eq!(manifest["homepage"], "https://example.com/p");
+
+    let made = describe("winget", dir.path());
+    assert!(made.status.success(), "{}", stderr(&made));
+    for (kind, ending, has) in [
+        ("version", "", "DefaultLocale: en-US".to_owned()),
+        (
+            "defaultLocale",
+            ".locale.en-US",
+            "PackageUrl: https://example.com/p".to_owned(),
+        ),
+        ("installer", ".installer", format!("InstallerUrl: {url}")),
+    ] {
+        let name = format!("example.com.polybook{ending}.yaml");
+        let text = fs::read_to_string(dir.path().join(&name)).unwrap();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let kind = format!("ManifestType: {kind}");
+        for line in ["PackageVersion: 1.2.3", &kind, &has] {
+            assert!(lines.contains(&line), "{name}: {line}: {text}");
+        }
+    }
+    let installer = dir.path().join("example.com.polybook.installer.yaml");
+    assert!(
+        fs::read_to_string(installer)
+            .unwrap()
+            .contains(&sum.to_uppercase())
+    );
+}
+
+/// The place of the project is in Cargo.toml, and all texts name the same.
+#[test]
+fn all_addresses_of_the_project_are_that_of_the_package() {
+    let repository = env!("CARGO_PKG_REPOSITORY");
+    let mut named = 0;
+    for path in [
+        "README.md",
+        "docs/install.md",
+        "python/README.md",
+        "python/Cargo.toml",
+        "CONTRIBUTING.md",
+    ] {
+        let text = fs::read_to_string(Path::new(ROOT).join(path)).unwrap();
+        for (at, _) in text.match_indices("/polybook") {
+            let Some(start) = text[..at].rfind("https://github.com/") else {
+                continue;
+            };
+            let address = &text[start..at + "/polybook".len()];
+            let is_address =
+                address.split('/').count() == 5 && !address.contains(char::is_whitespace);
+            if is_address {
+                assert_eq!(address, repository, "{path}");
+                named += 1;
+            }
+        }
+    }
+    assert!(named >= 5, "{named}");
+}
+
+#[test]
 fn an_archive_has_a_checksum_or_is_not_made() {
     let dir = tempfile::tempdir().unwrap();
     let archive = |out: &str, path: &str| {
@@ -188,22 +268,28 @@ fn the_job_that_signs_runs_nothing_and_all_that_is_published_waits_for_it() {
     let has = |lines: &[&str], text: &str| lines.iter().any(|line| line.contains(text));
     let signing: Vec<_> = jobs
         .iter()
-        .filter(|(_, lines)| has(lines, "id-token: write"))
+        .filter(|(_, lines)| has(lines, "attestations: write"))
         .collect();
     let [(signer, lines)] = &signing[..] else {
         panic!("{signing:?}");
     };
     assert!(!has(lines, "run:"), "{lines:?}");
     assert!(lines.contains(&"needs: [archive, wheels]"), "{lines:?}");
-    let publishing = jobs
-        .iter()
-        .filter(|(_, lines)| has(lines, "packages: write") || has(lines, "contents: write"));
+    let publishing = jobs.iter().filter(|(name, lines)| {
+        let rights = ["packages: write", "contents: write", "id-token: write"];
+        name != signer && rights.iter().any(|right| has(lines, right))
+    });
     let mut count = 0;
     for (name, lines) in publishing {
         assert!(lines.contains(&&*format!("needs: {signer}")), "{name}");
+        // What may speak for the project at PyPI runs no more than it must either.
+        assert!(
+            !has(lines, "id-token: write") || !has(lines, "run:"),
+            "{name}"
+        );
         count += 1;
     }
-    assert_eq!(count, 2);
+    assert_eq!(count, 3);
 }
 
 /// With other features the crates would be built twice: for the program and for its tests.
