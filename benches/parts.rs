@@ -9,6 +9,7 @@ use polybook::{
     MakeBook,
     book::{Book, BookMaker, Weights},
     convert::Convert,
+    evals::{Evals, EvalsFormat, MakeEvals},
     index::{Index, MergeIndexes},
     obs::Obs,
     output::AtomicFile,
@@ -406,6 +407,38 @@ fn counts(c: &mut Criterion) {
     group.finish();
 }
 
+fn evals(c: &mut Criterion) {
+    let dir = tempfile::tempdir().unwrap();
+    let (epd, store) = (dir.path().join("a.epd"), dir.path().join("a.evals"));
+    let (mut keys, mut lines) = (Vec::new(), Vec::new());
+    let text = pgn();
+    let mut games = GameReader::new(&text);
+    while games.next_game() {
+        let mut pos = Keyed::new(Chess::default());
+        while let Token::Move { text, .. } = games.next_token() {
+            pos.play(read_move(pos.position(), text).unwrap());
+            keys.push(pos.key());
+            write_epd(pos.position(), &mut lines);
+            lines.extend_from_slice(b" acd 20; ce 17;\n");
+        }
+    }
+    std::fs::write(&epd, lines).unwrap();
+    let mut group = c.benchmark_group("evals");
+    group.sample_size(10);
+    group.throughput(Throughput::Elements(keys.len() as u64));
+    group.bench_function("lines to a store", |b| {
+        b.iter(|| MakeEvals::new([Input::file(&epd)]).run(&store, EvalsFormat::Store));
+    });
+    for (what, memory) in [("finding in the file", 0), ("finding in memory", u64::MAX)] {
+        let evals = Evals::open_within(&store, memory).unwrap();
+        let find = |key: &u64| evals.find(*key).unwrap().unwrap();
+        group.bench_function(what, |b| {
+            b.iter(|| keys.iter().map(find).for_each(|eval| _ = black_box(eval)));
+        });
+    }
+    group.finish();
+}
+
 fn whole(c: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("book.bin");
@@ -424,6 +457,6 @@ fn whole(c: &mut Criterion) {
 }
 
 criterion_group!(
-    parts, reading, replaying, counting, books, index, obs, counts, whole
+    parts, reading, replaying, counting, books, index, obs, counts, evals, whole
 );
 criterion_main!(parts);

@@ -646,6 +646,15 @@ fn an_engine_that_fails_costs_one_position() {
             .replace("1000", "5000"),
     );
     assert_eq!(more["engine"]["evaluated"], 4, "{more}");
+    fs::write(dir.path().join("bad.epd"), failing[0]).unwrap();
+    let line = "evals --out x.evals --engine ./engine.sh --positions bad.epd --jobs 1";
+    for nodes in ["10", "20"] {
+        let error = fails(dir.path(), &format!("{line} --nodes {nodes}"), 1);
+        assert!(
+            error.contains("; failed: rnbqkbnr/pppppppp/8/8/4P3/8/"),
+            "{error}"
+        );
+    }
     for (engine, says) in [
         ("./missing", "cannot start the engine"),
         ("true", "the engine ended"),

@@ -40,7 +40,7 @@ The ending of OUT chooses what is written:
 
 With --engine, the positions of a file are evaluated, each anew, and added to those in OUT, a store; those that it has with
 as many nodes are not evaluated again. A run that was killed goes on where it was, from OUT.journal. An engine that crashes,
-hangs or says nothing of use is restarted, and costs one position.
+hangs, searches on past --nodes or says nothing of use is restarted, and costs one position.
 
 Only games of standard chess are read. A game or line that cannot be read is reported and left out, a game from its first
 illegal move on.
