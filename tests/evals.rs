@@ -846,6 +846,21 @@ fn failures_in_a_row_cost_their_positions() {
     assert!(!dir.path().join("other.evals").exists());
 }
 
+#[cfg(unix)]
+#[test]
+fn positions_come_through_a_pipe() {
+    let dir = temp();
+    with_engine(dir.path(), &[]);
+    let fifo = dir.path().join("positions.fifo");
+    crate::common::make_fifo(&fifo);
+    let writer = std::thread::spawn(move || fs::write(fifo, PLAIN.join("\n")));
+    let line =
+        "evals --json --out my.evals --engine ./engine.sh --nodes 1000 --positions positions.fifo";
+    let report = ok_json(dir.path(), line);
+    writer.join().unwrap().unwrap();
+    assert_eq!(report["engine"]["evaluated"], 4, "{report}");
+}
+
 /// Clocks of games change what an engine says, and are no part of a position in the store.
 #[cfg(unix)]
 #[test]

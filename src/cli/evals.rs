@@ -122,12 +122,15 @@ impl EngineArgs {
             return Ok(None);
         };
         let file = file_of(path)?;
-        let positions = match !is_evals(&file)? && is_book_or_empty(&file)? {
+        let input = Input::file(&file);
+        // A pipe can be read once, as text.
+        let is_file = input.size().is_some();
+        let positions = match is_file && !is_evals(&file)? && is_book_or_empty(&file)? {
             true => context.show_progress("reading the book", |meter| {
                 let book = Book::open_within(&file, in_memory(memory))?;
                 book_positions(&book, memory, meter)
             })?,
-            false => read_positions(&Input::file(&file))?,
+            false => read_positions(&input)?,
         };
         let options = EngineOptions {
             program: program.clone(),
