@@ -1,18 +1,20 @@
 //! Which games reached positions, and when.
 
+use rayon::prelude::*;
+
 use super::{
     chosen::{Chosen, fold_chosen},
     count::{Rank, by_date},
     dates::{earliest, latest},
     query::Filters,
+    source::Source,
     source_filter::SourceFilters,
     sources::Explorer,
 };
 use crate::{
     error::{Error, Result},
-    index::layout::{Subject, rows::date_number},
+    index::layout::{Subject, played::List, rows::date_number},
     pgn::Date,
-    position::Variant,
 };
 
 /// The games of an explorer, asked about many positions.
@@ -55,9 +57,61 @@ impl Explorer {
 }
 
 impl Arrivals<'_> {
+    /// Calls `new` with each question about a position that no game reached, or no game certainly before a day. `what` gives
+    /// the position and the day; positions ascend, so that each page is read once.
+    pub fn for_each_new<A: Sync>(
+        &self,
+        asked: &[A],
+        what: impl Fn(&A) -> (Subject, Option<u32>) + Sync,
+        new: impl Fn(&A) + Sync,
+    ) -> Result<()> {
+        // The filters let all games pass.
+        let Some((source, _)) = self.0.of_sources.first() else {
+            asked.iter().for_each(new);
+            return Ok(());
+        };
+        let page_of = |ask: &A| source.contents.paging.page(what(ask).0);
+        let pages = asked.par_chunk_by(|a, b| page_of(a) == page_of(b));
+        pages.try_for_each(|asked| {
+            let mut left = asked.iter().peekable();
+            source.for_each_list(what(&asked[0]).0, |subject, list| {
+                while let Some(ask) = left.next_if(|ask| what(ask).0 < subject) {
+                    new(ask);
+                }
+                let mut first = None;
+                while let Some(ask) = left.next_if(|ask| what(ask).0 == subject) {
+                    let Some(before) = what(ask).1 else { continue };
+                    let first = match first {
+                        Some(first) => first,
+                        None => *first.insert(self.first_day(source, subject, &list)?),
+                    };
+                    if first >= before {
+                        new(ask);
+                    }
+                }
+                Ok(())
+            })?;
+            left.for_each(&new);
+            Ok(())
+        })
+    }
+
+    /// The first of the latest days on which the games of a list may have been played.
+    fn first_day(&self, source: &Source, subject: Subject, list: &List<'_>) -> Result<u32> {
+        if list.apart.is_some() {
+            let reached = self.reached(subject, None)?;
+            return Ok(reached.first.unwrap_or(u32::MAX));
+        }
+        let mut first = u32::MAX;
+        list.for_each(|id, _| {
+            let date = source.rows.get(id).map(|hot| latest(hot.date));
+            first = first.min(date.unwrap_or(u32::MAX));
+        });
+        Ok(first)
+    }
+
     /// The games that reached a position, those that ended there too, if they were played certainly before a day.
-    pub fn reached(&self, variant: Variant, identity: u64, before: Option<u32>) -> Result<Reached> {
-        let subject = Subject::position(variant, identity);
+    pub fn reached(&self, subject: Subject, before: Option<u32>) -> Result<Reached> {
         let mut reached = Reached::default();
         for (source, filter) in &self.0.of_sources {
             let list = source.list(subject, source.place(subject)?)?;

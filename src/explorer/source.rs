@@ -8,7 +8,9 @@ use crate::{
     index::{
         Index,
         explored::{ListPlace, NameReader, StoredPart},
-        layout::{Contents, CountedContents, Subject, counted::CountedList, rows::ROWS},
+        layout::{
+            Contents, CountedContents, Subject, counted::CountedList, played::List, rows::ROWS,
+        },
     },
     pgn::{NameMatch, folded},
 };
@@ -129,6 +131,15 @@ impl Source {
     /// The place of a subject's list.
     pub(super) fn place(&self, subject: Subject) -> Result<ListPlace> {
         self.index.find_list(self.contents.paging, subject)
+    }
+
+    /// Calls `f` with each subject of the page of one, in ascending order, and its list.
+    pub(super) fn for_each_list(
+        &self,
+        any: Subject,
+        f: impl FnMut(Subject, List<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.index.for_each_list(self.contents.paging, any, f)
     }
 
     /// The list of a subject at its place.

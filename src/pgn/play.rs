@@ -111,8 +111,17 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
 #[derive(Default)]
 pub(crate) struct Ending {
     pub marker: Option<GameResult>,
+    /// Which move cannot be played, and why.
+    pub illegal: Option<String>,
+    /// Why the text is broken.
+    pub flaw: Option<String>,
+}
+
+impl Ending {
     /// Why moves are missing at the end.
-    pub problem: Option<String>,
+    pub fn problem(self) -> Option<String> {
+        self.illegal.or(self.flaw)
+    }
 }
 
 /// Plays the moves of a game up to its end, a null move, or one that cannot be played. `step` is called with each move,
@@ -137,8 +146,8 @@ pub(crate) fn play(
                             let mv: String =
                                 String::from_utf8_lossy(text).chars().take(40).collect();
                             let ending = ending(games.skip_moves());
-                            let problem = Some(format!("{mv}: {err}"));
-                            return Ok(Ending { problem, ..ending });
+                            let illegal = Some(format!("{mv}: {err}"));
+                            return Ok(Ending { illegal, ..ending });
                         }
                     }
                 }
@@ -155,15 +164,14 @@ pub(crate) fn play(
 }
 
 fn ending(end: GameEnd) -> Ending {
-    match end {
-        GameEnd::Complete(marker) => Ending {
-            marker,
-            problem: None,
-        },
-        GameEnd::Broken(flaw) => Ending {
-            marker: None,
-            problem: Some(flaw.reason.to_owned()),
-        },
+    let (marker, flaw) = match end {
+        GameEnd::Complete(marker) => (marker, None),
+        GameEnd::Broken(flaw) => (None, Some(flaw.reason.to_owned())),
+    };
+    Ending {
+        marker,
+        illegal: None,
+        flaw,
     }
 }
 

@@ -267,7 +267,7 @@ impl Check<'_> {
         };
         let mut moves: Vec<(Move, usize)> = Vec::new();
         let mut pos = Keyed::new(start.clone());
-        let mut ending = match unplayable {
+        let ending = match unplayable {
             Some(_) => {
                 reader.skip_moves();
                 Ending::default()
@@ -280,17 +280,16 @@ impl Check<'_> {
                 Ok(true)
             })?,
         };
-        ending.problem = unplayable.or(ending.problem);
-        let is_checked = ending.problem.is_none() || !moves.is_empty();
+        let marker = ending.marker;
+        let problem = unplayable.or_else(|| ending.problem());
+        let is_checked = problem.is_none() || !moves.is_empty();
         let is_over = pos.position().legal_moves().is_empty();
         if is_checked && !is_over {
             lines
                 .iter_mut()
                 .try_for_each(|line| line.meet(&pos, None))?;
         }
-        let result = GameResult::of_tags(&tags)
-            .or(ending.marker)
-            .unwrap_or_default();
+        let result = GameResult::of_tags(&tags).or(marker).unwrap_or_default();
         let mut checked = Vec::new();
         for line in lines {
             let color = line.color;
@@ -301,7 +300,7 @@ impl Check<'_> {
             if result != GameResult::Unknown {
                 game.stats = Stats::of_game(result.winner(), color);
             }
-            game.problem.clone_from(&ending.problem);
+            game.problem.clone_from(&problem);
             game.is_checked = is_checked;
             checked.push(game);
         }

@@ -1,15 +1,16 @@
 //! New moves: where each game leaves what a reference knows.
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustc_hash::FxHashMap;
+use rayon::{ThreadPool, prelude::*};
 use serde::Serialize;
 use shakmaty::{Color, Move, variant::VariantPosition};
 
 use super::{Known, position_after, san};
 use crate::{
     error::{Error, Result},
-    explorer::{Arrivals, Explorer, GameInfo, first_day},
+    explorer::{Arrivals, Explorer, GameInfo, Reached, first_day},
+    index::layout::Subject,
     pgn::{Date, GameReader, Games, commented, play, start_of, tag_text},
     position::{Keyed, Variant, fen_of},
     task,
@@ -72,30 +73,93 @@ pub fn new_moves(
         let problem = "has no games with dates: name PGN or an index made with --explorer";
         return Err(Error::file("--earlier", problem));
     }
-    let explored = explorer.map(|explorer| Explored::new(explorer, games.memory.bytes / 2));
     let lookup = Lookup {
         reference,
-        explored: explored.transpose()?,
-    };
-    games.for_each(
-        |text, reader| lookup.game(text, reader),
-        |number, mut found| {
-            found.game = number;
-            take(&found)
+        explored: match explorer {
+            Some(explorer) => Some((explorer, explorer.arrivals()?)),
+            None => None,
         },
-    )
+        pool: task::pool(games.threads)?,
+    };
+    let most = games.memory.bytes / 2;
+    let (mut waiting, mut bytes) = (Vec::new(), 0);
+    let read = games.for_each(
+        |text, reader| lookup.read(text, reader),
+        |number, mut game| {
+            game.found.game = number;
+            bytes += game.bytes();
+            waiting.push(game);
+            if bytes > most {
+                bytes = 0;
+                lookup.finish(std::mem::take(&mut waiting), &mut take)?;
+            }
+            Ok(())
+        },
+    )?;
+    lookup.finish(waiting, &mut take)?;
+    Ok(read)
+}
+
+/// Most games have a new move among the first half-moves: the others are looked up only if these are known.
+const FIRST_PLIES: usize = 32;
+
+/// A game that waits for its positions to be looked up, with those of many others.
+struct Game {
+    found: NewMove,
+    variant: Variant,
+    start: VariantPosition,
+    /// It is compared with games before this day.
+    before: Option<u32>,
+    moves: Vec<Move>,
+    /// The positions, the last one too, if the reference has games.
+    subjects: Vec<Subject>,
+    /// Where the moves end in the text, if it is kept.
+    ends: Vec<usize>,
+    /// Why its text is broken.
+    flaw: Option<String>,
+    /// The number of the new move from 0, `NONE` if there is none so far.
+    new: AtomicUsize,
+}
+
+const NONE: usize = usize::MAX;
+
+/// A position of a game that is looked up.
+struct Ask {
+    subject: Subject,
+    game: u32,
+    number: u32,
+}
+
+impl Game {
+    /// About how many bytes it takes until it is done.
+    fn bytes(&self) -> usize {
+        let of_moves = size_of::<Move>() + size_of::<Subject>() + size_of::<Ask>();
+        size_of::<Game>() + self.moves.len() * of_moves + self.found.text.len() * 2
+    }
+
+    fn new_move(&self) -> Option<usize> {
+        let new = self.new.load(Ordering::Relaxed);
+        (new != NONE).then_some(new)
+    }
+
+    /// The position before a move.
+    fn before(&self, number: usize) -> Keyed<VariantPosition> {
+        position_after(&self.start, self.moves[..number].iter().copied())
+    }
 }
 
 struct Lookup<'a> {
     reference: &'a Reference<'a>,
-    explored: Option<Explored<'a>>,
+    explored: Option<(&'a Explorer, Arrivals<'a>)>,
+    pool: ThreadPool,
 }
 
 impl Lookup<'_> {
-    fn game(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<NewMove> {
+    /// Reads the next game. Only positions of a reference without games are looked up at once.
+    fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Game> {
         let tags = reader.tags().clone();
         let name = |tag: &[u8]| tag_text(tags.get(tag).unwrap_or(b"?")).into_owned();
-        let mut found = NewMove {
+        let found = NewMove {
             game: 0,
             white: name(b"White"),
             black: name(b"Black"),
@@ -109,101 +173,174 @@ impl Lookup<'_> {
             text: Vec::new(),
         };
         let begin = reader.game_offset();
-        let (variant, start) = match start_of(&tags) {
-            Ok(start) => start,
-            Err(problem) => {
-                reader.skip_moves();
-                found.problem = Some(problem);
-                return Ok(found);
-            }
+        let (variant, start, unplayable) = match start_of(&tags) {
+            Ok((variant, start)) => (variant, start, None),
+            Err(problem) => (Variant::Standard, Variant::Standard.start(), Some(problem)),
         };
-        let before = self
-            .reference
-            .earlier
-            .then(|| first_day(Date::of_tags(&tags)));
-        let mut pos = Keyed::new(start.clone());
-        let mut moves: Vec<Move> = Vec::new();
-        let mut new = None;
+        let earlier = self.reference.earlier;
+        let mut game = Game {
+            found,
+            variant,
+            before: earlier.then(|| first_day(Date::of_tags(&tags))),
+            moves: Vec::new(),
+            subjects: Vec::new(),
+            ends: Vec::new(),
+            flaw: None,
+            new: AtomicUsize::new(NONE),
+            start,
+        };
+        if let Some(problem) = unplayable {
+            reader.skip_moves();
+            game.found.problem = Some(problem);
+            return Ok(game);
+        }
+        let mut pos = Keyed::new(game.start.clone());
         let ending = play(reader, &mut pos, |here, mv, end| {
-            moves.push(mv);
-            let is_known = self.knows(variant, here, mv, before)?;
+            let is_known = match self.explored {
+                Some(_) => {
+                    let subject = Subject::position(variant, here.identity());
+                    game.subjects.push(subject);
+                    true
+                }
+                None => self.knows(variant, here, mv)?,
+            };
             if !is_known {
-                new = Some(end);
+                *game.new.get_mut() = game.moves.len();
+            }
+            game.moves.push(mv);
+            if self.reference.with_text {
+                game.ends.push(end - begin);
             }
             Ok(is_known)
         })?;
-        found.problem = ending.problem;
-        let Some(end) = new else {
-            return Ok(self.with_text(found, text, begin, reader.offset(), None));
-        };
-        found.ply = Some(moves.len());
-        let mv = moves.pop().expect("it is the new move");
-        let last = position_after(&start, moves);
-        let pos = last.position();
-        found.mv = Some(san(pos, mv));
-        found.number = Some(move_number(pos));
-        found.fen = Some(fen_of(pos));
-        self.add_games(&mut found, variant, &last, before)?;
-        Ok(self.with_text(found, text, begin, reader.offset(), Some(end)))
+        if self.explored.is_some() {
+            let last = Subject::position(variant, pos.identity());
+            game.subjects.push(last);
+        }
+        game.flaw.clone_from(&ending.flaw);
+        game.found.problem = ending.problem();
+        if self.reference.with_text {
+            game.found.text = text[begin..reader.offset()].to_vec();
+        }
+        Ok(game)
     }
 
-    /// Whether the reference knows the position after a move.
-    fn knows(
-        &self,
-        variant: Variant,
-        here: &Keyed<VariantPosition>,
-        mv: Move,
-        before: Option<u32>,
-    ) -> Result<bool> {
-        let mut after = here.clone();
-        after.play(mv);
-        if let Some(explored) = &self.explored {
-            let first = explored.first(variant, after.identity())?;
-            return Ok(first.is_some_and(|first| before.is_none_or(|before| first < before)));
-        }
+    /// Whether a reference without games knows the position after a move.
+    fn knows(&self, variant: Variant, here: &Keyed<VariantPosition>, mv: Move) -> Result<bool> {
         let known = self.reference.known;
         if !known.is_for(variant) {
             return Ok(false);
         }
         // A move that leads there, or one that goes on from there.
-        let is_known = known.moves(here)?.iter().any(|known| known.mv == mv);
-        Ok(is_known || !known.moves(&after)?.is_empty())
+        if known.moves(here)?.iter().any(|known| known.mv == mv) {
+            return Ok(true);
+        }
+        let mut after = here.clone();
+        after.play(mv);
+        Ok(!known.moves(&after)?.is_empty())
     }
 
-    /// Adds the games of the position before the new move.
-    fn add_games(
+    /// Finds the new moves of some games, and hands them on.
+    fn finish(
         &self,
-        found: &mut NewMove,
-        variant: Variant,
-        pos: &Keyed<VariantPosition>,
-        before: Option<u32>,
+        games: Vec<Game>,
+        take: &mut impl FnMut(&NewMove) -> Result<()>,
     ) -> Result<()> {
-        if let Some(explored) = &self.explored {
-            let reached = explored.arrivals.reached(variant, pos.identity(), before)?;
-            found.games_before = Some(reached.games);
-            let last = reached.last().map(|number| explored.explorer.game(number));
-            found.last_game = last.transpose()?;
-        } else if self.reference.known.has_results() && self.reference.known.is_for(variant) {
-            let moves = self.reference.known.moves(pos)?;
-            found.games_before = Some(moves.iter().map(|mv| mv.games()).sum());
-        }
-        Ok(())
+        let finished = task::caught(|| {
+            self.pool.install(|| {
+                let mut reached = vec![None; games.len()];
+                if let Some((_, arrivals)) = &self.explored {
+                    find_new(arrivals, &games)?;
+                    count_games(arrivals, &games, &mut reached)?;
+                }
+                let games = games.into_par_iter().zip(reached);
+                let found = games.map(|(game, reached)| self.finished(game, reached));
+                found.collect::<Result<Vec<NewMove>>>()
+            })
+        })?;
+        finished.iter().try_for_each(take)
     }
 
-    fn with_text(
-        &self,
-        mut found: NewMove,
-        text: &[u8],
-        begin: usize,
-        end: usize,
-        at: Option<usize>,
-    ) -> NewMove {
-        if self.reference.with_text {
-            let comment = at.map(|at| (at - begin, found.comment()));
-            found.text = commented(&text[begin..end], comment);
+    /// The new move of a game, with the games that reached the position before it.
+    fn finished(&self, game: Game, reached: Option<Reached>) -> Result<NewMove> {
+        let new = game.new_move().map(|number| (number, game.before(number)));
+        let mut found = game.found;
+        if let Some((number, pos)) = &new {
+            found.problem = game.flaw;
+            found.ply = Some(number + 1);
+            found.mv = Some(san(pos.position(), game.moves[*number]));
+            found.number = Some(move_number(pos.position()));
+            found.fen = Some(fen_of(pos.position()));
+            let known = self.reference.known;
+            if let (Some((explorer, _)), Some(reached)) = (&self.explored, reached) {
+                found.games_before = Some(reached.games);
+                let last = reached.last().map(|number| explorer.game(number));
+                found.last_game = last.transpose()?;
+            } else if known.has_results() && known.is_for(game.variant) {
+                let moves = known.moves(pos)?;
+                found.games_before = Some(moves.iter().map(|mv| mv.games()).sum());
+            }
         }
-        found
+        if self.reference.with_text {
+            let comment = new.map(|(number, _)| (game.ends[number], found.comment()));
+            found.text = commented(&found.text, comment);
+        }
+        Ok(found)
     }
+}
+
+/// Finds the first position of each game that no game of the reference reached. The positions of all games are sorted, so
+/// that each page of the index is read once.
+fn find_new(arrivals: &Arrivals<'_>, games: &[Game]) -> Result<()> {
+    for plies in [0..FIRST_PLIES, FIRST_PLIES..NONE] {
+        let left = games
+            .par_iter()
+            .enumerate()
+            .filter(|(_, game)| game.new_move().is_none());
+        let mut asked: Vec<Ask> = left
+            .flat_map_iter(|(number, game)| {
+                let after = game.subjects.iter().skip(1).enumerate();
+                let subjects = after.take(plies.end).skip(plies.start);
+                subjects.map(move |(ply, subject)| Ask {
+                    subject: *subject,
+                    game: number as u32,
+                    number: ply as u32,
+                })
+            })
+            .collect();
+        asked.par_sort_unstable_by_key(|ask| ask.subject);
+        let before = |ask: &Ask| games[ask.game as usize].before;
+        arrivals.for_each_new(
+            &asked,
+            |ask| (ask.subject, before(ask)),
+            |ask| {
+                let new = &games[ask.game as usize].new;
+                new.fetch_min(ask.number as usize, Ordering::Relaxed);
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// Counts the games of the reference that reached the positions before the new moves.
+fn count_games(
+    arrivals: &Arrivals<'_>,
+    games: &[Game],
+    reached: &mut [Option<Reached>],
+) -> Result<()> {
+    let with_new = games.par_iter().enumerate();
+    let mut asked: Vec<(Subject, usize)> = with_new
+        .filter_map(|(number, game)| Some((game.subjects[game.new_move()?], number)))
+        .collect();
+    asked.par_sort_unstable();
+    let counted = asked.par_iter().map(|(subject, number)| {
+        let counted = arrivals.reached(*subject, games[*number].before)?;
+        Ok((*number, counted))
+    });
+    for (number, counted) in counted.collect::<Result<Vec<_>>>()? {
+        reached[number] = Some(counted);
+    }
+    Ok(())
 }
 
 impl NewMove {
@@ -226,48 +363,5 @@ pub fn last_text(game: &GameInfo) -> String {
     match game.year {
         0 => players,
         year => format!("{players}, {year}"),
-    }
-}
-
-/// How many parts the remembered positions are in, so that threads seldom wait for each other.
-const PARTS: usize = 64;
-
-/// About how many bytes a remembered position takes.
-const BYTES: usize = 48;
-
-/// The first day of each position, by its variant and identity; `None` if no game reached it.
-type FirstDays = FxHashMap<(Variant, u64), Option<u32>>;
-
-/// When the positions of an explorer were first reached.
-struct Explored<'a> {
-    explorer: &'a Explorer,
-    arrivals: Arrivals<'a>,
-    remembered: Vec<Mutex<FirstDays>>,
-    /// How many positions each part remembers.
-    room: usize,
-}
-
-impl<'a> Explored<'a> {
-    fn new(explorer: &'a Explorer, memory: usize) -> Result<Explored<'a>> {
-        Ok(Explored {
-            explorer,
-            arrivals: explorer.arrivals()?,
-            remembered: (0..PARTS).map(|_| Mutex::default()).collect(),
-            room: memory / BYTES / PARTS,
-        })
-    }
-
-    /// The first day on which a position was reached, `None` if it never was.
-    fn first(&self, variant: Variant, identity: u64) -> Result<Option<u32>> {
-        let part = &self.remembered[(identity >> 58) as usize % PARTS];
-        if let Some(first) = task::lock(part).get(&(variant, identity)) {
-            return Ok(*first);
-        }
-        let first = self.arrivals.reached(variant, identity, None)?.first;
-        let mut part = task::lock(part);
-        if part.len() < self.room {
-            part.insert((variant, identity), first);
-        }
-        Ok(first)
     }
 }

@@ -290,7 +290,7 @@ fn lines_of(text: &str) -> Result<Vec<Found>, String> {
         });
         let ending = ending.map_err(|err| problem(err.to_string()))?;
         ending
-            .problem
+            .problem()
             .map_or(Ok(()), |reason| Err(problem(reason)))?;
         line.pop();
         found.push(Found {

@@ -107,6 +107,24 @@ impl Index {
         })))
     }
 
+    /// Calls `f` with each subject of the page of one, in ascending order, and its list.
+    pub(crate) fn for_each_list(
+        &self,
+        paging: Paging,
+        any: Subject,
+        mut f: impl FnMut(Subject, List<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let key = page_key(paging.last_of(any));
+        let page = self.value(&key)?.unwrap_or_default();
+        let mut failed = Ok(());
+        let read = paging.for_each_list(&page, any, |subject, list, _| {
+            failed = f(subject, list);
+            failed.is_ok().then_some(())
+        });
+        failed?;
+        read.ok_or_else(|| self.malformed(&key))
+    }
+
     /// The chunks of a list.
     pub(in crate::index) fn chunks(
         &self,

@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io,
     path::Path,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     positioned::read_exact_at,
+    task,
 };
 
 /// A byte of Snappy's output unpacks to fewer bytes than this.
@@ -26,6 +27,9 @@ pub(super) const MOST_EXPANSION: usize = 64;
 /// The most bytes of a table that are read at once. Ours have a mebibyte before they are compressed, unless a value is
 /// longer.
 const MOST_AT_ONCE: u64 = 4 << 20;
+
+/// The last block that was read is kept if it takes at most this many bytes in the file.
+const MOST_KEPT: u64 = 1 << 14;
 
 /// A table that is open.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub(super) struct Table {
     file: File,
     /// The block that says where the others are, once it was asked for.
     index: OnceLock<Block>,
+    /// The last block that was read for a key, and its offset: keys that are asked for in order are often in the same.
+    last: Mutex<Option<(u64, Arc<Block>)>>,
 }
 
 impl Table {
@@ -68,6 +74,7 @@ impl Table {
             path: path.into(),
             file,
             index: OnceLock::new(),
+            last: Mutex::default(),
         })
     }
 
@@ -83,17 +90,35 @@ impl Table {
         let Some(place) = index.find(key)? else {
             return Ok(None);
         };
-        let block = self.block(self.handle(index, &place)?)?;
+        let block = self.kept(self.handle(index, &place)?)?;
         let Some(place) = block.find(key)? else {
             return Ok(None);
         };
         match block.parts(&place)? {
             (found, _, EntryKind::Value) if found == key => {
-                Ok(Some(Some(block.into_value(&place))))
+                let value = match Arc::try_unwrap(block) {
+                    Ok(block) => block.into_value(&place),
+                    Err(kept) => kept.value(&place).unwrap_or_default().to_vec(),
+                };
+                Ok(Some(Some(value)))
             }
             (found, _, EntryKind::Deletion) if found == key => Ok(Some(None)),
             _ => Ok(None),
         }
+    }
+
+    /// The same as [`Table::block`], which is read once if it is asked for several times in a row.
+    fn kept(&self, handle: Handle) -> Result<Arc<Block>> {
+        if let Some((offset, block)) = &*task::lock(&self.last)
+            && *offset == handle.offset
+        {
+            return Ok(Arc::clone(block));
+        }
+        let block = Arc::new(self.block(handle)?);
+        if handle.size <= MOST_KEPT {
+            *task::lock(&self.last) = Some((handle.offset, Arc::clone(&block)));
+        }
+        Ok(block)
     }
 
     /// A problem of the file.
