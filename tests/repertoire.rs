@@ -1098,6 +1098,113 @@ fn a_last_position_reached_by_other_moves_is_known_of_games() {
     }
 }
 
+#[test]
+fn lines_end_where_few_games_go_on() {
+    let dir = temp();
+    let dir = dir.path();
+    let games =
+        "1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n\n".repeat(2) + "1. e4 e5 2. Nf3 d6 3. d4 exd4 *\n\n";
+    write(dir, "games.pgn", &games);
+    let built = |options: &str| {
+        let line = format!("repertoire build games.pgn --color white --out - -q {options}");
+        String::from_utf8(run(dir, &line).stdout).unwrap()
+    };
+    assert!(built("").contains("no games"), "{}", built(""));
+    let ends = |text: &str, options: &str| {
+        let built = built(options);
+        assert!(!built.contains("no games"), "{built}");
+        assert_eq!(built.contains(text), options == "--min-game 1", "{built}");
+    };
+    ends("d4", "--min-game 1");
+    ends("d4", "--min-game 2");
+    assert!(built("--min-game 2").contains("Bb5"));
+}
+
+#[test]
+fn outputs_are_not_named_as_if_they_were_compressed() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", "1. e4 *\n\n");
+    for line in [
+        "repertoire build games.pgn --color white --out white.pgn.zst",
+        "repertoire new games.pgn --reference games.pgn --format pgn --out new.pgn.GZ",
+    ] {
+        let said = fails(dir, line, 1);
+        assert!(said.contains("without compression"), "{said}");
+    }
+    assert_eq!(fs::read_dir(dir).unwrap().count(), 1);
+}
+
+#[test]
+fn tables_have_limits_and_nothing_new_has_a_hint() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "mine.pgn", "1. e4 e5 2. Nf3 *\n\n");
+    write(dir, "games.pgn", "1. e4 c5 *\n\n1. e4 c5 *\n\n1. d4 *\n\n");
+    let line = "repertoire check mine.pgn games.pgn --color white";
+    let whole = ok_json(dir, &format!("{line} --json"));
+    let limited = ok_json(dir, &format!("{line} --json --limit 1"));
+    let deviations = |document: &Value| {
+        document["summary"]["deviations"]
+            .as_array()
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(deviations(&whole).len(), 2);
+    assert_eq!(deviations(&limited), deviations(&whole)[..1]);
+    let said = |options: &str| {
+        let line = format!("repertoire new games.pgn --reference games.pgn {options}");
+        String::from_utf8(run(dir, &line).stderr).unwrap()
+    };
+    assert!(said("").contains("--earlier"), "{}", said(""));
+    assert!(!said("--earlier").contains("--earlier"));
+}
+
+/// A few positions are looked up by themselves, those of many games with the pages that they are in.
+#[test]
+fn games_alone_and_among_others_have_the_same_new_moves() {
+    let dir = temp();
+    let dir = dir.path();
+    let known = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 6. Re1 b5 7. Bb3 d6 8. c3 O-O 9. h3 Nb8 10. d4 Nbd7 \
+        11. Nbd2 Bb7 12. Bc2 Re8 13. Nf1 Bf8 14. Ng3 g6 15. a4 c5 16. d5 c4 17. Bg5 h6 18. Be3 Nc5 19. Qd2 h5";
+    write(dir, "old.pgn", &format!("{known} *\n\n"));
+    let late = known.replace("18. Be3", "18. Bxf6");
+    let games = [
+        (known.to_owned(), None),
+        (late, Some(35)),
+        (known.replace("1. e4", "1. a3"), Some(1)),
+        (known.replace("2... Nc6", "2... d6"), None),
+        (format!("{known} 20. Bh6"), Some(39)),
+        // What comes after the new move is not read.
+        ("1. e4 e5 2. f4 Ke4".to_owned(), Some(3)),
+    ];
+    let texts = games.each_ref().map(|(moves, _)| format!("{moves} *\n\n"));
+    let plies = |games: &str, options: &str| {
+        write(dir, "games.pgn", games);
+        let line = format!("repertoire new games.pgn --reference old.pgn --json {options}");
+        let games = ok_json(dir, &line)["games"].take();
+        let games = games.as_array().unwrap().iter();
+        games
+            .map(|game| {
+                assert!(game["problem"].is_null(), "{game}");
+                game["ply"].as_u64()
+            })
+            .collect::<Vec<_>>()
+    };
+    let expected = games.each_ref().map(|(_, ply)| *ply);
+    for (text, ply) in texts.iter().zip(expected) {
+        assert_eq!(plies(text, ""), [ply], "{text}");
+    }
+    let many = texts.concat().repeat(100);
+    for options in ["", "--threads 1 --memory 1MiB", "--earlier"] {
+        let expected = match options {
+            "--earlier" => expected.map(|_| Some(1)),
+            _ => expected,
+        };
+        assert_eq!(plies(&many, options), expected.repeat(100), "{options}");
+    }
+}
+
 /// Positions of few moves are missing in pruned counts: they would be gaps and new moves without a word.
 #[test]
 fn pruned_counts_are_said() {

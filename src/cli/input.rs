@@ -152,7 +152,10 @@ pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Refuses an output that is an input, or that goes where a document is printed.
+/// The ends of the names of compressed files.
+const COMPRESSED: [&str; 5] = ["gz", "bz2", "zst", "zip", "xz"];
+
+/// Refuses an output that is an input, that goes where a document is printed, or whose name is that of a compressed file.
 pub fn check_output(
     out: &Path,
     inputs: &[impl AsRef<Path>],
@@ -160,6 +163,11 @@ pub fn check_output(
 ) -> anyhow::Result<()> {
     let inputs: Vec<&Path> = inputs.iter().map(AsRef::as_ref).collect();
     refuse_clashes(&[out], &inputs)?;
+    let end = out.extension().unwrap_or_default().to_string_lossy();
+    if COMPRESSED.contains(&end.to_ascii_lowercase().as_str()) {
+        let problem = format!("is written without compression: name it without .{end}");
+        return Err(Error::file(out, problem).into());
+    }
     Ok(refuse_document_beside(has_document, out)?)
 }
 

@@ -112,8 +112,9 @@ impl LineArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 A reply matters if one game in N (--reach) comes to the position after it: the shares of the opponent's moves on the way
-are multiplied, own moves count as certain, and different ways to a position are added. Where the games of the source end,
-the answer is a move without games.
+are multiplied, own moves count as certain, and different ways to a position are added. Comments have the games of a move,
+the score of the side that plays it, and how often games come there. Where the games of the source end, the answer is a move
+without games; with --min-game lines end earlier.
 
 Examples:
   polybook repertoire build games.pgn --color white --out white.pgn
@@ -136,6 +137,10 @@ struct BuildArgs {
     #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = one_in)]
     reach: f64,
 
+    /// End lines where fewer than N games go on; 1 leaves out moves without games
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    min_game: u64,
+
     /// Keep the moves of this repertoire
     #[arg(long, value_name = "REPERTOIRE")]
     keep: Option<PathBuf>,
@@ -155,7 +160,8 @@ struct BuildArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 A game is back in the repertoire when it comes to a position in which the repertoire has a move for the player: the last
-departure counts. Where the repertoire has several moves, each is in it.
+departure counts. Where the repertoire has several moves, each is in it. Scores are the player's. Games are numbered from 1 in the
+order of the files; polybook game, which opens the games of an index, numbers them from 0.
 
 Examples:
   polybook repertoire check white.pgn mine.pgn --color white --player \"my name\"
@@ -189,6 +195,10 @@ struct CheckArgs {
     /// Write the games with a comment where they left the repertoire
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+
+    /// Print the N most frequent departures
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
 
     /// Print a JSON document
     #[arg(long)]
@@ -256,7 +266,8 @@ enum NewFormat {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 A reference without games knows a position if it has a move there, or the game's move to it: a last position of its lines that
-is reached by other moves is new to it.
+is reached by other moves is new to it. Games are numbered from 1 in the order of the files; polybook game, which opens the games
+of an index, numbers them from 0.
 
 Examples:
   polybook repertoire new week.pgn --reference games.idx
@@ -418,6 +429,7 @@ fn run_build(args: &BuildArgs, context: Context) -> anyhow::Result<()> {
             keep: keep.as_ref(),
             by: args.lines.by.unwrap_or(By::default_of(&source)),
             one_in: args.reach,
+            min_game: args.min_game,
             max_ply: args.lines.max_ply(),
             memory: memory.bytes,
             meter,
@@ -499,7 +511,7 @@ fn run_check(args: &CheckArgs, context: Context) -> anyhow::Result<()> {
         with_text: args.out.is_some(),
     };
     let inputs: Vec<Input> = games.iter().map(Input::from_argument).collect();
-    let summary = beside_lines(context).show_progress("checking", |meter| {
+    let mut summary = beside_lines(context).show_progress("checking", |meter| {
         let games = Games {
             inputs: &inputs,
             memory: args.resources.memory(),
@@ -518,6 +530,9 @@ fn run_check(args: &CheckArgs, context: Context) -> anyhow::Result<()> {
             printed.write_all(text.as_bytes()).map_err(printing)
         })
     })?;
+    summary
+        .deviations
+        .truncate(args.limit.unwrap_or(usize::MAX));
     let end = match args.json {
         true => format!("],\"summary\":{}}}\n", serde_json::to_string(&summary)?),
         false => summary_text(&summary),
@@ -829,7 +844,7 @@ fn run_new(args: &NewArgs, context: Context) -> anyhow::Result<()> {
     } else if args.format == NewFormat::Csv && args.out == Path::new("-") {
         put(CSV_HEADER.as_bytes())?;
     }
-    let mut first = true;
+    let (mut first, mut new) = (true, 0);
     let progress = match args.out == Path::new("-") {
         true => beside_lines(context),
         false => context,
@@ -841,11 +856,14 @@ fn run_new(args: &NewArgs, context: Context) -> anyhow::Result<()> {
             threads: args.resources.threads(),
             meter,
         };
-        new_moves(&games, &reference, |found| match args.format {
-            _ if args.json => put(json_item(found, &mut first)?.as_bytes()),
-            NewFormat::Text => put(new_line(found).as_bytes()),
-            NewFormat::Csv => put(&csv_row(found)),
-            NewFormat::Pgn => put(&pgn_text(&found.text)),
+        new_moves(&games, &reference, |found| {
+            new += u64::from(found.ply.is_some());
+            match args.format {
+                _ if args.json => put(json_item(found, &mut first)?.as_bytes()),
+                NewFormat::Text => put(new_line(found).as_bytes()),
+                NewFormat::Csv => put(&csv_row(found)),
+                NewFormat::Pgn => put(&pgn_text(&found.text)),
+            }
         })
     })?;
     if args.json {
@@ -856,6 +874,11 @@ fn run_new(args: &NewArgs, context: Context) -> anyhow::Result<()> {
         file.commit()?;
     }
     context.say(&format!("{}\n", counted(games, "game")));
+    if games > 0 && new == 0 && !args.earlier {
+        context.say(
+            "no game has a new move: if the reference has these games, --earlier compares each with those before it\n",
+        );
+    }
     Ok(())
 }
 

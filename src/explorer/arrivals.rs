@@ -20,6 +20,13 @@ use crate::{
 /// The games of an explorer, asked about many positions.
 pub(crate) struct Arrivals<'a>(SourceFilters<'a>);
 
+/// A position of a game that is asked about.
+pub(crate) struct Ask {
+    pub subject: Subject,
+    pub game: u32,
+    pub ply: u32,
+}
+
 /// The games that reached a position.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Reached {
@@ -57,35 +64,43 @@ impl Explorer {
 }
 
 impl Arrivals<'_> {
-    /// Calls `new` with each question about a position that no game reached, or no game certainly before a day. `what` gives
-    /// the position and the day; positions ascend, so that each page is read once.
-    pub fn for_each_new<A: Sync>(
+    /// How many pages the lists are in.
+    pub fn pages(&self) -> u64 {
+        let sources = self.0.of_sources.iter();
+        sources
+            .map(|(source, _)| 1 << source.contents.paging.bits())
+            .sum()
+    }
+
+    /// Calls `new` with each position that no game reached, with `before` no game certainly before the day. The positions
+    /// ascend, so that each page is read once.
+    pub fn for_each_new(
         &self,
-        asked: &[A],
-        what: impl Fn(&A) -> (Subject, Option<u32>) + Sync,
-        new: impl Fn(&A) + Sync,
+        asked: &[Ask],
+        before: Option<impl Fn(&Ask) -> u32 + Sync>,
+        new: impl Fn(&Ask) + Sync,
     ) -> Result<()> {
-        // The filters let all games pass.
+        // Every game passes the filters.
         let Some((source, _)) = self.0.of_sources.first() else {
             asked.iter().for_each(new);
             return Ok(());
         };
-        let page_of = |ask: &A| source.contents.paging.page(what(ask).0);
+        let page_of = |ask: &Ask| source.contents.paging.page(ask.subject);
         let pages = asked.par_chunk_by(|a, b| page_of(a) == page_of(b));
         pages.try_for_each(|asked| {
             let mut left = asked.iter().peekable();
-            source.for_each_list(what(&asked[0]).0, |subject, list| {
-                while let Some(ask) = left.next_if(|ask| what(ask).0 < subject) {
+            source.for_each_list(asked[0].subject, |subject, list| {
+                while let Some(ask) = left.next_if(|ask| ask.subject < subject) {
                     new(ask);
                 }
                 let mut first = None;
-                while let Some(ask) = left.next_if(|ask| what(ask).0 == subject) {
-                    let Some(before) = what(ask).1 else { continue };
+                while let Some(ask) = left.next_if(|ask| ask.subject == subject) {
+                    let Some(before) = &before else { continue };
                     let first = match first {
                         Some(first) => first,
                         None => *first.insert(self.first_day(source, subject, &list)?),
                     };
-                    if first >= before {
+                    if first >= before(ask) {
                         new(ask);
                     }
                 }

@@ -52,7 +52,7 @@ mod timed;
 mod unknown_name;
 mod words;
 
-pub(crate) use self::arrivals::{Arrivals, Reached, first_day};
+pub(crate) use self::arrivals::{Arrivals, Ask, Reached, first_day};
 pub use self::{
     answer::{
         About, AboutSource, Answer, GameInfo, GameList, ListedGame, MatchGames, MonthCount,

@@ -113,6 +113,8 @@ pub struct Build<'a> {
     pub by: By,
     /// Replies are answered if one game in this many comes to the position after them.
     pub one_in: f64,
+    /// Lines end where fewer games go on.
+    pub min_game: u64,
     /// How many half-moves lines have at most; the last is an own move.
     pub max_ply: Option<usize>,
     /// How many bytes positions may take.
@@ -181,7 +183,9 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
             });
             return Ok(Some(with_results.collect()));
         }
-        if reach * build.one_in < ALMOST {
+        let known = build.source.moves(pos)?;
+        let games: u64 = known.iter().map(TreeMove::games).sum();
+        if reach * build.one_in < ALMOST || games < build.min_game {
             return Ok(None);
         }
         let answer = answer_of(build.source, pos, build.by)?;

@@ -9,7 +9,7 @@ use shakmaty::{Color, Move, variant::VariantPosition};
 use super::{Known, position_after, san};
 use crate::{
     error::{Error, Result},
-    explorer::{Arrivals, Explorer, GameInfo, Reached, first_day},
+    explorer::{Arrivals, Ask, Explorer, GameInfo, Reached, first_day},
     index::layout::Subject,
     pgn::{Date, GameReader, Games, commented, play, start_of, tag_text},
     position::{Keyed, Variant, fen_of},
@@ -122,13 +122,6 @@ struct Game {
 }
 
 const NONE: usize = usize::MAX;
-
-/// A position of a game that is looked up.
-struct Ask {
-    subject: Subject,
-    game: u32,
-    number: u32,
-}
 
 impl Game {
     /// About how many bytes it takes until it is done.
@@ -250,7 +243,7 @@ impl Lookup<'_> {
             self.pool.install(|| {
                 let mut reached = vec![None; games.len()];
                 if let Some((_, arrivals)) = &self.explored {
-                    find_new(arrivals, &games)?;
+                    find_new(arrivals, &games, self.reference.earlier)?;
                     count_games(arrivals, &games, &mut reached)?;
                 }
                 let games = games.into_par_iter().zip(reached);
@@ -290,13 +283,16 @@ impl Lookup<'_> {
 }
 
 /// Finds the first position of each game that no game of the reference reached. The positions of all games are sorted, so
-/// that each page of the index is read once.
-fn find_new(arrivals: &Arrivals<'_>, games: &[Game]) -> Result<()> {
-    for plies in [0..FIRST_PLIES, FIRST_PLIES..NONE] {
-        let left = games
-            .par_iter()
-            .enumerate()
-            .filter(|(_, game)| game.new_move().is_none());
+/// that each page of the index is read once; where there are fewer positions than pages, few are looked up.
+fn find_new(arrivals: &Arrivals<'_>, games: &[Game], earlier: bool) -> Result<()> {
+    let positions: usize = games.iter().map(|game| game.subjects.len()).sum();
+    let first = match positions as u64 > arrivals.pages() {
+        true => NONE,
+        false => FIRST_PLIES,
+    };
+    for plies in [0..first, first..NONE] {
+        let left = games.par_iter().enumerate();
+        let left = left.filter(|(_, game)| game.new_move().is_none());
         let mut asked: Vec<Ask> = left
             .flat_map_iter(|(number, game)| {
                 let after = game.subjects.iter().skip(1).enumerate();
@@ -304,20 +300,16 @@ fn find_new(arrivals: &Arrivals<'_>, games: &[Game]) -> Result<()> {
                 subjects.map(move |(ply, subject)| Ask {
                     subject: *subject,
                     game: number as u32,
-                    number: ply as u32,
+                    ply: ply as u32,
                 })
             })
             .collect();
         asked.par_sort_unstable_by_key(|ask| ask.subject);
-        let before = |ask: &Ask| games[ask.game as usize].before;
-        arrivals.for_each_new(
-            &asked,
-            |ask| (ask.subject, before(ask)),
-            |ask| {
-                let new = &games[ask.game as usize].new;
-                new.fetch_min(ask.number as usize, Ordering::Relaxed);
-            },
-        )?;
+        let day = |ask: &Ask| games[ask.game as usize].before.unwrap_or(u32::MAX);
+        arrivals.for_each_new(&asked, earlier.then_some(day), |ask| {
+            let new = &games[ask.game as usize].new;
+            new.fetch_min(ask.ply as usize, Ordering::Relaxed);
+        })?;
     }
     Ok(())
 }

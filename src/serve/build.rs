@@ -62,6 +62,7 @@ impl AppState {
             keep: None,
             by,
             one_in: one_in.into(),
+            min_game: 0,
             max_ply: Some(depth as usize),
             memory: MEMORY,
             meter: &meter,
