@@ -111,8 +111,14 @@ impl Journal {
 
     /// Removes the journal: all of it is in the output.
     pub(super) fn remove(self) -> Result<()> {
-        drop(self.file);
         fs::remove_file(&self.path).at(&self.path, "remove")
+    }
+}
+
+impl Drop for Journal {
+    /// Ends the lock at once: closing the file does not while a program that is being started has its copy of it.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
     }
 }
 
