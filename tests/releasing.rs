@@ -4,7 +4,6 @@
 use std::{
     collections::BTreeSet,
     fs,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -26,7 +25,7 @@ fn stderr(output: &Output) -> String {
 }
 
 fn sum_file(dir: &Path, target: &str) -> PathBuf {
-    dir.join(format!("polybook-1.2.3-{target}.tar.gz.sha256"))
+    dir.join(format!("polybook-{target}.tar.gz.sha256"))
 }
 
 fn describe(script: &str, dir: &Path) -> Output {
@@ -88,19 +87,19 @@ fn the_manifests_of_windows_name_the_archive_and_its_checksum() {
         assert_eq!(refused.status.code(), Some(1), "{script}");
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-    let archive = "polybook-1.2.3-x86_64-pc-windows-msvc";
+    let archive = "polybook-x86_64-pc-windows-msvc.zip";
     let sum = "0123456789abcdef".repeat(4);
-    let file = dir.path().join(format!("{archive}.zip.sha256"));
-    fs::write(file, format!("{sum}  {archive}.zip\n")).unwrap();
-    let url = format!("https://example.com/p/releases/download/v1.2.3/{archive}.zip");
+    let file = dir.path().join(format!("{archive}.sha256"));
+    fs::write(file, format!("{sum}  {archive}\n")).unwrap();
+    let url = format!("https://example.com/p/releases/download/v1.2.3/{archive}");
 
     let made = describe("scoop", dir.path());
     assert!(made.status.success(), "{}", stderr(&made));
     let manifest: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
     let found = &manifest["architecture"]["64bit"];
     assert_eq!(
-        (&found["url"], &found["hash"], &found["extract_dir"]),
-        (&url.clone().into(), &sum.clone().into(), &archive.into())
+        (&found["url"], &found["hash"]),
+        (&url.clone().into(), &sum.clone().into())
     );
     assert_eq!(manifest["homepage"], "https://example.com/p");
 
@@ -158,48 +157,6 @@ fn all_addresses_of_the_project_are_that_of_the_package() {
         }
     }
     assert!(named >= 5, "{named}");
-}
-
-#[test]
-fn an_archive_has_a_checksum_or_is_not_made() {
-    let dir = tempfile::tempdir().unwrap();
-    let archive = |out: &str, path: &str| {
-        packaging("archive")
-            .args(["test", env!("CARGO_BIN_EXE_polybook")])
-            .arg(dir.path().join(out))
-            .env("PATH", path)
-            .output()
-            .unwrap()
-    };
-    let path = std::env::var("PATH").unwrap();
-    let made = archive("whole", &path);
-    assert!(made.status.success(), "{}", stderr(&made));
-    let name = format!("polybook-{}-test.tar.gz", env!("CARGO_PKG_VERSION"));
-    let checked = Command::new("sh")
-        .args(["-c", "sha256sum -c *.sha256 || shasum -a 256 -c *.sha256"])
-        .current_dir(dir.path().join("whole"))
-        .output()
-        .unwrap();
-    assert!(checked.status.success(), "{}", stderr(&checked));
-    assert!(dir.path().join("whole").join(&name).exists());
-
-    // Programs that fail, and one that says that all is well and prints nothing.
-    for (program, script) in [
-        ("sha256sum", "exit 1"),
-        ("sha256sum", "exit 0"),
-        ("tar", "exit 1"),
-    ] {
-        let bin = dir.path().join("bin");
-        fs::create_dir(&bin).unwrap();
-        let file = bin.join(program);
-        fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-        let failed = archive("none", &format!("{}:{path}", bin.display()));
-        assert!(!failed.status.success(), "{program} {script}");
-        let left = fs::read_dir(dir.path().join("none")).unwrap().count();
-        assert_eq!(left, 0, "{program} {script}");
-        fs::remove_dir_all(bin).unwrap();
-    }
 }
 
 #[test]
@@ -261,6 +218,31 @@ fn actions_are_pinned_by_hash_and_jobs_have_the_permissions_that_they_need() {
 }
 
 #[test]
+fn the_workflow_builds_what_the_installers_install() {
+    let file = Path::new(ROOT).join("dist-workspace.toml");
+    let text = fs::read_to_string(file).unwrap();
+    let (_, targets) = text.split_once("\ntargets = [").unwrap();
+    let (targets, _) = targets.split_once(']').unwrap();
+    let listed: BTreeSet<_> = targets.split('"').skip(1).step_by(2).collect();
+    assert!(listed.len() >= 5, "{listed:?}");
+    let all = workflows();
+    let (_, release) = all.iter().find(|(name, _)| name == "release.yml").unwrap();
+    let built = release.lines().map(str::trim);
+    let built: BTreeSet<_> = built
+        .filter_map(|line| line.strip_prefix("- target: "))
+        .collect();
+    assert_eq!(built, listed);
+
+    let (_, version) = text.split_once("cargo-dist-version = \"").unwrap();
+    let (version, _) = version.split_once('"').unwrap();
+    let installed: BTreeSet<_> = release
+        .match_indices("cargo-dist@")
+        .map(|(at, name)| release[at + name.len()..].lines().next().unwrap())
+        .collect();
+    assert_eq!(installed, BTreeSet::from([version]));
+}
+
+#[test]
 fn the_job_that_signs_runs_nothing_and_all_that_is_published_waits_for_it() {
     let all = workflows();
     let (_, release) = all.iter().find(|(name, _)| name == "release.yml").unwrap();
@@ -274,7 +256,10 @@ fn the_job_that_signs_runs_nothing_and_all_that_is_published_waits_for_it() {
         panic!("{signing:?}");
     };
     assert!(!has(lines, "run:"), "{lines:?}");
-    assert!(lines.contains(&"needs: [archive, wheels]"), "{lines:?}");
+    assert!(
+        lines.contains(&"needs: [archive, wheels, installers]"),
+        "{lines:?}"
+    );
     let publishing = jobs.iter().filter(|(name, lines)| {
         let rights = ["packages: write", "contents: write", "id-token: write"];
         name != signer && rights.iter().any(|right| has(lines, right))
