@@ -766,12 +766,14 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
             *old = column.clone().unwrap();
         }
         let counts = foreign(dir, &format!("{number}"), &columns);
-        let err = fails(dir, &format!("make-book {number} --counts x"), 1);
-        assert!(
-            err.contains(problem) && err.contains("data.parquet"),
-            "{problem}: {err}"
-        );
-        assert!(!dir.join("x").exists() && counts.exists());
+        for output in ["--counts x", "--leveldb x --explorer"] {
+            let err = fails(dir, &format!("make-book {number} {output}"), 1);
+            assert!(
+                err.contains(problem) && err.contains("data.parquet"),
+                "{problem}: {err}"
+            );
+            assert!(!dir.join("x").exists() && counts.exists());
+        }
     }
     // Classes of one move come in any order, and several rows of one add up.
     foreign(dir, "rows", &two());
@@ -818,9 +820,33 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
     }
     foreign(dir, "many", &columns);
     ok(dir, "make-book -q many --counts many.counts");
-    let err = fails(dir, "make-book many many many --counts x", 1);
-    assert!(err.contains("add up to more than 2^63"), "{err}");
-    assert!(!dir.join("x").exists());
+    for (inputs, problem) in [
+        ("many many many", "add up to more than 2^63"),
+        ("many", "more games or higher ratings than there can be"),
+    ] {
+        let output = match inputs {
+            "many" => "--leveldb x --explorer",
+            _ => "--counts x",
+        };
+        let err = fails(dir, &format!("make-book {inputs} {output}"), 1);
+        assert!(err.contains(problem), "{err}");
+        assert!(!dir.join("x").exists());
+    }
+    // Parts of different classes.
+    let mut columns = two();
+    columns.retain(|(name, _)| *name != "speed");
+    foreign(dir, "mixed", &two());
+    write_part(&dir.join("mixed/more.parquet"), &columns);
+    for output in [
+        "--counts x",
+        "--counts x --by month",
+        "--leveldb x --explorer",
+    ] {
+        let err = fails(dir, &format!("make-book mixed {output}"), 1);
+        let problem = "mixed/more.parquet: its columns are those of --by rating,month, and other parts are by speed,rating,month";
+        assert!(err.contains(problem), "{output}: {err}");
+        assert!(!dir.join("x").exists());
+    }
     // Parts that share keys.
     let mut columns = two();
     columns[0].1 = Column::Long(vec![Some(1), Some(i64::MAX)]);

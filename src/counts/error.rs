@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::tally::By;
+
 /// What is wrong with a file of counts.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
@@ -72,6 +74,16 @@ pub enum CountsError {
         "row {0} is out of order: sort the rows of counts by class by key, move and identity, each key in one part"
     )]
     ClassOrder(u64),
+    /// Parts of different classes.
+    #[error(
+        "its columns are those of --by {found}, and other parts are by {expected}: count all with the same"
+    )]
+    Classes {
+        /// The classes of the part.
+        found: By,
+        /// Those of the parts before it.
+        expected: By,
+    },
     /// More games than numbers reach.
     #[error("the games of all rows add up to more than 2^63, which cannot be")]
     Overflow,

@@ -105,16 +105,21 @@ impl CountsDirectory {
     ///
     /// # Errors
     ///
-    /// A file that is not Parquet.
+    /// A file that is not Parquet, and parts of different classes.
     pub fn by(&self) -> Result<By> {
-        match (&self.about, self.parts.first()) {
-            (Some(about), _) => Ok(about.by),
-            (None, Some(part)) => {
-                let file = part.open()?;
-                part.named(caught(|| classes_of(file.schema())))
-            }
-            (None, None) => Ok(By::default()),
+        if let Some(about) = &self.about {
+            return Ok(about.by);
         }
+        let mut all = None;
+        for part in &self.parts {
+            let file = part.open()?;
+            let found = part.named(caught(|| classes_of(file.schema())))?;
+            let expected = *all.get_or_insert(found);
+            if found != expected {
+                return part.named(Err(CountsError::Classes { found, expected }));
+            }
+        }
+        Ok(all.unwrap_or_default())
     }
 
     /// The files of counts.
