@@ -57,18 +57,10 @@ impl CountsDirectory {
     ///
     /// A part that cannot be read.
     pub(crate) fn ordered(&self) -> Result<Option<OrderedParts>> {
-        let mut ordered = Vec::new();
-        for part in self.parts() {
-            match OrderedPart::open(part)? {
-                Some(part) => ordered.push(part),
-                None => return Ok(None),
-            }
-        }
-        // A part without rows has no keys.
-        ordered.sort_by_key(|part| part.groups.first().map(|group| *group.keys.start()));
-        let groups = || ordered.iter().flat_map(|part| &part.groups);
-        let follow = groups().zip(groups().skip(1)).all(follows);
-        Ok(follow.then_some(OrderedParts(ordered)))
+        let parts = self.parts().iter().map(OrderedPart::open);
+        let parts = parts.collect::<Result<Option<Vec<OrderedPart>>>>()?;
+        let parts = parts.map(OrderedParts::by_keys);
+        Ok(parts.filter(|parts| parts.first_out_of_order().is_none()))
     }
 
     /// The parts of counts by class, whose rows must be in order whatever they state.
@@ -78,25 +70,12 @@ impl CountsDirectory {
     /// A part that cannot be read, and parts that share keys.
     pub(super) fn classed(&self) -> Result<OrderedParts> {
         let parts = self.parts().iter().map(OrderedPart::open_classed);
-        let mut parts = parts.collect::<Result<Vec<OrderedPart>>>()?;
-        parts.sort_by_key(|part| part.groups.first().map(|group| *group.keys.start()));
-        let groups = || {
-            parts
-                .iter()
-                .flat_map(|part| part.groups.iter().map(move |group| (part, group)))
-        };
-        for ((_, before), (part, after)) in groups().zip(groups().skip(1)) {
-            if !follows((before, after)) {
-                return part.part.named(Err(CountsError::ClassOrder(0)));
-            }
+        let parts = OrderedParts::by_keys(parts.collect::<Result<_>>()?);
+        match parts.first_out_of_order() {
+            Some(part) => part.part.named(Err(CountsError::ClassOrder(0))),
+            None => Ok(parts),
         }
-        Ok(OrderedParts(parts))
     }
-}
-
-/// Whether no key of a row group is smaller than one of the row group before.
-fn follows((before, after): (&Group, &Group)) -> bool {
-    before.keys.end() <= after.keys.start()
 }
 
 impl OrderedPart {
@@ -113,12 +92,7 @@ impl OrderedPart {
             Ok(groups.collect::<Option<Vec<Group>>>().filter(|_| in_order))
         };
         let groups = part.named(caught(find))?;
-        Ok(groups.map(|groups| OrderedPart {
-            part: part.clone(),
-            groups,
-            rows_read: AtomicU64::new(0),
-            games_read: AtomicU64::new(0),
-        }))
+        Ok(groups.map(|groups| OrderedPart::new(part, groups)))
     }
 
     /// A part of counts by class. A row group without a first and a last key may have any.
@@ -138,12 +112,16 @@ impl OrderedPart {
             }
             Ok(groups)
         }));
-        Ok(OrderedPart {
+        Ok(OrderedPart::new(part, groups?))
+    }
+
+    fn new(part: &Part, groups: Vec<Group>) -> OrderedPart {
+        OrderedPart {
             part: part.clone(),
-            groups: groups?,
+            groups,
             rows_read: AtomicU64::new(0),
             games_read: AtomicU64::new(0),
-        })
+        }
     }
 
     /// Counts the rows and games that were read.
@@ -187,6 +165,22 @@ impl Group {
 }
 
 impl OrderedParts {
+    /// The parts by their first keys. One without rows has no keys.
+    fn by_keys(mut parts: Vec<OrderedPart>) -> OrderedParts {
+        parts.sort_by_key(|part| part.groups.first().map(|group| *group.keys.start()));
+        OrderedParts(parts)
+    }
+
+    /// The first part with a row group that has a smaller key than the row group before.
+    fn first_out_of_order<'a>(&'a self) -> Option<&'a OrderedPart> {
+        let of_part =
+            |part: &'a OrderedPart| part.groups.iter().map(move |group| (part, &group.keys));
+        let groups = || self.0.iter().flat_map(of_part);
+        let mut neighbors = groups().zip(groups().skip(1));
+        let found = neighbors.find(|((_, before), (_, after))| before.end() > after.start());
+        found.map(|(_, (part, _))| part)
+    }
+
     pub(crate) fn rows(&self) -> u64 {
         self.0.iter().map(OrderedPart::rows).sum()
     }

@@ -43,31 +43,6 @@ pub(super) struct PartColumns {
     pub identity: Option<Column>,
 }
 
-/// Where the columns of classes are.
-struct ClassColumns {
-    /// Speed, rating group and month, `None` for those that are not counted apart.
-    narrow: [Option<Column>; 3],
-    book_only: Column,
-    /// The sum of ratings, and how many they are.
-    ratings: [Column; 2],
-}
-
-impl ClassColumns {
-    fn find(schema: &SchemaDescriptor, by: By) -> Result<ClassColumns, CountsError> {
-        let integers = |name| Column::required(schema, name, Holds::Integers);
-        let of = |is_wanted: bool, name| is_wanted.then(|| integers(name)).transpose();
-        Ok(ClassColumns {
-            narrow: [
-                of(by.speed, SPEED)?,
-                of(by.rating, RATING_GROUP)?,
-                of(by.month, MONTH)?,
-            ],
-            book_only: Column::required(schema, BOOK_ONLY, Holds::Booleans)?,
-            ratings: [integers(RATING_SUM)?, integers(RATED)?],
-        })
-    }
-}
-
 /// The classes that the columns of a file are for.
 pub(super) fn classes_of(schema: &SchemaDescriptor) -> Result<By, CountsError> {
     let has = |name| Ok::<_, CountsError>(Column::find(schema, name, Holds::Integers)?.is_some());
@@ -106,9 +81,28 @@ pub(super) struct GroupReader {
 
 /// The columns of classes.
 struct ClassReader {
+    /// Speed, rating group and month, `None` for those that are not counted apart.
     narrow: [Option<Values>; 3],
     book_only: Values,
+    /// The sum of ratings, and how many they are.
     ratings: [Values; 2],
+}
+
+impl ClassReader {
+    fn open(file: &ParquetFile, group: usize, by: By) -> Result<ClassReader, CountsError> {
+        let open = |name, holds| Column::required(file.schema(), name, holds)?.open(file, group);
+        let integers = |name| open(name, Holds::Integers);
+        let of = |is_wanted: bool, name| is_wanted.then(|| integers(name)).transpose();
+        Ok(ClassReader {
+            narrow: [
+                of(by.speed, SPEED)?,
+                of(by.rating, RATING_GROUP)?,
+                of(by.month, MONTH)?,
+            ],
+            book_only: open(BOOK_ONLY, Holds::Booleans)?,
+            ratings: [integers(RATING_SUM)?, integers(RATED)?],
+        })
+    }
 }
 
 /// Some rows, by column.
@@ -145,20 +139,9 @@ impl GroupReader {
             black: open(columns.black)?,
             games: [open(wins)?, open(draws)?, open(losses)?],
             identity: columns.identity.map(open).transpose()?,
-            classes: match by.is_none() {
-                true => None,
-                false => {
-                    let classes = ClassColumns::find(file.schema(), by)?;
-                    let [speed, group, month] =
-                        classes.narrow.map(|column| column.map(open).transpose());
-                    let [sum, games] = classes.ratings;
-                    Some(ClassReader {
-                        narrow: [speed?, group?, month?],
-                        book_only: open(classes.book_only)?,
-                        ratings: [open(sum)?, open(games)?],
-                    })
-                }
-            },
+            classes: (!by.is_none())
+                .then(|| ClassReader::open(file, group, by))
+                .transpose()?,
             row,
             left: file.rows(group)?,
         })

@@ -62,10 +62,8 @@ impl PositionTally {
         let mut counted = PositionTally::empty(query);
         let class_filter = filters.of_sums().filter(|_| !of_player);
         for (source, filter) in &filters.of_sources {
-            if let (Some(counts), Some(filter)) = (source.counts(subject)?, &filters.class_filter) {
-                filter.for_each_row(source, subject, counts, split_of(query), |period, row| {
-                    counted.add_row(period, row);
-                })?;
+            let add = |period, row: &CountedRow| counted.add_row(period, row);
+            if filters.for_each_row(source, subject, split_of(query), add)? {
                 continue;
             }
             match (source.place(subject)?, class_filter) {
@@ -271,9 +269,8 @@ pub(super) fn first_games(
 pub(super) fn count_games(filters: &SourceFilters<'_>, subject: Subject) -> Result<u64> {
     let mut games = 0;
     for (source, filter) in &filters.of_sources {
-        if let (Some(counts), Some(filter)) = (source.counts(subject)?, &filters.class_filter) {
-            let add = |_, row: &CountedRow| games += row.total();
-            filter.for_each_row(source, subject, counts, Split::Nowhere, add)?;
+        let add = |_, row: &CountedRow| games += row.total();
+        if filters.for_each_row(source, subject, Split::Nowhere, add)? {
             continue;
         }
         match (source.place(subject)?, filters.of_sums()) {

@@ -16,13 +16,13 @@ use super::{
     source::Source,
     source_filter::{SourceFilter, SourceFilters},
     sources::Explorer,
-    summed::Split,
+    summed::{Split, date_of},
     tally::Results,
 };
 use crate::{
     error::Result,
-    index::layout::{counted::CountedRow, rows::date_number, sums::Period},
-    pgn::{Date, RatingGroup, Speed},
+    index::layout::counted::CountedRow,
+    pgn::{RatingGroup, Speed},
     position::{BookMove, Variant},
     task,
 };
@@ -141,11 +141,8 @@ impl Explorer {
             let subject = subject_of(line);
             let mut sums = [Results::default(); UNRATED + 1];
             for (source, filter) in &filters.of_sources {
-                if let (Some(counts), Some(filter)) =
-                    (source.counts(subject)?, &filters.class_filter)
-                {
-                    let add = |_, row: &CountedRow| sums[row.class.group()].add_all(row.games);
-                    filter.for_each_row(source, subject, counts, Split::Nowhere, add)?;
+                let add = |_, row: &CountedRow| sums[row.class.group()].add_all(row.games);
+                if filters.for_each_row(source, subject, Split::Nowhere, add)? {
                     continue;
                 }
                 let list = source.list(subject, source.place(subject)?)?;
@@ -224,18 +221,12 @@ impl Explorer {
             false => Split::ByMonth,
         };
         for (source, filter) in &filters.of_sources {
-            if let (Some(counts), Some(filter)) = (source.counts(subject)?, &filters.class_filter) {
-                let add = |period, row: &CountedRow| {
-                    let date = match period {
-                        Period::Month(year, month) => Date::new(year, month, 0),
-                        Period::Year(year) => Date::new(year, 0, 0),
-                        Period::All => Date::default(),
-                    };
-                    let (class, date) = (row.class, date_number(date));
-                    let places = groups.places(class.speed(), class.group(), date, [false; 2]);
-                    tally.add(places, date, row.total());
-                };
-                filter.for_each_row(source, subject, counts, split, add)?;
+            let add = |period, row: &CountedRow| {
+                let (class, date) = (row.class, date_of(period));
+                let places = groups.places(class.speed(), class.group(), date, [false; 2]);
+                tally.add(places, date, row.total());
+            };
+            if filters.for_each_row(source, subject, split, add)? {
                 continue;
             }
             let list = source.list(subject, source.place(subject)?)?;

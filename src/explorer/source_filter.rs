@@ -11,13 +11,13 @@ use super::{
     games::{Asked, Games, Traits},
     query::Filters,
     source::Source,
-    summed::ClassFilter,
+    summed::{ClassFilter, Split},
 };
 use crate::{
     error::Result,
     index::{
         explored::ListPlace,
-        layout::{EcoNumber, Subject},
+        layout::{EcoNumber, Subject, counted::CountedRow, sums::Period},
     },
     pgn::{NameMatch, folded},
 };
@@ -57,6 +57,22 @@ impl<'a> SourceFilters<'a> {
     pub(super) fn of_sums(&self) -> Option<&ClassFilter> {
         let filter = self.class_filter.as_ref();
         filter.filter(|filter| !filter.separates_unrated())
+    }
+
+    /// Calls `f` with the rows that pass of the counts of a position, each with a period as long as the split allows. `false`
+    /// of a source of games.
+    pub(super) fn for_each_row(
+        &self,
+        source: &Source,
+        subject: Subject,
+        split: Split,
+        f: impl FnMut(Period, &CountedRow),
+    ) -> Result<bool> {
+        let (Some(counts), Some(filter)) = (source.counts(subject)?, &self.class_filter) else {
+            return Ok(false);
+        };
+        filter.for_each_row(source, subject, counts, split, f)?;
+        Ok(true)
     }
 
     /// The same where equal games count once.

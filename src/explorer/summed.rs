@@ -21,6 +21,15 @@ pub(super) enum Split {
     ByMonth,
 }
 
+/// The date of a period as far as all its games have it, as a [number](date_number).
+pub(super) fn date_of(period: Period) -> u32 {
+    date_number(match period {
+        Period::All => Date::default(),
+        Period::Year(year) => Date::new(year, 0, 0),
+        Period::Month(year, month) => Date::new(year, month, 0),
+    })
+}
+
 /// Filters that whole [classes](Class) and months pass or not: those that Lichess's own explorer has.
 pub(super) struct ClassFilter {
     /// Whether each class passes. Those of [`Class`] have the same numbers.
@@ -102,12 +111,7 @@ impl ClassFilter {
 
     /// Whether the games of a month pass.
     fn contains(&self, period: Period) -> bool {
-        let date = match period {
-            Period::All => Date::default(),
-            Period::Year(year) => Date::new(year, 0, 0),
-            Period::Month(year, month) => Date::new(year, month, 0),
-        };
-        self.dates.contains(date_number(date))
+        self.dates.contains(date_of(period))
     }
 
     /// Calls `f` with the classes that pass of periods that have all games that pass, each in one of them: periods as
