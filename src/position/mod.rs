@@ -44,5 +44,6 @@ pub use self::{
 pub(crate) use self::{
     epd::{operand, restored, stored},
     key::en_passant_part,
+    movement::san,
     notation::san_of,
 };

@@ -2,9 +2,12 @@
 //! of random games.
 
 use proptest::prelude::*;
-use shakmaty::{Chess, Move, Position, Role, san::SanPlus};
+use shakmaty::{
+    Chess, Move, Position, Role,
+    san::{SanPlus, Suffix},
+};
 
-use super::{BookMove, MoveError, PieceLetters, Variant, line::parse_fen, read_move};
+use super::{BookMove, MoveError, PieceLetters, Variant, line::parse_fen, read_move, san};
 
 /// From where games start: the usual position, and some with promotions, en passant, castling, and many
 /// pieces of a kind.
@@ -123,6 +126,29 @@ fn is_of_the_b_file(text: &str, read: Move) -> bool {
         .is_some_and(|from| text.starts_with(&from.to_string()));
     let is_pawns = read.role() == Role::Pawn && read.is_capture();
     text.starts_with('b') && (names_square || is_pawns)
+}
+
+#[test]
+fn moves_of_all_variants_are_written_as_shakmaty_writes_them() {
+    let mut dice = fastrand::Rng::with_seed(3);
+    let (mut checks, mut mates) = (0, 0);
+    for variant in Variant::ALL {
+        for _ in 0..60 {
+            let mut pos = variant.start();
+            for _ in 0..150 {
+                let moves = pos.legal_moves();
+                for mv in &moves {
+                    let ours = san(&pos, *mv);
+                    assert_eq!(ours, SanPlus::from_move(pos.clone(), *mv), "{pos:?}");
+                    checks += u64::from(ours.suffix == Some(Suffix::Check));
+                    mates += u64::from(ours.suffix == Some(Suffix::Checkmate));
+                }
+                let Some(mv) = dice.choice(&moves) else { break };
+                pos.play_unchecked(*mv);
+            }
+        }
+    }
+    assert!(checks > 1000 && mates > 100, "{checks} {mates}");
 }
 
 fn check_all_moves(pos: &Chess) {

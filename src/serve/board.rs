@@ -2,7 +2,7 @@
 //! games and of text that people paste.
 
 use serde::Serialize;
-use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
+use shakmaty::{Position, variant::VariantPosition};
 
 use super::{annotations::Annotations, request::Request};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     evals::{Eval, Evals},
     explorer::{Answer, Line, MoveTime, Times},
     pgn::{GameReader, Token, tag_text},
-    position::{BookMove, Variant, fen_of, read_move, uci},
+    position::{BookMove, Variant, fen_of, read_move, san, uci},
     tree::move_number,
 };
 
@@ -88,7 +88,7 @@ impl WrittenMove {
     pub(super) fn new(pos: &VariantPosition, mv: shakmaty::Move) -> WrittenMove {
         WrittenMove {
             uci: BookMove::from(mv).to_string(),
-            san: SanPlus::from_move(pos.clone(), mv).to_string(),
+            san: san(pos, mv).to_string(),
         }
     }
 }

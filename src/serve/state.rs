@@ -76,30 +76,30 @@ struct WithBoard {
     polybook: Board,
 }
 
+type Job = Box<dyn FnOnce() + Send>;
+
 /// Threads that may wait for files, each with a permit to use it. All are there from the start: none has to be found for
 /// a request.
 pub(super) struct Workers {
-    jobs: Sender<Box<dyn FnOnce() + Send>>,
+    /// Those that wait for a job, the one last used at the end. They do not share a lock with the others while they wait.
+    idle: Arc<Mutex<Vec<Sender<Job>>>>,
     pub(super) permits: Arc<Semaphore>,
 }
 
 impl Workers {
     fn start(count: usize) -> Result<Workers> {
-        let (jobs, waiting) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
-        let waiting = Arc::new(Mutex::new(waiting));
+        let mut idle = Vec::new();
         for _ in 0..count {
-            let waiting = Arc::clone(&waiting);
-            let next = move || task::lock(&waiting).recv();
-            let work = move || {
-                while let Ok(job) = next() {
-                    job();
-                }
-            };
+            let (jobs, waiting) = mpsc::channel::<Job>();
+            let work = move || waiting.into_iter().for_each(|job| job());
             let thread = thread::Builder::new().name("answers".to_owned());
             thread.spawn(work).at("threads that answer", "start")?;
+            idle.push(jobs);
         }
-        let permits = Arc::new(Semaphore::new(count));
-        Ok(Workers { jobs, permits })
+        Ok(Workers {
+            idle: Arc::new(Mutex::new(idle)),
+            permits: Arc::new(Semaphore::new(count)),
+        })
     }
 
     /// Makes a content on a thread once one is free, unless the client has gone by then. The permit is kept until the
@@ -117,14 +117,18 @@ impl Workers {
         if client.is_gone() {
             return Err(Refusal::unavailable("the client is gone"));
         }
+        let worker = task::lock(&self.idle).pop();
+        let worker = worker.expect("a thread is idle for each permit");
         let (sender, receiver) = oneshot::channel();
+        let (idle, again) = (Arc::clone(&self.idle), worker.clone());
         let job = move || {
             // A panic ends this request alone. An error: the client has gone.
             let made = task::caught(|| Ok(work())).unwrap_or_else(|err| Err(err.into()));
+            task::lock(&idle).push(again);
             let _ = sender.send((made, permit));
         };
         let ended = || Refusal::unavailable("the server has ended");
-        self.jobs.send(Box::new(job)).map_err(|_| ended())?;
+        worker.send(Box::new(job)).map_err(|_| ended())?;
         let (made, permit) = receiver.await.map_err(|_| ended())?;
         // Others are answered while a large content waits for its turn.
         drop(permit);
