@@ -12,6 +12,7 @@ use polybook::{
     pgn::{Date, GameReader, Token},
     position::{Keyed, read_move},
 };
+use rayon::prelude::*;
 use serde_json::{Value, json};
 
 #[cfg(feature = "serve")]
@@ -68,6 +69,14 @@ fn combinations() -> Vec<Filters> {
             }
         }
     }
+    // Games in which nobody has a rating, alone and with others of the lowest group.
+    for groups in [groups(&[]), groups(&[0, 1600])] {
+        all.push(Filters {
+            groups,
+            unrated: true,
+            ..Filters::default()
+        });
+    }
     all
 }
 
@@ -91,20 +100,11 @@ fn positions(explorer: &Explorer, step: usize) -> Vec<Line> {
     lines.into_values().collect()
 }
 
-/// Asks both for positions with all combinations of filters, and each other position with one of them.
-fn compare([games, counts]: &[Explorer; 2], step: usize) {
-    let (combinations, lines) = (combinations(), positions(games, step));
-    let asked = lines.iter().enumerate().flat_map(|(at, line)| {
-        let few = at % 8 > 0;
-        let chosen = combinations
-            .iter()
-            .enumerate()
-            .filter(move |(number, _)| !few || at % 48 == *number);
-        chosen.map(move |(number, filters)| (line, number, filters))
-    });
-    let mut found = 0;
-    for (line, number, filters) in asked {
-        let view = if number % 5 == 0 {
+/// Asks both for the positions of every `step`th game: each `all`th with all combinations of filters, the others with one.
+fn compare([games, counts]: &[Explorer; 2], step: usize, all: usize) {
+    let combinations = combinations();
+    let compare_one = |line: &Line, number: usize, filters: &Filters| {
+        let view = if number.is_multiple_of(5) {
             View::Masters
         } else {
             View::Lichess
@@ -116,8 +116,7 @@ fn compare([games, counts]: &[Explorer; 2], step: usize) {
         let mut wanted = games.answer(&query).unwrap();
         wanted.moves.iter_mut().for_each(|mv| mv.game = None);
         assert_eq!(counts.answer(&query).unwrap(), wanted, "{query:?}");
-        found += wanted.games();
-        if number % 7 == 0 {
+        if number.is_multiple_of(7) {
             let facets = |explorer: &Explorer| Facets {
                 variants: Default::default(),
                 ..explorer.facets(line, filters).unwrap()
@@ -128,8 +127,16 @@ fn compare([games, counts]: &[Explorer; 2], step: usize) {
                 games.scores(line, filters).unwrap()
             );
         }
-    }
-    assert!(found > 0);
+        wanted.games()
+    };
+    let lines = positions(games, step);
+    let asked = lines.par_iter().enumerate().flat_map_iter(|(at, line)| {
+        let (one, numbers) = (at % combinations.len(), 0..combinations.len());
+        let chosen = numbers.filter(move |number| at % all == 0 || *number == one);
+        chosen.map(move |number| (line, number))
+    });
+    let found = asked.map(|(line, number)| compare_one(line, number, &combinations[number]));
+    assert!(found.sum::<u64>() > 0);
 }
 
 #[test]
@@ -137,28 +144,38 @@ fn every_answer_is_that_of_the_games() {
     for name in ["online.pgn", "famous.pgn"] {
         let dir = temp();
         let pgn = sample(name);
-        compare(&both(dir.path(), &pgn, ""), 1);
-        compare(&both(temp().path(), &pgn, "--max-ply 12"), 1);
+        compare(&both(dir.path(), &pgn, ""), 1, 8);
+        compare(&both(temp().path(), &pgn, "--max-ply 12"), 1, 8);
     }
     let dir = temp();
     let pgn = dir.path().join("short.pgn");
     // The first positions have many rows.
     fs::write(&pgn, short_games(0, 40_000)).unwrap();
-    compare(&both(dir.path(), &pgn, ""), 20_000);
+    compare(&both(dir.path(), &pgn, ""), 20_000, 8);
 }
 
+/// The first 2,000 games of each file of the corpus.
 #[test]
-fn every_answer_about_masters_is_that_of_the_games() {
+fn every_answer_about_the_corpus_is_that_of_the_games() {
     let Some(corpus) = corpus() else {
         return;
     };
-    let dir = temp();
-    let text = fs::read(corpus.join("masters.pgn")).unwrap();
-    let mut starts = memchr::memmem::find_iter(&text, b"\n[Event ");
-    let end = starts.nth(2000).unwrap();
-    let pgn = dir.path().join("some.pgn");
-    fs::write(&pgn, &text[..=end]).unwrap();
-    compare(&both(dir.path(), &pgn, ""), 20);
+    let (step, all) = match std::env::var_os("POLYBOOK_ALL_ANSWERS") {
+        Some(_) => (1, 1),
+        None => (20, 8),
+    };
+    let files = fs::read_dir(corpus)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    for file in files.filter(|file| file.extension().is_some_and(|ending| ending == "pgn")) {
+        let dir = temp();
+        let text = fs::read(file).unwrap();
+        let mut starts = memchr::memmem::find_iter(&text, b"\n[Event ");
+        let end = starts.nth(2000).map_or(text.len(), |end| end + 1);
+        let pgn = dir.path().join("some.pgn");
+        fs::write(&pgn, &text[..end]).unwrap();
+        compare(&both(dir.path(), &pgn, ""), step, all);
+    }
 }
 
 #[test]

@@ -9,7 +9,12 @@ use std::{
     process::Command,
 };
 
+#[cfg(feature = "serve")]
+use crate::common::served::Served;
 use crate::common::{sample, temp};
+#[cfg(feature = "serve")]
+use serde_json::Value;
+use tempfile::TempDir;
 
 /// The documents with console blocks, and how many commands each has at least.
 const DOCUMENTS: [(&str, usize); 10] = [
@@ -75,12 +80,16 @@ fn steady(output: &str) -> String {
         .collect()
 }
 
-/// Runs the commands in order, in a directory that has the sample games and nothing else. Names all that print
-/// something else.
-#[track_caller]
-fn assert_prints(document: &str, transcripts: &[Transcript]) {
+/// A directory that has the sample games and nothing else.
+fn directory() -> TempDir {
     let dir = temp();
     std::os::unix::fs::symlink(sample(""), dir.path().join("data")).unwrap();
+    dir
+}
+
+/// Runs the commands in order. Names all that print something else.
+#[track_caller]
+fn assert_prints(dir: &Path, document: &str, transcripts: &[Transcript]) {
     let bin = Path::new(env!("CARGO_BIN_EXE_polybook")).parent().unwrap();
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}:/usr/games", bin.display());
@@ -95,7 +104,7 @@ fn assert_prints(document: &str, transcripts: &[Transcript]) {
         }
         let run = Command::new("sh")
             .args(["-c", &format!("exec 2>&1\n{command}")])
-            .current_dir(dir.path())
+            .current_dir(dir)
             .env("PATH", &path)
             .output()
             .unwrap();
@@ -115,8 +124,68 @@ fn the_console_blocks_print_what_they_show() {
         let transcripts = transcripts(blocks.iter().flat_map(|block| block.split('\n')));
         let count = transcripts.len();
         assert!(count >= least, "{path}: {count} commands");
-        assert_prints(path, &transcripts);
+        assert_prints(directory().path(), path, &transcripts);
     }
+}
+
+/// From monthly files to a server, and the next month.
+#[cfg(feature = "serve")]
+#[test]
+fn the_recipe_of_counts_ends_in_servers_that_answer_as_games_do() {
+    let document = read("docs/scale.md");
+    let (_, recipe) = document.split_once("\n## An explorer of counts\n").unwrap();
+    let (recipe, _) = recipe.split_once("\n## ").unwrap();
+    let dir = directory();
+    let dir = dir.path();
+    let mut games: Vec<&str> = Vec::new();
+    let mut served = Vec::new();
+    for part in recipe.split("```") {
+        if let Some(commands) = part.strip_prefix("console\n") {
+            assert_prints(dir, "docs/scale.md", &transcripts(commands.lines()));
+            let words = commands.split_whitespace();
+            games.extend(words.filter(|word| word.ends_with(".pgn")));
+            continue;
+        }
+        for indexes in part.split("`polybook serve ").skip(1) {
+            let indexes = indexes.split('`').next().unwrap();
+            let pgns = games.join(" ");
+            let line = "--max-ply 30 --leveldb games.idx --explorer --force";
+            crate::common::ok(dir, &format!("make-book -q {pgns} {line}"));
+            let [of_counts, of_games] =
+                [indexes, "games.idx"].map(|indexes| Served::start(dir, indexes));
+            let mut answered = 0;
+            for play in [
+                "",
+                "e2e4",
+                "e2e4,e7e5",
+                "e2e4,c7c5,g1f3",
+                "d2d4",
+                "e2e4,e7e5,g1f3",
+            ] {
+                for filters in ["", "&history=true", "&speeds=blitz,classical&until=2024-04"] {
+                    let path = format!("/lichess?play={play}{filters}&moves=40");
+                    let [ours, theirs] = [&of_counts, &of_games].map(|served| served.json(&path));
+                    for field in ["white", "draws", "black", "history", "opening"] {
+                        assert_eq!(ours[field], theirs[field], "{indexes}: {path}: {field}");
+                    }
+                    let moves = |answer: &Value| {
+                        let mut moves = answer["moves"].as_array().unwrap().clone();
+                        moves.iter_mut().for_each(|mv| mv["game"] = Value::Null);
+                        moves
+                    };
+                    assert_eq!(moves(&ours), moves(&theirs), "{indexes}: {path}");
+                    answered += moves(&ours).len();
+                }
+            }
+            assert!(answered > 50, "{answered}");
+            served.push(indexes);
+        }
+    }
+    assert_eq!(
+        served,
+        ["explorer.idx", "explorer.idx new.idx", "explorer.idx"]
+    );
+    assert_eq!(games.len(), 3);
 }
 
 #[test]

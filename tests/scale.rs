@@ -530,6 +530,11 @@ fn spark_counts_by_class_and_prunes() {
     );
     ok(dir, "make-book -q spark --counts again");
     assert!(files(dir, "own") == files(dir, "again"));
+    for counts in ["own", "spark"] {
+        let line = format!("make-book -q {counts} --leveldb {counts}.idx --explorer");
+        ok(dir, &line);
+    }
+    assert!(files(dir, "own.idx") == files(dir, "spark.idx"));
     let rows = class_rows(&dir.join("own"));
     assert!(rows.iter().any(|row| row.class.group == 0));
 }
