@@ -90,6 +90,10 @@ fn pairs_of_every_kind_from_positions() {
         "{table}"
     );
     assert!(
+        table.contains(&format!("{E4}, B00 King's Pawn\n")),
+        "{table}"
+    );
+    assert!(
         table.contains("3 exits, 1 one-sided, 1 without games"),
         "{table}"
     );
@@ -149,6 +153,85 @@ fn pairs_from_lines_and_of_several_players() {
         report["encounters"][1]["pentanomial"],
         json!([0, 0, 0, 1, 0])
     );
+}
+
+/// Any two games of an exit are a pair of an engine that plays itself.
+#[test]
+fn an_engine_plays_itself() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("s.epd"), format!("{E4}\n{D4}\n")).unwrap();
+    let tags = |epd: &str| format!("[FEN \"{epd} 0 1\"]\n");
+    let games = [
+        game("A", "A", "1-0", &tags(E4), ""),
+        game("A", "A", "1-0", &tags(E4), ""),
+        game("A", "A", "1-0", &tags(D4), ""),
+        game("A", "A", "0-1", &tags(D4), ""),
+    ];
+    fs::write(dir.join("m.pgn"), games.concat()).unwrap();
+    let report = ok_json(dir, "suite-report s.epd m.pgn --json");
+    assert_eq!(exits(&report, "one_sided"), [true, false]);
+    let encounter = &report["encounters"][0];
+    assert_eq!(encounter["pentanomial"], json!([0, 0, 1, 0, 1]));
+}
+
+/// Games of one exit that end out of order, without the partners of two.
+#[test]
+fn rounds_say_the_pairs() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("s.epd"), format!("{E4}\n{D4}\n")).unwrap();
+    let pairs = |rounds: [&str; 8]| {
+        let game = |white: &str, black: &str, result: &str, round: &str| {
+            let tags = format!("[Round \"{round}\"]\n[FEN \"{E4} 0 1\"]\n");
+            game(white, black, result, &tags, "1... e5")
+        };
+        let [a, b, c, d, e, f, g, h] = rounds;
+        let games = [
+            game("A", "B", "1-0", c),
+            game("A", "B", "0-1", a),
+            game("B", "A", "1-0", b),
+            game("A", "B", "1/2-1/2", e),
+            // Round 3 has no second game with a result, round 4 no first one.
+            game("B", "A", "*", f),
+            game("B", "A", "1-0", h),
+            game("A", "B", "1/2-1/2", g),
+            game("B", "A", "0-1", d),
+        ];
+        fs::write(dir.join("m.pgn"), games.concat()).unwrap();
+        let report = ok_json(dir, "suite-report s.epd m.pgn --json");
+        let encounter = &report["encounters"][0];
+        let exit = &report["exits"][0];
+        for field in ["pentanomial", "unpaired"] {
+            assert_eq!(exit[field], encounter[field]);
+        }
+        let table = ok(dir, "suite-report s.epd m.pgn");
+        (
+            encounter["pentanomial"].clone(),
+            encounter["unpaired"].clone(),
+            table,
+        )
+    };
+    let expected = json!([1, 0, 0, 0, 1]);
+    let (found, unpaired, table) = pairs(["1", "1", "2", "2", "3", "3", "4", "5"]);
+    assert_eq!((&found, unpaired), (&expected, json!(3)));
+    let apart = "3 games without the one with other colors";
+    assert!(table.contains(apart), "{table}");
+    // cutechess-cli numbers the games of a round.
+    let (found, unpaired, _) = pairs(["1.1", "1.2", "2.1", "2.2", "3.1", "3.2", "4.1", "5.2"]);
+    assert_eq!((&found, unpaired), (&expected, json!(3)));
+    let (found, unpaired, _) = pairs(["1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.10"]);
+    assert_eq!((&found, unpaired), (&expected, json!(3)));
+    // Rounds that all differ, or none, are not those of pairs: the order is.
+    for rounds in [
+        ["1", "2", "3", "4", "5", "6", "7", "8"],
+        ["?"; 8],
+        ["1.0"; 8],
+    ] {
+        let (found, unpaired, table) = pairs(rounds);
+        assert_eq!((found, unpaired), (json!([0, 1, 1, 1, 0]), json!(1)));
+        assert!(table.contains("1 game without the one with"), "{table}");
+    }
 }
 
 #[test]

@@ -28,8 +28,9 @@ const ENTRIES: usize = 16;
 #[command(after_help = "\
 An exit is a position that the suite leads to: the end of a line (PGN), or a position (EPD or FEN). A game belongs to the exit
 of the longest line that it begins with, or to the exit that its FEN tag names. Two games of an exit are a pair if the same two
-players had it with either color. A pentanomial counts pairs by the points of the first player: 0, 0.5, 1, 1.5 and 2 (LL, LD,
-DD or WL, WD, WW). The first player is the one who comes first in the games.
+players had it with either color in the same round (tag Round: 7 for both, or 7.1 and 7.2). If no two games have a round in
+common, they are paired in their order. A pentanomial counts pairs by the points of the first player: 0, 0.5, 1, 1.5 and 2 (LL,
+LD, DD or WL, WD, WW). The first player is the one who comes first in the games.
 
 An exit is one-sided if it has a pair and one color won all its games.
 
@@ -134,7 +135,7 @@ fn table(report: &MatchReport) -> String {
         let stats = exit.stats;
         let _ = writeln!(
             text,
-            "{:>6} {:>6} {:>6} {:>6} {:>6} {:>6.1}  {:<15} {}{}",
+            "{:>6} {:>6} {:>6} {:>6} {:>6} {:>6.1}  {:<15} {}{}{}",
             exit.entry,
             stats.games(),
             stats.wins,
@@ -143,6 +144,9 @@ fn table(report: &MatchReport) -> String {
             exit.draw_rate.unwrap_or_default(),
             pairs(exit.pairs),
             exit.line.as_ref().unwrap_or(&exit.epd),
+            exit.opening
+                .as_ref()
+                .map_or_else(String::new, |name| format!(", {name}")),
             if exit.is_one_sided {
                 " (one-sided)"
             } else {
@@ -159,7 +163,12 @@ fn table(report: &MatchReport) -> String {
         counted(report.exits.len() as u64, "exit"),
         report.exits.len() - played.len(),
     );
+    let unpaired = report.encounters.iter();
     for (games, reason) in [
+        (
+            unpaired.map(|encounter| encounter.unpaired).sum(),
+            "without the one with other colors",
+        ),
         (report.unmatched, "of no exit"),
         (report.unfinished, "without result"),
     ] {

@@ -1,6 +1,6 @@
 //! The results of a match by the exits of its suite.
 
-use std::{io::Write, ops::Range, path::Path};
+use std::{collections::VecDeque, hash::Hash, io::Write, ops::Range, path::Path};
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -140,8 +140,11 @@ impl SuiteFile {
     /// Reads the games of a match.
     ///
     /// A game belongs to the exit of the longest line that it begins with, or else to the exit that it starts from by its
-    /// `FEN` tag. Two games of an exit are a pair if the same two players had it with either color. The first game of a
-    /// player with a color pairs with the first one with the other color, and so on.
+    /// `FEN` tag. Two games of an exit are a pair if the same two players had it with either color in the same round. The
+    /// tag `Round` is a round, `7`, or a round and a game, of which the first and the second, the third and the fourth and so
+    /// on are a pair: `7.1` and `7.2`. If no two games of the players have a round in common, the tags do not say the pairs.
+    /// Then a player's first game of an exit with a color pairs with the first one with the other color, and so on. A pair
+    /// one of whose games has no result is not counted.
     ///
     /// # Errors
     ///
@@ -170,6 +173,7 @@ impl SuiteFile {
         let name = |tag: &[u8]| tag_text(tags.get(tag).unwrap_or(b"?")).into_owned();
         let mut game = MatchGame {
             players: [name(b"White"), name(b"Black")],
+            round: tags.get(b"Round").and_then(Round::of_tag),
             result: GameResult::of_tags(tags),
             exit: None,
         };
@@ -303,9 +307,31 @@ fn lines_of(text: &str) -> Result<Vec<Found>, String> {
     Ok(found)
 }
 
+/// A round of a match, in which two players have a position with either color.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+struct Round {
+    number: u32,
+    /// Which two games of the round, if it has more.
+    pair: u32,
+}
+
+impl Round {
+    /// Reads `7`, or `7.2`, where each pair has two of the numbers after the point.
+    fn of_tag(tag: &[u8]) -> Option<Round> {
+        let text = std::str::from_utf8(tag).ok()?.trim();
+        let (round, game) = text.split_once('.').unwrap_or((text, "1"));
+        let game: u32 = game.parse().ok()?;
+        Some(Round {
+            number: round.parse().ok()?,
+            pair: game.checked_sub(1)? / 2,
+        })
+    }
+}
+
 /// A game of a match.
 struct MatchGame {
     players: [String; 2],
+    round: Option<Round>,
     result: Option<GameResult>,
     exit: Option<usize>,
 }
@@ -313,6 +339,13 @@ struct MatchGame {
 /// How many pairs of games gave a player no point, half a point, one, one and a half, and two.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Pentanomial(pub [u64; 5]);
+
+impl Pentanomial {
+    /// How many of some games are not in a pair.
+    fn unpaired(self, games: u64) -> u64 {
+        games - 2 * self.0.iter().sum::<u64>()
+    }
+}
 
 /// The results of a match.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -385,13 +418,34 @@ fn draw_rate(stats: Stats) -> Option<f64> {
     (games > 0).then(|| stats.draws as f64 * 100.0 / games as f64)
 }
 
-/// A game whose pair is not there yet.
-struct Waiting {
-    /// The players, that of the lower number first.
-    players: [usize; 2],
-    /// The color of the first.
+/// A game of two players.
+struct Played {
+    exit: usize,
+    round: Option<Round>,
+    /// The color of the player who comes first in the games.
     color: Color,
-    winner: Option<Color>,
+    result: GameResult,
+}
+
+/// Pairs each game of a color with the first one of the other color that has the same key and no partner yet. Games
+/// without a key have no partner. Of a player against itself, any two games of a key are a pair.
+fn paired<K: Hash + Eq>(
+    games: &[Played],
+    is_self_play: bool,
+    key: impl Fn(&Played) -> Option<K>,
+) -> Vec<[&Played; 2]> {
+    let mut pairs = Vec::new();
+    // Games of one color for each key.
+    let mut waiting: FxHashMap<K, VecDeque<&Played>> = FxHashMap::default();
+    for game in games {
+        let Some(key) = key(game) else { continue };
+        let others = waiting.entry(key).or_default();
+        match others.pop_front_if(|other| is_self_play || other.color != game.color) {
+            Some(other) => pairs.push([other, game]),
+            None => others.push_back(game),
+        }
+    }
+    pairs
 }
 
 /// What was counted for an exit.
@@ -401,15 +455,16 @@ struct Exited {
     unfinished: u64,
     pairs: Pentanomial,
     one_sided_pairs: u64,
-    waiting: Vec<Waiting>,
 }
 
 struct MatchCounts {
     names: Vec<String>,
     numbers: FxHashMap<String, usize>,
     exits: Vec<Exited>,
-    /// By the numbers of the players, the lower first.
-    encounters: Vec<([usize; 2], Stats, Pentanomial)>,
+    /// The games of two players, by their numbers, the lower first.
+    encounters: FxHashMap<[usize; 2], Vec<Played>>,
+    /// The players, in the order of their first games.
+    order: Vec<[usize; 2]>,
     unmatched: u64,
 }
 
@@ -419,7 +474,8 @@ impl MatchCounts {
             names: Vec::new(),
             numbers: FxHashMap::default(),
             exits: (0..exits).map(|_| Exited::default()).collect(),
-            encounters: Vec::new(),
+            encounters: FxHashMap::default(),
+            order: Vec::new(),
             unmatched: 0,
         }
     }
@@ -437,60 +493,72 @@ impl MatchCounts {
             return;
         };
         let result = game.result.unwrap_or_default();
-        if result == GameResult::Unknown {
-            self.exits[exit].unfinished += 1;
-            return;
+        let counted = &mut self.exits[exit];
+        match result {
+            GameResult::Unknown => counted.unfinished += 1,
+            _ => counted.stats += Stats::of_game(result.winner(), Color::White),
         }
-        let winner = result.winner();
         let [white, black] = game.players.map(|name| self.number(name));
         let players = [white.min(black), white.max(black)];
         let color = match players[0] == white {
             true => Color::White,
             false => Color::Black,
         };
-        let place = self
-            .encounters
-            .iter()
-            .position(|(both, ..)| *both == players);
-        let place = place.unwrap_or_else(|| {
-            self.encounters
-                .push((players, Stats::default(), Pentanomial::default()));
-            self.encounters.len() - 1
+        let games = self.encounters.entry(players).or_insert_with(|| {
+            self.order.push(players);
+            Vec::new()
         });
-        let (_, stats, pairs) = &mut self.encounters[place];
-        *stats += Stats::of_game(winner, color);
-        let exit = &mut self.exits[exit];
-        exit.stats += Stats::of_game(winner, Color::White);
-        let other = exit.waiting.iter();
-        let other = other
-            .clone()
-            .position(|other| other.players == players && other.color != color);
-        let Some(other) = other else {
-            exit.waiting.push(Waiting {
-                players,
-                color,
-                winner,
-            });
-            return;
-        };
-        let other = exit.waiting.remove(other);
-        let mut both = Stats::of_game(winner, color);
-        both += Stats::of_game(other.winner, other.color);
-        let half_points = (2 * both.wins + both.draws) as usize;
-        pairs.0[half_points] += 1;
-        exit.pairs.0[half_points] += 1;
-        exit.one_sided_pairs += u64::from(winner.is_some() && winner == other.winner);
+        games.push(Played {
+            exit,
+            round: game.round,
+            color,
+            result,
+        });
     }
 
-    fn report(self, exits: &[Exit]) -> MatchReport {
-        let names = &self.names;
-        let encounter = |(players, stats, pairs): ([usize; 2], Stats, Pentanomial)| Encounter {
-            first: names[players[0]].clone(),
-            second: names[players[1]].clone(),
+    /// Finds the pairs of two players. One with a game without result takes part, but is not counted.
+    fn encounter(&mut self, players: [usize; 2], games: &[Played]) -> Encounter {
+        let is_self_play = players[0] == players[1];
+        let mut found = paired(games, is_self_play, |game| Some((game.exit, game.round?)));
+        if found.is_empty() {
+            found = paired(games, is_self_play, |game| Some(game.exit));
+        }
+        let is_finished = |game: &Played| game.result != GameResult::Unknown;
+        let mut pairs = Pentanomial::default();
+        for [one, other] in found {
+            if !is_finished(one) || !is_finished(other) {
+                continue;
+            }
+            let winners = [one, other].map(|game| game.result.winner());
+            let mut both = Stats::of_game(winners[0], one.color);
+            both += Stats::of_game(winners[1], !one.color);
+            let half_points = (2 * both.wins + both.draws) as usize;
+            pairs.0[half_points] += 1;
+            let exit = &mut self.exits[one.exit];
+            exit.pairs.0[half_points] += 1;
+            exit.one_sided_pairs += u64::from(winners[0].is_some() && winners[0] == winners[1]);
+        }
+        let mut stats = Stats::default();
+        for game in games.iter().filter(|game| is_finished(game)) {
+            stats += Stats::of_game(game.result.winner(), game.color);
+        }
+        let [first, second] = players.map(|player| self.names[player].clone());
+        Encounter {
+            first,
+            second,
             stats,
             pairs,
-            unpaired: stats.games() - 2 * pairs.0.iter().sum::<u64>(),
-        };
+            unpaired: pairs.unpaired(stats.games()),
+        }
+    }
+
+    fn report(mut self, exits: &[Exit]) -> MatchReport {
+        let games = std::mem::take(&mut self.encounters);
+        let order = std::mem::take(&mut self.order).into_iter();
+        let encounters = order.map(|players| self.encounter(players, &games[&players]));
+        // Players of unfinished games alone have none.
+        let encounters = encounters.filter(|encounter| encounter.stats.games() > 0);
+        let encounters = encounters.collect();
         let results = |(exit, found): (&Exit, &Exited)| {
             let stats = found.stats;
             ExitResults {
@@ -503,7 +571,7 @@ impl MatchCounts {
                 draw_rate: draw_rate(stats),
                 pairs: found.pairs,
                 one_sided_pairs: found.one_sided_pairs,
-                unpaired: found.waiting.len() as u64,
+                unpaired: found.pairs.unpaired(stats.games()),
                 is_one_sided: found.pairs != Pentanomial::default()
                     && (stats.wins == stats.games() || stats.losses == stats.games()),
             }
@@ -518,7 +586,7 @@ impl MatchCounts {
             unmatched: self.unmatched,
             draw_rate: draw_rate(all),
             exits: exits.iter().zip(&self.exits).map(results).collect(),
-            encounters: self.encounters.into_iter().map(encounter).collect(),
+            encounters,
         }
     }
 }
