@@ -1,6 +1,11 @@
 //! How far an operation has come, for another thread that shows it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use crate::error::{Error, Result};
 
 /// Work that is done in steps of one kind, such as records that are read. A run that makes a book has
 /// [phases](crate::make_book::Progress) instead.
@@ -18,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Meter {
     done: AtomicU64,
     total: AtomicU64,
+    stop: Arc<AtomicBool>,
 }
 
 impl Meter {
@@ -26,6 +32,23 @@ impl Meter {
         let total = self.total();
         let done = self.done.load(Ordering::Relaxed);
         (total > 0).then(|| (done as f64 / total as f64).min(1.0))
+    }
+
+    /// The meter of work that ends when a flag is set, if it looks at it.
+    #[cfg(feature = "serve")]
+    pub(crate) fn stopped_by(stop: &Arc<AtomicBool>) -> Meter {
+        Meter {
+            stop: Arc::clone(stop),
+            ..Meter::default()
+        }
+    }
+
+    /// Refuses to go on with work that shall end.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(Error::Interrupted),
+            false => Ok(()),
+        }
     }
 
     /// Adds steps to the work.

@@ -113,24 +113,32 @@ fn python_chess_agrees_on_games_of_masters() {
     let dir = temp();
     let masters = fs::read_to_string(corpus.join("masters.pgn")).unwrap();
     let begins: Vec<usize> = masters.match_indices("[Event ").map(|(at, _)| at).collect();
+    let dir = dir.path();
+    write(dir, "games.pgn", &masters[begins[30_000]..begins[32_000]]);
     write(
-        dir.path(),
-        "games.pgn",
-        &masters[begins[30_000]..begins[31_000]],
-    );
-    write(
-        dir.path(),
+        dir,
         "reference.pgn",
         &masters[begins[29_500]..begins[30_500]],
     );
-    assert_python_agrees(
-        &python,
-        dir.path(),
-        "games.pgn",
-        "reference.pgn",
-        "black",
-        100,
-    );
+    let agrees = |games: &str, color: &str| {
+        assert_python_agrees(&python, dir, games, "reference.pgn", color, 100);
+    };
+    agrees("games.pgn", "white");
+    agrees("games.pgn", "black");
+    for player in ["Topalov,V", "Artemiev,V"] {
+        let ends = begins.iter().skip(1).copied().chain([masters.len()]);
+        let games = begins
+            .iter()
+            .zip(ends)
+            .map(|(begin, end)| &masters[*begin..end]);
+        let of_player = ["White", "Black"].map(|tag| format!("[{tag} \"{player}\"]"));
+        let is_of_player = |game: &&str| of_player.iter().any(|tag| game.contains(tag));
+        let games: Vec<&str> = games.filter(is_of_player).collect();
+        assert!(games.len() > 300, "{player}: {}", games.len());
+        write(dir, "player.pgn", &games.concat());
+        agrees("player.pgn", "white");
+        agrees("player.pgn", "black");
+    }
 }
 
 #[test]
@@ -169,7 +177,8 @@ fn who_left_and_where() {
         .collect();
     assert_eq!(numbers, (1..=10).collect::<Vec<u64>>());
     let summary = &document["summary"];
-    assert_eq!(summary["stayed"]["games"], 3);
+    // The game without moves does not count.
+    assert_eq!(summary["stayed"]["games"], 2);
     assert_eq!(summary["left_by_player"]["games"], 2);
     assert_eq!(summary["left_by_opponent"]["games"], 5);
     assert_eq!(summary["contradictions"], 0);
@@ -1027,7 +1036,7 @@ fn new_moves_of_games() {
         text.contains("3 2... d5        c - x: 1 game before, the last b - x, 2001\n"),
         "{text}"
     );
-    // Counts, databases and books know the moves, a book without games.
+    // Counts, databases and books know the moves, but not which games came to a position.
     ok(
         dir,
         "make-book -q old.pgn --min-game 1 --bin old.bin --obs old.obs.db3 --counts old.counts --leveldb old.idx --explorer",
@@ -1054,9 +1063,9 @@ fn new_moves_of_games() {
     };
     for (reference, before) in [
         ("old.bin", None),
-        ("old.obs.db3", Some(0)),
-        ("old.counts", Some(0)),
-        ("counts.idx", Some(0)),
+        ("old.obs.db3", None),
+        ("old.counts", None),
+        ("counts.idx", None),
         ("old.idx", Some(1)),
     ] {
         assert_eq!(
@@ -1241,6 +1250,153 @@ fn pruned_counts_are_said() {
     let line = "repertoire gaps mine.pgn --color white --against whole.counts";
     let said = String::from_utf8(run(dir, line).stderr).unwrap();
     assert!(!said.contains("fewer"), "{said}");
+}
+
+#[test]
+fn standard_input_is_read_once_and_lists_have_it_alone() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", SOURCE);
+    refused(
+        dir,
+        &[
+            ("repertoire check - - --color white", 2, "- is given twice"),
+            (
+                "repertoire check --white - --black - games.pgn",
+                2,
+                "- is given twice",
+            ),
+            ("repertoire new - --reference -", 2, "- is given twice"),
+            (
+                "repertoire check games.pgn games.pgn --color white --out -",
+                2,
+                "name a file",
+            ),
+            (
+                "repertoire gaps games.pgn --against games.pgn --color white --add 1 --out -",
+                2,
+                "name a file",
+            ),
+        ],
+    );
+}
+
+/// The games of a position are not those of the moves that lead there.
+#[test]
+fn an_index_without_the_games_of_moves_is_no_source() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", SOURCE);
+    ok(
+        dir,
+        "make-book -q games.pgn --leveldb stats.idx --index-stats",
+    );
+    for line in [
+        "repertoire gaps games.pgn --color white --against stats.idx",
+        "repertoire build stats.idx --color white --out x.pgn",
+        "repertoire new games.pgn --reference stats.idx",
+    ] {
+        assert!(fails(dir, line, 1).contains("--explorer"), "{line}");
+    }
+}
+
+/// Moves that are kept have no results that the source does not have, and a reply is met as often as its answer.
+#[test]
+fn comments_of_built_repertoires() {
+    let dir = temp();
+    let dir = dir.path();
+    let games =
+        "1. d4 Nf6 2. c4 e6 3. Nc3 *\n\n".repeat(3) + &"1. d4 e6 2. c4 Nf6 3. Nc3 *\n\n".repeat(3);
+    write(dir, "games.pgn", &games);
+    write(dir, "keep.pgn", "1. d4 d5 2. Nf3 *");
+    ok(
+        dir,
+        "repertoire build games.pgn --color white --max-ply 5 --keep keep.pgn --out built.pgn",
+    );
+    let text = fs::read_to_string(dir.join("built.pgn"))
+        .unwrap()
+        .replace('\n', " ");
+    for part in [
+        "1... Nf6 {3 games, 50.0%, 1 in 2.0}",
+        "2... e6 {3 games, 50.0%, 1 in 1.0}",
+        "1... d5 {kept} 2. Nf3 {kept}",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn answers_without_games_are_said() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", "1. e4 e5 *");
+    write(dir, "mine.pgn", "1. e4 c5 2. Nf3 *");
+    let line = "repertoire gaps mine.pgn --against games.pgn --color white --add 1 --out more.pgn";
+    assert!(ok(dir, line).contains(" without games\n"));
+    let text = fs::read_to_string(dir.join("more.pgn")).unwrap();
+    assert!(text.contains("{no games}"), "{text}");
+}
+
+#[test]
+fn min_game_is_for_own_moves() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = [
+        "1. e4 1-0",
+        "1. d4 1-0",
+        "1. d4 1-0",
+        "1. d4 0-1",
+        "1. d4 0-1",
+        "1. c4 1-0",
+    ];
+    write(
+        dir,
+        "games.pgn",
+        &games.map(|game| format!("{game}\n\n")).concat(),
+    );
+    let first = |options: &str| {
+        let line =
+            format!("repertoire build games.pgn --color white --by score --out - -q {options}");
+        String::from_utf8(run(dir, &line).stdout).unwrap()
+    };
+    assert!(first("--min-game 2").contains("1. d4"));
+    assert!(first("--min-game 2 --by games").contains("1. d4"));
+    assert!(!first("--min-game 5").contains("1. d4"));
+}
+
+/// Each game from a position of its own would be a departure of its own.
+#[test]
+fn games_from_elsewhere_are_one_departure() {
+    let dir = temp();
+    let games = ["a", "b", "c"].map(|file| {
+        let rank = match file {
+            "a" => "P7",
+            "b" => "1P6",
+            _ => "2P5",
+        };
+        format!("[FEN \"4k3/8/8/8/8/8/{rank}/4K3 w - - 0 1\"]\n\n1. {file}4 Kd7 *\n\n")
+    });
+    let document = check(dir.path(), "1. e4 e5 *", &games.concat(), "black");
+    let deviations = document["summary"]["deviations"].as_array().unwrap();
+    assert_eq!(deviations.len(), 1, "{deviations:?}");
+    assert_eq!(deviations[0]["games"], 3);
+}
+
+/// A game that cannot be played stays in the file, and a long FEN is not quoted whole.
+#[test]
+fn unplayable_games_are_written_too() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = format!("[FEN \"{}\"]\n\n1. e4 *", "x".repeat(10_000));
+    write(dir, "games.pgn", &game);
+    write(dir, "old.pgn", "1. d4 *");
+    let out = ok(
+        dir,
+        "repertoire new games.pgn --reference old.pgn --format pgn",
+    );
+    assert_eq!(out.trim_end(), game);
+    let text = ok(dir, "repertoire new games.pgn --reference old.pgn");
+    assert!(text.len() < 400, "{text}");
 }
 
 #[cfg(feature = "serve")]

@@ -86,9 +86,22 @@ pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
         return Ok(argument.to_owned());
     }
     if COPY.get().is_some() {
-        return Err(Usage("- is given twice, and there is one standard input".to_owned()).into());
+        return Err(given_twice().into());
     }
     copied().context("cannot copy standard input to a temporary file")
+}
+
+/// Refuses standard input twice, where some of the arguments are games that are read as they come.
+pub fn refuse_twice(arguments: &[&PathBuf]) -> Result<(), Usage> {
+    let is_standard_input = |argument: &&&PathBuf| ***argument == Path::new("-");
+    match arguments.iter().filter(is_standard_input).count() {
+        0 | 1 => Ok(()),
+        _ => Err(given_twice()),
+    }
+}
+
+fn given_twice() -> Usage {
+    Usage("- is given twice, and there is one standard input".to_owned())
 }
 
 /// The files to open for several arguments.

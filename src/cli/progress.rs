@@ -68,6 +68,13 @@ impl Bar {
     }
 }
 
+/// A bar would disturb lines that are printed to the terminal.
+pub fn beside_lines(context: Context) -> Context {
+    Context {
+        quiet: context.quiet || std::io::stdout().is_terminal(),
+    }
+}
+
 fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Reading => "reading",

@@ -28,13 +28,8 @@ use polybook::{
 use shakmaty::Color;
 
 use super::{
-    Context, counted, errors,
-    evals::EvalsArg,
-    input,
-    progress::Bar,
-    repertoire::{Role, opened},
-    signals, terminal,
-    usage::Usage,
+    Context, counted, errors, evals::EvalsArg, input, progress::Bar, repertoire::Opener, signals,
+    terminal, usage::Usage,
 };
 
 /// How long the end waits for answers that are under way, and for a book that is given up.
@@ -172,15 +167,18 @@ fn repertoire(text: &str) -> Result<(PathBuf, Color), &'static str> {
 
 /// The repertoires to serve.
 fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepertoire>> {
+    let opener = Opener {
+        variant: None,
+        memory: Memory::default(),
+        threads: 0,
+        context,
+    };
     let opened = args.repertoire.iter().map(|(path, color)| {
-        let known = opened(
+        Ok(ServedRepertoire::new(
             path,
-            Role::Repertoire,
-            None,
-            (Memory::default(), 0),
-            context,
-        )?;
-        Ok(ServedRepertoire::new(path, *color, known))
+            *color,
+            opener.repertoire(path)?,
+        ))
     });
     opened.collect()
 }

@@ -3,10 +3,12 @@
 
 use std::{
     borrow::Cow,
-    io::{self, BufWriter, IsTerminal, Stderr, StdoutLock, Write},
+    io::{self, BufWriter, IntoInnerError, IsTerminal, Stderr, StdoutLock, Write},
     iter::once,
+    path::Path,
 };
 
+use polybook::{Error, output::AtomicFile};
 use serde_json::Value;
 
 /// Writes data to standard output.
@@ -104,6 +106,57 @@ impl<W: Write> Write for Shown<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+/// A file that appears when it is complete, or standard output.
+pub struct Output(Shown<BufWriter<AtomicFile>>);
+
+impl Output {
+    /// Starts a file, `-` for standard output. If there is a file, `may_replace` judges it.
+    pub fn create(
+        path: &Path,
+        may_replace: impl FnOnce(&Path) -> polybook::Result<()>,
+    ) -> polybook::Result<Output> {
+        let file = AtomicFile::create_over(path, may_replace)?;
+        let is_terminal = path == Path::new("-") && io::stdout().is_terminal();
+        let out = BufWriter::with_capacity(1 << 16, file);
+        Ok(Output(Shown::new(out, is_terminal)))
+    }
+
+    /// The file that errors name.
+    pub fn target(&self) -> &Path {
+        self.0.out.get_ref().target()
+    }
+
+    pub fn put(&mut self, text: impl AsRef<[u8]>) -> polybook::Result<()> {
+        let written = self.0.write_all(text.as_ref());
+        written.map_err(|err| not_written(self.target(), err))
+    }
+
+    pub fn commit(self) -> polybook::Result<()> {
+        let path = self.target().to_owned();
+        let file = self.0.into_inner().into_inner();
+        let file = file.map_err(IntoInnerError::into_error);
+        file.map_err(|err| not_written(&path, err))?.commit()
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.write(text)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn not_written(path: &Path, source: io::Error) -> Error {
+    Error::Io {
+        path: path.to_owned(),
+        doing: "write",
+        source,
     }
 }
 

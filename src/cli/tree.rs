@@ -1,18 +1,16 @@
 //! `polybook tree`: what can be reached from a position.
 
 use std::{
-    io::{self, BufWriter, IsTerminal, Write},
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use polybook::{
-    Error,
     book::Book,
     explorer::{Explorer, Filters},
     index::Index,
     obs::{self, Obs},
-    output::AtomicFile,
     position::Variant,
     progress::Meter,
     tally::Memory,
@@ -28,7 +26,7 @@ use super::{
     position::{self, PositionArgs, of_book, of_database, refuse_other_of_index},
     progress::Bar,
     resources::MemoryArgs,
-    terminal::Shown,
+    terminal::Output,
     usage::Usage,
     weighting::{one_of, percent},
 };
@@ -196,25 +194,13 @@ fn write(
     };
     let tree = Tree::new(source, start, limits, meter);
     let format = args.format;
-    let file = AtomicFile::create_over(&args.out, |old| check_replaceable(old, format))?;
-    let path = file.target().to_owned();
-    let out = BufWriter::with_capacity(1 << 16, file);
-    let is_terminal = args.out == Path::new("-") && io::stdout().is_terminal();
-    let mut out = Shown::new(out, is_terminal);
+    let mut out = Output::create(&args.out, |old| check_replaceable(old, format))?;
+    let path = out.target().to_owned();
     let moves = match format {
         Format::Pgn => tree.write_pgn(&mut out, &path)?,
         Format::Text => tree.write_text(&mut out, &path)?,
         Format::Jsonl => tree.write_jsonl(&mut out, &path)?,
     };
-    let written = out.flush().and_then(|()| {
-        let file = out.into_inner().into_inner();
-        file.map_err(io::IntoInnerError::into_error)
-    });
-    let failed = |source| Error::Io {
-        path,
-        doing: "write",
-        source,
-    };
-    written.map_err(failed)?.commit()?;
+    out.commit()?;
     Ok(moves)
 }

@@ -57,5 +57,5 @@ pub use self::{
 pub(crate) use self::{
     clock::{Clocks, TimeSaid},
     filter::{HIGHEST_RATING, folded, rating, tag_text},
-    play::{Ending, commented, play, start_of},
+    play::{commented, play, play_from_start, start_of},
 };

@@ -102,7 +102,8 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
         None => Ok((variant, variant.start())),
         Some(fen) => match variant.game_start(&String::from_utf8_lossy(fen)) {
             Ok((start, _)) => Ok((variant, start)),
-            Err(err) => Err(err.to_string()),
+            // It quotes the FEN.
+            Err(err) => Err(err.to_string().chars().take(200).collect()),
         },
     }
 }
@@ -161,6 +162,40 @@ pub(crate) fn play(
         }
         pos.play(mv);
     }
+}
+
+/// A game that was played.
+pub(crate) struct Played {
+    pub variant: Variant,
+    pub start: VariantPosition,
+    /// The position after its moves.
+    pub last: Keyed<VariantPosition>,
+    pub ending: Ending,
+}
+
+/// [Plays](play) the moves of a game from its start. Of a game whose start is unknown, none can be played.
+pub(crate) fn play_from_start(
+    games: &mut GameReader<'_>,
+    mut step: impl FnMut(Variant, &Keyed<VariantPosition>, Move, usize) -> Result<bool>,
+) -> Result<Played> {
+    let (variant, start, problem) = match start_of(games.tags()) {
+        Ok((variant, start)) => (variant, start, None),
+        Err(problem) => (Variant::Standard, Variant::Standard.start(), Some(problem)),
+    };
+    let mut last = Keyed::new(start.clone());
+    let ending = match problem {
+        Some(_) => Ending {
+            illegal: problem,
+            ..ending(games.skip_moves())
+        },
+        None => play(games, &mut last, |pos, mv, end| step(variant, pos, mv, end))?,
+    };
+    Ok(Played {
+        variant,
+        start,
+        last,
+        ending,
+    })
 }
 
 fn ending(end: GameEnd) -> Ending {

@@ -69,7 +69,7 @@ impl By {
     }
 }
 
-/// The own move that a source suggests. Where it has none, its games ended: the move that leads back to most of its
+/// The best of the moves that a source has. Where it has none, its games ended: the move that leads back to most of its
 /// games, else any. `None` without a legal move.
 ///
 /// # Errors
@@ -77,6 +77,7 @@ impl By {
 /// A file that cannot be read, and a choice by results of a source that has none.
 pub(super) fn answer_of(
     source: &Known,
+    moves: Vec<TreeMove>,
     pos: &Keyed<VariantPosition>,
     by: By,
 ) -> Result<Option<TreeMove>> {
@@ -84,7 +85,7 @@ pub(super) fn answer_of(
         let problem = "a book has weights and no results: choose its moves with --by weight";
         return Err(Error::file("--by", problem));
     }
-    if let Some(best) = by.best(source.moves(pos)?) {
+    if let Some(best) = by.best(moves) {
         return Ok(Some(best));
     }
     let mut best: Option<(u64, TreeMove)> = None;
@@ -113,7 +114,7 @@ pub struct Build<'a> {
     pub by: By,
     /// Replies are answered if one game in this many comes to the position after them.
     pub one_in: f64,
-    /// Lines end where fewer games go on.
+    /// How many games an own move that is chosen has at least. Lines end where there is none.
     pub min_game: u64,
     /// How many half-moves lines have at most; the last is an own move.
     pub max_ply: Option<usize>,
@@ -183,12 +184,13 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
             });
             return Ok(Some(with_results.collect()));
         }
-        let known = build.source.moves(pos)?;
-        let games: u64 = known.iter().map(TreeMove::games).sum();
-        if reach * build.one_in < ALMOST || games < build.min_game {
+        let mut known = build.source.moves(pos)?;
+        known.retain(|mv| mv.games() >= build.min_game);
+        let is_end = known.is_empty() && build.min_game > 0;
+        if reach * build.one_in < ALMOST || is_end {
             return Ok(None);
         }
-        let answer = answer_of(build.source, pos, build.by)?;
+        let answer = answer_of(build.source, known, pos, build.by)?;
         summary.positions += 1;
         summary.without_games += u64::from(answer.as_ref().is_none_or(|mv| mv.games() == 0));
         Ok(Some(answer.into_iter().collect()))
@@ -204,6 +206,7 @@ impl Built {
             summary,
         };
         let is_answered = |node: &Node| node.edges.is_some();
+        let reach = met.reach();
         for (id, node) in met.nodes.iter().enumerate() {
             let Some(edges) = &node.edges else { continue };
             let pos = met.position(id as u32);
@@ -213,7 +216,7 @@ impl Built {
             edges.retain(|edge| is_own || is_answered(&met.nodes[edge.to as usize]));
             edges.sort_by_key(|edge| Reverse(edge.games));
             let moves = edges.into_iter().filter_map(|edge| {
-                let reach = node.reach * edge.share;
+                let reach = reach[edge.to as usize];
                 built.reach.insert((identity, edge.mv), reach);
                 let mv = edge.mv.to_move(pos.position())?;
                 Some(TreeMove::known(mv, edge.games.max(1), edge.stats))
@@ -226,11 +229,16 @@ impl Built {
         built
     }
 
-    /// What a comment says of a move: its games, its score and how often it is met; `None` for moves of others.
-    pub fn comment(&self, branch: &Branch<'_>) -> Option<String> {
-        let mv = branch.mv;
-        let reach = self.reach.get(&(branch.pos.identity(), mv.mv.into()))?;
-        let games = match mv.stats {
+    /// What a comment says of a move: its games, its score, and how often games come to the position after it. Moves of
+    /// others were kept.
+    pub fn comment(&self, branch: &Branch<'_>) -> String {
+        let reach = self
+            .reach
+            .get(&(branch.pos.identity(), branch.mv.mv.into()));
+        let Some(reach) = reach else {
+            return "kept".to_owned();
+        };
+        let games = match branch.mv.stats {
             None => "no games".to_owned(),
             Some(stats) => {
                 let s = if stats.games() == 1 { "" } else { "s" };
@@ -238,7 +246,7 @@ impl Built {
                 format!("{} game{s}, {score:.1}%", stats.games())
             }
         };
-        Some(format!("{games}, 1 in {:.1}", 1.0 / reach.min(1.0)))
+        format!("{games}, 1 in {:.1}", 1.0 / reach.min(1.0))
     }
 }
 

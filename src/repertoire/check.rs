@@ -8,8 +8,8 @@ use super::{Known, Side, position_after, san};
 use crate::{
     error::Result,
     pgn::{
-        Ending, GameReader, GameResult, Games, NameMatch, Tags, commented, folded, play, start_of,
-        tag_text,
+        GameReader, GameResult, Games, NameMatch, Tags, commented, folded, play_from_start,
+        start_of, tag_text,
     },
     position::{BookMove, Keyed, Variant, fen_of},
     tally::Stats,
@@ -26,6 +26,20 @@ pub struct Check<'a> {
     pub exact: bool,
     /// Whether games come with their text.
     pub with_text: bool,
+}
+
+/// A half-move that left a repertoire.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct Departure {
+    /// The position before it.
+    pub fen: Option<String>,
+    /// The number of the move: `12.` or `12...`.
+    pub number: Option<String>,
+    /// It in SAN; `None` if nobody left, or where the repertoire has no move at the start.
+    #[serde(rename = "move")]
+    pub mv: Option<String>,
+    /// The moves of the repertoire in that position: own moves, or the replies that it answers.
+    pub repertoire: Vec<String>,
 }
 
 /// A game and the repertoire of a side.
@@ -47,16 +61,10 @@ pub struct CheckedGame {
     /// Which half-move left, from 1: the player's own, or the opponent's after which the repertoire has no move, 0 if it
     /// has none at the start.
     pub ply: Option<usize>,
-    /// The position before that half-move.
-    pub fen: Option<String>,
-    /// The number of the move: `12.` or `12...`.
-    pub number: Option<String>,
-    /// The half-move in SAN.
-    #[serde(rename = "move")]
-    pub mv: Option<String>,
-    /// The moves of the repertoire in that position: own moves, or the replies that it answers.
-    pub repertoire: Vec<String>,
-    /// How many own moves were in the repertoire.
+    /// That half-move.
+    #[serde(flatten)]
+    pub departure: Departure,
+    /// How many own moves were played until the game left for good.
     pub stayed: usize,
     /// Why the game cannot be played to its end: what comes before counts.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +72,7 @@ pub struct CheckedGame {
     /// The text of the game with a comment where it left, if that was asked for.
     #[serde(skip)]
     pub text: Vec<u8>,
-    /// Whether it was checked: not if it cannot be played at all.
+    /// Whether it counts: not without moves that can be played.
     #[serde(skip)]
     pub is_checked: bool,
     #[serde(skip)]
@@ -106,15 +114,9 @@ pub struct Deviation {
     pub color: Color,
     /// Who left it.
     pub left_by: Side,
-    /// The position before the half-move.
-    pub fen: Option<String>,
-    /// The number of the move: `12.` or `12...`.
-    pub number: Option<String>,
-    /// The half-move in SAN; `None` where the repertoire has no move at the start.
-    #[serde(rename = "move")]
-    pub mv: Option<String>,
-    /// The moves of the repertoire there.
-    pub repertoire: Vec<String>,
+    /// The half-move.
+    #[serde(flatten)]
+    pub departure: Departure,
     /// The games.
     #[serde(flatten)]
     pub results: Results,
@@ -131,9 +133,9 @@ pub struct CheckSummary {
     pub left_by_player: Results,
     /// Those that the opponent left it in.
     pub left_by_opponent: Results,
-    /// How many own moves of a game are in the repertoire, on average.
+    /// How many own moves a game has until it leaves for good, on average.
     pub own_moves: f64,
-    /// How many games had at least 1, 2, 3 ... own moves in the repertoire.
+    /// How many games had at least 1, 2, 3 ... own moves until then.
     pub depth: Vec<u64>,
     /// In how many of the positions that the games came to the repertoire has several moves. Each is in it.
     pub contradictions: u64,
@@ -236,8 +238,7 @@ impl Check<'_> {
             let name = name_of(&tags, color);
             player.is_none_or(|player| how.matches(&folded(&name), player))
         };
-        let start = start_of(&tags);
-        let variant = start.as_ref().map_or(Variant::Standard, |start| start.0);
+        let variant = start_of(&tags).map_or(Variant::Standard, |start| start.0);
         let mut lines: Vec<Line<'_>> = Color::ALL
             .into_iter()
             .filter_map(|color| {
@@ -261,39 +262,28 @@ impl Check<'_> {
             return Ok(Vec::new());
         }
         let (begin, first_move) = (reader.game_offset(), reader.offset());
-        let (start, unplayable) = match start {
-            Ok((_, start)) => (start, None),
-            Err(problem) => (Variant::Standard.start(), Some(problem)),
-        };
         let mut moves: Vec<(Move, usize)> = Vec::new();
-        let mut pos = Keyed::new(start.clone());
-        let ending = match unplayable {
-            Some(_) => {
-                reader.skip_moves();
-                Ending::default()
-            }
-            None => play(reader, &mut pos, |before, mv, end| {
-                moves.push((mv, end));
-                lines
-                    .iter_mut()
-                    .try_for_each(|line| line.meet(before, Some(mv)))?;
-                Ok(true)
-            })?,
-        };
-        let marker = ending.marker;
-        let problem = unplayable.or_else(|| ending.problem());
-        let is_checked = problem.is_none() || !moves.is_empty();
-        let is_over = pos.position().legal_moves().is_empty();
-        if is_checked && !is_over {
+        let played = play_from_start(reader, |_, before, mv, end| {
+            moves.push((mv, end));
             lines
                 .iter_mut()
-                .try_for_each(|line| line.meet(&pos, None))?;
+                .try_for_each(|line| line.meet(before, Some(mv)))?;
+            Ok(true)
+        })?;
+        let marker = played.ending.marker;
+        let problem = played.ending.problem();
+        let last = &played.last;
+        let has_moves = !moves.is_empty();
+        if (problem.is_none() || has_moves) && !last.position().legal_moves().is_empty() {
+            lines
+                .iter_mut()
+                .try_for_each(|line| line.meet(last, None))?;
         }
         let result = GameResult::of_tags(&tags).or(marker).unwrap_or_default();
         let mut checked = Vec::new();
         for line in lines {
             let color = line.color;
-            let mut game = line.checked(&start, &moves)?;
+            let mut game = line.checked(&played.start, &moves)?;
             game.white = name_of(&tags, Color::White);
             game.black = name_of(&tags, Color::Black);
             game.result = result.token();
@@ -301,7 +291,7 @@ impl Check<'_> {
                 game.stats = Stats::of_game(result.winner(), color);
             }
             game.problem.clone_from(&problem);
-            game.is_checked = is_checked;
+            game.is_checked = has_moves;
             checked.push(game);
         }
         if self.with_text {
@@ -339,10 +329,7 @@ impl Line<'_> {
             result: "*",
             left_by: self.left.map(|left| left.by),
             ply: self.left.map(|left| left.ply),
-            fen: None,
-            number: None,
-            mv: None,
-            repertoire: Vec::new(),
+            departure: Departure::default(),
             stayed: self.stayed,
             problem: None,
             text: Vec::new(),
@@ -363,11 +350,18 @@ impl Line<'_> {
             game.key.3 = mv.into();
             let lines = LinesOf(self.known, self.color).moves(&pos)?;
             let pos = pos.position();
-            game.fen = Some(fen_of(pos));
-            game.number = Some(move_number(pos));
-            game.mv = Some(san(pos, mv));
-            game.repertoire = lines.iter().map(|known| san(pos, known.mv)).collect();
-            game.repertoire.sort_unstable();
+            let mut repertoire = Vec::from_iter(lines.iter().map(|known| san(pos, known.mv)));
+            repertoire.sort_unstable();
+            // Games from many positions that the repertoire does not have are one deviation.
+            if ply == 0 && repertoire.is_empty() {
+                (game.key.2, game.key.3) = (0, BookMove::NONE);
+            }
+            game.departure = Departure {
+                fen: Some(fen_of(pos)),
+                number: Some(move_number(pos)),
+                mv: Some(san(pos, mv)),
+                repertoire,
+            };
         }
         Ok(game)
     }
@@ -376,7 +370,7 @@ impl Line<'_> {
 impl CheckedGame {
     /// What a comment at the deviation says.
     fn comment(&self) -> String {
-        let moves = self.repertoire.join(", ");
+        let moves = self.departure.repertoire.join(", ");
         match (self.left_by, &*moves) {
             (_, "") => "The repertoire has no move here".to_owned(),
             (Some(Side::Opponent), moves) => format!("The repertoire answers {moves}"),
@@ -421,10 +415,10 @@ impl Found {
                 .or_insert_with(|| Deviation {
                     color: game.color,
                     left_by,
-                    fen: game.fen.clone(),
-                    number: game.number.clone(),
-                    mv: game.mv.clone(),
-                    repertoire: game.repertoire.clone(),
+                    departure: match game.key.3 {
+                        BookMove::NONE => Departure::default(),
+                        _ => game.departure.clone(),
+                    },
                     results: Results::default(),
                 });
             deviation.results.add(game.stats);
@@ -449,8 +443,8 @@ impl Found {
             (
                 games,
                 is_opponent,
-                deviation.fen.clone(),
-                deviation.mv.clone(),
+                deviation.departure.fen.clone(),
+                deviation.departure.mv.clone(),
             )
         });
         summary.deviations = deviations

@@ -50,6 +50,8 @@ pub struct Gap {
     pub mv: Option<String>,
     /// The same in UCI notation.
     pub uci: Option<String>,
+    /// The line and the move; empty without a move.
+    pub moves: String,
     /// One game in this many comes to the position after the move.
     pub one_in: f64,
     /// The games of the move.
@@ -57,6 +59,9 @@ pub struct Gap {
     /// The answer that was added, in SAN.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// The games of that answer; its weight in a book.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_games: Option<u64>,
 }
 
 /// The gaps of a repertoire.
@@ -131,11 +136,17 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     let (wanted, by) = find.add;
     for (id, gap) in found.iter_mut().take(wanted) {
         let pos = met.position(*id);
-        if let Some(answer) = answer_of(find.source, &pos, by)? {
+        if let Some(answer) = answer_of(find.source, find.source.moves(&pos)?, &pos, by)? {
             gap.answer = Some(san(pos.position(), answer.mv));
+            gap.answer_games = Some(answer.games());
             let mut line = met.line(*id);
             line.push(answer.mv);
-            added.lines.push(line_text(find.start, &line).0);
+            let remark = if answer.games() == 0 {
+                " {no games}"
+            } else {
+                ""
+            };
+            added.lines.push(line_text(find.start, &line).0 + remark);
             let answer = (pos.position().clone(), answer);
             added.answers.insert(pos.identity(), answer);
         }
@@ -150,9 +161,12 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
 }
 
 fn gap(find: &FindGaps<'_>, met: &Met, id: u32) -> Gap {
-    let mut line = met.line(id);
-    let last = line.pop();
-    let (text, pos) = line_text(find.start, &line);
+    let whole = met.line(id);
+    let (last, line) = match whole.split_last() {
+        Some((last, line)) => (Some(*last), line),
+        None => (None, &[][..]),
+    };
+    let (text, pos) = line_text(find.start, line);
     let pos = &pos;
     let (before, mv) = met.before(id);
     let edges = met.nodes[before as usize].edges.iter().flatten();
@@ -163,8 +177,10 @@ fn gap(find: &FindGaps<'_>, met: &Met, id: u32) -> Gap {
         line: text,
         mv: last.map(|mv| san(pos, mv)),
         uci: last.map(|mv| uci(pos, mv)),
+        moves: line_text(find.start, &whole).0,
         one_in: 1.0 / met.nodes[id as usize].reach.min(1.0),
         games: edges.next().map_or(0, |edge| edge.games),
         answer: None,
+        answer_games: None,
     }
 }

@@ -56,7 +56,6 @@ enum Kind {
     /// Moves of a repertoire, without results.
     #[cfg(feature = "obs")]
     Lines(Box<FindableCounts>),
-    Index(Box<Index>),
     Explored(Box<Explored>),
 }
 
@@ -151,17 +150,15 @@ impl Known {
         let index = Index::open(path)?;
         let choice = index.variant();
         let variant = opening.variant.or(choice.only()).unwrap_or_default();
-        let mut pruned = None;
-        let kind = if index.has_explorer_data()? {
-            drop(index);
-            let explorer = Explorer::open([("games".to_owned(), path.to_owned())])?;
-            pruned = explorer.min_game(&Filters::default());
-            Kind::Explored(Box::new(Explored(explorer, variant)))
-        } else {
-            Kind::Index(Box::new(index))
-        };
+        if !index.has_explorer_data()? {
+            let problem = "does not have the games of each move: make it with --explorer";
+            return Err(Error::file(path, problem));
+        }
+        drop(index);
+        let explorer = Explorer::open([("games".to_owned(), path.to_owned())])?;
+        let pruned = explorer.min_game(&Filters::default());
         Ok(Known {
-            kind,
+            kind: Kind::Explored(Box::new(Explored(explorer, variant))),
             variants: match choice.only() {
                 Some(own) => BTreeSet::from([own]),
                 None => Variant::ALL.into(),
@@ -316,7 +313,6 @@ impl Source for Known {
             Kind::Lines(counts) => moves_of(counts, pos, |mv, stats| {
                 TreeMove::known(mv, stats.games(), None)
             }),
-            Kind::Index(index) => Source::moves(index.as_ref(), pos),
             Kind::Explored(explored) => explored.moves(pos),
         }
     }

@@ -52,7 +52,7 @@ use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 pub use self::{
     along::{LineGap, LineMove, LineReport, along},
     build::{Build, BuildSummary, Built, By, build},
-    check::{Check, CheckSummary, CheckedGame, Deviation, Results, check},
+    check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
     gaps::{Added, FindGaps, Gap, Gaps, gaps},
     known::{Known, Opening},
     novelty::{NewMove, Reference, last_text, new_moves},

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     explorer::{Arrivals, Ask, Explorer, GameInfo, Reached, first_day},
     index::layout::Subject,
-    pgn::{Date, GameReader, Games, commented, play, start_of, tag_text},
+    pgn::{Date, GameReader, Games, commented, play_from_start, tag_text},
     position::{Keyed, Variant, fen_of},
     task,
     tree::{Source, move_number},
@@ -35,7 +35,7 @@ pub struct NewMove {
     pub number: Option<String>,
     /// The position before it.
     pub fen: Option<String>,
-    /// How many games of the reference came to that position. `None` if the reference does not count games.
+    /// How many games of the reference came to that position. `None` if the reference has no games.
     pub games_before: Option<u64>,
     /// The newest of them, where the reference has games.
     pub last_game: Option<GameInfo>,
@@ -106,7 +106,6 @@ const FIRST_PLIES: usize = 32;
 /// A game that waits for its positions to be looked up, with those of many others.
 struct Game {
     found: NewMove,
-    variant: Variant,
     start: VariantPosition,
     /// It is compared with games before this day.
     before: Option<u32>,
@@ -152,7 +151,7 @@ impl Lookup<'_> {
     fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Game> {
         let tags = reader.tags().clone();
         let name = |tag: &[u8]| tag_text(tags.get(tag).unwrap_or(b"?")).into_owned();
-        let found = NewMove {
+        let mut found = NewMove {
             game: 0,
             white: name(b"White"),
             black: name(b"Black"),
@@ -166,56 +165,43 @@ impl Lookup<'_> {
             text: Vec::new(),
         };
         let begin = reader.game_offset();
-        let (variant, start, unplayable) = match start_of(&tags) {
-            Ok((variant, start)) => (variant, start, None),
-            Err(problem) => (Variant::Standard, Variant::Standard.start(), Some(problem)),
-        };
-        let earlier = self.reference.earlier;
-        let mut game = Game {
-            found,
-            variant,
-            before: earlier.then(|| first_day(Date::of_tags(&tags))),
-            moves: Vec::new(),
-            subjects: Vec::new(),
-            ends: Vec::new(),
-            flaw: None,
-            new: AtomicUsize::new(NONE),
-            start,
-        };
-        if let Some(problem) = unplayable {
-            reader.skip_moves();
-            game.found.problem = Some(problem);
-            return Ok(game);
-        }
-        let mut pos = Keyed::new(game.start.clone());
-        let ending = play(reader, &mut pos, |here, mv, end| {
+        let (mut moves, mut subjects, mut ends, mut new) = (vec![], vec![], vec![], NONE);
+        let played = play_from_start(reader, |variant, here, mv, end| {
             let is_known = match self.explored {
                 Some(_) => {
-                    let subject = Subject::position(variant, here.identity());
-                    game.subjects.push(subject);
+                    subjects.push(Subject::position(variant, here.identity()));
                     true
                 }
                 None => self.knows(variant, here, mv)?,
             };
             if !is_known {
-                *game.new.get_mut() = game.moves.len();
+                new = moves.len();
             }
-            game.moves.push(mv);
+            moves.push(mv);
             if self.reference.with_text {
-                game.ends.push(end - begin);
+                ends.push(end - begin);
             }
             Ok(is_known)
         })?;
         if self.explored.is_some() {
-            let last = Subject::position(variant, pos.identity());
-            game.subjects.push(last);
+            subjects.push(Subject::position(played.variant, played.last.identity()));
         }
-        game.flaw.clone_from(&ending.flaw);
-        game.found.problem = ending.problem();
+        let flaw = played.ending.flaw.clone();
+        found.problem = played.ending.problem();
         if self.reference.with_text {
-            game.found.text = text[begin..reader.offset()].to_vec();
+            found.text = text[begin..reader.offset()].to_vec();
         }
-        Ok(game)
+        let earlier = self.reference.earlier;
+        Ok(Game {
+            found,
+            start: played.start,
+            before: earlier.then(|| first_day(Date::of_tags(&tags))),
+            moves,
+            subjects,
+            ends,
+            flaw,
+            new: AtomicUsize::new(new),
+        })
     }
 
     /// Whether a reference without games knows the position after a move.
@@ -264,14 +250,10 @@ impl Lookup<'_> {
             found.mv = Some(san(pos.position(), game.moves[*number]));
             found.number = Some(move_number(pos.position()));
             found.fen = Some(fen_of(pos.position()));
-            let known = self.reference.known;
             if let (Some((explorer, _)), Some(reached)) = (&self.explored, reached) {
                 found.games_before = Some(reached.games);
                 let last = reached.last().map(|number| explorer.game(number));
                 found.last_game = last.transpose()?;
-            } else if known.has_results() && known.is_for(game.variant) {
-                let moves = known.moves(pos)?;
-                found.games_before = Some(moves.iter().map(|mv| mv.games()).sum());
             }
         }
         if self.reference.with_text {

@@ -23,6 +23,9 @@ use crate::{
 /// About how many bytes of memory a position and its moves take.
 const BYTES: usize = 512;
 
+/// How many positions are looked at to find a circle. Lines of games without pawn moves and captures could have more.
+const FARTHEST: usize = 2000;
+
 /// What is walked.
 pub(super) struct Walk<'a> {
     pub start: &'a VariantPosition,
@@ -42,6 +45,8 @@ pub(super) type Answer<'a> =
 /// The positions that are met.
 pub(super) struct Met {
     start: VariantPosition,
+    /// The numbers of positions.
+    ids: FxHashMap<u64, u32>,
     pub nodes: Vec<Node>,
     /// The share that met no answer at each half-move, if several own moves are equally likely.
     lost: BTreeMap<usize, f64>,
@@ -89,18 +94,14 @@ impl Walk<'_> {
     pub(super) fn run(&self, answer: Answer<'_>) -> Result<Met> {
         let mut met = Met {
             start: self.start.clone(),
+            ids: FxHashMap::default(),
             nodes: Vec::new(),
             lost: BTreeMap::new(),
             last: 0,
         };
-        let mut ids = FxHashMap::default();
         let mut done = Portions::new(self.meter);
-        met.id_of(
-            &mut ids,
-            &Keyed::new(self.start.clone()),
-            (0, BookMove::NONE),
-        );
-        while self.pass_on(&mut met, &mut ids, &mut done, answer)? {
+        met.id_of(&Keyed::new(self.start.clone()), (0, BookMove::NONE));
+        while self.pass_on(&mut met, &mut done, answer)? {
             met.nodes.iter_mut().for_each(|node| node.reach = 0.0);
             met.lost.clear();
         }
@@ -111,13 +112,7 @@ impl Walk<'_> {
 
     /// Passes the reach of the first position on through the moves. Returns whether a position got its answer only when
     /// it was met again: what came there before was not passed on, and a limit of half-moves may cut it if it is late.
-    fn pass_on(
-        &self,
-        met: &mut Met,
-        ids: &mut FxHashMap<u64, u32>,
-        done: &mut Portions<'_>,
-        answer: Answer<'_>,
-    ) -> Result<bool> {
+    fn pass_on(&self, met: &mut Met, done: &mut Portions<'_>, answer: Answer<'_>) -> Result<bool> {
         let mut is_late = false;
         let mut ends = Vec::new();
         let mut arriving = BTreeMap::from([(0, [1.0; 2])]);
@@ -127,11 +122,12 @@ impl Walk<'_> {
             }
             let mut next: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
             for (id, [share, games]) in std::mem::take(&mut arriving) {
+                self.meter.check()?;
                 let node = &mut met.nodes[id as usize];
                 node.reach += share;
                 if node.edges.is_none() {
                     let is_met_again = node.reach > share;
-                    if !self.expand(met, ids, id, ply, answer)? {
+                    if !self.expand(met, id, ply, answer)? {
                         *met.lost.entry(ply).or_default() += games;
                         done.add(share);
                         continue;
@@ -168,14 +164,7 @@ impl Walk<'_> {
     }
 
     /// Adds the moves of a position, and says whether it has an answer or needs none.
-    fn expand(
-        &self,
-        met: &mut Met,
-        ids: &mut FxHashMap<u64, u32>,
-        id: u32,
-        ply: usize,
-        answer: Answer<'_>,
-    ) -> Result<bool> {
+    fn expand(&self, met: &mut Met, id: u32, ply: usize, answer: Answer<'_>) -> Result<bool> {
         let pos = met.position(id);
         let is_own = pos.position().turn() == self.color;
         let moves = if pos.position().legal_moves().is_empty() {
@@ -199,7 +188,7 @@ impl Walk<'_> {
         for mv in moves {
             let mut after = pos.clone();
             after.play(mv.mv);
-            let to = met.id_of(ids, &after, (id, mv.mv.into()));
+            let to = met.id_of(&after, (id, mv.mv.into()));
             // A piece that was captured can come back in crazyhouse.
             let is_crazyhouse = matches!(pos.position(), VariantPosition::Crazyhouse(_));
             let is_reversible = is_crazyhouse || !mv.mv.is_zeroing();
@@ -225,13 +214,8 @@ impl Walk<'_> {
 
 impl Met {
     /// The number of a position, which is entered if it is new.
-    fn id_of(
-        &mut self,
-        ids: &mut FxHashMap<u64, u32>,
-        pos: &Keyed<VariantPosition>,
-        parent: (u32, BookMove),
-    ) -> u32 {
-        *ids.entry(pos.identity()).or_insert_with(|| {
+    fn id_of(&mut self, pos: &Keyed<VariantPosition>, parent: (u32, BookMove)) -> u32 {
+        *self.ids.entry(pos.identity()).or_insert_with(|| {
             self.nodes.push(Node {
                 reach: 0.0,
                 parent,
@@ -241,12 +225,12 @@ impl Met {
         })
     }
 
-    /// Whether moves that can be taken back lead from one position to another.
+    /// Whether moves that can be taken back lead from one position to another, or to so many that they may.
     fn leads_to(&self, from: u32, to: u32) -> bool {
         let mut seen = FxHashSet::default();
         let mut waiting = vec![from];
         while let Some(id) = waiting.pop() {
-            if id == to {
+            if id == to || seen.len() == FARTHEST {
                 return true;
             }
             if seen.insert(id) {
@@ -256,6 +240,19 @@ impl Met {
             }
         }
         false
+    }
+
+    /// The chance to meet each position, those after the last half-moves too.
+    pub(super) fn reach(&self) -> Vec<f64> {
+        let mut reach = vec![0.0; self.nodes.len()];
+        reach[0] = 1.0;
+        for node in &self.nodes {
+            let edges = node.edges.iter().flatten();
+            edges.filter(|edge| edge.is_followed).for_each(|edge| {
+                reach[edge.to as usize] += node.reach * edge.share;
+            });
+        }
+        reach
     }
 
     /// Chooses the likeliest way to each position as the one that is shown.

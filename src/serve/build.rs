@@ -54,7 +54,7 @@ impl AppState {
 
         let directory = tempfile::tempdir().at("a temporary directory", "create")?;
         let (source, games) = counted(counting, "repertoire", directory.path(), stop)?;
-        let (start, meter) = (variant.start(), Meter::default());
+        let (start, meter) = (variant.start(), Meter::stopped_by(stop));
         let built = build(&Build {
             start: &start,
             color,
@@ -81,7 +81,7 @@ impl AppState {
             memory: &memory(directory.path()),
             meter: &meter,
         };
-        writing.write(&path, &|branch| built.comment(branch))?;
+        writing.write(&path, &|branch| Some(built.comment(branch)))?;
         let size = fs::metadata(&path).at(&path, "read")?.len();
         if size > LONGEST as u64 {
             let problem = format!(
@@ -140,7 +140,7 @@ impl AppState {
             max_ply: Some(depth as usize),
             add: (0, By::Games),
             memory: MEMORY,
-            meter: &Meter::default(),
+            meter: &Meter::stopped_by(stop),
         })?;
         found.gaps.truncate(limit as usize);
         Content::json(&found)

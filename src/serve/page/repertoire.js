@@ -9,7 +9,7 @@ import { put } from "./state.js";
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").Repertoire} Repertoire */
 
-/** @typedef {{ line: string, move: string | null, one_in: number }} LineGap The move is null if there is none in the first position. */
+/** @typedef {{ moves: string, move: string | null, one_in: number }} LineGap The moves end with the move, which is null if there is none in the first position. */
 
 /** @param {Repertoire} repertoire */
 function title({ name, color }) {
@@ -95,8 +95,8 @@ async function listGaps(question, go) {
   let items;
   try {
     const { gaps } = /** @type {{ gaps: LineGap[] }} */ (await ask("gaps", question));
-    items = gaps.map(({ line, move, one_in: games }) =>
-      make("li", "", button("", [span("", `${line} `, b(move ?? "no first move")), span("often", oneIn(games))], () => move && go(`${line} ${move}`))),
+    items = gaps.map(({ moves, move, one_in: games }) =>
+      make("li", "", button("", [span("", moves.slice(0, -(move ?? "").length), b(move ?? "no first move")), span("often", oneIn(games))], () => move && go(moves))),
     );
   } catch (error) {
     items = [make("li", "problem", words(error))];

@@ -1,0 +1,130 @@
+//! `polybook repertoire build`: a repertoire of what was played.
+
+use std::{fmt::Write as _, path::PathBuf};
+
+use polybook::{
+    repertoire::{Build, By, RepertoireFormat, Writing, build},
+    tree::{LinesOf, Source, Union},
+};
+use shakmaty::Color;
+
+use super::{LineArgs, Opener};
+use crate::cli::{
+    Context, counted,
+    input::{check_output, output_name},
+    position,
+    resources::ResourceArgs,
+};
+
+/// Build a repertoire: one own move in each position, and the replies that matter
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+A reply matters if one game in N (--reach) comes to the position after it: the shares of the opponent's moves on the way
+are multiplied, own moves count as certain, and different ways to a position are added. Comments have the games of a move,
+the score of the side that plays it, and how often games come to the position after it; a game without a result counts as a
+draw. Where the games of the source end, the answer is a move
+without games; with --min-game lines end earlier.
+
+Examples:
+  polybook repertoire build games.pgn --color white --out white.pgn
+  polybook repertoire build games.idx --color black --from \"1. e4\" --reach 50 --max-ply 20 --out black.bin
+  polybook repertoire build games.idx --color white --keep mine.pgn --by games --out more.pgn")]
+pub struct Args {
+    /// What was played: PGN, an index, counts, an OOBS database or a book
+    #[arg(value_name = "SOURCE")]
+    source: PathBuf,
+
+    /// The side of the repertoire
+    #[arg(long, alias = "colour", value_parser = position::color())]
+    color: Color,
+
+    /// Write games with variations to this file, or a book if its name ends in .bin; - is standard output
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+
+    /// Answer each reply that one game in N comes to
+    #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = one_in)]
+    reach: f64,
+
+    /// Choose own moves of at least N games, and end lines where there is none; 1 leaves out moves without games
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    min_game: u64,
+
+    /// Keep the moves of this repertoire
+    #[arg(long, value_name = "REPERTOIRE")]
+    keep: Option<PathBuf>,
+
+    #[command(flatten)]
+    lines: LineArgs,
+
+    /// Print a JSON document about the file
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+fn one_in(text: &str) -> Result<f64, &'static str> {
+    match text.parse::<f64>() {
+        Ok(number) if number >= 1.0 && number.is_finite() => Ok(number),
+        _ => Err("write a number of games from 1"),
+    }
+}
+
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    let inputs: Vec<&PathBuf> = args.keep.iter().chain([&args.source]).collect();
+    check_output(&args.out, &inputs, args.json)?;
+    RepertoireFormat::check(&args.out)?;
+    let opener = Opener::new(args.lines.variant, &args.resources, context);
+    let source = opener.source(&args.source)?;
+    let keep = args.keep.as_ref();
+    let keep = keep.map(|keep| opener.repertoire(keep)).transpose()?;
+    let variant = args.lines.variant.unwrap_or(source.variant());
+    let start = args.lines.start(variant)?;
+    let memory = &opener.memory;
+    let built = context.show_progress("building", |meter| {
+        build(&Build {
+            start: &start,
+            color: args.color,
+            source: &source,
+            keep: keep.as_ref(),
+            by: args.lines.by.unwrap_or(By::default_of(&source)),
+            one_in: args.reach,
+            min_game: args.min_game,
+            max_ply: args.lines.max_ply(),
+            memory: memory.bytes,
+            meter,
+        })
+    })?;
+    let moves: Box<dyn Source> = match &keep {
+        Some(keep) => Box::new(LinesOf(Union(&built, keep), args.color)),
+        None => Box::new(&built),
+    };
+    let written = context.show_progress("writing", |meter| {
+        let writing = Writing {
+            moves: &moves,
+            starts: std::slice::from_ref(&start),
+            variant,
+            color: args.color,
+            title: &format!("Repertoire for {}", args.color),
+            memory,
+            meter,
+        };
+        writing.write(&args.out, &|branch| Some(built.comment(branch)))
+    })?;
+    let path = output_name(&args.out);
+    let summary = built.summary;
+    let mut text = format!("{path}: {}", counted(summary.positions, "answer"));
+    if summary.without_games > 0 {
+        let _ = write!(
+            text,
+            ", {} without games because the games of the source end there",
+            summary.without_games
+        );
+    }
+    let mut document = serde_json::to_value(summary)?;
+    document["path"] = path.into();
+    document["moves"] = written.into();
+    context.report(&format!("{text}\n"), args.json, document)
+}

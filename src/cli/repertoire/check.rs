@@ -1,0 +1,264 @@
+//! `polybook repertoire check`: who left a repertoire in each game.
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use polybook::{
+    pgn::{Games, Input},
+    repertoire::{Check, CheckSummary, CheckedGame, Departure, Results, Side, check},
+};
+use shakmaty::{ByColor, Color};
+
+use super::{Opener, json_game, pgn_output, pgn_text, refuse_printed, say_contradictions};
+use crate::cli::{
+    Context, counted,
+    errors::of_several_outputs,
+    input::{check_output, refuse_twice},
+    position,
+    progress::beside_lines,
+    resources::ResourceArgs,
+    terminal::Output,
+    usage::Usage,
+};
+
+/// Find who left the repertoire in each game, where, and what the repertoire says there
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+A game is back in the repertoire when it comes to a position in which the repertoire has a move for the player: the last
+departure counts. Where the repertoire has several moves, each is in it. Scores are the player's. Games are numbered from 1 in the
+order of the files; polybook game, which opens the games of an index, numbers them from 0.
+
+Examples:
+  polybook repertoire check white.pgn mine.pgn --color white --player \"my name\"
+  polybook repertoire check --white white.pgn --black black.bin mine.pgn --player \"my name\"
+  polybook repertoire check white.pgn mine.pgn --color white --out checked.pgn")]
+pub struct Args {
+    /// The repertoire, unless --white or --black names it, and the games in PGN; - is standard input
+    #[arg(value_name = "REPERTOIRE GAMES", required = true)]
+    files: Vec<PathBuf>,
+
+    /// The side of the repertoire
+    #[arg(long, alias = "colour", value_parser = position::color(), conflicts_with_all = ["white", "black"])]
+    color: Option<Color>,
+
+    /// The repertoire for White
+    #[arg(long, value_name = "REPERTOIRE")]
+    white: Option<PathBuf>,
+
+    /// The repertoire for Black
+    #[arg(long, value_name = "REPERTOIRE")]
+    black: Option<PathBuf>,
+
+    /// Check the games that a player with NAME in the name played with the side [default: all games]
+    #[arg(long, value_name = "NAME")]
+    player: Option<String>,
+
+    /// The name must match in full
+    #[arg(long, requires = "player")]
+    exact: bool,
+
+    /// Write the games with a comment where they left the repertoire
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// Print the N most frequent departures
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    let ended = print(args, context);
+    ended.map_err(|err| match args.out {
+        Some(_) => of_several_outputs(err),
+        None => err,
+    })
+}
+
+fn print(args: &Args, context: Context) -> anyhow::Result<()> {
+    let (repertoires, games) = check_files(args)?;
+    let all = args.files.iter().chain(&args.white).chain(&args.black);
+    let all: Vec<&PathBuf> = all.collect();
+    refuse_twice(&all)?;
+    if let Some(out) = &args.out {
+        refuse_printed(out)?;
+        check_output(out, &all, false)?;
+    }
+    let opener = Opener::new(None, &args.resources, context);
+    let open = |path: &PathBuf| opener.repertoire(path);
+    let known = ByColor {
+        white: repertoires.white.map(open).transpose()?,
+        black: repertoires.black.map(open).transpose()?,
+    };
+    let out = args.out.as_deref().map(pgn_output);
+    let mut out = out.transpose()?;
+    let mut printed = Output::create(Path::new("-"), |_| Ok(()))?;
+    if args.json {
+        printed.put("{\"games\":[")?;
+    }
+    let (mut comma, mut checked) = ("", 0);
+    let checking = Check {
+        repertoires: known.as_ref().map(Option::as_ref),
+        player: args.player.as_deref(),
+        exact: args.exact,
+        with_text: args.out.is_some(),
+    };
+    let inputs: Vec<Input> = games.iter().map(Input::from_argument).collect();
+    let mut summary = beside_lines(context).show_progress("checking", |meter| {
+        let games = Games {
+            inputs: &inputs,
+            memory: args.resources.memory(),
+            threads: args.resources.threads(),
+            meter,
+        };
+        check(&games, &checking, |game| {
+            checked += 1;
+            if let Some(out) = &mut out {
+                out.put(pgn_text(&game.text))?;
+            }
+            printed.put(match args.json {
+                true => json_game(game, &mut comma),
+                false => checked_line(game),
+            })
+        })
+    })?;
+    summary
+        .deviations
+        .truncate(args.limit.unwrap_or(usize::MAX));
+    printed.put(match args.json {
+        true => format!("],\"summary\":{}}}\n", serde_json::to_string(&summary)?),
+        false => summary_text(&summary),
+    })?;
+    printed.commit()?;
+    if let Some(player) = &args.player
+        && checked == 0
+        && summary.read > 0
+    {
+        context.say(&format!(
+            "no game has {player:?} in the name of a player who is checked; games of other variants are not checked\n"
+        ));
+    }
+    if let Some(out) = out {
+        out.commit()?;
+    }
+    say_contradictions(summary.contradictions, context);
+    Ok(())
+}
+
+/// The repertoires and the games that the arguments of check name.
+fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), Usage> {
+    let usage = |text: &str| Usage(text.to_owned());
+    let mut repertoires = ByColor {
+        white: args.white.as_ref(),
+        black: args.black.as_ref(),
+    };
+    if args.white.is_some() || args.black.is_some() {
+        return Ok((repertoires, &args.files));
+    }
+    let color = args
+        .color
+        .ok_or_else(|| usage("say the side of the repertoire: --color white or --color black"))?;
+    match args.files.split_first() {
+        Some((repertoire, games)) if !games.is_empty() => {
+            *repertoires.get_mut(color) = Some(repertoire);
+            Ok((repertoires, games))
+        }
+        _ => Err(usage("name the repertoire and the games")),
+    }
+}
+
+/// A line of the list of games.
+fn checked_line(game: &CheckedGame) -> String {
+    let mut line = format!(
+        "{:>7} {:<7} {} - {}: ",
+        game.game, game.result, game.white, game.black
+    );
+    line += &match (game.left_by, &game.departure.mv) {
+        (None, _) if !game.is_checked => "not checked".to_owned(),
+        (None, _) => "in the repertoire".to_owned(),
+        (Some(side), _) => {
+            let at = numbered(&game.departure);
+            let known = known_moves(side, &game.departure.repertoire);
+            format!("left by the {} at {at}, {known}", name_of(side))
+        }
+    };
+    if let Some(problem) = &game.problem {
+        let _ = write!(line, " ({problem})");
+    }
+    line + "\n"
+}
+
+fn name_of(side: Side) -> &'static str {
+    match side {
+        Side::Player => "player",
+        Side::Opponent => "opponent",
+    }
+}
+
+/// A half-move, or where there is none.
+fn numbered(departure: &Departure) -> String {
+    match (&departure.number, &departure.mv) {
+        (Some(number), Some(mv)) => format!("{number} {mv}"),
+        _ => "the start".to_owned(),
+    }
+}
+
+/// What a repertoire has in place of a half-move.
+fn known_moves(side: Side, moves: &[String]) -> String {
+    match (side, moves) {
+        (_, []) => "no move is known".to_owned(),
+        (Side::Player, moves) => format!("not {}", moves.join(", ")),
+        (Side::Opponent, moves) => format!("known: {}", moves.join(", ")),
+    }
+}
+
+fn summary_text(summary: &CheckSummary) -> String {
+    let results = |results: &Results| {
+        let score = results
+            .score
+            .map_or(String::new(), |score| format!(", score {score:.1}%"));
+        format!("{}{score}", counted(results.games, "game"))
+    };
+    let mut text = format!(
+        "\nin the repertoire: {}\nleft by the player: {}\nleft by the opponent: {}\nown moves until a game left for good: {:.1} on average\n",
+        results(&summary.stayed),
+        results(&summary.left_by_player),
+        results(&summary.left_by_opponent),
+        summary.own_moves,
+    );
+    for (number, games) in summary.depth.iter().enumerate() {
+        if summary.depth.get(number + 1) != Some(games) {
+            let moves = counted(number as u64 + 1, "own move");
+            let _ = writeln!(text, "{} with at least {moves}", counted(*games, "game"));
+        }
+    }
+    if !summary.deviations.is_empty() {
+        text += "\n  games   score  left by   move         the repertoire has\n";
+    }
+    for deviation in &summary.deviations {
+        let moves = match &deviation.departure.repertoire[..] {
+            [] => "-".to_owned(),
+            moves => moves.join(", "),
+        };
+        let score = deviation
+            .results
+            .score
+            .map_or("-".to_owned(), |score| format!("{score:.1}%"));
+        let _ = writeln!(
+            text,
+            "{:>7} {score:>7}  {:<8}  {:<11}  {moves}",
+            deviation.results.games,
+            name_of(deviation.left_by),
+            numbered(&deviation.departure),
+        );
+    }
+    text
+}

@@ -1,0 +1,215 @@
+//! `polybook repertoire`: build one, check games against it, find its gaps and new moves.
+
+mod build;
+mod check;
+mod gaps;
+mod new_moves;
+
+use std::{any::Any, path::Path, sync::Arc};
+
+use anyhow::Context as _;
+use clap::Subcommand;
+use polybook::{
+    make_book::Progress,
+    output::check_first_line,
+    position::{LineError, Variant},
+    repertoire::{By, Known, Opening},
+    tally::Memory,
+    tree::Limits,
+};
+use shakmaty::variant::VariantPosition;
+
+use super::{
+    Context, counted, input::file_or_index, position, progress::Bar, resources::ResourceArgs,
+    signals, terminal::Output, usage::Usage, weighting::one_of,
+};
+
+/// Build a repertoire, check games against it, find its gaps and new moves
+#[derive(clap::Args, Debug)]
+#[command(
+    arg_required_else_help = false,
+    after_help = "\
+A REPERTOIRE is a PGN, whose variations count and whose lines are joined by position, a book (.bin) or an OOBS database.
+A SOURCE is a PGN, an index, a directory of counts, an OOBS database or a book. To ask about the same games often, index
+them once with make-book --leveldb DIR --explorer.
+
+Examples:
+  polybook repertoire build games.pgn --color white --out white.pgn
+  polybook repertoire check white.pgn mine.pgn --color white --player \"my name\"
+  polybook repertoire gaps white.pgn --color white --against games.pgn
+  polybook repertoire new week.pgn --reference games.pgn"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Build(build::Args),
+    Check(check::Args),
+    Gaps(gaps::Args),
+    New(new_moves::Args),
+}
+
+/// The ways of choosing own moves.
+const BY: [(&str, By); 3] = [
+    ("score", By::Score),
+    ("games", By::Games),
+    ("weight", By::Weight),
+];
+
+/// Where lines start and end.
+#[derive(clap::Args, Debug)]
+struct LineArgs {
+    /// Lines of at most N half-moves; the last is an own move [default: as far as games go]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::LONGEST as i64))]
+    max_ply: Option<u16>,
+
+    /// Start from this position, a FEN or moves: "1. e4 c5"
+    #[arg(long, value_name = "POSITION")]
+    from: Option<String>,
+
+    /// Use the rules of this variant [default: the variant of the file]
+    #[arg(long, value_name = "NAME", value_parser = position::variant())]
+    variant: Option<Variant>,
+
+    /// Choose own moves by score (the lower end of its 99 % Wilson interval), by games or by weight [default: score; of a
+    /// book weight]
+    #[arg(long, value_parser = one_of(BY))]
+    by: Option<By>,
+}
+
+impl LineArgs {
+    fn start(&self, variant: Variant) -> Result<VariantPosition, LineError> {
+        match self.from.as_deref() {
+            // No move holds a slash, every FEN seven.
+            Some(fen) if fen.contains('/') => variant.from_text(Some(fen), None),
+            moves => variant.from_text(None, moves),
+        }
+    }
+
+    fn max_ply(&self) -> Option<usize> {
+        self.max_ply.map(usize::from)
+    }
+}
+
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    match &args.command {
+        Command::Build(args) => build::run(args, context),
+        Command::Check(args) => check::run(args, context),
+        Command::Gaps(args) => gaps::run(args, context),
+        Command::New(args) => new_moves::run(args, context),
+    }
+}
+
+/// How the files of a command are opened.
+pub struct Opener {
+    pub variant: Option<Variant>,
+    pub memory: Memory,
+    pub threads: usize,
+    pub context: Context,
+}
+
+impl Opener {
+    fn new(variant: Option<Variant>, resources: &ResourceArgs, context: Context) -> Opener {
+        Opener {
+            variant,
+            memory: resources.memory(),
+            threads: resources.threads(),
+            context,
+        }
+    }
+
+    pub fn repertoire(&self, argument: &Path) -> anyhow::Result<Known> {
+        self.open(argument, Known::repertoire)
+    }
+
+    fn source(&self, argument: &Path) -> anyhow::Result<Known> {
+        self.open(argument, |path, opening| {
+            Known::source(path, false, opening)
+        })
+    }
+
+    /// Opens a file, and says what was odd about it.
+    fn open(
+        &self,
+        argument: &Path,
+        known: impl FnOnce(&Path, &Opening<'_>) -> polybook::Result<Known>,
+    ) -> anyhow::Result<Known> {
+        let path = match argument.is_dir() {
+            // Counts are a source too.
+            true => argument.to_owned(),
+            false => file_or_index(argument)?,
+        };
+        let directory = tempfile::Builder::new()
+            .prefix("polybook-")
+            .tempdir_in(&self.memory.temp_dir);
+        let directory = directory
+            .context("cannot make a temporary directory")?
+            .keep();
+        signals::remove_at_end(&directory);
+        let counting = |progress: Arc<Progress>| -> Box<dyn Any> {
+            Box::new(Bar::of_make_book(progress, self.context))
+        };
+        let known = known(
+            &path,
+            &Opening {
+                variant: self.variant,
+                memory: self.memory.clone(),
+                threads: self.threads,
+                directory: &directory,
+                counting: &counting,
+            },
+        )?;
+        for warning in known.warnings() {
+            self.context.say(&format!("{warning}\n"));
+        }
+        Ok(known)
+    }
+}
+
+/// Refuses to write a file where a list is printed.
+fn refuse_printed(out: &Path) -> Result<(), Usage> {
+    if out == Path::new("-") {
+        let usage = "the list and --out both go to standard output: name a file for the output";
+        return Err(Usage(usage.to_owned()));
+    }
+    Ok(())
+}
+
+/// A game of a JSON list, after a comma unless it is the first.
+fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
+    let game = serde_json::to_string(game).expect("texts and numbers are JSON");
+    std::mem::replace(comma, ",").to_owned() + &game
+}
+
+/// The first line of games with comments, so that they can be replaced.
+const PGN_FIRST_LINE: &str = "% polybook repertoire";
+
+/// Starts a file of games with comments.
+fn pgn_output(path: &Path) -> polybook::Result<Output> {
+    let is_own = |line: &[u8]| line == PGN_FIRST_LINE.as_bytes();
+    let mut out = Output::create(path, |old| check_first_line(old, is_own))?;
+    if path != Path::new("-") {
+        out.put(format!("{PGN_FIRST_LINE}\n"))?;
+    }
+    Ok(out)
+}
+
+/// The text of a game and the blank line after it.
+fn pgn_text(text: &[u8]) -> Vec<u8> {
+    match text.trim_ascii_end() {
+        [] => Vec::new(),
+        text => [text, b"\n\n"].concat(),
+    }
+}
+
+fn say_contradictions(number: u64, context: Context) {
+    if number > 0 {
+        let positions = counted(number, "position");
+        context.say(&format!(
+            "the repertoire has several moves in {positions} that games came to: each is in it\n"
+        ));
+    }
+}

@@ -1,0 +1,197 @@
+//! `polybook repertoire new`: the first new move of each game.
+
+use std::path::{Path, PathBuf};
+
+use polybook::{
+    output::check_first_line,
+    pgn::{Games, Input},
+    repertoire::{Known, NewMove, Reference, last_text, new_moves},
+};
+
+use super::{Opener, json_game, pgn_output, pgn_text};
+use crate::cli::{
+    Context, counted,
+    errors::of_several_outputs,
+    input::{check_output, refuse_twice},
+    progress::beside_lines,
+    resources::ResourceArgs,
+    terminal::Output,
+    weighting::one_of,
+};
+
+/// How new moves are written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Format {
+    Text,
+    Csv,
+    Pgn,
+}
+
+/// Find the first move of each game that leads to a position which the reference does not know
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+A reference without games knows a position if it has a move there, or the game's move to it: a last position of its lines that
+is reached by other moves is new to it. Games are numbered from 1 in the order of the files; polybook game, which opens the games
+of an index, numbers them from 0.
+
+Examples:
+  polybook repertoire new week.pgn --reference games.idx
+  polybook repertoire new games.pgn --reference games.pgn --earlier --format csv --out new.csv
+      what was new when it was played
+  polybook repertoire new mine.pgn --reference book.bin --format pgn --out marked.pgn")]
+pub struct Args {
+    /// The games in PGN; - is standard input
+    #[arg(value_name = "GAMES", required = true)]
+    games: Vec<PathBuf>,
+
+    /// What is known: PGN, an index, counts, an OOBS database or a book
+    #[arg(long, value_name = "SOURCE")]
+    reference: PathBuf,
+
+    /// Compare each game with the games of the reference that were certainly played before it; a game without a year with
+    /// all that have one
+    #[arg(long)]
+    earlier: bool,
+
+    /// Format: a table (text), CSV, or the games with a comment (pgn)
+    #[arg(
+        long,
+        default_value = "text",
+        value_parser = one_of([("text", Format::Text), ("csv", Format::Csv), ("pgn", Format::Pgn)]),
+    )]
+    format: Format,
+
+    /// Write to this file [default: standard output]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "-",
+        hide_default_value = true
+    )]
+    out: PathBuf,
+
+    /// Print a JSON document
+    #[arg(long, conflicts_with_all = ["format", "out"])]
+    json: bool,
+
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    let ended = write(args, context);
+    ended.map_err(|err| match is_printed(args) {
+        true => err,
+        false => of_several_outputs(err),
+    })
+}
+
+fn is_printed(args: &Args) -> bool {
+    args.out == Path::new("-")
+}
+
+fn write(args: &Args, context: Context) -> anyhow::Result<()> {
+    let mut inputs: Vec<&PathBuf> = args.games.iter().chain([&args.reference]).collect();
+    refuse_twice(&inputs)?;
+    inputs.retain(|path| *path != Path::new("-"));
+    check_output(&args.out, &inputs, false)?;
+    let opener = Opener::new(None, &args.resources, context);
+    let known = opener.open(&args.reference, |path, opening| {
+        // The moves before an illegal one count.
+        Known::source(path, true, opening)
+    })?;
+    let inputs: Vec<Input> = args.games.iter().map(Input::from_argument).collect();
+    let reference = Reference {
+        known: &known,
+        earlier: args.earlier,
+        with_text: !args.json && args.format == Format::Pgn,
+    };
+    let mut out = match args.format {
+        Format::Pgn => pgn_output(&args.out)?,
+        format => {
+            let is_own = |line: &[u8]| format == Format::Csv && line == CSV_HEADER.as_bytes();
+            Output::create(&args.out, |old| check_first_line(old, is_own))?
+        }
+    };
+    match args.format {
+        _ if args.json => out.put("{\"games\":[")?,
+        Format::Csv => out.put(format!("{CSV_HEADER}\n"))?,
+        Format::Text | Format::Pgn => (),
+    }
+    let (mut comma, mut new) = ("", 0);
+    let progress = match is_printed(args) {
+        true => beside_lines(context),
+        false => context,
+    };
+    let games = progress.show_progress("looking for new moves", |meter| {
+        let games = Games {
+            inputs: &inputs,
+            memory: args.resources.memory(),
+            threads: args.resources.threads(),
+            meter,
+        };
+        new_moves(&games, &reference, |found| {
+            new += u64::from(found.ply.is_some());
+            match args.format {
+                _ if args.json => out.put(json_game(found, &mut comma)),
+                Format::Text => out.put(new_line(found)),
+                Format::Csv => out.put(csv_row(found)),
+                Format::Pgn => out.put(pgn_text(&found.text)),
+            }
+        })
+    })?;
+    if args.json {
+        out.put("]}\n")?;
+    }
+    out.commit()?;
+    context.say(&format!("{}\n", counted(games, "game")));
+    if games > 0 && new == 0 && !args.earlier {
+        context.say(
+            "no game has a new move: if the reference has these games, --earlier compares each with those before it\n",
+        );
+    }
+    Ok(())
+}
+
+/// A line of the table of new moves.
+fn new_line(found: &NewMove) -> String {
+    let NewMove {
+        game, white, black, ..
+    } = found;
+    let what = match (&found.number, &found.mv) {
+        (Some(number), Some(mv)) => format!("{number} {mv}"),
+        _ => "nothing new".to_owned(),
+    };
+    let before = found
+        .games_before
+        .map(|games| counted(games, "game") + " before");
+    let last = found.last_game.as_ref();
+    let last = last.map(|last| format!("the last {}", last_text(last)));
+    let mut details = Vec::from_iter(before.into_iter().chain(last)).join(", ");
+    if !details.is_empty() {
+        details.insert_str(0, ": ");
+    }
+    let problem = found.problem.as_ref();
+    let problem = problem.map_or(String::new(), |problem| format!(" ({problem})"));
+    format!("{game:>7} {what:<14} {white} - {black}{details}{problem}\n")
+}
+
+const CSV_HEADER: &str = "game,white,black,ply,move,games_before,last_game,fen";
+
+fn csv_row(found: &NewMove) -> Vec<u8> {
+    let number = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let mut row = csv::Writer::from_writer(Vec::new());
+    let fields = [
+        found.game.to_string(),
+        found.white.clone(),
+        found.black.clone(),
+        number(found.ply.map(|ply| ply as u64)),
+        text(&found.mv),
+        number(found.games_before),
+        found.last_game.as_ref().map_or(String::new(), last_text),
+        text(&found.fen),
+    ];
+    row.write_record(fields).expect("memory takes all");
+    row.into_inner().expect("memory takes all")
+}
