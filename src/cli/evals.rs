@@ -9,14 +9,13 @@ use std::{
 use polybook::{
     book::{Book, LossSummary, is_book_or_empty},
     evals::{
-        EngineOptions, Eval, Evals, EvalsFormat, EvalsReport, MakeEvals, MaxLoss, is_evals,
-        read_positions,
+        EngineOptions, Eval, Evals, EvalsFormat, EvalsReport, MakeEvals, MaxLoss, Positions,
+        is_evals, read_positions,
     },
     pgn::Input,
     tally::Memory,
     tree::book_positions,
 };
-use shakmaty::Chess;
 
 use super::{
     Context, counted,
@@ -79,7 +78,7 @@ struct EngineArgs {
     #[arg(long, value_name = "PROGRAM", requires = "positions")]
     engine: Option<PathBuf>,
 
-    /// Evaluate the positions of this EPD file, book or store, or the last ones of the games of a PGN
+    /// Evaluate the positions of this EPD file, book or store, or the last ones of the main lines of a PGN
     #[arg(long, value_name = "FILE", requires = "engine")]
     positions: Option<PathBuf>,
 
@@ -117,7 +116,7 @@ impl EngineArgs {
         &self,
         memory: &Memory,
         context: Context,
-    ) -> anyhow::Result<Option<(EngineOptions, Vec<Chess>)>> {
+    ) -> anyhow::Result<Option<(EngineOptions, Positions)>> {
         let Some((program, path)) = self.engine.as_ref().zip(self.positions.as_ref()) else {
             return Ok(None);
         };
@@ -126,11 +125,14 @@ impl EngineArgs {
         // A pipe can be read once, as text.
         let is_file = input.size().is_some();
         let positions = match is_file && !is_evals(&file)? && is_book_or_empty(&file)? {
-            true => context.show_progress("reading the book", |meter| {
-                let book = Book::open_within(&file, in_memory(memory))?;
-                book_positions(&book, memory, meter)
-            })?,
-            false => read_positions(&input)?,
+            true => Positions {
+                positions: context.show_progress("reading the book", |meter| {
+                    let book = Book::open_within(&file, in_memory(memory))?;
+                    book_positions(&book, memory, meter)
+                })?,
+                ..Positions::default()
+            },
+            false => read_positions(&input, memory)?,
         };
         let options = EngineOptions {
             program: program.clone(),
@@ -235,15 +237,24 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let mut make = MakeEvals::new(args.inputs.into_iter().map(Input::from_argument))
         .threads(args.resources.threads())
         .memory(memory);
-    if let Some((options, positions)) = engine {
-        make = make.engine(options, positions);
+    let mut variations = 0;
+    if let Some((options, found)) = engine {
+        variations = found.variations;
+        make = make.engine(options, found.positions);
     }
     let bar = Bar::of_phase(phase, &make.meter(), context);
     let report = make.run(&args.out, format)?;
     drop(bar);
     let mut document = serde_json::to_value(&report)?;
     document["path"] = output_name(&args.out).into();
-    context.report(&summary(&args.out, &report), args.json, document)
+    let mut text = summary(&args.out, &report);
+    if variations > 0 {
+        document["engine"]["variations"] = variations.into();
+        let passed_over = counted(variations, "variation");
+        let hint = "name a book to evaluate all of its positions";
+        text = format!("{passed_over} passed over: {hint}\n{text}");
+    }
+    context.report(&text, args.json, document)
 }
 
 /// What is written, by the name of the file.

@@ -1,6 +1,10 @@
 //! What comes of a batch of games, lines or records.
 
 use super::{EvalsReport, sorted::Ranked};
+use crate::provenance::shortened;
+
+/// The longest reason that is kept. A line may have 16 MiB, and its error may quote it.
+pub(super) const LONGEST_REASON: usize = 300;
 
 /// What was read of a batch.
 #[derive(Default)]
@@ -20,6 +24,7 @@ impl BatchRead {
     pub(super) fn reject(&mut self, offset: usize, reason: String) {
         self.rejected += 1;
         if self.described.len() < EvalsReport::DESCRIBED {
+            let reason = shortened(&reason, LONGEST_REASON);
             self.described.push((self.entries, offset, reason));
         }
     }

@@ -6,6 +6,7 @@ use shakmaty::Chess;
 use super::{
     batch::BatchRead,
     layout::{Eval, Record},
+    lines::quoted,
     score::Score,
 };
 use crate::{
@@ -83,9 +84,8 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
                 match read_move(pos.position(), text) {
                     Ok(mv) => pos.play(mv),
                     Err(err) => {
-                        let mv = String::from_utf8_lossy(text);
-                        let mv: String = mv.chars().take(40).collect();
-                        return Err((offset, format!("\"{}\": {err}", mv.escape_debug())));
+                        let mv = quoted(&String::from_utf8_lossy(text));
+                        return Err((offset, format!("\"{mv}\": {err}")));
                     }
                 }
             }

@@ -30,6 +30,8 @@ pub(super) struct Asked<'a> {
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
+    /// Whether it has no evaluation.
+    is_empty: bool,
 }
 
 impl Journal {
@@ -37,11 +39,16 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or written, the journal of a run that asked otherwise, or of one that is not done.
+    /// A file that cannot be read or written, or is not a journal, the journal of a run that asked otherwise, or of one that is not done.
     pub(super) fn open(out: &Path, asked: &Asked<'_>) -> Result<(Journal, Vec<Record>)> {
         let mut path = out.as_os_str().to_owned();
         path.push(".journal");
         let path = PathBuf::from(path);
+        // A link leads to a file that may be yours, and a pipe never ends.
+        if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
+            let problem = "is not a regular file: remove it, or name another output";
+            return Err(Error::foreign(&path, problem));
+        }
         let mut options = File::options();
         options.read(true).append(true).create(true);
         let mut file = options.open(&path).at(&path, "open")?;
@@ -60,13 +67,16 @@ impl Journal {
         }
         let whole = bytes.len() - rest.len();
         let first = serde_json::to_vec(asked).expect("texts and numbers are JSON");
-        let mut journal = Journal { path, file };
+        let mut journal = Journal {
+            path,
+            file,
+            is_empty: false,
+        };
         let Some((of_before, records)) = entries.split_first() else {
-            if !bytes.is_empty() && !first.starts_with(&bytes[bytes.len().min(HEAD)..]) {
+            if !entry_of(&first).starts_with(&bytes) {
                 return Err(journal.is_foreign());
             }
-            journal.file.set_len(0).at(&journal.path, "write")?;
-            journal.append(&first)?;
+            journal.begin(&first)?;
             return Ok((journal, Vec::new()));
         };
         let records = records
@@ -81,15 +91,23 @@ impl Journal {
             if !records.is_empty() || !of_before.starts_with(b"{\"engine\":") {
                 return Err(journal.is_foreign());
             }
-            journal.file.set_len(0).at(&journal.path, "write")?;
-            journal.append(&first)?;
+            journal.begin(&first)?;
             return Ok((journal, records));
         }
+        journal.is_empty = records.is_empty();
         journal
             .file
             .set_len(whole as u64)
             .at(&journal.path, "write")?;
         Ok((journal, records))
+    }
+
+    /// Begins anew.
+    fn begin(&mut self, first: &[u8]) -> Result<()> {
+        self.file.set_len(0).at(&self.path, "write")?;
+        self.append(first)?;
+        self.is_empty = true;
+        Ok(())
     }
 
     fn is_foreign(&self) -> Error {
@@ -99,27 +117,38 @@ impl Journal {
 
     /// Adds an evaluation.
     pub(super) fn push(&mut self, record: &Record) -> Result<()> {
+        self.is_empty = false;
         self.append(&record.to_bytes())
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        let length = bytes.len() as u32;
-        let sum = crc32c::crc32c(bytes);
-        let entry = [&length.to_be_bytes(), &sum.to_be_bytes(), bytes].concat();
-        self.file.write_all(&entry).at(&self.path, "write")
+        let written = self.file.write_all(&entry_of(bytes));
+        written.at(&self.path, "write")
     }
 
     /// Removes the journal: all of it is in the output.
-    pub(super) fn remove(self) -> Result<()> {
+    pub(super) fn remove(mut self) -> Result<()> {
+        self.is_empty = false;
         fs::remove_file(&self.path).at(&self.path, "remove")
     }
 }
 
 impl Drop for Journal {
-    /// Ends the lock at once: closing the file does not while a program that is being started has its copy of it.
+    /// Removes a journal without an evaluation. Ends the lock at once: closing the file does not while a program that is
+    /// being started has its copy of it.
     fn drop(&mut self) {
+        if self.is_empty {
+            let _ = fs::remove_file(&self.path);
+        }
         let _ = self.file.unlock();
     }
+}
+
+/// An entry of some bytes.
+fn entry_of(bytes: &[u8]) -> Vec<u8> {
+    let length = bytes.len() as u32;
+    let sum = crc32c::crc32c(bytes);
+    [&length.to_be_bytes(), &sum.to_be_bytes(), bytes].concat()
 }
 
 /// The bytes of the first entry, and what follows it, if it is whole.
@@ -193,8 +222,22 @@ mod tests {
         fs::write(&path, &bytes[..bytes.len() - 3 * size]).unwrap();
         assert!(Journal::open(&out, &asked(8)).unwrap().1.is_empty());
         assert!(Journal::open(&out, &asked(8)).is_ok());
-        fs::write(&path, "my diary, which is not a journal").unwrap();
-        assert!(Journal::open(&out, &asked(7)).is_err());
-        assert!(path.exists());
+        let journal = Journal::open(&out, &asked(8)).unwrap();
+        drop(journal);
+        assert!(!path.exists());
+        for foreign in ["diary\n", "{\"eng", "my diary, which is not a journal"] {
+            fs::write(&path, foreign).unwrap();
+            assert!(Journal::open(&out, &asked(7)).is_err());
+            assert_eq!(fs::read_to_string(&path).unwrap(), foreign);
+        }
+        #[cfg(unix)]
+        {
+            let other = dir.path().join("other");
+            fs::write(&other, "").unwrap();
+            fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink(&other, &path).unwrap();
+            assert!(Journal::open(&out, &asked(7)).is_err());
+            assert_eq!(fs::read(&other).unwrap(), b"");
+        }
     }
 }

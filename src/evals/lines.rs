@@ -1,6 +1,9 @@
 //! Evaluations a line each: EPDs, and the file that Lichess publishes.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    io::{self, BufRead, BufReader, Read},
+};
 
 use serde::Deserialize;
 use shakmaty::{Chess, Position};
@@ -68,6 +71,9 @@ pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRe
 /// Bytes of `ce` for a mate: 32,768 less twice the moves, or twice the moves less 32,767 for the side that is mated.
 const MATE: i64 = 32768;
 
+/// The longest line that is looked at to know whether polybook wrote it.
+const LONGEST_OWN: u64 = 1 << 10;
+
 /// The longest mate that `ce` can say.
 const LONGEST: i64 = 383;
 
@@ -109,9 +115,14 @@ fn number<T: std::str::FromStr>(operations: &str, opcode: &str) -> Result<Option
     let number = operand.map(|operand| {
         operand
             .parse()
-            .map_err(|_| format!("{opcode} \"{operand}\" is not a number"))
+            .map_err(|_| format!("{opcode} \"{}\" is not a number", quoted(operand)))
     });
     number.transpose()
+}
+
+/// The first characters of a text that an error quotes.
+pub(super) fn quoted(text: &str) -> String {
+    text.chars().take(40).flat_map(char::escape_debug).collect()
 }
 
 /// The first words of a line, and what follows them.
@@ -222,15 +233,30 @@ pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
     text.push(b'\n');
 }
 
-/// Whether a line may be one that [`write_eval_epd`] wrote.
-pub(super) fn is_eval_epd(line: &[u8]) -> bool {
-    let line = std::str::from_utf8(line).unwrap_or_default();
-    let mut operations = after_words(line, 4).1.split("; ");
-    let opcodes = [" acd ", "acn ", "ce "];
-    opcodes.iter().all(|opcode| {
-        let operation = operations.next().unwrap_or_default();
-        operation.starts_with(opcode)
-    })
+/// Whether all lines of a file are as [`write_eval_epd`] writes them, in the order of their keys. Other programs that
+/// analyze write the same operations.
+pub(super) fn are_own(file: impl Read) -> io::Result<bool> {
+    let mut file = BufReader::new(file);
+    let (mut line, mut again, mut last) = (Vec::new(), Vec::new(), None);
+    loop {
+        line.clear();
+        let read = (&mut file).take(LONGEST_OWN).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(true);
+        }
+        let text = std::str::from_utf8(&line).unwrap_or_default();
+        let Ok(Some(record)) = of_epd(text, 0) else {
+            return Ok(false);
+        };
+        again.clear();
+        if let Some(pos) = record.position() {
+            write_eval_epd(&pos, record.eval, &mut again);
+        }
+        if again != line || last >= Some(record.key) {
+            return Ok(false);
+        }
+        last = Some(record.key);
+    }
 }
 
 #[cfg(test)]
@@ -321,7 +347,11 @@ mod tests {
                 let eval = Eval { score, depth, nodes, origin: 0 };
                 let mut text = Vec::new();
                 write_eval_epd(&pos, eval, &mut text);
-                prop_assert!(is_eval_epd(&text));
+                prop_assert!(are_own(&*text).unwrap());
+                let twice = [&*text, &*text].concat();
+                prop_assert!(!are_own(&*twice).unwrap());
+                text.splice(text.len() - 1.., *b" bm e4;\n");
+                prop_assert!(!are_own(&*text).unwrap());
                 let read = of_epd(std::str::from_utf8(&text).unwrap(), 0).unwrap();
                 prop_assert_eq!(read.unwrap().eval, eval);
             }

@@ -231,7 +231,7 @@ impl Reading<'_> {
         let batches = source.open(stream)?;
         let entries = batches.entries();
         let batches = Mutex::new((batches, 0));
-        let reads = Mutex::new(Vec::new());
+        let (reads, described) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let failure = task::Failure::default();
         let read = || {
             while !failure.is_set() {
@@ -252,18 +252,33 @@ impl Reading<'_> {
                 self.note_origins(&read.records);
                 let evaluations = read.records.len() as u64;
                 read.records = Vec::new();
-                task::lock(&reads).push((number, batch.offset, evaluations, read));
+                // Of all batches, only the first reasons are kept.
+                let mut described = task::lock(&described);
+                described.extend(
+                    read.described
+                        .drain(..)
+                        .map(|bad| (number, batch.offset, bad)),
+                );
+                described.sort_by_key(|(number, ..)| *number);
+                described.truncate(EvalsReport::DESCRIBED);
+                task::lock(&reads).push((number, evaluations, read));
             }
             Ok(())
         };
         rayon::broadcast(|_| failure.watch(read));
         failure.take()?;
-        let mut reads: Vec<(u64, u64, u64, BatchRead)> = task::unlocked(reads);
+        let mut reads: Vec<(u64, u64, BatchRead)> = task::unlocked(reads);
         reads.sort_unstable_by_key(|(number, ..)| *number);
+        let mut described = task::unlocked(described).into_iter().peekable();
         let mut before = 0;
-        for (_, offset, evaluations, read) in reads {
+        for (batch, evaluations, read) in reads {
             self.report.evaluations += evaluations;
-            self.report.describe(input, entries, before, offset, &read);
+            self.report.filtered += read.filtered;
+            self.report.ignored += read.ignored;
+            self.report.rejected += read.rejected;
+            while let Some((_, offset, bad)) = described.next_if(|(number, ..)| *number == batch) {
+                self.report.describe(input, entries, before, offset, bad);
+            }
             before += read.entries;
         }
         match entries {
@@ -303,30 +318,24 @@ impl Reading<'_> {
 }
 
 impl EvalsReport {
-    /// Counts what was read of a batch.
+    /// Describes a bad entry of a batch, if few are described.
     fn describe(
         &mut self,
         input: &Input,
         entries: Entries,
         before: u64,
         offset: u64,
-        read: &BatchRead,
+        (number, place, reason): (u64, usize, String),
     ) {
-        self.filtered += read.filtered;
-        self.ignored += read.ignored;
-        self.rejected += read.rejected;
         let is_game = entries == Entries::Games;
-        let first = before + u64::from(!is_game);
-        for (number, place, reason) in &read.described {
-            if self.described.len() < EvalsReport::DESCRIBED {
-                self.described.push(BadEntry {
-                    file: input.path().to_owned(),
-                    is_game,
-                    number: first + number,
-                    offset: offset + *place as u64,
-                    reason: reason.clone(),
-                });
-            }
+        if self.described.len() < EvalsReport::DESCRIBED {
+            self.described.push(BadEntry {
+                file: input.path().to_owned(),
+                is_game,
+                number: before + u64::from(!is_game) + number,
+                offset: offset + place as u64,
+                reason,
+            });
         }
     }
 }

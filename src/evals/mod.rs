@@ -37,12 +37,12 @@ mod store;
 mod uci;
 mod write;
 
-pub(crate) use self::games::evaluation;
+pub(crate) use self::{games::evaluation, positions::check_room};
 pub use self::{
     layout::Eval,
     loss::MaxLoss,
     make::MakeEvals,
-    positions::read_positions,
+    positions::{Positions, read_positions},
     report::{BadEntry, EngineReport, EvalsReport, FailedPosition},
     score::Score,
     store::{Evals, is_evals},

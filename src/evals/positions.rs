@@ -1,9 +1,12 @@
 //! The positions of a file, for an engine.
 
+use std::path::Path;
+
 use shakmaty::Chess;
 
 use super::{
-    lines::position_of,
+    batch::LONGEST_REASON,
+    lines::{position_of, quoted},
     source::{Batches, Entries, Source},
 };
 use crate::{
@@ -11,18 +14,38 @@ use crate::{
     pgn::{GameEnd, GameReader, Input, StreamOptions, Token},
     position::{game_start, read_move},
     progress::Meter,
+    provenance::shortened,
+    sort::Memory,
 };
+
+/// Bytes that a position takes until it is evaluated.
+const BYTES: usize = size_of::<Chess>() + 64;
+
+/// The positions of an input.
+#[derive(Clone, Default, Debug)]
+pub struct Positions {
+    /// The positions, in their order.
+    pub positions: Vec<Chess>,
+    /// How many variations of games were passed over.
+    pub variations: u64,
+}
 
 /// The positions of an EPD file or of a store of evaluations, or those in which the main lines of a PGN end, such as the
 /// exits of an opening suite.
 ///
 /// # Errors
 ///
-/// An input that cannot be read, or a position or a game in it that cannot be.
-pub fn read_positions(input: &Input) -> Result<Vec<Chess>> {
+/// An input that cannot be read, or a position or a game in it that cannot be, or more positions than fit in the memory.
+pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
     let source = Source::new(input)?;
+    let mut variations = 0;
     if let Some(evals) = source.store() {
-        return evals.positions();
+        check_room(evals.len() as usize, memory, input.path())?;
+        let positions = evals.positions()?;
+        return Ok(Positions {
+            positions,
+            variations,
+        });
     }
     let mut batches = Batches::of_text(input, &StreamOptions::default())?;
     let entries = batches.entries();
@@ -30,13 +53,15 @@ pub fn read_positions(input: &Input) -> Result<Vec<Chess>> {
     let mut number = 0;
     while let Some(batch) = batches.next_batch(&Meter::default())? {
         let refused = |thing: &str, number: u64, reason: String| {
+            let reason = shortened(&reason, LONGEST_REASON);
             Error::file(input.path(), format!("{thing} {number}: {reason}"))
         };
         let Entries::Lines(format) = entries else {
-            let mut games = GameReader::new(&batch.text);
+            let mut games = GameReader::new(&batch.text).with_variations(true);
             while games.next_game() {
-                let end = end_of(&mut games).map_err(|reason| refused("game", number, reason))?;
-                positions.push(end);
+                let end = end_of(&mut games, &mut variations);
+                positions.push(end.map_err(|reason| refused("game", number, reason))?);
+                check_room(positions.len(), memory, input.path())?;
                 number += 1;
             }
             continue;
@@ -52,36 +77,51 @@ pub fn read_positions(input: &Input) -> Result<Vec<Chess>> {
             }
             let read = position_of(format, line);
             positions.push(read.map_err(|reason| refused("line", number, reason))?);
+            check_room(positions.len(), memory, input.path())?;
         }
     }
-    Ok(positions)
+    Ok(Positions {
+        positions,
+        variations,
+    })
 }
 
-/// The position in which a game ends.
-fn end_of(games: &mut GameReader<'_>) -> Result<Chess, String> {
+/// Refuses more positions than fit in the memory.
+pub(crate) fn check_room(positions: usize, memory: &Memory, path: &Path) -> Result<()> {
+    let most = memory.bytes / BYTES;
+    if positions <= most {
+        return Ok(());
+    }
+    let problem = format!("has more than {most} positions to evaluate: give more --memory");
+    Err(Error::too_large(path, problem))
+}
+
+/// The position in which a game ends, without its variations, which are counted.
+fn end_of(games: &mut GameReader<'_>, variations: &mut u64) -> Result<Chess, String> {
     let fen = games.tags().get(b"FEN").map(String::from_utf8_lossy);
     let mut pos = match fen.filter(|fen| !fen.trim().is_empty()) {
         Some(fen) => game_start(&fen).map_err(|err| err.to_string())?.0,
         None => Chess::default(),
     };
+    let mut depth = 0_u64;
     loop {
         match games.next_token() {
+            Token::BeginVariation => {
+                depth += 1;
+                *variations += 1;
+            }
+            Token::EndVariation => depth -= 1,
+            Token::End(GameEnd::Broken(flaw)) => return Err(flaw.reason.to_owned()),
+            Token::End(GameEnd::Complete(_)) => return Ok(pos),
+            _ if depth > 0 => {}
             Token::Move { text, .. } | Token::Unreadable { text, .. } => {
                 use shakmaty::Position;
                 let mv = read_move(&pos, text).map_err(|err| {
-                    format!(
-                        "\"{}\": {err}",
-                        String::from_utf8_lossy(text).escape_debug()
-                    )
+                    format!("\"{}\": {err}", quoted(&String::from_utf8_lossy(text)))
                 })?;
                 pos.play_unchecked(mv);
             }
             Token::NullMove { .. } => return Err("a null move".to_owned()),
-            Token::End(GameEnd::Broken(flaw)) => return Err(flaw.reason.to_owned()),
-            Token::End(GameEnd::Complete(_)) => return Ok(pos),
-            Token::BeginVariation | Token::EndVariation => {
-                unreachable!("variations are passed over")
-            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Writing evaluations: as a store, as EPDs, as Parquet.
 
 use std::{
+    fs::File,
     io::{BufWriter, Write},
     path::Path,
 };
@@ -8,7 +9,7 @@ use std::{
 use super::{
     buffered::{finish, target},
     layout::{Footer, Record, START},
-    lines::{is_eval_epd, write_eval_epd},
+    lines::{are_own, write_eval_epd},
     store::is_evals,
 };
 use crate::{
@@ -33,7 +34,7 @@ pub enum EvalsFormat {
 fn may_replace(old: &Path, format: EvalsFormat) -> Result<()> {
     let is_own = match format {
         EvalsFormat::Store => is_evals(old)?,
-        EvalsFormat::Epd => return check_first_line(old, is_eval_epd),
+        EvalsFormat::Epd => File::open(old).and_then(are_own).at(old, "read")?,
         #[cfg(feature = "parquet")]
         EvalsFormat::Parquet => super::parquet::is_ours(old)?,
     };

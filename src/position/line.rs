@@ -9,7 +9,7 @@ use super::{MoveError, Rules, Variant, read_move};
 #[derive(Debug, Error)]
 pub enum LineError {
     /// The FEN is malformed or its position impossible.
-    #[error("FEN \"{fen}\": {reason}")]
+    #[error("FEN \"{}\": {reason}", cut(fen))]
     Fen {
         /// The text that was given.
         fen: String,
@@ -18,7 +18,8 @@ pub enum LineError {
     },
     /// The FEN has castling rights that only Chess960 knows.
     #[error(
-        "FEN \"{fen}\": its castling rights are those of Chess960: read it as the variant {}",
+        "FEN \"{}\": its castling rights are those of Chess960: read it as the variant {}",
+        cut(fen),
         Variant::Chess960
     )]
     Chess960 {
@@ -37,6 +38,18 @@ pub enum LineError {
         /// The position before it.
         fen: String,
     },
+}
+
+/// The longest FEN that an error quotes whole. Those of chess have at most 90 characters.
+const LONGEST_QUOTED: usize = 100;
+
+/// A FEN as an error quotes it.
+fn cut(fen: &str) -> String {
+    let mut cut: String = fen.chars().take(LONGEST_QUOTED).collect();
+    if cut.len() < fen.len() {
+        cut.push_str("...");
+    }
+    cut
 }
 
 /// Reads a FEN of standard chess.

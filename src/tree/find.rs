@@ -7,6 +7,7 @@ use shakmaty::{Chess, variant::VariantPosition};
 use crate::{
     book::Book,
     error::Result,
+    evals::check_room,
     position::{Keyed, Variant, restored, stored},
     progress::Meter,
     sort::{Memory, Seen, TextSorter},
@@ -176,6 +177,7 @@ pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec
                 && reached.insert(u128::from(pos.key()) << 64)?
             {
                 positions.push(chess.clone());
+                check_room(positions.len(), memory, book.path())?;
             }
             Ok(())
         })?;
