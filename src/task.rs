@@ -102,6 +102,34 @@ pub(crate) fn start<T: Send + 'static>(
     Ok((feed, started.at(name, "start the thread")?))
 }
 
+/// Starts a thread that takes items, until there are no more or one cannot be taken. At most `ahead` wait for it.
+pub(crate) fn start_taking<T: Send + 'static>(
+    name: &str,
+    ahead: usize,
+    mut take: impl FnMut(T) -> io::Result<()> + Send + 'static,
+) -> Result<Taker<T>> {
+    let (sender, receiver) = sync_channel(ahead);
+    let work = move || {
+        let _ = receiver.iter().try_for_each(&mut take);
+    };
+    let started = Builder::new().name(name.to_owned()).spawn(work);
+    started.at(name, "start the thread")?;
+    Ok(Taker { sender })
+}
+
+/// A thread that takes items.
+#[derive(Debug)]
+pub(crate) struct Taker<T> {
+    sender: SyncSender<T>,
+}
+
+impl<T> Taker<T> {
+    /// Hands on an item without waiting; `false` if as many as may wait do, or the thread has ended.
+    pub(crate) fn offer(&self, item: T) -> bool {
+        self.sender.try_send(item).is_ok()
+    }
+}
+
 /// As [`start`], in a scope. It waits for the thread, which ends when the feed is dropped.
 pub(crate) fn start_in<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
@@ -214,6 +242,20 @@ impl<T> Feed<T> {
         stop: &[&AtomicBool],
     ) -> Result<Option<T>> {
         self.next_while(stop, || Instant::now() < deadline)
+    }
+
+    /// An item that waits to be received, if one does.
+    pub(crate) fn next_waiting(&mut self) -> Option<T> {
+        let Feed::Open(receiver) = self else {
+            return None;
+        };
+        match receiver.try_recv() {
+            Ok(Message::Item(item)) => return Some(item),
+            Ok(Message::Complete) => *self = Feed::Complete,
+            Ok(Message::Failed(_)) => *self = Feed::Failed,
+            Err(_) => {}
+        }
+        None
     }
 
     fn next_while(

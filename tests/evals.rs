@@ -124,6 +124,38 @@ fn games_and_lines_that_are_bad_are_reported() {
     assert!(piped == file);
 }
 
+/// A line may have 16 MiB: its reason is short, and only the first reasons of all batches are kept.
+#[test]
+fn reasons_are_short_and_few() {
+    let dir = temp();
+    let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
+    let long = "x".repeat(600_000);
+    let lines = [
+        format!("{start} ce 5;\n"),
+        format!("{start} ce {long};\n").repeat(12),
+        format!("{start} {long} ce 5;\n"),
+    ];
+    fs::write(dir.path().join("long.epd"), lines.concat()).unwrap();
+    let output = crate::common::run(dir.path(), "evals --out my.evals --threads 3 long.epd");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.len() < 5000, "{}", said.len());
+    let numbers = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("rejected: long.epd: line "));
+    let numbers: Vec<&str> = numbers
+        .map(|line| line.split(',').next().unwrap())
+        .collect();
+    let expected: Vec<String> = (2..12).map(|number| number.to_string()).collect();
+    assert_eq!(numbers, expected, "{said}");
+    fs::write(
+        dir.path().join("fen.pgn"),
+        format!("[FEN \"{long}\"]\n\n1. e4 {{ [%eval 0.3] }} *\n"),
+    )
+    .unwrap();
+    let error = fails(dir.path(), "evals --out fen.evals fen.pgn", 1);
+    assert!(error.len() < 1000, "{}", error.len());
+}
+
 /// Positions with castling rights and en passant squares come back as they were; those of Chess960 and of variants, whose
 /// keys may be those of others, are left out and counted.
 #[test]
@@ -211,6 +243,12 @@ fn what_cannot_be_read_or_replaced_is_refused() {
     fs::write(path("changed.evals"), changed).unwrap();
     fs::write(path("short.evals"), &sound[..sound.len() - 1]).unwrap();
     fs::write(path("yours.epd"), "8/8/8/8/8/4k3/8/4K3 w - - ce 0;\n").unwrap();
+    // Other programs write the same operations in the same order.
+    let analyzed = "8/8/8/8/8/4k3/8/4K3 w - - acd 3; acn 5; ce 3;";
+    let more = format!("{analyzed} bm Kd1; id \"mine\";\n");
+    fs::write(path("analyzed.epd"), more).unwrap();
+    let more = format!("{analyzed}\n8/8/8/8/8/3k4/8/4K3 w - - c0 \"mine\";\n");
+    fs::write(path("lines.epd"), more).unwrap();
     refused(
         dir.path(),
         &[
@@ -229,6 +267,8 @@ fn what_cannot_be_read_or_replaced_is_refused() {
             ("evals --out new.evals short.evals", 1, "damaged store"),
             ("evals --out games.pgn my.evals", 1, "may be yours"),
             ("evals --out yours.epd my.evals", 1, "may be yours"),
+            ("evals --out analyzed.epd my.evals", 1, "may be yours"),
+            ("evals --out lines.epd my.evals", 1, "may be yours"),
             ("evals --out my.evals my.evals", 1, "my.evals"),
             ("evals my.evals", 2, "--out"),
             ("evals --out new.evals", 2, "INPUT"),
@@ -691,6 +731,95 @@ fn an_engine_that_fails_costs_one_position() {
 }
 
 #[cfg(unix)]
+fn program(path: &Path, lines: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::write(path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// An engine that does not read, answers before it is asked, or names options without end costs its time limit at most.
+#[cfg(unix)]
+#[test]
+fn an_engine_that_talks_past_polybook_fails() {
+    let dir = temp();
+    fs::write(dir.path().join("some.epd"), PLAIN[..2].join("\n")).unwrap();
+    let flood = "readyok\\ninfo depth 5 score cp 10 nodes 100\\nbestmove e2e4";
+    program(
+        &dir.path().join("deaf.sh"),
+        &format!("echo uciok\nexec yes \"$(printf '{flood}')\""),
+    );
+    fs::write(dir.path().join("many.epd"), epds(7, 300)).unwrap();
+    program(
+        &dir.path().join("slow.sh"),
+        "read -r line\necho uciok\nexec sleep 600",
+    );
+    program(
+        &dir.path().join("yes.sh"),
+        "exec yes \"option name $(head -c 300 /dev/zero | tr '\\0' x) type check\"",
+    );
+    let long = format!("X={}", "y".repeat(100_000));
+    for (engine, says) in [
+        ("./slow.sh", "the engine gave no answer in 3 s"),
+        ("./yes.sh", "the engine names more than 4096 options"),
+    ] {
+        let line = "evals --out x.evals --positions some.epd --jobs 1 --time-limit 3 --engine";
+        let mut arguments: Vec<&str> = line.split(' ').collect();
+        arguments.extend([engine, "--option", &long]);
+        let error = fails(dir.path(), &arguments[..], 1);
+        assert!(error.contains(says), "{engine}: {error}");
+        // Nothing was evaluated.
+        assert!(!dir.path().join("x.evals.journal").exists());
+    }
+    let line = "evals --out x.evals --positions many.epd --jobs 1 --engine ./deaf.sh --option";
+    let mut arguments: Vec<&str> = line.split(' ').collect();
+    arguments.push(&long);
+    let said = crate::common::run(dir.path(), &arguments[..]);
+    let said = String::from_utf8(said.stderr).unwrap();
+    let reasons = ["answers before it is asked", "does not read"];
+    assert!(reasons.iter().any(|reason| said.contains(reason)), "{said}");
+}
+
+/// An engine that a script starts ends with the script.
+#[cfg(unix)]
+#[test]
+fn an_engine_ends_with_what_it_started() {
+    let dir = temp();
+    fs::write(dir.path().join("some.epd"), PLAIN[..1].join("\n")).unwrap();
+    program(&dir.path().join("script.sh"), "./engine.sh\necho ended");
+    program(
+        &dir.path().join("engine.sh"),
+        "echo $$ >> processes\nread -r line\necho uciok\nexec sleep 600",
+    );
+    let line =
+        "evals --out x.evals --positions some.epd --engine ./script.sh --jobs 1 --time-limit 1";
+    let error = fails(dir.path(), line, 1);
+    assert!(error.contains("gave no answer in 1 s"), "{error}");
+    let processes = fs::read_to_string(dir.path().join("processes")).unwrap();
+    assert!(processes.lines().count() > 0);
+    for process in processes.lines() {
+        crate::common::until("the engine has ended", || crate::common::has_ended(process));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn positions_of_an_engine_are_bounded_by_memory() {
+    let dir = temp();
+    with_engine(dir.path(), &[]);
+    fs::write(dir.path().join("many.epd"), epds(3, 2000)).unwrap();
+    ok(dir.path(), "evals -q --out many.evals many.epd");
+    for file in ["many.epd", "many.evals"] {
+        let line =
+            format!("evals --out x.evals --engine ./engine.sh --positions {file} --memory 64KiB");
+        let error = fails(dir.path(), &*line, 1);
+        assert!(
+            error.contains("positions to evaluate: give more --memory"),
+            "{error}"
+        );
+    }
+}
+
+#[cfg(unix)]
 #[test]
 fn a_run_that_was_killed_goes_on() {
     let dir = temp();
@@ -867,13 +996,15 @@ fn positions_come_through_a_pipe() {
 fn an_engine_is_asked_without_the_clocks_of_games() {
     let dir = temp();
     with_engine(dir.path(), &[]);
-    let game = "[FEN \"8/8/8/3k4/8/8/8/3KQ3 w - - 98 120\"]\n\n120. Qe2 *\n";
+    let game =
+        "[FEN \"8/8/8/3k4/8/8/8/3KQ3 w - - 98 120\"]\n\n120. Qe2 (120. Qe3 Kc4 (120... --)) *\n";
     fs::write(dir.path().join("games.pgn"), game).unwrap();
     let line =
         "evals -q --out my.evals --engine ./engine.sh --nodes 1000 --jobs 1 --positions games.pgn";
     let error = fails(dir.path(), &*format!("{line} --option Hsah=64"), 1);
     assert!(error.contains("has no option Hsah; it has Hash"), "{error}");
-    ok(dir.path(), &*format!("{line} --option hash=1"));
+    let report = ok_json(dir.path(), &*format!("{line} --json --option hash=1"));
+    assert_eq!(report["engine"]["variations"], 2, "{report}");
     let asked = fs::read_to_string(dir.path().join("asked")).unwrap();
     assert_eq!(asked, "fen 8/8/8/3k4/8/8/4Q3/3K4 b - - 0 1\n");
 }

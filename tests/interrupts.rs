@@ -425,7 +425,7 @@ fn an_engine_at_work() {
     use std::os::unix::fs::PermissionsExt;
     let dir = temp();
     let dir = dir.path();
-    // It thinks for ever about the third position, unless the file `fast` is there.
+    // It thinks for ever about the third position, unless the file `fast` is there, and does not see that its input ends.
     let engine = r#"#!/bin/sh
 while read -r word rest; do
   case "$word" in
@@ -433,10 +433,9 @@ while read -r word rest; do
     isready) echo readyok;;
     go)
       asked=$((asked + 1))
-      if [ "$asked" = 3 ] && [ ! -e fast ]; then : > slow; else echo "info depth 9 score cp 5 nodes 99"; echo "bestmove e2e4"; fi;;
+      if [ "$asked" = 3 ] && [ ! -e fast ]; then echo $$ > slow; exec sleep 600; else echo "info depth 9 score cp 5 nodes 99"; echo "bestmove e2e4"; fi;;
   esac
 done
-: > ended
 "#;
     fs::write(dir.join("engine.sh"), engine).unwrap();
     let executable = fs::Permissions::from_mode(0o755);
@@ -445,13 +444,15 @@ done
         .map(|rest| format!("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR {rest}\n"));
     fs::write(dir.join("positions.epd"), epds.concat()).unwrap();
     let line = "evals -q --out my.evals --engine ./engine.sh --nodes 99 --jobs 1 --positions positions.epd";
+    let process = || fs::read_to_string(dir.join("slow")).unwrap_or_default();
     for signal in SIGNALS {
         let mut run = Running::start(dir, line);
-        until("the engine thinks", || dir.join("slow").exists());
+        until("the engine thinks", || process().ends_with('\n'));
         run.ends_by(signal);
-        until("the engine has ended", || dir.join("ended").exists());
+        until("the engine has ended", || {
+            crate::common::has_ended(&process())
+        });
         fs::remove_file(dir.join("slow")).unwrap();
-        fs::remove_file(dir.join("ended")).unwrap();
         assert_eq!(
             names(dir),
             ["engine.sh", "my.evals.journal", "positions.epd"]

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use polybook::output::discard_all;
+use polybook::{evals::end_engines, output::discard_all};
 
 /// Set when a signal ends the program.
 static ENDING: AtomicBool = AtomicBool::new(false);
@@ -74,7 +74,7 @@ fn hangup_is_ignored() -> bool {
     ignored.is_some_and(|mask| mask >> (signal_hook::consts::SIGHUP - 1) & 1 == 1)
 }
 
-/// Removes unfinished files and ends the program.
+/// Ends engines, removes unfinished files and ends the program.
 fn end(status: i32) -> ! {
     ENDING.store(true, Ordering::SeqCst);
     // A server runs until a signal stops it.
@@ -83,7 +83,7 @@ fn end(status: i32) -> ! {
         false => "interrupted",
     };
     // Whatever panics here, the program ends: the command waits for that.
-    for step in [say_farewell, discard_all, remove_temporaries] {
+    for step in [say_farewell, end_engines, discard_all, remove_temporaries] {
         let _ = panic::catch_unwind(step);
     }
     // A terminal that takes no text must not hold up the end.

@@ -46,6 +46,6 @@ pub use self::{
     report::{BadEntry, EngineReport, EvalsReport, FailedPosition},
     score::Score,
     store::{Evals, is_evals},
-    uci::EngineOptions,
+    uci::{EngineOptions, end_engines},
     write::EvalsFormat,
 };

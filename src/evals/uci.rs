@@ -1,10 +1,11 @@
 //! A chess engine as another process, which speaks UCI.
 
 use std::{
+    collections::BTreeSet,
     io::{BufRead, BufReader, Read, Write},
     path::PathBuf,
-    process::{Child, ChildStdin, Command, Stdio},
-    sync::atomic::AtomicBool,
+    process::{Child, Command, Stdio},
+    sync::{Mutex, atomic::AtomicBool},
     thread,
     time::{Duration, Instant},
 };
@@ -15,7 +16,7 @@ use super::{layout::Eval, score::Score};
 use crate::{
     error::{At, Error, Result},
     position::epd_of,
-    task::{self, Feed},
+    task::{self, Feed, Taker},
 };
 
 /// The longest line that is read of an engine.
@@ -23,6 +24,50 @@ const LONGEST_LINE: u64 = 1 << 16;
 
 /// How many lines may wait to be read.
 const AHEAD: usize = 64;
+
+/// The most options that an engine may name, and the longest name.
+const MOST_OPTIONS: usize = 1 << 12;
+const LONGEST_NAME: usize = 200;
+
+/// The engines that run, by the numbers of their processes.
+static RUNNING: Mutex<Running> = Mutex::new(Running {
+    engines: BTreeSet::new(),
+    is_closed: false,
+});
+
+struct Running {
+    engines: BTreeSet<u32>,
+    /// Set when the process is about to end: no engine is started any more.
+    is_closed: bool,
+}
+
+/// Ends all engines of this process, and prevents that any other is started. For a program that a signal ends.
+pub fn end_engines() {
+    let mut running = task::lock(&RUNNING);
+    running.is_closed = true;
+    std::mem::take(&mut running.engines)
+        .into_iter()
+        .for_each(end_group);
+}
+
+/// Ends the process group that an engine leads: it may be a script that started the engine.
+#[cfg(unix)]
+fn end_group(engine: u32) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    if let Some(group) = engine.try_into().ok().and_then(Pid::from_raw) {
+        // All of it may have ended.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// Ends an engine and what it started.
+#[cfg(windows)]
+fn end_group(engine: u32) {
+    let mut kill = Command::new("taskkill");
+    kill.args(["/T", "/F", "/PID", &engine.to_string()]);
+    // All of it may have ended.
+    let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
+}
 
 /// An engine, and how it is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,11 +84,11 @@ pub struct EngineOptions {
     pub time_limit: Duration,
 }
 
-/// A running engine. It is killed when this is dropped.
+/// A running engine. It is killed when this is dropped, with the processes that it started.
 pub(super) struct Engine {
     program: PathBuf,
     child: Child,
-    input: ChildStdin,
+    input: Taker<String>,
     lines: Feed<String>,
     /// What it calls itself.
     pub name: String,
@@ -52,6 +97,10 @@ pub(super) struct Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        let mut running = task::lock(&RUNNING);
+        running.engines.remove(&self.child.id());
+        end_group(self.child.id());
+        drop(running);
         // It may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -62,14 +111,27 @@ impl Engine {
     /// Starts an engine and sets its options.
     pub(super) fn start(options: &EngineOptions, stop: &AtomicBool) -> Result<Engine> {
         let program = &options.program;
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .at(program, "start the engine")?;
+            .stderr(Stdio::null());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut running = task::lock(&RUNNING);
+        if running.is_closed {
+            return Err(Error::Interrupted);
+        }
+        let mut child = command.spawn().at(program, "start the engine")?;
+        running.engines.insert(child.id());
+        drop(running);
         let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (input, output) = input.zip(output).expect("both are pipes");
+        let (mut input, output) = input.zip(output).expect("both are pipes");
+        // An engine that does not read must not hold up the run.
+        let ahead = AHEAD + options.options.len();
+        let input = task::start_taking("engine", ahead, move |line: String| {
+            input.write_all(line.as_bytes())
+        })?;
         let (lines, _) = task::start("engine", AHEAD, move |lines| {
             let mut output = BufReader::new(output);
             loop {
@@ -103,13 +165,16 @@ impl Engine {
         self.read_until(stop, |line| {
             if let Some(said) = line.strip_prefix("option name ") {
                 let name = said.split_once(" type ").map_or(said, |(name, _)| name);
-                known.push(name.to_owned());
+                known.push(shortened(name));
             }
             if let Some(said) = line.strip_prefix("id name ") {
-                name = Some(said.chars().take(200).collect());
+                name = Some(shortened(said));
             }
-            line == "uciok"
+            line == "uciok" || known.len() > MOST_OPTIONS
         })?;
+        if known.len() > MOST_OPTIONS {
+            return Err(self.fails(&format!("names more than {MOST_OPTIONS} options")));
+        }
         self.name = name.unwrap_or_else(|| {
             let program = options.program.file_stem().unwrap_or_default();
             program.to_string_lossy().into_owned()
@@ -118,6 +183,7 @@ impl Engine {
             let is_known = known.iter().any(|known| known.eq_ignore_ascii_case(name));
             if !known.is_empty() && !is_known {
                 let known = known.join(", ");
+                let known: String = known.chars().take(10 * LONGEST_NAME).collect();
                 let problem = format!("the engine has no option {name}; it has {known}");
                 return Err(Error::file(&self.program, problem));
             }
@@ -134,11 +200,21 @@ impl Engine {
         self.read_until(stop, |line| line == "readyok")?;
         // An evaluation is that of all games with this position, so none of their clocks counts.
         self.say(&format!("position fen {} 0 1", epd_of(pos)))?;
+        // An answer that is there already is not one.
+        for _ in 0..AHEAD {
+            match self.lines.next_waiting() {
+                Some(line) if is_answer(&line) => {
+                    return Err(self.fails("answers before it is asked"));
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
         self.say(&format!("go nodes {nodes}"))?;
         let mut last = Info::default();
         self.read_until(stop, |line| {
             last.read(line);
-            line.split_ascii_whitespace().next() == Some("bestmove")
+            is_answer(line)
         })?;
         let score = last.score.ok_or_else(|| self.fails("gave no score"))?;
         Ok(Eval {
@@ -150,8 +226,10 @@ impl Engine {
     }
 
     fn say(&mut self, line: &str) -> Result<()> {
-        let said = writeln!(self.input, "{line}").and_then(|()| self.input.flush());
-        said.map_err(|_| self.has_ended())
+        match self.input.offer(format!("{line}\n")) {
+            true => Ok(()),
+            false => Err(self.has_ended("does not read")),
+        }
     }
 
     /// Reads lines until one is the last, within the time limit.
@@ -166,7 +244,9 @@ impl Engine {
                 Some(line) if is_last(&line) => return Ok(()),
                 // Rubbish without end is not an answer.
                 Some(_) if Instant::now() < end => {}
-                None if Instant::now() < end => return Err(self.has_ended()),
+                None if Instant::now() < end => {
+                    return Err(self.has_ended("closed its output"));
+                }
                 _ => {
                     let seconds = self.time_limit.as_secs();
                     return Err(self.fails(&format!("gave no answer in {seconds} s")));
@@ -175,8 +255,8 @@ impl Engine {
         }
     }
 
-    /// Why there is nothing more to read, or nobody reads.
-    fn has_ended(&mut self) -> Error {
+    /// Why there is nothing more to read, or nobody reads: the engine ended, or else what `otherwise` says.
+    fn has_ended(&mut self, otherwise: &str) -> Error {
         // Its pipes are closed a moment before it has ended.
         for _ in 0..20 {
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -184,12 +264,22 @@ impl Engine {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        self.fails("closed its output")
+        self.fails(otherwise)
     }
 
     fn fails(&self, how: &str) -> Error {
         Error::failed(&self.program, format!("the engine {how}"))
     }
+}
+
+/// Whether a line ends a search.
+fn is_answer(line: &str) -> bool {
+    line.split_ascii_whitespace().next() == Some("bestmove")
+}
+
+/// A name that an engine says.
+fn shortened(name: &str) -> String {
+    name.chars().take(LONGEST_NAME).collect()
 }
 
 /// What an engine says of a search.

@@ -384,6 +384,18 @@ pub fn many_games() -> &'static str {
     })
 }
 
+/// Whether a process has ended. One that nobody waited for is a zombie.
+#[cfg(unix)]
+pub fn has_ended(process: &str) -> bool {
+    let state = Command::new("ps")
+        .args(["-o", "stat=", "-p", process.trim()])
+        .output()
+        .unwrap()
+        .stdout;
+    let state = state.trim_ascii();
+    state.is_empty() || state.starts_with(b"Z")
+}
+
 /// Waits until something is so, as long as a loaded machine may take.
 #[track_caller]
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
