@@ -10,11 +10,13 @@ use super::Tags;
 /// A comment after a move has the time that it took, `[%emt 0:00:05]`, or the time that is left, `[%clk 0:02:59.5]`. With
 /// the latter the move took the time that was left before, more by the increment, less what is left now. This needs a
 /// `TimeControl` of one period, `180+2` or `600`; of others it is not known when time is added. The first move begins with
-/// the base time. If that is all left after it, its clock did not run.
+/// the base time. If that is all left after it, its clock did not run. If less than three quarters of it are left, the side
+/// did not begin with the base time, so the time of the move is not known: a Lichess player who goes berserk begins with
+/// half of the base time, and without the increment.
 #[derive(Debug)]
 pub(crate) struct Clocks {
-    /// Base time and increment in seconds.
-    control: Option<(f64, f64)>,
+    /// Base time in seconds, and the increment of each side.
+    control: Option<(f64, [f64; 2])>,
     left: [Option<f64>; 2],
     has_moved: [bool; 2],
 }
@@ -37,6 +39,7 @@ impl TimeSaid {
 impl Clocks {
     pub fn new(tags: &Tags<'_>) -> Clocks {
         let control = tags.get(b"TimeControl").and_then(time_control);
+        let control = control.map(|(base, increment)| (base, [increment; 2]));
         Clocks {
             control,
             left: [control.map(|(base, _)| base); 2],
@@ -52,9 +55,12 @@ impl Clocks {
         if said.taken.is_some() {
             return said.taken;
         }
-        let ((_, increment), before, left) = (self.control?, before?, said.left?);
-        let did_run = !is_first || left != before;
-        let taken = before + increment - left;
+        let ((base, increments), before, left) = (self.control.as_mut()?, before?, said.left?);
+        if is_first && left <= *base / 2.0 {
+            increments[side] = 0.0;
+        }
+        let did_run = !is_first || left != before && left >= 0.75 * *base;
+        let taken = before + increments[side] - left;
         // Tenths do not add up exactly.
         (did_run && taken > -1e-6).then_some(taken.max(0.0))
     }
@@ -157,6 +163,14 @@ mod tests {
             assert_eq!(taken(control, &elapsed), [Some(5.0), Some(60.5)]);
             assert_eq!(taken(control, &lichess), [None; 4], "{control}");
         }
+        // White goes berserk; Black begins with another time than the control says.
+        let odd = [
+            "[%clk 0:01:30]",
+            "[%clk 0:02:00]",
+            "[%clk 0:01:25]",
+            "[%clk 0:01:57]",
+        ];
+        assert_eq!(taken("180+2", &odd), [None, None, Some(5.0), Some(5.0)]);
         // Time was added by hand, or the control is wrong.
         assert_eq!(
             taken("60", &["[%clk 0:00:50]", "", "[%clk 0:01:10]"]),
