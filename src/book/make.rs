@@ -115,7 +115,7 @@ impl<'a> BookMaker<'a> {
         let (counts, filter, weights) = (self.counts, self.filter, self.weights);
         let mut adjustments = self.adjustments.clone();
         if let Some(percent) = weights.minimax {
-            let lowered = BackedUp::of(counts, filter, percent, starts, memory, path)?;
+            let lowered = BackedUp::of(counts, filter, weights, percent, starts, memory, path)?;
             adjustments.backed_up = Some(Arc::new(lowered));
         }
         BookMaker::adjusted(counts, filter, weights, adjustments)

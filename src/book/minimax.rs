@@ -5,7 +5,7 @@ use std::{cell::RefCell, path::Path};
 use rustc_hash::FxHashMap;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
-use super::losses::place;
+use super::{losses::place, weight::Weights};
 use crate::{
     error::{Error, Result},
     position::{BookMove, Keyed},
@@ -27,14 +27,16 @@ pub struct MinimaxSummary {
     pub left_out: u64,
     /// Moves that keep their weight, because no line of moves of enough games comes to their position.
     pub unreached: u64,
+    /// How many percent are left of the weight of the first position's moves.
+    pub first_percent: u8,
 }
 
 /// What is left of the weights of moves.
 ///
-/// Moves of fewer games than the filter asks for are ignored. All values are scores of White. A move has the value of the
-/// position after it if that has moves, or else the mean score of its games. A position has the value of its best move for
-/// the side to move. Where moves go in circles, values look 256 half-moves ahead, and there a position has the mean score of
-/// its games.
+/// Moves of fewer games than the filter asks for are ignored. The value of a position is a score that its side to move can
+/// count on: the best, over its moves, of the lower end of the interval of the move's score ([`Stats::lower_bound`]), or of
+/// what the value of the position after the move leaves, if that is less. So a move of a few lucky games sets no value.
+/// Where moves go in circles, values look 256 half-moves ahead.
 #[derive(Clone, Debug)]
 pub(super) struct BackedUp {
     /// Keys and moves, in ascending order, with the share of the weight that is left.
@@ -43,11 +45,13 @@ pub(super) struct BackedUp {
 }
 
 impl BackedUp {
-    /// A move that is worse than the best of its position by some percent of a point weighs less by as much of its
-    /// weight as these are of `percent`.
+    /// A move scores the mean of its games, or what the value of the position after it leaves, if that is less. If that is
+    /// less than the value of its own position by some percent of a point, it loses as much of its weight as these are of
+    /// `percent`.
     pub(super) fn of(
         counts: &Counts,
         filter: &MoveFilter,
+        weights: &Weights,
         percent: u8,
         starts: impl Iterator<Item = Result<VariantPosition>>,
         memory: &Memory,
@@ -62,8 +66,8 @@ impl BackedUp {
         };
         for (number, node) in graph.nodes.iter().enumerate() {
             for edge in graph.edges(number) {
-                let loss = (values[number] - edge.value(&values)).abs() * 100.0;
-                let share = 1.0 - loss / f64::from(percent);
+                let score = edge.stats.score().min(edge.left(&values));
+                let share = 1.0 - (values[number] - score) * 100.0 / f64::from(percent);
                 if share < 1.0 {
                     shares.push((place(node.key, edge.mv), share.max(0.0)));
                     let selected = u64::from(filter.selects(node.turn, edge.stats));
@@ -73,7 +77,25 @@ impl BackedUp {
             }
         }
         shares.sort_unstable_by_key(|(place, _)| *place);
-        Ok(BackedUp { shares, summary })
+        let mut lowered = BackedUp { shares, summary };
+        lowered.summary.first_percent = lowered.first_percent(&graph, filter, weights);
+        Ok(lowered)
+    }
+
+    /// How many percent are left of the weight of the first position's moves.
+    fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
+        let Some(node) = graph.nodes.first() else {
+            return 100;
+        };
+        let (mut all, mut left) = (0_u64, 0);
+        for edge in graph.edges(0) {
+            if filter.selects(node.turn, edge.stats) {
+                let weight = weights.weight(edge.stats);
+                all = all.saturating_add(weight);
+                left += self.lowered(node.key, edge.mv, weight);
+            }
+        }
+        (100.0 * left as f64 / all.max(1) as f64) as u8
     }
 
     /// What is left of a move's weight, at least 1 if anything is.
@@ -101,8 +123,6 @@ struct Graph {
 struct Node {
     key: u64,
     turn: Color,
-    /// The mean score of White in the games of its moves.
-    mean: f64,
     /// Where its moves end; they begin where those of the node before it end.
     end: usize,
 }
@@ -111,8 +131,8 @@ struct Node {
 struct Edge {
     mv: BookMove,
     stats: Stats,
-    /// The mean score of White.
-    mean: f64,
+    /// The score that its games are sure of.
+    sure: f64,
     /// The position after it: its key, then its number, [`Edge::NOWHERE`] if it has no moves.
     after: u64,
 }
@@ -120,11 +140,11 @@ struct Edge {
 impl Edge {
     const NOWHERE: u64 = u64::MAX;
 
-    fn value(&self, values: &[f64]) -> f64 {
-        let value = usize::try_from(self.after)
-            .ok()
-            .and_then(|after| values.get(after));
-        *value.unwrap_or(&self.mean)
+    /// What the value of the position after it leaves: all if that has no moves.
+    fn left(&self, values: &[f64]) -> f64 {
+        let after = usize::try_from(self.after).ok();
+        let value = after.and_then(|after| values.get(after));
+        1.0 - value.unwrap_or(&0.0)
     }
 }
 
@@ -191,24 +211,20 @@ impl Graph {
 
     /// Adds a position, if it has moves.
     fn add(&mut self, pos: &Keyed<VariantPosition>, moves: &[(MoveCount, Move)]) -> bool {
-        let turn = pos.position().turn();
-        let mut all = Stats::default();
         for (count, mv) in moves {
-            all += count.stats;
             let mut after = pos.clone();
             after.play(*mv);
             self.edges.push(Edge {
                 mv: count.mv,
                 stats: count.stats,
-                mean: count.stats.turned(turn).score(),
+                sure: count.stats.lower_bound(),
                 after: after.key(),
             });
         }
         if !moves.is_empty() {
             self.nodes.push(Node {
                 key: pos.key(),
-                turn,
-                mean: all.turned(turn).score(),
+                turn: pos.position().turn(),
                 end: self.edges.len(),
             });
         }
@@ -224,17 +240,14 @@ impl Graph {
 
     /// The values of the positions.
     fn values(&self) -> Vec<f64> {
-        let mut values: Vec<f64> = self.nodes.iter().map(|node| node.mean).collect();
+        let mut values = vec![0.0; self.nodes.len()];
         for _ in 0..HALF_MOVES {
-            let best = |(number, node): (usize, &Node)| {
-                let values = self.edges(number).iter().map(|edge| edge.value(&values));
-                let best = match node.turn {
-                    Color::White => values.reduce(f64::max),
-                    Color::Black => values.reduce(f64::min),
-                };
-                best.expect("a position has moves")
+            let best = |number| {
+                let moves = self.edges(number).iter();
+                let scores = moves.map(|edge| edge.sure.min(edge.left(&values)));
+                scores.fold(0.0, f64::max)
             };
-            let next: Vec<f64> = self.nodes.iter().enumerate().map(best).collect();
+            let next: Vec<f64> = (0..self.nodes.len()).map(best).collect();
             if next == values {
                 break;
             }

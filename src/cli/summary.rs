@@ -141,8 +141,14 @@ pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
             0 => String::new(),
             moves => format!(", {moves} not reached"),
         };
+        let warning = match minimax.first_percent {
+            percent @ ..10 => {
+                format!("warning: --minimax leaves {percent}% of the weight of the first position's moves\n")
+            }
+            _ => String::new(),
+        };
         format!(
-            "{} lowered by --minimax, {} left out{unreached}\n",
+            "{warning}{} lowered by --minimax, {} left out{unreached}\n",
             counted(minimax.lowered, "move"),
             minimax.left_out
         )

@@ -57,7 +57,8 @@ pub struct WeightingArgs {
     scale: Scale,
 
     /// Lower the weights of moves after which the opponent has a good answer: scores are backed up from the moves of at least
-    /// --min-game games, and a move that is worse than the best of its position by PERCENT of a point, or more, weighs nothing
+    /// --min-game games, as far as their number makes them sure; a move that is PERCENT of a point worse than the best of its
+    /// position, or more, weighs nothing
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = clap::value_parser!(u8).range(1..=100))]
     minimax: Option<u8>,
 }

@@ -29,21 +29,6 @@ pub enum By {
     Weight,
 }
 
-/// The quantile of the normal distribution for an interval that holds the true score in 99 of 100 cases.
-const QUANTILE: f64 = 2.576;
-
-/// The lower end of the score interval of E. B. Wilson (Probable inference, the law of succession, and statistical
-/// inference, 1927). A draw counts as half a win, which makes the interval rather too wide.
-fn lower_bound(stats: Stats) -> f64 {
-    let (games, score) = (stats.games() as f64, stats.score());
-    if games == 0.0 {
-        return 0.0;
-    }
-    let square = QUANTILE * QUANTILE / games;
-    let spread = QUANTILE * (score * (1.0 - score) / games + square / games / 4.0).sqrt();
-    (score + square / 2.0 - spread) / (1.0 + square)
-}
-
 impl By {
     /// The way of choosing that a source allows.
     pub fn default_of(source: &Known) -> By {
@@ -55,7 +40,7 @@ impl By {
 
     fn best(self, moves: Vec<TreeMove>) -> Option<TreeMove> {
         let value = |mv: &TreeMove| match self {
-            By::Score => mv.stats.map_or(0.0, lower_bound),
+            By::Score => mv.stats.map_or(0.0, Stats::lower_bound),
             By::Games => mv.games() as f64,
             By::Weight => mv.weight as f64,
         };
@@ -254,27 +239,5 @@ impl Source for Built {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let moves = self.moves.get(&pos.identity());
         Ok(moves.cloned().unwrap_or_default())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn stats(wins: u64, draws: u64, losses: u64) -> Stats {
-        Stats {
-            wins,
-            draws,
-            losses,
-        }
-    }
-
-    #[test]
-    fn two_lucky_games_do_not_beat_a_thousand() {
-        assert!(lower_bound(stats(2, 0, 0)) < lower_bound(stats(600, 0, 400)));
-        assert_eq!(lower_bound(stats(0, 0, 0)), 0.0);
-        // The interval of 10 wins in 20 games is 29.9 to 70.1 percent.
-        assert!((lower_bound(stats(10, 0, 10)) - 0.2504).abs() < 1e-4);
-        assert!((lower_bound(stats(5, 10, 5)) - 0.2504).abs() < 1e-4);
     }
 }

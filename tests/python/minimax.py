@@ -30,21 +30,26 @@ def counted(paths):
     return positions
 
 
-def score(results, turn):
-    """The mean score of White."""
+def score(results):
+    """The mean score of the side to move."""
     wins, draws, losses = results
-    return ((wins if turn else losses) * 2 + draws) / sum(results) / 2
+    return (wins * 2 + draws) / sum(results) / 2
+
+
+def lower(results):
+    """The lower end of Wilson's interval of the score."""
+    games, mean = sum(results), score(results)
+    square = 2.576 * 2.576 / games
+    spread = 2.576 * math.sqrt(mean * (1 - mean) / games + square / games / 4)
+    return (mean + square / 2 - spread) / (1 + square)
 
 
 def values(positions):
     now = {}
-    for key, (turn, moves) in positions.items():
-        now[key] = score([sum(column) for column in zip(*(results for results, _ in moves.values()))], turn)
     for _ in range(256):
-        value = lambda results, after, turn: now.get(after, score(results, turn))
         after = {
-            key: (max if turn else min)(value(results, after, turn) for results, after in moves.values())
-            for key, (turn, moves) in positions.items()
+            key: max(min(lower(results), 1 - now.get(after, 0)) for results, after in moves.values())
+            for key, moves in positions.items()
         }
         if after == now:
             break
@@ -54,18 +59,18 @@ def values(positions):
 
 def main(book, percent, least, *paths):
     positions = {}
-    for key, (turn, moves) in counted(paths).items():
+    for key, (_, moves) in counted(paths).items():
         moves = {move: counts for move, counts in moves.items() if sum(counts[0]) >= int(least)}
         if moves:
-            positions[key] = (turn, moves)
+            positions[key] = moves
     value = values(positions)
     expected = {}
     lowered = 0
-    for key, (turn, moves) in positions.items():
+    for key, moves in positions.items():
         for move, (results, after) in moves.items():
             weight = 2 * results[0] + results[1]
-            loss = abs(value[key] - value.get(after, score(results, turn))) * 100.0
-            share = 1.0 - loss / int(percent)
+            loss = value[key] - min(score(results), 1 - value.get(after, 0))
+            share = 1.0 - loss * 100.0 / int(percent)
             if share < 1.0:
                 lowered += 1
                 weight = max(math.floor(weight * share + 0.5), min(weight, 1)) if share > 0.0 else 0
