@@ -45,6 +45,8 @@ pub struct PlyOptions {
     pub game_filter: GameFilter,
     /// Games without a result. Default: left out, because they teach nothing; otherwise they count as draws.
     pub unfinished: Unfinished,
+    /// Whether clocks and evaluations are read from comments, which takes about as long as the moves. Default: yes.
+    pub comments: bool,
     /// Whether a game that cannot be replayed is an error. Default: it is left out.
     pub strict: bool,
     /// Ends reading with [`Error::Interrupted`] soon after it is set.
@@ -57,13 +59,15 @@ impl Default for PlyOptions {
             max_ply: usize::MAX,
             game_filter: GameFilter::default(),
             unfinished: Unfinished::Skip,
+            comments: true,
             strict: false,
             stop: Arc::default(),
         }
     }
 }
 
-/// Half-moves of some games, in the order of the file. All columns have the same length.
+/// Half-moves of some games, in the order of the file. All columns have the same length, but `clock` and `eval` are empty
+/// without [`PlyOptions::comments`].
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct PlyBatch {
     /// The Polyglot keys of the positions before the moves.
@@ -204,7 +208,7 @@ fn read_batch(
     let columns = Box::new(PlyColumns {
         options,
         text: &batch.text,
-        has_commands: memmem::find(&batch.text, b"[%").is_some(),
+        has_commands: options.comments && memmem::find(&batch.text, b"[%").is_some(),
         game: 0,
         plies: PlyBatch::default(),
         read: &read,
@@ -272,8 +276,10 @@ impl BatchSink for PlyColumns<'_> {
         let result = result.map_or(0, |winner| winner.fold_wb(1, -1));
         plies.results.resize(plies.keys.len(), result);
         plies.games.resize(plies.keys.len(), game.number.into());
-        plies.clock.resize(plies.keys.len(), None);
-        plies.eval.resize(plies.keys.len(), None);
+        if self.options.comments {
+            plies.clock.resize(plies.keys.len(), None);
+            plies.eval.resize(plies.keys.len(), None);
+        }
     }
 
     fn leave_out(&mut self, _games: &[u32]) {
@@ -331,6 +337,12 @@ mod tests {
             max_ply: 4,
             ..PlyOptions::default()
         };
+        let without = PlyOptions {
+            comments: false,
+            ..PlyOptions::default()
+        };
+        let (unread, ..) = batches(text, without).unwrap();
+        assert!(unread.clock.is_empty() && unread.eval.is_empty());
         let (plies, ..) = batches(text, options).unwrap();
         assert_eq!(plies.games, [0, 0, 2, 2, 2, 2, 3, 3]);
         let of_third = [Some(3600.5), None, Some(3599.0), None];

@@ -32,10 +32,12 @@ pub struct Batch {
     results: Py<PyArray1<i8>>,
     /// The numbers of the games in the file, from 0 (uint64).
     games: Py<PyArray1<u64>>,
-    /// The seconds that the player's clock had left after the move, NaN where the game does not say (float64).
-    clock: Py<PyArray1<f64>>,
-    /// The evaluation after the move as stores have it, NaN where the game does not say (float64).
-    eval: Py<PyArray1<f64>>,
+    /// The seconds that the player's clock had left after the move, NaN where the game does not say (float64). None
+    /// without `comments`.
+    clock: Option<Py<PyArray1<f64>>>,
+    /// The evaluation after the move as stores have it, NaN where the game does not say (float64). None without
+    /// `comments`.
+    eval: Option<Py<PyArray1<f64>>>,
 }
 
 #[pymethods]
@@ -49,6 +51,8 @@ impl Batch {
 #[pyclass(frozen, module = "polybook")]
 pub struct Positions {
     plies: Mutex<Plies>,
+    /// Whether batches have clocks and evaluations.
+    comments: bool,
     stop: Arc<AtomicBool>,
     /// The process that has the thread which reads the file.
     process: u32,
@@ -85,19 +89,19 @@ impl Positions {
         let Some(plies) = next? else {
             return Ok(None);
         };
+        let column = |numbers: Vec<f64>| self.comments.then(|| numbers.into_pyarray(py).unbind());
         let clock = plies.clock.into_iter();
-        let clock: Vec<f64> = clock.map(|left| left.unwrap_or(f64::NAN)).collect();
+        let clock = clock.map(|left| left.unwrap_or(f64::NAN)).collect();
         let eval = plies.eval.into_iter();
-        let eval: Vec<f64> = eval
-            .map(|eval| eval.map_or(f64::NAN, |score| score.to_code().into()))
-            .collect();
+        let eval = eval.map(|eval| eval.map_or(f64::NAN, |score| score.to_code().into()));
+        let eval = eval.collect();
         Ok(Some(Batch {
             keys: plies.keys.into_pyarray(py).unbind(),
             moves: plies.moves.into_pyarray(py).unbind(),
             results: plies.results.into_pyarray(py).unbind(),
             games: plies.games.into_pyarray(py).unbind(),
-            clock: clock.into_pyarray(py).unbind(),
-            eval: eval.into_pyarray(py).unbind(),
+            clock: column(clock),
+            eval: column(eval),
         }))
     }
 
@@ -127,12 +131,14 @@ pub fn positions<'py>(
     let wanted = PlyOptions {
         max_ply: options.take("max_ply")?.unwrap_or(defaults.max_ply),
         game_filter: options.game_filter()?,
+        comments: options.take("comments")?.unwrap_or(defaults.comments),
         unfinished: options.unfinished()?.unwrap_or(defaults.unfinished),
         strict: options.take("strict")?.unwrap_or(defaults.strict),
         stop: defaults.stop,
     };
     options.finish("positions")?;
     let stop = Arc::clone(&wanted.stop);
+    let comments = wanted.comments;
     let plies = watched(
         py,
         &stop,
@@ -141,6 +147,7 @@ pub fn positions<'py>(
     )?;
     Ok(Positions {
         plies: Mutex::new(plies),
+        comments,
         stop,
         process: process::id(),
     })

@@ -92,6 +92,8 @@ def test_clocks_and_evaluations_are_those_of_python_chess(tmp_path):
     pgn = tmp_path / "games.pgn"
     more = "1. e4 {[%eval #-3] [%clk 12:00:00]} e5 {[%eval 35] [%clk 3:00]} 2. d4 {[%eval -0.3,20]} d5 {[%clk 0:00:00.5]} 1-0\n"
     pgn.write_text(annotated.read_text() + "\n" + more)
+    without = polybook.positions(pgn, comments=False)
+    assert all(batch.clock is None and batch.eval is None for batch in without)
     batches = list(polybook.positions(pgn))
     clock, evals = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("clock", "eval"))
     assert (clock.dtype, evals.dtype) == (np.float64, np.float64)

@@ -226,11 +226,12 @@ class Batch:
     results: npt.NDArray[np.int8]
     #: The numbers of the games in the file, from 0.
     games: npt.NDArray[np.uint64]
-    #: The seconds that the player's clock had left after the move, by `[%clk]`; NaN where the game does not say.
-    clock: npt.NDArray[np.float64]
+    #: The seconds that the player's clock had left after the move, by `[%clk]`; NaN where the game does not say. None
+    #: with `comments=False`.
+    clock: Optional[npt.NDArray[np.float64]]
     #: The evaluation after the move, by `[%eval]`, seen from White: centipawns from -32,000 to 32,000; 32,768 - N if White
-    #: mates in N moves, the negative of that if Black does; NaN where the game does not say.
-    eval: npt.NDArray[np.float64]
+    #: mates in N moves, the negative of that if Black does; NaN where the game does not say. None with `comments=False`.
+    eval: Optional[npt.NDArray[np.float64]]
 
     def __len__(self) -> int: ...
 
@@ -250,11 +251,15 @@ def positions(
     pgn: _Path,
     *,
     max_ply: Optional[int] = None,
+    comments: bool = True,
     unfinished: str = "skip",
     strict: bool = False,
     **game_filter: Unpack[_GameFilter],
 ) -> Positions:
     """The half-moves of the games of standard chess in a PGN, packed or not.
+
+    Clocks and evaluations are read from the comments of the games, which takes about as long as the moves. With
+    `comments=False` they are not, and the `clock` and `eval` of batches are None.
 
     Games without a result are left out unless `unfinished` is "draw", and those that cannot be replayed unless
     `strict` is true, which makes them a GameError.
