@@ -2,14 +2,14 @@
 
 use std::{
     fs::File,
-    io::{self, BufWriter, Read, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
 };
 
 use anyhow::Context as _;
 use polybook::{
     book::{Book, lines},
-    output::AtomicFile,
+    output::{AtomicFile, BufferedFile},
     position::Variant,
     progress::Meter,
 };
@@ -62,7 +62,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     check_output(&out, &[&file], false)?;
     let book = Book::open_within(file, IN_MEMORY)?;
     let variant = of_book(args.book.path(), &book, args.variant)?;
-    let mut text = AtomicFile::create_over(&out, check_replaceable)?;
+    let mut text = BufferedFile::new(AtomicFile::create_over(&out, check_replaceable)?);
     context.show_progress("writing lines", |meter| {
         write(args, &book, variant, &mut text, meter)
     })?;
@@ -94,21 +94,13 @@ fn write(
     args: &Args,
     book: &Book,
     variant: Variant,
-    text: &mut AtomicFile,
+    text: &mut BufferedFile,
     meter: &Meter,
 ) -> anyhow::Result<()> {
     let target = text.target().to_owned();
-    let mut writer = BufWriter::with_capacity(1 << 16, text);
     let (name, color) = (input::name(args.book.path()), args.color);
-    writeln!(writer, "{TITLE}{name}\" for {color}.")
+    writeln!(text, "{TITLE}{name}\" for {color}.")
         .with_context(|| format!("cannot write {}", target.display()))?;
     let start = variant.start();
-    Ok(lines::write(
-        book,
-        color,
-        start,
-        &mut writer,
-        &target,
-        meter,
-    )?)
+    Ok(lines::write(book, color, start, text, &target, meter)?)
 }

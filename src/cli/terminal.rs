@@ -110,7 +110,7 @@ impl<W: Write> Write for Shown<W> {
 }
 
 /// A file that appears when it is complete, or standard output.
-pub struct Output(Shown<BufWriter<AtomicFile>>);
+pub struct Output(Shown<BufferedFile>);
 
 impl Output {
     /// Starts a file, `-` for standard output. If there is a file, `may_replace` judges it.
@@ -120,25 +120,25 @@ impl Output {
     ) -> polybook::Result<Output> {
         let file = AtomicFile::create_over(path, may_replace)?;
         let is_terminal = path == Path::new("-") && io::stdout().is_terminal();
-        let out = BufWriter::with_capacity(1 << 16, file);
-        Ok(Output(Shown::new(out, is_terminal)))
+        Ok(Output(Shown::new(BufferedFile::new(file), is_terminal)))
     }
 
     /// The file that errors name.
     pub fn target(&self) -> &Path {
-        self.0.out.get_ref().target()
+        self.0.out.target()
     }
 
     pub fn put(&mut self, text: impl AsRef<[u8]>) -> polybook::Result<()> {
         let written = self.0.write_all(text.as_ref());
-        written.map_err(|err| not_written(self.target(), err))
+        written.map_err(|source| Error::Io {
+            path: self.target().to_owned(),
+            doing: "write",
+            source,
+        })
     }
 
     pub fn commit(self) -> polybook::Result<()> {
-        let path = self.target().to_owned();
-        let file = self.0.into_inner().into_inner();
-        let file = file.map_err(IntoInnerError::into_error);
-        file.map_err(|err| not_written(&path, err))?.commit()
+        self.0.into_inner().commit()
     }
 }
 
@@ -149,14 +149,6 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
-    }
-}
-
-fn not_written(path: &Path, source: io::Error) -> Error {
-    Error::Io {
-        path: path.to_owned(),
-        doing: "write",
-        source,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tables of databases and books, for spreadsheets and scripts: comma-separated values or JSON lines.
 
 use std::{
-    io::{self, BufWriter, Write},
+    io::{self, Write},
     path::Path,
 };
 
@@ -13,7 +13,7 @@ use crate::{
     book::{Scale, Scaling, Weights},
     error::{At, Result},
     obs::{PassedOver, Row, legal_move},
-    output::{AtomicFile, check_first_line},
+    output::{AtomicFile, BufferedFile, check_first_line},
     position::{Variant, fen_of},
     tally::{MoveFilter, Stats},
     task,
@@ -49,7 +49,7 @@ pub(super) struct TableFile<'a> {
 
 enum RowWriter {
     Csv(Box<csv::Writer<AtomicFile>>),
-    Jsonl(Box<BufWriter<AtomicFile>>),
+    Jsonl(Box<BufferedFile>),
 }
 
 impl<'a> TableFile<'a> {
@@ -62,9 +62,7 @@ impl<'a> TableFile<'a> {
             check_first_line(old, |line| format.begins_with(line, columns))
         })?;
         let rows = match format {
-            TableFormat::Jsonl => {
-                RowWriter::Jsonl(Box::new(BufWriter::with_capacity(1 << 16, file)))
-            }
+            TableFormat::Jsonl => RowWriter::Jsonl(Box::new(BufferedFile::new(file))),
             TableFormat::Csv => {
                 let mut builder = csv::WriterBuilder::new();
                 let builder = builder.has_headers(false).buffer_capacity(1 << 16);
@@ -92,11 +90,13 @@ impl<'a> TableFile<'a> {
 
     /// Puts the file in its place.
     pub(super) fn commit(self) -> Result<()> {
-        let file = match self.rows {
-            RowWriter::Csv(writer) => (*writer).into_inner().map_err(|err| err.into_error()),
-            RowWriter::Jsonl(out) => out.into_inner().map_err(io::IntoInnerError::into_error),
-        };
-        file.at(self.path, "write")?.commit()
+        match self.rows {
+            RowWriter::Csv(writer) => {
+                let file = (*writer).into_inner().map_err(|err| err.into_error());
+                file.at(self.path, "write")?.commit()
+            }
+            RowWriter::Jsonl(out) => out.commit(),
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use super::{
     source::{Entries, Source, read_batch},
     store::is_evals,
     uci::EngineOptions,
-    write::{EvalsFormat, Output},
+    write::{self, EvalsFormat, EvalsWriter},
 };
 use crate::{
     error::{Error, Result},
@@ -109,7 +109,7 @@ impl MakeEvals {
             }
             let sources: Result<Vec<_>> = inputs.iter().map(Source::new).collect();
             let sources: Vec<(Source, &Input)> = sources?.into_iter().zip(&inputs).collect();
-            let output = Output::begin(out, format)?;
+            let output = write::begin(out, format)?;
             let analysis = self.engine.as_ref().map(|(options, positions)| {
                 let before = sources.last().and_then(|(source, _)| source.store());
                 let before = before.filter(|before| before.path() == out);
@@ -132,7 +132,7 @@ impl MakeEvals {
         sources: &[(Source, &Input)],
         analysis: Option<Analysis>,
         out: &Path,
-        mut output: Output,
+        mut output: Box<dyn EvalsWriter>,
     ) -> Result<(EvalsReport, Finished)> {
         let sizes: Option<u64> = self.inputs.iter().map(Input::size).sum();
         self.meter.add_total(sizes.unwrap_or(0));

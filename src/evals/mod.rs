@@ -19,7 +19,6 @@
 
 mod analysis;
 mod batch;
-mod buffered;
 mod games;
 mod journal;
 mod layout;

@@ -23,13 +23,10 @@ use parquet::{
     schema::parser::parse_message_type,
 };
 
-use super::{
-    buffered::{finish, target},
-    layout::Record,
-};
+use super::{layout::Record, write::EvalsWriter};
 use crate::{
     error::{At, Error, Result},
-    output::{AtomicFile, Finished},
+    output::{BufferedFile, Finished},
 };
 
 const SCHEMA: &str = "message evals { required int64 key; optional int32 cp; optional int32 mate; required int32 depth; \
@@ -37,8 +34,6 @@ const SCHEMA: &str = "message evals { required int64 key; optional int32 cp; opt
 
 /// How many rows a row group has.
 const ROWS_OF_GROUP: usize = 1 << 16;
-
-type Buffered = io::BufWriter<AtomicFile>;
 
 /// Whether a file is one that [`ParquetWriter`] wrote.
 pub(super) fn is_ours(path: &Path) -> Result<bool> {
@@ -49,14 +44,14 @@ pub(super) fn is_ours(path: &Path) -> Result<bool> {
 
 /// Writes rows in the order of keys.
 pub(super) struct ParquetWriter {
-    file: SerializedFileWriter<Buffered>,
+    file: SerializedFileWriter<BufferedFile>,
     /// Those of the present row group.
     rows: Vec<Record>,
 }
 
 impl ParquetWriter {
-    pub(super) fn new(out: Buffered) -> Result<ParquetWriter> {
-        let path = target(&out);
+    pub(super) fn new(out: BufferedFile) -> Result<ParquetWriter> {
+        let path = out.target().to_owned();
         let open = || {
             let properties = WriterProperties::builder()
                 .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
@@ -70,7 +65,16 @@ impl ParquetWriter {
         })
     }
 
-    pub(super) fn push(&mut self, record: &Record, origins: &[String]) -> Result<()> {
+    fn write_group(&mut self, origins: &[String]) -> Result<()> {
+        let path = self.file.inner().target().to_owned();
+        let group = group(&mut self.file, &self.rows, origins);
+        self.rows.clear();
+        group.map_err(|err| not_written(&path, err))
+    }
+}
+
+impl EvalsWriter for ParquetWriter {
+    fn push(&mut self, record: &Record, origins: &[String]) -> Result<()> {
         self.rows.push(*record);
         if self.rows.len() == ROWS_OF_GROUP {
             self.write_group(origins)?;
@@ -78,23 +82,16 @@ impl ParquetWriter {
         Ok(())
     }
 
-    fn write_group(&mut self, origins: &[String]) -> Result<()> {
-        let path = target(self.file.inner());
-        let group = group(&mut self.file, &self.rows, origins);
-        self.rows.clear();
-        group.map_err(|err| not_written(&path, err))
-    }
-
-    pub(super) fn finish(mut self, origins: &[String]) -> Result<Finished> {
+    fn finish(mut self: Box<Self>, origins: &[String]) -> Result<Finished> {
         self.write_group(origins)?;
-        let path = target(self.file.inner());
+        let path = self.file.inner().target().to_owned();
         let out = self.file.into_inner();
-        finish(out.map_err(|err| not_written(&path, err))?)
+        out.map_err(|err| not_written(&path, err))?.finish()
     }
 }
 
 fn group(
-    file: &mut SerializedFileWriter<Buffered>,
+    file: &mut SerializedFileWriter<BufferedFile>,
     rows: &[Record],
     origins: &[String],
 ) -> Result<(), ParquetError> {
@@ -117,7 +114,7 @@ fn group(
 
 /// Writes the next column.
 fn column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, Buffered>,
+    group: &mut SerializedRowGroupWriter<'_, BufferedFile>,
     values: impl Iterator<Item = T::T>,
 ) -> Result<(), ParquetError> {
     let mut column = group.next_column()?.expect("the schema has the column");
@@ -128,7 +125,7 @@ fn column<T: DataType>(
 
 /// Writes the next column, which may have nulls.
 fn optional(
-    group: &mut SerializedRowGroupWriter<'_, Buffered>,
+    group: &mut SerializedRowGroupWriter<'_, BufferedFile>,
     values: impl Iterator<Item = Option<i16>> + Clone,
 ) -> Result<(), ParquetError> {
     let mut column = group.next_column()?.expect("the schema has the column");

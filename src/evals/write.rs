@@ -1,13 +1,8 @@
 //! Writing evaluations: as a store, as EPDs, as Parquet.
 
-use std::{
-    fs::File,
-    io::{BufWriter, Write},
-    path::Path,
-};
+use std::{fs::File, path::Path};
 
 use super::{
-    buffered::{finish, target},
     layout::{Footer, Record, START},
     lines::{are_own, write_eval_epd},
     store::is_evals,
@@ -15,7 +10,7 @@ use super::{
 use crate::{
     checksum::Checksum,
     error::{At, Error, Result},
-    output::{AtomicFile, Finished, check_first_line},
+    output::{AtomicFile, BufferedFile, Finished, check_first_line},
 };
 
 /// What evaluations are written as.
@@ -46,95 +41,78 @@ fn may_replace(old: &Path, format: EvalsFormat) -> Result<()> {
 }
 
 /// An output that is open.
-pub(super) enum Output {
-    Store(StoreWriter),
-    Epd(BufWriter<AtomicFile>, Vec<u8>),
-    #[cfg(feature = "parquet")]
-    Parquet(Box<super::parquet::ParquetWriter>),
-}
-
-impl Output {
-    /// Begins an output.
-    pub(super) fn begin(path: &Path, format: EvalsFormat) -> Result<Output> {
-        let file = AtomicFile::create_over(path, |old| may_replace(old, format))?;
-        let buffered = |file| BufWriter::with_capacity(1 << 16, file);
-        Ok(match format {
-            EvalsFormat::Store => Output::Store(StoreWriter::new(buffered(file))?),
-            EvalsFormat::Epd => Output::Epd(buffered(file), Vec::new()),
-            #[cfg(feature = "parquet")]
-            EvalsFormat::Parquet => {
-                let writer = super::parquet::ParquetWriter::new(buffered(file))?;
-                Output::Parquet(Box::new(writer))
-            }
-        })
-    }
-
+pub(super) trait EvalsWriter: Send {
     /// Writes a record. Those before it have smaller keys. `origins` has the names of all.
-    #[cfg_attr(not(feature = "parquet"), allow(unused_variables))]
-    pub(super) fn push(&mut self, record: &Record, origins: &[String]) -> Result<()> {
-        match self {
-            Output::Store(writer) => writer.push(record),
-            Output::Epd(out, text) => {
-                let Some(pos) = record.position() else {
-                    let problem = format!("the position of key {:016x} is damaged", record.key);
-                    return Err(Error::damaged(out.get_ref().target(), problem));
-                };
-                text.clear();
-                write_eval_epd(&pos, record.eval, text);
-                let written = out.write_all(text);
-                written.at(out.get_ref().target(), "write")
-            }
-            #[cfg(feature = "parquet")]
-            Output::Parquet(writer) => writer.push(record, origins),
-        }
-    }
+    fn push(&mut self, record: &Record, origins: &[String]) -> Result<()>;
 
     /// Ends the output.
-    pub(super) fn finish(self, origins: &[String]) -> Result<Finished> {
-        match self {
-            Output::Store(writer) => writer.finish(origins),
-            Output::Epd(out, _) => finish(out),
-            #[cfg(feature = "parquet")]
-            Output::Parquet(writer) => writer.finish(origins),
-        }
+    fn finish(self: Box<Self>, origins: &[String]) -> Result<Finished>;
+}
+
+/// Begins an output.
+pub(super) fn begin(path: &Path, format: EvalsFormat) -> Result<Box<dyn EvalsWriter>> {
+    let file = AtomicFile::create_over(path, |old| may_replace(old, format))?;
+    let out = BufferedFile::new(file);
+    Ok(match format {
+        EvalsFormat::Store => Box::new(StoreWriter::new(out)?),
+        EvalsFormat::Epd => Box::new(EpdWriter(out, Vec::new())),
+        #[cfg(feature = "parquet")]
+        EvalsFormat::Parquet => Box::new(super::parquet::ParquetWriter::new(out)?),
+    })
+}
+
+/// Writes EPDs, each by way of a text that is used again.
+struct EpdWriter(BufferedFile, Vec<u8>);
+
+impl EvalsWriter for EpdWriter {
+    fn push(&mut self, record: &Record, _: &[String]) -> Result<()> {
+        let EpdWriter(out, text) = self;
+        let Some(pos) = record.position() else {
+            let problem = format!("the position of key {:016x} is damaged", record.key);
+            return Err(Error::damaged(out.target(), problem));
+        };
+        text.clear();
+        write_eval_epd(&pos, record.eval, text);
+        out.put(text)
+    }
+
+    fn finish(self: Box<Self>, _: &[String]) -> Result<Finished> {
+        self.0.finish()
     }
 }
 
 /// Writes a store.
-pub(super) struct StoreWriter {
-    out: BufWriter<AtomicFile>,
+struct StoreWriter {
+    out: BufferedFile,
     evaluations: u64,
     checksum: Checksum,
 }
 
 impl StoreWriter {
-    fn new(mut out: BufWriter<AtomicFile>) -> Result<StoreWriter> {
-        let path = target(&out);
-        out.write_all(&START).at(path, "write")?;
+    fn new(mut out: BufferedFile) -> Result<StoreWriter> {
+        out.put(&START)?;
         Ok(StoreWriter {
             out,
             evaluations: 0,
             checksum: Checksum::default(),
         })
     }
+}
 
-    fn push(&mut self, record: &Record) -> Result<()> {
+impl EvalsWriter for StoreWriter {
+    fn push(&mut self, record: &Record, _: &[String]) -> Result<()> {
         let bytes = record.to_bytes();
         self.checksum.add(&bytes);
         self.evaluations += 1;
-        let written = self.out.write_all(&bytes);
-        written.at(self.out.get_ref().target(), "write")
+        self.out.put(&bytes)
     }
 
-    fn finish(mut self, origins: &[String]) -> Result<Finished> {
-        let path = target(&self.out);
+    fn finish(mut self: Box<Self>, origins: &[String]) -> Result<Finished> {
         let footer = Footer::new(self.evaluations, self.checksum, origins);
         let footer = serde_json::to_vec(&footer).expect("texts and numbers are JSON");
         let length = u32::try_from(footer.len()).expect("a footer is short");
-        self.out
-            .write_all(&footer)
-            .and_then(|()| self.out.write_all(&length.to_be_bytes()))
-            .at(path, "write")?;
-        finish(self.out)
+        self.out.put(&footer)?;
+        self.out.put(&length.to_be_bytes())?;
+        self.out.finish()
     }
 }

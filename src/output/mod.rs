@@ -16,7 +16,7 @@ mod temporary;
 use std::{
     ffi::OsString,
     fs::{self, File},
-    io::{self, Write},
+    io::{self, BufWriter, IntoInnerError, Write},
     path::{Path, PathBuf},
 };
 
@@ -194,6 +194,69 @@ impl Write for AtomicFile {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file().flush()
+    }
+}
+
+/// An [`AtomicFile`] that is written from front to back.
+#[derive(Debug)]
+pub struct BufferedFile(BufWriter<AtomicFile>);
+
+impl BufferedFile {
+    /// Starts to write a file.
+    pub fn new(file: AtomicFile) -> BufferedFile {
+        BufferedFile(BufWriter::with_capacity(1 << 16, file))
+    }
+
+    /// The file that will be replaced.
+    pub fn target(&self) -> &Path {
+        self.0.get_ref().target()
+    }
+
+    /// Writes bytes. An error names the file.
+    ///
+    /// # Errors
+    ///
+    /// A disk that cannot take them.
+    #[inline]
+    pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = self.0.write_all(bytes);
+        written.at(self.target(), "write")
+    }
+
+    /// Writes what is left, and flushes the complete file to the disk.
+    ///
+    /// # Errors
+    ///
+    /// As [`AtomicFile::finish`].
+    pub fn finish(self) -> Result<Finished> {
+        let target = self.target().to_owned();
+        let file = self.0.into_inner().map_err(IntoInnerError::into_error);
+        file.at(target, "write")?.finish()
+    }
+
+    /// Finishes the file and puts it in place, for an operation with one output.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](BufferedFile::finish) and [`commit_all`].
+    pub fn commit(self) -> Result<()> {
+        self.finish()?.commit()
+    }
+}
+
+impl Write for BufferedFile {
+    #[inline]
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.0.write(buf)
+    }
+
+    #[inline]
+    fn write_all(&mut self, buf: &[u8]) -> io::Result<()> {
+        self.0.write_all(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writing repertoires as PGN and as books.
 
 use std::{
-    io::{self, BufRead, BufReader, BufWriter, Write},
+    io::{BufRead, BufReader},
     path::Path,
 };
 
@@ -14,7 +14,7 @@ use crate::{
         edit_book,
     },
     error::{At, Error, Result},
-    output::AtomicFile,
+    output::{AtomicFile, BufferedFile},
     pgn::{Input, StreamOptions},
     position::{BookMove, Variant, has_inner_castling_rook},
     progress::Meter,
@@ -116,14 +116,13 @@ impl Writing<'_> {
         path: &Path,
         comment: &dyn Fn(&Branch<'_>) -> Option<String>,
     ) -> Result<u64> {
-        let file = begun(path)?;
-        let path = file.target().to_owned();
-        let mut out = BufWriter::with_capacity(1 << 16, file);
+        let mut out = BufferedFile::new(begun(path)?);
+        let path = out.target().to_owned();
         let mut moves = 0;
         for tree in self.trees() {
             moves += tree.write_commented_pgn(&mut out, &path, comment)?;
         }
-        committed(out, &path)?;
+        out.commit()?;
         Ok(moves)
     }
 
@@ -183,9 +182,8 @@ pub fn add_to_pgn(
     path: &Path,
     memory: &Memory,
 ) -> Result<()> {
-    let file = begun(path)?;
-    let path = file.target().to_owned();
-    let mut out = BufWriter::with_capacity(1 << 16, file);
+    let mut out = BufferedFile::new(begun(path)?);
+    let path = out.target().to_owned();
     let mut games = GameWriter::new(&mut out);
     for (number, line) in (1..).zip(&added.lines) {
         games
@@ -209,9 +207,9 @@ pub fn add_to_pgn(
     loop {
         let part = text.fill_buf().map_err(read)?;
         if part.is_empty() {
-            return committed(out, &path);
+            return out.commit();
         }
-        out.write_all(part).at(&path, "write")?;
+        out.put(part)?;
         let read = part.len();
         text.consume(read);
     }
@@ -219,12 +217,6 @@ pub fn add_to_pgn(
 
 /// It belongs to the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-fn committed(mut out: BufWriter<AtomicFile>, path: &Path) -> Result<()> {
-    let written = out.flush();
-    let file = written.and_then(|()| out.into_inner().map_err(io::IntoInnerError::into_error));
-    file.at(path, "write")?.commit()
-}
 
 /// Writes a book with answers that were added.
 ///

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    output::AtomicFile,
+    output::BufferedFile,
     pgn::GameResult,
     position::{BookMove, Keyed, Variant, restored},
     sort::{ByteRun, Memory, TextSorter},
@@ -93,11 +93,11 @@ impl GameLines {
     /// A file that cannot be written or read, or more entries than a suite may have.
     pub(crate) fn write(
         self,
-        file: AtomicFile,
+        file: BufferedFile,
         format: SuiteFormat,
         suite: &Suite,
         min_game: u64,
-    ) -> Result<(AtomicFile, LineCounts)> {
+    ) -> Result<(BufferedFile, LineCounts)> {
         let mut ranker = Ranker {
             format,
             suite,

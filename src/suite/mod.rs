@@ -26,7 +26,7 @@ use self::{ranking::Ranking, write::write_ranked};
 use crate::{
     error::{Error, Result},
     openings::{self, Opening},
-    output::AtomicFile,
+    output::BufferedFile,
     position::{Keyed, LineError, Variant},
     progress::Meter,
     sort::Memory,
@@ -183,7 +183,7 @@ pub(crate) struct SuiteOf<'a, S> {
 
 impl<S: Source> SuiteOf<'_, S> {
     /// Writes the suite, and puts it in place.
-    pub(crate) fn write(&self, file: AtomicFile, format: SuiteFormat) -> Result<SuiteSummary> {
+    pub(crate) fn write(&self, file: BufferedFile, format: SuiteFormat) -> Result<SuiteSummary> {
         let path = file.target().to_owned();
         let mut ranked = match format {
             SuiteFormat::Pgn => self.rank_lines(&path)?,

@@ -1,9 +1,6 @@
 //! Writing suites.
 
-use std::{
-    io::{BufWriter, Write},
-    path::Path,
-};
+use std::{io::Write, path::Path};
 
 use shakmaty::variant::VariantPosition;
 
@@ -13,7 +10,7 @@ use super::{
 };
 use crate::{
     error::{At, Result},
-    output::{AtomicFile, check_first_line},
+    output::{AtomicFile, BufferedFile, check_first_line},
     position::epd_of,
     tally::Stats,
     tree::GameWriter,
@@ -57,23 +54,25 @@ fn is_noted(line: &[u8]) -> bool {
 }
 
 /// Begins a file that replaces an empty one or a suite of the same format.
-pub(crate) fn begin(path: &Path, format: SuiteFormat) -> Result<AtomicFile> {
-    AtomicFile::create_over(path, |old| {
-        check_first_line(old, |line| format.begins_with(line))
-    })
+pub(crate) fn begin(path: &Path, format: SuiteFormat) -> Result<BufferedFile> {
+    let may_replace = |old: &Path| check_first_line(old, |line| format.begins_with(line));
+    Ok(BufferedFile::new(AtomicFile::create_over(
+        path,
+        may_replace,
+    )?))
 }
 
 /// Writes the entries in their order; returns how many there are. `start_of` has the position that the text of a start
 /// means.
 pub(super) fn write_ranked(
-    file: AtomicFile,
+    file: BufferedFile,
     format: SuiteFormat,
     suite: &Suite,
     ranking: &mut Ranking<'_>,
     start_of: impl Fn(&[u8]) -> VariantPosition,
-) -> Result<(AtomicFile, u64)> {
+) -> Result<(BufferedFile, u64)> {
     let path = file.target().to_owned();
-    let mut games = GameWriter::new(BufWriter::with_capacity(1 << 16, file));
+    let mut games = GameWriter::new(file);
     let mut count = 0;
     for entry in ranking.ranked()? {
         let Ranked {
@@ -106,9 +105,7 @@ pub(super) fn write_ranked(
         };
         written.at(&path, "write")?;
     }
-    let file = games.into_inner().into_inner();
-    let file = file.map_err(std::io::IntoInnerError::into_error);
-    Ok((file.at(&path, "write")?, count))
+    Ok((games.into_inner(), count))
 }
 
 /// The text of an EPD, with the counters of moves if they are wanted.

@@ -11,7 +11,7 @@ use crate::{
         report::SuiteReport,
         sink::{BatchSink, CountedGame, Plan, Sink, refuse_several_variants},
     },
-    output::{AtomicFile, Finished},
+    output::{BufferedFile, Finished},
     position::{Keyed, Variant, stored},
     suite::{self, GameLine, GameLines, SuiteFormat, is_chess960_start},
 };
@@ -19,7 +19,7 @@ use crate::{
 struct SuiteSink<'a> {
     options: &'a MakeBook,
     output: &'a SuiteOutput,
-    file: AtomicFile,
+    file: BufferedFile,
     lines: GameLines,
     /// The positions that are wanted, by their identities, none for those where games start.
     wanted: HashMap<u64, String>,
