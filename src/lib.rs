@@ -44,14 +44,10 @@
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// A build with fewer features lacks modules that documents link to, and does not use all that they share.
+// A build with fewer features lacks modules that documents link to, and does not use all that they share. `serve` turns
+// all of the library on.
 #![cfg_attr(
-    not(all(
-        feature = "obs",
-        feature = "parquet",
-        feature = "serve",
-        feature = "compression"
-    )),
+    not(feature = "serve"),
     allow(dead_code, unused_imports, rustdoc::broken_intra_doc_links)
 )]
 
@@ -80,6 +76,7 @@ cfg_if::cfg_if! {
         pub mod plies;
         pub mod progress;
         pub mod provenance;
+        #[cfg(all(feature = "obs", feature = "parquet"))]
         pub mod repertoire;
         #[cfg(feature = "serve")]
         pub mod serve;

@@ -1,8 +1,6 @@
 //! All that a run collected, as its outputs take it.
 
-use super::{options::MakeBook, report::Report, starts::Starts};
-#[cfg(feature = "parquet")]
-use crate::counts::ClassedCounts;
+use super::{needs::Needs, options::MakeBook, report::Report, starts::Starts};
 use crate::{
     book::BookMaker,
     error::{Error, Result},
@@ -33,6 +31,17 @@ impl SealedCounts {
         self.by_key.as_ref().or(self.by_identity.as_ref())
     }
 
+    /// The moves that a book keeps of them, if an output [needs](Needs::weights) to know.
+    pub(super) fn weighed<'a>(
+        &'a self,
+        options: &'a MakeBook,
+        needs: &Needs,
+    ) -> Result<Option<BookMaker<'a>>> {
+        let counts = self.weighable().filter(|_| needs.weights);
+        let weigh = |counts| BookMaker::new(counts, &options.move_filter, &options.weights);
+        counts.map(weigh).transpose()
+    }
+
     pub(super) fn bytes_in_memory(&self) -> u64 {
         let tables = self.by_key.iter().chain(&self.by_identity);
         let keys = self.shared_keys.as_ref();
@@ -47,9 +56,6 @@ pub(super) struct Counted<'a> {
     pub weighed: Option<BookMaker<'a>>,
     /// The inputs of the counts.
     pub provenance: Provenance,
-    /// The counts by class among the inputs, if an output [needs](Needs::classes) them.
-    #[cfg(feature = "parquet")]
-    pub classed: Option<ClassedCounts>,
     /// The options of the provenance that are of the counting.
     pub options: &'a str,
     /// The positions that the inputs lack.

@@ -11,7 +11,7 @@ pub(super) struct Needs {
     pub identities: bool,
     /// Which identities share a key.
     pub shared_keys: bool,
-    /// The counts by class among the inputs, added up: [`Counted::classed`](super::counted::Counted::classed).
+    /// Counts by class, whose sums are of half-moves that no book can have too.
     pub classes: bool,
     /// Where games started, and how many.
     pub starts: bool,

@@ -151,35 +151,6 @@ impl MakeBook {
         self
     }
 
-    /// Writes an [OOBS database](crate::obs) to this file.
-    #[cfg(feature = "obs")]
-    pub fn obs(mut self, path: impl Into<PathBuf>) -> MakeBook {
-        self.obs = Some(path.into());
-        self
-    }
-
-    /// Writes the [counts](crate::counts) of all moves to this directory, whatever the book and the database keep.
-    #[cfg(feature = "parquet")]
-    pub fn counts(mut self, path: impl Into<PathBuf>) -> MakeBook {
-        self.counts = Some(path.into());
-        self
-    }
-
-    /// The classes by which the [counts](MakeBook::counts) count games apart. Default: those of the counts among the inputs,
-    /// which must be the same in all, else none.
-    #[cfg(feature = "parquet")]
-    pub fn by(mut self, by: By) -> MakeBook {
-        self.by = Some(by);
-        self
-    }
-
-    /// Drops the positions from the [counts](MakeBook::counts) in which fewer moves than this were counted. Default: 0.
-    #[cfg(feature = "parquet")]
-    pub fn prune_counts(mut self, min_game: u64) -> MakeBook {
-        self.prune_counts = min_game;
-        self
-    }
-
     /// Writes a [suite](crate::suite) to this file: the lines of [`Suite::plies`] half-moves that at least
     /// [`min_game`](MakeBook::min_game) games played, or the positions that as many games reached after these lines.
     /// Variations do not count.

@@ -4,9 +4,6 @@ use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
 use rayon::ThreadPool;
 
-#[cfg(feature = "parquet")]
-use crate::counts::ClassedCounts;
-
 use super::{
     budget::{Budget, Merging},
     counted::{Counted, SealedCounts},
@@ -20,7 +17,6 @@ use super::{
     sinks,
 };
 use crate::{
-    book::BookMaker,
     error::{Error, Result},
     output::{Finished, commit_all, refuse_clashes, repeated},
     pgn::Input,
@@ -48,14 +44,9 @@ impl MakeBook {
 
     /// Runs with opened inputs, whose variant the options have.
     fn run_with(&self, inputs: &Inputs<'_>) -> Result<Report> {
-        let (plans, needs) = sinks::plans(self);
-        inputs.refuse_for(&plans)?;
+        let (plans, needs) = sinks::plans(self, inputs);
+        refuse_counts_for(&plans, inputs)?;
         self.check(inputs)?;
-        #[cfg(feature = "parquet")]
-        let classed = needs
-            .classes
-            .then(|| inputs.classed(self.memory))
-            .transpose()?;
         let repeated = self.repeated_inputs();
         let pool = task::pool(self.threads)?;
         let threads = pool.current_num_threads();
@@ -75,16 +66,7 @@ impl MakeBook {
         if !sinks.is_empty() {
             self.refuse_without_games(&collected.1.report)?;
         }
-        let written = pool.install(|| {
-            self.write_outputs(
-                inputs,
-                &needs,
-                collected,
-                #[cfg(feature = "parquet")]
-                classed,
-                sinks,
-            )
-        });
+        let written = pool.install(|| self.write_outputs(inputs, &needs, collected, sinks));
         let (mut report, finished, counts) = written?;
         self.refuse_if_stopped()?;
         // The disk takes its time, and so does giving all that memory back.
@@ -217,28 +199,24 @@ impl MakeBook {
         inputs: &Inputs<'_>,
         needs: &Needs,
         (sealed, games): (SealedCounts, Sequenced),
-        #[cfg(feature = "parquet")] classed: Option<ClassedCounts>,
         sinks: Vec<Box<dyn Sink + '_>>,
     ) -> Result<(Report, Vec<Finished>, SealedCounts)> {
-        let counts = sealed.weighable();
-        let weighed = counts
-            .filter(|_| needs.weights)
-            .map(|counts| BookMaker::new(counts, &self.move_filter, &self.weights))
-            .transpose()?;
-        let summary = weighed.as_ref().map(BookMaker::summary).unwrap_or_default();
+        let weighed = sealed.weighed(self, needs)?;
         let mut report = games.report;
         let provenance = inputs.provenance(self, report.totals.games);
         report.has_unknown_games = provenance.games.is_none();
-        (report.positions, report.pairs) = match (&weighed, counts) {
+        (report.positions, report.pairs) = match (&weighed, sealed.weighable()) {
+            (Some(weighed), _) => {
+                let summary = weighed.summary();
+                (summary.positions, summary.counted_entries)
+            }
             (None, Some(counts)) => counts.size()?,
-            _ => (summary.positions, summary.counted_entries),
+            (None, None) => (0, 0),
         };
         let mut counted = Counted {
             counts: &sealed,
             weighed,
             provenance,
-            #[cfg(feature = "parquet")]
-            classed,
             options: &inputs.options,
             pruned: inputs.pruned,
             starts: games.starts,
@@ -281,6 +259,18 @@ impl MakeBook {
     }
 }
 
+/// Refuses outputs that are made of games, if some of the inputs are counts.
+fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
+    let mut of_games = plans.iter().filter_map(|plan| Some((plan, plan.of_games?)));
+    match of_games.next() {
+        Some((plan, reason)) if inputs.has_counts() => Err(Error::file(
+            plan.path,
+            format!("{reason}, and counts have none: name the PGN files"),
+        )),
+        _ => Ok(()),
+    }
+}
+
 impl Run<'_> {
     /// Adds the counts that are in order to the others. Works on all threads of the rayon pool that it is called in.
     fn merge_ordered(&mut self, inputs: &Inputs<'_>, merging: &Merging) -> Result<()> {
@@ -320,39 +310,5 @@ impl Run<'_> {
         }
         self.merged = Some(merged);
         Ok(())
-    }
-}
-
-#[cfg(all(test, feature = "parquet"))]
-mod tests {
-    use std::fs;
-
-    use super::*;
-    use crate::pgn::Input;
-
-    #[test]
-    fn counts_are_not_read_to_their_end_when_an_input_fails() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        let counting = MakeBook::new([Input::file("data/famous.pgn")]).counts(at("counts"));
-        counting.run().unwrap();
-        let files = fs::read_dir(at("counts")).unwrap();
-        let part = files
-            .map(|file| file.unwrap().path())
-            .find(|path| path.to_string_lossy().contains("part-"))
-            .unwrap();
-        fs::create_dir(at("parts")).unwrap();
-        for number in 0..300 {
-            fs::copy(&part, at("parts").join(format!("part-{number}.parquet"))).unwrap();
-        }
-        fs::write(at("games.pgn.gz"), b"\x1f\x8b\x08 cut off").unwrap();
-        let inputs = [at("parts"), at("games.pgn.gz")].map(Input::file);
-        let run = MakeBook::new(inputs).bin(at("book.bin")).threads(1);
-        let progress = run.progress();
-        let err = run.run().unwrap_err().to_string();
-        assert!(err.contains("games.pgn.gz"), "{err}");
-        let (read, _) = progress.bytes();
-        let all = 300 * fs::metadata(&part).unwrap().len();
-        assert!(read < all, "all {all} bytes are read after the failure");
     }
 }

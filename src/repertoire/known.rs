@@ -50,11 +50,9 @@ pub struct Known {
 #[derive(Debug)]
 enum Kind {
     Book(Book),
-    #[cfg(feature = "obs")]
     Obs(Box<crate::obs::Obs>),
     Counts(Box<FindableCounts>),
     /// Moves of a repertoire, without results.
-    #[cfg(feature = "obs")]
     Lines(Box<FindableCounts>),
     Explored(Box<Explored>),
 }
@@ -71,7 +69,6 @@ impl Known {
             return Err(Error::file(path, problem));
         }
         match Known::stored(path, opening)? {
-            #[cfg(feature = "obs")]
             Some(Known {
                 kind: Kind::Obs(obs),
                 variants,
@@ -97,7 +94,6 @@ impl Known {
     ///
     /// A file that cannot be read, or that is none of these.
     pub fn source(path: &Path, keep_prefix: bool, opening: &Opening<'_>) -> Result<Known> {
-        #[cfg(feature = "parquet")]
         if crate::counts::is_counts(path) {
             return Known::counted(path, |run, _| run, opening);
         }
@@ -128,7 +124,6 @@ impl Known {
                 warnings: Vec::new(),
             })
         };
-        #[cfg(feature = "obs")]
         if crate::obs::is_database(path)? {
             let obs = crate::obs::Obs::open(path)?;
             let own = obs.info().variant.parse().ok();
@@ -259,7 +254,6 @@ impl Opening<'_> {
     }
 
     /// The active rows of a database, which are found faster so: every position of many games is looked up.
-    #[cfg(feature = "obs")]
     fn moves_of(
         &self,
         obs: &crate::obs::Obs,
@@ -304,12 +298,10 @@ impl Source for Known {
                 moves.retain(|mv| mv.weight > 0);
                 Ok(moves)
             }
-            #[cfg(feature = "obs")]
             Kind::Obs(obs) => Source::moves(obs.as_ref(), pos),
             Kind::Counts(counts) => moves_of(counts, pos, |mv, stats| {
                 TreeMove::known(mv, stats.games(), Some(stats))
             }),
-            #[cfg(feature = "obs")]
             Kind::Lines(counts) => moves_of(counts, pos, |mv, stats| {
                 TreeMove::known(mv, stats.games(), None)
             }),

@@ -115,10 +115,6 @@ impl CountsInput {
 }
 
 impl RunInput for CountsInput {
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
-
     fn size(&self) -> Option<u64> {
         Some(self.directory.size())
     }
@@ -287,4 +283,38 @@ fn check_starts(starts: &[Start], variant: Option<Variant>, row: u64) -> Result<
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::MakeBook;
+
+    #[test]
+    fn counts_are_not_read_to_their_end_when_an_input_fails() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let counting = MakeBook::new([Input::file("data/famous.pgn")]).counts(at("counts"));
+        counting.run().unwrap();
+        let files = fs::read_dir(at("counts")).unwrap();
+        let part = files
+            .map(|file| file.unwrap().path())
+            .find(|path| path.to_string_lossy().contains("part-"))
+            .unwrap();
+        fs::create_dir(at("parts")).unwrap();
+        for number in 0..300 {
+            fs::copy(&part, at("parts").join(format!("part-{number}.parquet"))).unwrap();
+        }
+        fs::write(at("games.pgn.gz"), b"\x1f\x8b\x08 cut off").unwrap();
+        let inputs = [at("parts"), at("games.pgn.gz")].map(Input::file);
+        let run = MakeBook::new(inputs).bin(at("book.bin")).threads(1);
+        let progress = run.progress();
+        let err = run.run().unwrap_err().to_string();
+        assert!(err.contains("games.pgn.gz"), "{err}");
+        let (read, _) = progress.bytes();
+        let all = 300 * fs::metadata(&part).unwrap().len();
+        assert!(read < all, "all {all} bytes are read after the failure");
+    }
 }

@@ -7,14 +7,11 @@ mod games;
 use std::path::Path;
 
 use super::{
-    budget::{BYTES_OF_DIRECTORY, OrderedSize},
+    budget::OrderedSize,
     input::{CountedBefore, OrderedInput, RunInput},
     options::MakeBook,
     run::Batches,
-    sink::Plan,
 };
-#[cfg(feature = "parquet")]
-use crate::counts::{ClassedCounts, CountsDirectory};
 use crate::{
     error::{Error, Result},
     pgn::Input,
@@ -115,38 +112,18 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The counts by class among them, to be added up by those of the run.
-    ///
-    /// # Errors
-    ///
-    /// A part that cannot be read, or more directories than fit in memory.
-    #[cfg(feature = "parquet")]
-    pub(super) fn classed(&self, memory: usize) -> Result<ClassedCounts> {
-        let directories: Vec<CountsDirectory> = self
-            .counted()
-            .map(|counted| counted.directory.clone())
-            .collect();
-        let bytes = directories.len() * BYTES_OF_DIRECTORY;
-        if let Some(first) = directories.first()
-            && bytes > memory
-        {
-            let problem = format!(
-                "adding {} directories of counts by class takes {} MiB of memory: give more with --memory, or add some of them first",
-                directories.len(),
-                bytes >> 20,
-            );
-            return Err(Error::too_large(first.path(), problem));
-        }
-        ClassedCounts::open(&directories, self.by)
-    }
-
     /// The counts among them.
-    fn counted(&self) -> impl Iterator<Item = CountedBefore<'_>> {
+    pub(super) fn counted(&self) -> impl Iterator<Item = CountedBefore<'_>> {
         self.all.iter().filter_map(|input| input.counted())
     }
 
     pub(super) fn has_counts(&self) -> bool {
         self.counted().next().is_some()
+    }
+
+    /// Whether there are counts and nothing else.
+    pub(super) fn are_counts(&self) -> bool {
+        self.has_counts() && self.counted().count() == self.all.len()
     }
 
     /// Those that are in order.
@@ -179,18 +156,6 @@ impl<'a> Inputs<'a> {
     /// The size of all in bytes, `None` if that is not known.
     pub(super) fn size(&self) -> Option<u64> {
         self.all.iter().map(|input| input.size()).sum()
-    }
-
-    /// Refuses outputs that are made of games, if some of the inputs are counts.
-    pub(super) fn refuse_for(&self, plans: &[Plan<'_>]) -> Result<()> {
-        let mut of_games = plans.iter().filter_map(|plan| Some((plan, plan.of_games?)));
-        match of_games.next() {
-            Some((plan, reason)) if self.has_counts() => Err(Error::file(
-                plan.path,
-                format!("{reason}, and counts have none: name the PGN files"),
-            )),
-            _ => Ok(()),
-        }
     }
 
     /// The inputs of all counts of the run.
@@ -272,11 +237,6 @@ fn opened(input: &Input) -> Result<Box<dyn RunInput + '_>> {
     if let Some(counts) = counts::CountsInput::open(input)? {
         return Ok(Box::new(counts));
     }
-    #[cfg(not(feature = "parquet"))]
-    if input.path().is_dir() {
-        let problem = "is a directory: name the PGN files in it, or build polybook with the feature parquet to read counts";
-        return Err(Error::file(input.path(), problem));
-    }
     Ok(Box::new(games::GamesInput(input)))
 }
 
@@ -306,17 +266,4 @@ fn other_options(theirs: &str, own: &str, has_games: bool) -> String {
         );
     }
     format!("has counts made with {theirs}, not games, so {own} cannot apply: name the PGN files")
-}
-
-#[cfg(all(test, not(feature = "parquet")))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_need_their_feature() {
-        let dir = tempfile::tempdir().unwrap();
-        let run = MakeBook::new([Input::file(dir.path())]);
-        let err = Inputs::open(&run).err().unwrap().to_string();
-        assert!(err.contains("the feature parquet"), "{err}");
-    }
 }

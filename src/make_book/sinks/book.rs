@@ -8,6 +8,7 @@ use crate::{
     make_book::{
         budget::Budget,
         counted::Counted,
+        inputs::Inputs,
         needs::Needs,
         options::MakeBook,
         progress::Phase,
@@ -25,7 +26,11 @@ struct BookSink<'a> {
 }
 
 /// The book, if there is to be one.
-pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
+pub(super) fn plan<'a>(
+    options: &'a MakeBook,
+    _: &'a Inputs<'_>,
+    needs: &mut Needs,
+) -> Option<Plan<'a>> {
     let path = options.bin.as_deref()?;
     needs.keys = true;
     needs.weights = true;

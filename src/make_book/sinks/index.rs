@@ -2,8 +2,6 @@
 
 use std::{collections::HashSet, path::Path, sync::Mutex};
 
-#[cfg(feature = "parquet")]
-use super::counted_index;
 use crate::{
     error::{At, Error, Result},
     index::{
@@ -15,6 +13,7 @@ use crate::{
     make_book::{
         budget::Budget,
         counted::Counted,
+        inputs::Inputs,
         needs::Needs,
         options::MakeBook,
         progress::Phase,
@@ -40,11 +39,15 @@ struct IndexSink<'a> {
 }
 
 /// The index, if there is to be one.
-pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
+pub(super) fn plan<'a>(
+    options: &'a MakeBook,
+    inputs: &'a Inputs<'_>,
+    needs: &mut Needs,
+) -> Option<Plan<'a>> {
     let path = options.leveldb.as_deref()?;
     #[cfg(feature = "parquet")]
-    if counted_index::is_wanted(options) {
-        return Some(counted_index::plan(options, path, needs));
+    if let Some(plan) = super::counts::index::plan(options, inputs, needs) {
+        return Some(plan);
     }
     needs.game_identities |= options.explorer;
     needs.game_lengths |= options.explorer;

@@ -1,6 +1,10 @@
 //! The OOBS database among the outputs of a run.
 
-use std::{collections::BTreeMap, iter::once, path::Path};
+use std::{
+    collections::BTreeMap,
+    iter::once,
+    path::{Path, PathBuf},
+};
 
 use shakmaty::Chess;
 
@@ -9,6 +13,7 @@ use crate::{
     make_book::{
         budget::Budget,
         counted::Counted,
+        inputs::Inputs,
         needs::Needs,
         options::MakeBook,
         progress::Phase,
@@ -20,6 +25,14 @@ use crate::{
     position::{Keyed, Rules, Variant, parse_fen},
 };
 
+impl MakeBook {
+    /// Writes an [OOBS database](crate::obs) to this file.
+    pub fn obs(mut self, path: impl Into<PathBuf>) -> MakeBook {
+        self.obs = Some(path.into());
+        self
+    }
+}
+
 struct ObsSink<'a> {
     options: &'a MakeBook,
     path: &'a Path,
@@ -27,7 +40,11 @@ struct ObsSink<'a> {
 }
 
 /// The database, if there is to be one.
-pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
+pub(super) fn plan<'a>(
+    options: &'a MakeBook,
+    _: &'a Inputs<'_>,
+    needs: &mut Needs,
+) -> Option<Plan<'a>> {
     let path = options.obs.as_deref()?;
     needs.all_positions(options);
     needs.weights = true;

@@ -6,6 +6,7 @@ use crate::{
     error::{Error, Result},
     make_book::{
         counted::Counted,
+        inputs::Inputs,
         needs::Needs,
         options::{MakeBook, SuiteOutput},
         report::SuiteReport,
@@ -28,7 +29,11 @@ struct SuiteSink<'a> {
 }
 
 /// The suite, if there is to be one.
-pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
+pub(super) fn plan<'a>(
+    options: &'a MakeBook,
+    _: &'a Inputs<'_>,
+    needs: &mut Needs,
+) -> Option<Plan<'a>> {
     let output = options.suite.as_ref()?;
     needs.game_identities = true;
     needs.game_starts |= output.suite.starts.is_empty();

@@ -2,8 +2,9 @@
 
 use std::{iter, path::Path};
 
+use super::opened_classed;
 use crate::{
-    counts::{ClassRow, is_counts},
+    counts::{ClassRow, ClassedCounts},
     error::{Error, Result},
     index::{
         CountedSource, IndexWriter,
@@ -14,6 +15,7 @@ use crate::{
     },
     make_book::{
         counted::Counted,
+        inputs::Inputs,
         needs::Needs,
         options::MakeBook,
         progress::Phase,
@@ -21,7 +23,7 @@ use crate::{
         sink::{Plan, Sink},
     },
     output::Finished,
-    pgn::{Input, RatingGroup, Speed},
+    pgn::{RatingGroup, Speed},
     sort::SHARDS,
     tally::By,
 };
@@ -36,24 +38,27 @@ const ALL: By = By {
 struct CountedIndexSink<'a> {
     options: &'a MakeBook,
     path: &'a Path,
+    classed: ClassedCounts,
     writer: IndexWriter,
 }
 
 const OF_VARIANTS: &str = "an index of counts is of standard chess: make one of the games";
 
-/// Whether the index is to be one of counts: all inputs are.
-pub(super) fn is_wanted(options: &MakeBook) -> bool {
-    let is_counts = |input: &Input| !input.is_stdin() && is_counts(input.path());
-    let inputs = &options.inputs;
-    options.explorer && !options.index_stats && !inputs.is_empty() && inputs.iter().all(is_counts)
-}
-
-/// The index of counts at a path.
-pub(super) fn plan<'a>(options: &'a MakeBook, path: &'a Path, needs: &mut Needs) -> Plan<'a> {
+/// The index, if it is to be one of counts: all inputs are.
+pub(in crate::make_book::sinks) fn plan<'a>(
+    options: &'a MakeBook,
+    inputs: &'a Inputs<'_>,
+    needs: &mut Needs,
+) -> Option<Plan<'a>> {
+    let path = options.leveldb.as_deref()?;
+    if !options.explorer || options.index_stats || !inputs.are_counts() {
+        return None;
+    }
     needs.classes = true;
-    Plan::of_counts(path, move || {
-        let by = options.by.unwrap_or_default();
-        if by != ALL {
+    Some(Plan::of_counts(path, move || {
+        let classed = opened_classed(options, inputs)?;
+        if inputs.by != ALL {
+            let by = inputs.by;
             let problem = format!(
                 "an index of counts needs them by {ALL}, and these are by {by}: count the games with --by {ALL}"
             );
@@ -65,9 +70,10 @@ pub(super) fn plan<'a>(options: &'a MakeBook, path: &'a Path, needs: &mut Needs)
         Ok(CountedIndexSink {
             options,
             path,
+            classed,
             writer: IndexWriter::create(path, false, options.force)?,
         })
-    })
+    }))
 }
 
 impl Sink for CountedIndexSink<'_> {
@@ -77,8 +83,7 @@ impl Sink for CountedIndexSink<'_> {
 
     fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
         let meter = self.options.progress.enter(Phase::Index);
-        let classed = counted.classed.as_ref();
-        let classed = classed.expect("the output needs classes");
+        let classed = &self.classed;
         classed.check_bytes()?;
         if classed.has_identities()? {
             return Err(Error::file(self.path, OF_VARIANTS));

@@ -1,19 +1,25 @@
 //! The counts among the outputs of a run.
 
+mod classed;
+pub(super) mod index;
+
 use std::path::{Path, PathBuf};
 
+use self::classed::ClassBatch;
 use crate::{
-    counts::{About, Content, CountsWriter, RowSource, Start, class_rows},
-    error::Result,
+    counts::{
+        About, ClassedCounts, Content, CountsDirectory, CountsWriter, RowSource, Start, class_rows,
+    },
+    error::{Error, Result},
     make_book::{
         budget::BYTES_OF_DIRECTORY,
         counted::Counted,
+        inputs::Inputs,
         needs::Needs,
         options::MakeBook,
         progress::Phase,
         report::CountsReport,
         sink::{BatchSink, Plan, Sink},
-        sinks::classed::ClassBatch,
     },
     output::Finished,
     provenance::Rejection,
@@ -21,16 +27,41 @@ use crate::{
     tally::{By, ClassTally},
 };
 
+impl MakeBook {
+    /// Writes the [counts](crate::counts) of all moves to this directory, whatever the book and the database keep.
+    pub fn counts(mut self, path: impl Into<PathBuf>) -> MakeBook {
+        self.counts = Some(path.into());
+        self
+    }
+
+    /// The classes by which the [counts](MakeBook::counts) count games apart. Default: those of the counts among the inputs,
+    /// which must be the same in all, else none.
+    pub fn by(mut self, by: By) -> MakeBook {
+        self.by = Some(by);
+        self
+    }
+
+    /// Drops the positions from the [counts](MakeBook::counts) in which fewer moves than this were counted. Default: 0.
+    pub fn prune_counts(mut self, min_game: u64) -> MakeBook {
+        self.prune_counts = min_game;
+        self
+    }
+}
+
 struct CountsSink<'a> {
     options: &'a MakeBook,
     path: &'a Path,
     writer: CountsWriter,
-    /// The half-moves of games by class, if they are counted by classes.
-    classes: Option<ClassTally>,
+    /// The half-moves of games by class and the counts among the inputs, if they are counted by classes.
+    classes: Option<(ClassTally, ClassedCounts)>,
 }
 
 /// The counts, if they are to be written.
-pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
+pub(super) fn plan<'a>(
+    options: &'a MakeBook,
+    inputs: &'a Inputs<'_>,
+    needs: &mut Needs,
+) -> Option<Plan<'a>> {
     let path = options.counts.as_deref()?;
     needs.numbered_variants = true;
     let has_identities = options.distinguishes_variants();
@@ -49,25 +80,55 @@ pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<
         of_games: None,
         memory_shares: usize::from(has_classes) * (1 + usize::from(has_identities)),
         begin: Box::new(move |budget| {
+            let begin = || {
+                let tally = ClassTally::new(&budget.share, has_identities);
+                Ok((tally, opened_classed(options, inputs)?))
+            };
+            let classes = has_classes.then(begin).transpose()?;
             Ok(Box::new(CountsSink {
                 options,
                 path,
                 writer: CountsWriter::create(path, options.force)?,
-                classes: has_classes.then(|| ClassTally::new(&budget.share, has_identities)),
+                classes,
             }))
         }),
     })
 }
 
+/// The counts by class among the inputs, to be added up by those of the run.
+///
+/// # Errors
+///
+/// A part that cannot be read, or more directories than fit in memory.
+fn opened_classed(options: &MakeBook, inputs: &Inputs<'_>) -> Result<ClassedCounts> {
+    let directories: Vec<CountsDirectory> = inputs
+        .counted()
+        .map(|counted| counted.directory.clone())
+        .collect();
+    let bytes = directories.len() * BYTES_OF_DIRECTORY;
+    if let Some(first) = directories.first()
+        && bytes > options.memory
+    {
+        let problem = format!(
+            "adding {} directories of counts by class takes {} MiB of memory: give more with --memory, or add some of them first",
+            directories.len(),
+            bytes >> 20,
+        );
+        return Err(Error::too_large(first.path(), problem));
+    }
+    ClassedCounts::open(&directories, inputs.by)
+}
+
 impl Sink for CountsSink<'_> {
     fn batch(&self, plies: usize) -> Option<Box<dyn BatchSink + '_>> {
         let (by, has_identities) = (self.by(), self.options.distinguishes_variants());
-        let tally = self.classes.as_ref()?;
+        let (tally, _) = self.classes.as_ref()?;
         Some(Box::new(ClassBatch::new(tally, by, has_identities, plies)))
     }
 
     fn spilled_bytes(&self) -> u64 {
-        self.classes.as_ref().map_or(0, ClassTally::spilled_bytes)
+        let classes = self.classes.as_ref();
+        classes.map_or(0, |(tally, _)| tally.spilled_bytes())
     }
 
     fn cost(&self) -> Option<(Phase, u64)> {
@@ -89,15 +150,14 @@ impl Sink for CountsSink<'_> {
             starts,
             about,
         };
-        let (written, finished) = if let Some(classes) = self.classes.take() {
-            let own = classes.seal()?;
-            let classed = counted.classed.as_ref().expect("the plan asked for them");
+        let (written, finished) = if let Some((tally, classed)) = self.classes.take() {
+            let own = tally.seal()?;
             classed.check_bytes()?;
             let own = |shards| class_rows(&own, shards);
             let at_once =
                 self.options.memory / 2 / (BYTES_OF_DIRECTORY * classed.directories().max(1));
             let has_identities = self.options.distinguishes_variants();
-            let sources = (classed, &own as _);
+            let sources = (&classed, &own as _);
             self.writer.write_classed(
                 sources,
                 has_identities,
