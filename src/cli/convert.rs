@@ -8,7 +8,7 @@ use polybook::{
     convert::{Convert, ConvertBook, Converted, SuiteFormat, TableFormat},
     obs::{self, Info, Obs},
     position::Variant,
-    tally::{Memory, MoveFilter},
+    tally::MoveFilter,
 };
 use serde_json::json;
 
@@ -193,10 +193,7 @@ fn book(args: &Args, format: Format, file: &Path, context: Context) -> anyhow::R
     }
     let suite = args.suite.suite(variant, &memory, evals)?;
     let convert = ConvertBook {
-        memory: Memory {
-            bytes: memory.bytes / 2,
-            ..memory
-        },
+        memory: memory.share(2),
         ..ConvertBook::new(&book, variant)
     };
     let _bar = Bar::of_phase("converting", &convert.meter, context);

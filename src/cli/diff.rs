@@ -7,7 +7,6 @@ use polybook::{
     evals::{Eval, Evals},
     position::{BookMove, Variant, fen_of},
     progress::Meter,
-    tally::Memory,
     tree::{FoundPositions, LinesOf, Replies, Union, Wanted},
 };
 use serde_json::{Value, json};
@@ -73,10 +72,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     let variant = args.variant.or(first.variant()).or(second.variant());
     let mut wanted = context.show_progress("comparing", |meter| {
-        let mut wanted = Wanted::new(Memory {
-            bytes: memory.bytes / 2,
-            ..memory
-        });
+        let mut wanted = Wanted::new(memory.share(2));
         for difference in differences(&first, &second, meter) {
             wanted.add(difference?.key)?;
         }

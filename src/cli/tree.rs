@@ -13,7 +13,6 @@ use polybook::{
     obs::{self, Obs},
     position::Variant,
     progress::Meter,
-    tally::Memory,
     tree::{Evaluated, Explored, Format, Limits, LinesOf, Source, Tree, check_replaceable},
 };
 use serde_json::json;
@@ -172,17 +171,13 @@ fn write(
     meter: &Meter,
 ) -> anyhow::Result<u64> {
     let start = args.position.position_of(variant)?;
-    let memory = args.memory.memory();
     let limits = Limits {
         max_ply: args.max_ply.map(usize::from),
         min_weight: args.min_weight,
         min_share: args.min_share,
         min_game: args.min_game,
         moves: args.limit,
-        memory: Memory {
-            bytes: memory.bytes / 2,
-            ..memory
-        },
+        memory: args.memory.memory().share(2),
     };
     let source: Box<dyn Source> = match args.color {
         Some(side) => Box::new(LinesOf(source, side)),

@@ -50,30 +50,28 @@ impl Budget {
         ordered: Option<OrderedSize>,
         threads: usize,
     ) -> Budget {
-        let part = |bytes: usize| Memory {
-            bytes,
-            temp_dir: run.temp_dir.clone(),
-        };
+        let memory = &run.memory;
         let files = run.inputs.iter();
-        let unpacking = files.map(|input| input.unpacking_memory(run.memory)).max();
-        let duplicates = if run.drop_duplicates {
-            run.memory / 8
-        } else {
-            0
+        let unpacking = files
+            .map(|input| input.unpacking_memory(memory.bytes))
+            .max();
+        let duplicates = match run.drop_duplicates {
+            true => memory.share(8),
+            false => memory.part(0),
         };
-        let other = unpacking.unwrap_or(0) + duplicates;
-        let share = run.memory.saturating_sub(other) / shares.max(1);
+        let other = unpacking.unwrap_or(0) + duplicates.bytes;
+        let share = memory.bytes.saturating_sub(other) / shares.max(1);
         let merging = ordered.and_then(|ordered| merging(share, &ordered, threads));
         let merged = merging.as_ref().map_or(0, |(bytes, ..)| *bytes);
         Budget {
-            tally: part(share - merged),
-            share: part(share),
-            games: part(run.memory / 8),
-            starts: part(run.memory / 16),
-            duplicates: part(duplicates),
+            tally: memory.part(share - merged),
+            share: memory.part(share),
+            games: memory.share(8),
+            starts: memory.share(16),
+            duplicates,
             merging: merging.map(|(_, ranges, for_sum)| Merging {
                 ranges,
-                memory: part(for_sum),
+                memory: memory.part(for_sum),
             }),
         }
     }
@@ -83,12 +81,15 @@ impl Budget {
     pub(super) fn left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
         // Finding positions takes a byte a record more.
         let held = counts + counts / 8 + outputs;
-        let left = run.memory.saturating_sub(held).max(run.memory / 8);
-        Memory {
-            // The rest is for what sorting needs meanwhile.
-            bytes: left / 4 * 3,
-            temp_dir: run.temp_dir.clone(),
-        }
+        let memory = &run.memory;
+        let left = memory.bytes.saturating_sub(held).max(memory.bytes / 8);
+        // The rest is for what sorting needs meanwhile.
+        memory.part(left / 4 * 3)
+    }
+
+    /// How many parts of counts are written at a time, each of which reads a range of keys of this many directories.
+    pub(super) fn parts_at_once(run: &MakeBook, directories: usize) -> usize {
+        (run.memory.bytes / 2 / (BYTES_OF_DIRECTORY * directories.max(1))).max(1)
     }
 }
 

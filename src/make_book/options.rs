@@ -80,8 +80,7 @@ pub struct MakeBook {
     pub(super) comment: Option<String>,
     pub(super) header: bool,
     pub(super) threads: usize,
-    pub(super) memory: usize,
-    pub(super) temp_dir: PathBuf,
+    pub(super) memory: Memory,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) progress: Arc<Progress>,
 }
@@ -120,8 +119,7 @@ impl MakeBook {
             comment: None,
             header: true,
             threads: 0,
-            memory: Memory::DEFAULT_BYTES,
-            temp_dir: std::env::temp_dir(),
+            memory: Memory::default(),
             stop: Arc::default(),
             progress: Arc::default(),
         }
@@ -288,13 +286,13 @@ impl MakeBook {
 
     /// How many bytes the counting tables may take before they go to temporary files. Default: 1 GiB.
     pub fn memory(mut self, bytes: usize) -> MakeBook {
-        self.memory = bytes;
+        self.memory.bytes = bytes;
         self
     }
 
     /// The directory of temporary files. Default: the system's.
     pub fn temp_dir(mut self, path: impl Into<PathBuf>) -> MakeBook {
-        self.temp_dir = path.into();
+        self.memory.temp_dir = path.into();
         self
     }
 

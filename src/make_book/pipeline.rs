@@ -127,9 +127,10 @@ impl MakeBook {
     /// Refuses options that would fail after an hour of counting.
     fn check(&self, inputs: &Inputs<'_>) -> Result<()> {
         inputs.all.iter().try_for_each(|input| input.check())?;
-        if !self.temp_dir.is_dir() {
+        let temp_dir = &self.memory.temp_dir;
+        if !temp_dir.is_dir() {
             return Err(Error::file(
-                &self.temp_dir,
+                temp_dir,
                 "no directory for temporary files: name another",
             ));
         }

@@ -65,7 +65,7 @@ impl<'a> Run<'a> {
             merged: None,
             identities: needs.identities.then(tally),
             pairs: needs.shared_keys.then(pairs),
-            space: TemporarySpace::new(options.temp_dir.clone()),
+            space: TemporarySpace::new(options.memory.temp_dir.clone()),
             sequencer: Mutex::new(Sequencer::new(options, sinks, budget)),
             placed: Condvar::new(),
             failure: Failure::default(),

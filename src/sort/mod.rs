@@ -54,11 +54,14 @@ impl Memory {
     pub const DEFAULT_BYTES: usize = 1 << 30;
 
     /// One of several equal parts.
-    pub(crate) fn share(&self, parts: usize) -> Memory {
-        Memory {
-            bytes: self.bytes / parts,
-            temp_dir: self.temp_dir.clone(),
-        }
+    pub fn share(&self, parts: usize) -> Memory {
+        self.part(self.bytes / parts)
+    }
+
+    /// A part of this many bytes.
+    pub(crate) fn part(&self, bytes: usize) -> Memory {
+        let temp_dir = self.temp_dir.clone();
+        Memory { bytes, temp_dir }
     }
 }
 

@@ -82,10 +82,7 @@ impl ExploredMerge {
         stop: &AtomicBool,
     ) -> Result<ExploredMerge> {
         let mut games = ExploredGames::new(memory.bytes / 4, memory.temp_dir.clone());
-        let shards = Shards::new(Memory {
-            bytes: memory.bytes / 8,
-            temp_dir: memory.temp_dir.clone(),
-        });
+        let shards = Shards::new(memory.share(8));
         let mut lists = Vec::new();
         for (number, (part, contents)) in plan.inputs.iter().zip(contents).enumerate() {
             let names = NameReader::new(contents.names);

@@ -25,7 +25,7 @@ impl RunInput for GamesInput<'_> {
         let (input, run) = (self.0, batches.run);
         let options = StreamOptions {
             stop: Arc::clone(&run.options.stop),
-            memory: input.unpacking_memory(run.options.memory),
+            memory: input.unpacking_memory(run.options.memory.bytes),
         };
         // A pipe that gives nothing must not hold up the end of a run that failed.
         let stream = input.open_until(&options, run.failure.flag())?;

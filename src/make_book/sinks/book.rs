@@ -124,7 +124,11 @@ impl Sink for BookSink<'_> {
         let made = self.adjusted(counted)?;
         let book = made.as_ref().unwrap_or_else(|| counted.weighed());
         let header = self.header(counted, book)?;
-        book.write(header.as_deref(), &mut self.file, &self.options.temp_dir)?;
+        book.write(
+            header.as_deref(),
+            &mut self.file,
+            &self.options.memory.temp_dir,
+        )?;
         let (summary, losses, minimax) = (book.summary(), book.losses(), book.minimax());
         counted.report.book = Some(BookReport {
             path: self.path.to_owned(),

@@ -114,7 +114,7 @@ impl Sink for IndexSink<'_> {
     }
 
     fn held_bytes(&self) -> usize {
-        self.options.memory / 2
+        self.options.memory.bytes / 2
     }
 
     fn cost(&self) -> Option<(Phase, u64)> {

@@ -12,7 +12,7 @@ use crate::{
     },
     error::{Error, Result},
     make_book::{
-        budget::BYTES_OF_DIRECTORY,
+        budget::{BYTES_OF_DIRECTORY, Budget},
         counted::Counted,
         inputs::Inputs,
         needs::Needs,
@@ -107,7 +107,7 @@ fn opened_classed(options: &MakeBook, inputs: &Inputs<'_>) -> Result<ClassedCoun
         .collect();
     let bytes = directories.len() * BYTES_OF_DIRECTORY;
     if let Some(first) = directories.first()
-        && bytes > options.memory
+        && bytes > options.memory.bytes
     {
         let problem = format!(
             "adding {} directories of counts by class takes {} MiB of memory: give more with --memory, or add some of them first",
@@ -154,18 +154,11 @@ impl Sink for CountsSink<'_> {
             let own = tally.seal()?;
             classed.check_bytes()?;
             let own = |shards| class_rows(&own, shards);
-            let at_once =
-                self.options.memory / 2 / (BYTES_OF_DIRECTORY * classed.directories().max(1));
+            let at_once = Budget::parts_at_once(self.options, classed.directories());
             let has_identities = self.options.distinguishes_variants();
             let sources = (&classed, &own as _);
-            self.writer.write_classed(
-                sources,
-                has_identities,
-                at_once.max(1),
-                content,
-                stop,
-                meter,
-            )?
+            self.writer
+                .write_classed(sources, has_identities, at_once, content, stop, meter)?
         } else {
             let counts = counted.counts.by_position();
             let (source, rows) = match &counted.counts.shared_keys {
