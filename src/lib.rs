@@ -48,7 +48,12 @@
 // all of the library on.
 #![cfg_attr(
     not(feature = "serve"),
-    allow(dead_code, unused_imports, rustdoc::broken_intra_doc_links)
+    allow(
+        dead_code,
+        unused_imports,
+        unused_variables,
+        rustdoc::broken_intra_doc_links
+    )
 )]
 
 pub mod book;
