@@ -3,12 +3,15 @@
 
 use std::{
     borrow::Cow,
-    io::{self, BufWriter, IntoInnerError, IsTerminal, Stderr, StdoutLock, Write},
+    io::{self, BufWriter, IsTerminal, Stderr, StdoutLock, Write},
     iter::once,
     path::Path,
 };
 
-use polybook::{Error, output::AtomicFile};
+use polybook::{
+    Error,
+    output::{AtomicFile, BufferedFile},
+};
 use serde_json::Value;
 
 /// Writes data to standard output.
