@@ -660,7 +660,7 @@ fn gaps_under_filters_are_those_of_the_command() {
     let dir = temp();
     let dir = dir.path();
     fs::write(dir.join("games.pgn"), GAMES).unwrap();
-    fs::write(dir.join("mine.pgn"), "1. e4 e6 2. d4 *").unwrap();
+    fs::write(dir.join("mine.pgn"), "1. e4 e6 2. d4 *\n").unwrap();
     let served = Served::start(dir, "games.pgn --repertoire mine.pgn:white");
     for (filters, options) in [("", ""), ("&minPly=3", "--min-plies 3")] {
         let path = format!("/gaps?repertoire=mine&side=white&depth=6{filters}");
@@ -679,9 +679,97 @@ fn gaps_under_filters_are_those_of_the_command() {
         let first = served.json(&format!("{path}&limit=1"));
         assert_eq!(first["gaps"], json!([gaps[0]]));
     }
-    for wrong in ["", "side=white", "side=black&repertoire=mine"] {
-        assert_eq!(served.get(&format!("/gaps?{wrong}")).status, 400, "{wrong}");
+    for (wrong, why) in [
+        ("", "side: choose white or black"),
+        ("side=white", "repertoire: name one for white: mine"),
+        (
+            "side=white&repertoire=x",
+            "repertoire: none for white is called \"x\": name one of mine",
+        ),
+        (
+            "side=black&repertoire=mine",
+            "repertoire: this server has none for black",
+        ),
+    ] {
+        let refusal = served.get(&format!("/gaps?{wrong}"));
+        assert_eq!(
+            (refusal.status, refusal.text().trim_end()),
+            (400, why),
+            "{wrong}"
+        );
     }
+}
+
+/// However a position of a repertoire was entered, all of its ways count, as in the list of gaps.
+#[test]
+fn positions_of_repertoires_are_met_by_all_ways() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = [
+        ("1. d4 Nf6 2. c4 e6 3. Nc3 Bb4", 3),
+        ("1. d4 e6 2. c4 Nf6 3. Nc3 d5", 3),
+        ("1. d4 d5", 4),
+    ];
+    let games = games.map(|(moves, times)| format!("{moves} *\n\n").repeat(times));
+    fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+    fs::write(
+        dir.join("mine.pgn"),
+        "1. d4 Nf6 (1... e6 2. c4 Nf6 3. Nc3) 2. c4 e6 3. Nc3 *",
+    )
+    .unwrap();
+    let served = Served::start(dir, "games.pgn --repertoire mine.pgn:white");
+    let fen = "rnbqkb1r/pppp1ppp/4pn2/8/2PP4/2N5/PP2PPPP/R1BQKBNR_b_KQkq_-_0_3";
+    for entered in ["play=d2d4,g8f6,c2c4,e7e6,b1c3", &format!("fen={fen}")] {
+        let said = served.json(&format!("/repertoire?{entered}"));
+        let said = &said["repertoires"][0];
+        assert_eq!(said["is_known"], true, "{entered}");
+        let one_in = |value: &Value| value["one_in"].as_f64().unwrap();
+        assert!((one_in(said) - 10.0 / 6.0).abs() < 1e-9, "{said}");
+        let found = served.json("/gaps?repertoire=mine&side=white");
+        let replies = said["gaps"].as_array().unwrap();
+        assert_eq!(replies.len(), 2);
+        for reply in replies {
+            let mut gaps = found["gaps"].as_array().unwrap().iter();
+            let gap = gaps.find(|gap| gap["uci"] == reply["uci"] && gap["games"] == 3);
+            assert!((one_in(reply) - one_in(gap.unwrap())).abs() < 1e-9);
+        }
+    }
+    let outside = served.json("/repertoire?fen=4k3/8/8/8/8/8/8/4K3_b_-_-_0_1");
+    assert_eq!(outside["repertoires"][0]["is_known"], false);
+    assert!(outside["repertoires"][0]["one_in"].is_null());
+}
+
+#[test]
+fn gaps_of_a_repertoire_from_a_position_begin_there() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "1. e4 e5 2. Nf3 Nc6 *\n\n".repeat(3) + "1. e4 c5 *\n\n1. d4 d5 *\n\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    let fen = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1";
+    let pgn = format!("[SetUp \"1\"]\n[FEN \"{fen}\"]\n\n1... e5 2. Nf3 *\n");
+    fs::write(dir.join("mine.pgn"), pgn).unwrap();
+    fs::write(dir.join("usual.pgn"), "1. e4 e5 2. Nf3 *\n").unwrap();
+    ok(dir, "make-book -q mine.pgn --min-game 1 --bin book.bin");
+    let served = Served::start(
+        dir,
+        "games.pgn --repertoire mine.pgn:white --repertoire usual.pgn:white --repertoire book.bin:white",
+    );
+    let found = served.json("/gaps?repertoire=mine&side=white");
+    assert_eq!(found["start"], fen);
+    let gaps = found["gaps"].as_array().unwrap().iter();
+    let gaps: Vec<_> = gaps
+        .map(|gap| [&gap["line"], &gap["move"], &gap["one_in"]])
+        .collect();
+    assert_eq!(json!(gaps[1]), json!(["", "c5", 4.0]), "{found}");
+    let said = served.json("/repertoire?play=e2e4");
+    assert_eq!(said["repertoires"][0]["gaps"][0]["one_in"], 4.0);
+    let usual = served.json("/gaps?repertoire=usual&side=white");
+    assert!(usual["start"].is_null());
+    let refusal = served.get("/gaps?repertoire=book&side=white");
+    assert_eq!(
+        (refusal.status, refusal.text().trim_end()),
+        (400, "repertoire: book has no move in the first position")
+    );
 }
 
 #[test]

@@ -178,7 +178,7 @@ fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepert
             path,
             *color,
             opener.repertoire(path)?,
-        ))
+        )?)
     });
     opened.collect()
 }

@@ -67,6 +67,8 @@ pub struct Gap {
 /// The gaps of a repertoire.
 #[derive(Debug, Serialize)]
 pub struct Gaps {
+    /// Where lines start; `None` if it is the start of the variant.
+    pub start: Option<String>,
     /// How many positions it answers that games come to.
     pub positions: u64,
     /// In how many of them it has several moves. Each counts as certain.
@@ -151,7 +153,9 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
             added.answers.insert(pos.identity(), answer);
         }
     }
+    let usual = VariantPosition::new(find.start.variant());
     Ok(Gaps {
+        start: (*find.start != usual).then(|| fen_of(find.start)),
         positions,
         contradictions,
         coverage: met.coverage(find.color),

@@ -7,7 +7,8 @@ use std::{
     sync::Arc,
 };
 
-use shakmaty::{Move, variant::VariantPosition};
+use rustc_hash::FxHashSet;
+use shakmaty::{Color, Move, variant::VariantPosition};
 
 use crate::{
     book::{Book, is_book_or_empty},
@@ -15,12 +16,13 @@ use crate::{
     explorer::{Explorer, Filters},
     index::Index,
     make_book::{MakeBook, Progress, Report},
-    pgn::Input,
+    pgn::{Games, Input, start_of},
     position::{Keyed, Variant, VariantChoice},
+    progress::Meter,
     sort::Memory,
     tally::{FindableCounts, Stats, Tally},
     task,
-    tree::{Explored, Source, TreeMove},
+    tree::{Explored, LinesOf, Source, TreeMove},
 };
 
 /// How a file is opened.
@@ -44,6 +46,8 @@ pub struct Known {
     variants: BTreeSet<Variant>,
     /// The PGN of a repertoire.
     pgn: Option<PathBuf>,
+    /// Where its games begin, besides the starts of their variants.
+    starts: Vec<VariantPosition>,
     warnings: Vec<String>,
 }
 
@@ -77,11 +81,13 @@ impl Known {
                 kind: Kind::Lines(Box::new(opening.moves_of(&obs, &variants)?)),
                 variants,
                 pgn: None,
+                starts: Vec::new(),
                 warnings: Vec::new(),
             }),
             Some(known) => Ok(known),
             None => Ok(Known {
                 pgn: Some(path.to_owned()),
+                starts: opening.starts_of(path)?,
                 ..Known::counted(path, MakeBook::variations, opening)?
             }),
         }
@@ -121,6 +127,7 @@ impl Known {
                 kind,
                 variants: BTreeSet::from([opening.variant.or(own).unwrap_or_default()]),
                 pgn: None,
+                starts: Vec::new(),
                 warnings: Vec::new(),
             })
         };
@@ -159,6 +166,7 @@ impl Known {
                 None => Variant::ALL.into(),
             },
             pgn: None,
+            starts: Vec::new(),
             warnings: Vec::from_iter(pruned.map(|fewest| {
                 format!("the counts lack positions in which fewer than {fewest} moves were counted")
             })),
@@ -190,6 +198,7 @@ impl Known {
             kind: Kind::Counts(Box::new(counts)),
             variants,
             pgn: None,
+            starts: Vec::new(),
             warnings: warnings(&report),
         })
     }
@@ -202,6 +211,30 @@ impl Known {
     /// Its variant, of several the first.
     pub fn variant(&self) -> Variant {
         self.variants.first().copied().unwrap_or_default()
+    }
+
+    /// Where the lines of a side begin: at the start of a variant or, if there are none, where its games begin.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub fn start(&self, variant: Variant, color: Color) -> Result<VariantPosition> {
+        let usual = variant.start();
+        let own = self.starts.iter();
+        let own = own.filter(|start| start.variant() == usual.variant());
+        for start in std::iter::once(&usual).chain(own) {
+            let pos = Keyed::new(start.clone());
+            if !LinesOf(self, color).moves(&pos)?.is_empty() {
+                return Ok(start.clone());
+            }
+        }
+        Ok(usual)
+    }
+
+    /// Where any of its lines may begin.
+    pub(super) fn starts(&self) -> impl Iterator<Item = VariantPosition> {
+        let usual = self.variants.iter().map(|variant| variant.start());
+        usual.chain(self.starts.iter().cloned())
     }
 
     /// The PGN that it is, if it is a repertoire of one.
@@ -251,6 +284,33 @@ impl Opening<'_> {
             .memory(self.memory.bytes)
             .threads(self.threads)
             .temp_dir(&self.memory.temp_dir)
+    }
+
+    /// Where the games of a PGN begin, besides the starts of their variants.
+    fn starts_of(&self, path: &Path) -> Result<Vec<VariantPosition>> {
+        let games = Games {
+            inputs: &[Input::file(path)],
+            memory: self.memory.clone(),
+            threads: self.threads,
+            meter: &Meter::default(),
+        };
+        let (mut starts, mut seen) = (Vec::new(), FxHashSet::default());
+        games.for_each(
+            |_, reader| {
+                let start = start_of(reader.tags());
+                reader.skip_moves();
+                Ok(start
+                    .ok()
+                    .filter(|(variant, start)| *start != variant.start()))
+            },
+            |_, start| {
+                let new =
+                    start.filter(|(_, start)| seen.insert(Keyed::new(start.clone()).identity()));
+                starts.extend(new.map(|(_, start)| start));
+                Ok(())
+            },
+        )?;
+        Ok(starts)
     }
 
     /// The active rows of a database, which are found faster so: every position of many games is looked up.

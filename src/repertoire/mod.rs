@@ -50,7 +50,7 @@ mod write;
 use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
 pub use self::{
-    along::{LineGap, LineMove, LineReport, along},
+    along::{LineGap, LineMove, LineReport, Ways, along},
     build::{Build, BuildSummary, Built, By, build},
     check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
     gaps::{Added, FindGaps, Gap, Gaps, gaps},

@@ -255,6 +255,12 @@ impl Met {
         reach
     }
 
+    /// The chance to meet the position with an identity, if it is met.
+    pub(super) fn reach_of(&self, pos: u64) -> Option<f64> {
+        let id = self.ids.get(&pos)?;
+        Some(self.nodes[*id as usize].reach.min(1.0))
+    }
+
     /// Chooses the likeliest way to each position as the one that is shown.
     fn find_likeliest(&mut self) {
         let mut best = vec![0.0; self.nodes.len()];

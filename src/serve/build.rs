@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::json;
-use shakmaty::Color;
+use shakmaty::{Color, Position};
 
 use super::{
     Parameters, Refusal, Route,
@@ -23,9 +23,11 @@ use super::{
 };
 use crate::{
     error::{At, Error},
+    position::Keyed,
     progress::Meter,
     repertoire::{Build, By, FindGaps, Known, Opening, Writing, build, gaps},
     sort::Memory,
+    tree::Source,
 };
 
 /// How many games there may be for each that comes to a position: rarer replies are not answered.
@@ -118,16 +120,32 @@ impl AppState {
         let parameters = Parameters::parse_only(&key.query, &own)?;
         let (color, depth) = (side(&parameters)?, depth(&parameters)?);
         let limit = parameters.number("limit")?.unwrap_or(20);
-        let name = parameters.text("repertoire").unwrap_or_default();
-        let mut served = self.repertoires.iter();
-        let served = served.find(|served| (&*served.name, served.color) == (name, color));
+        let of_side = self.repertoires.iter();
+        let of_side = of_side.filter(|served| served.color == color);
+        let wanted = parameters.text("repertoire");
+        let served = of_side.clone().find(|served| wanted == Some(&served.name));
         let served = served.ok_or_else(|| {
-            Refusal::bad(format!("repertoire: none for {color} is called \"{name}\""))
+            let known: Vec<&str> = of_side.map(|served| &*served.name).collect();
+            let problem = match (wanted, known.is_empty()) {
+                (_, true) => format!("repertoire: this server has none for {color}"),
+                (None, _) => format!("repertoire: name one for {color}: {}", known.join(", ")),
+                (Some(name), _) => format!(
+                    "repertoire: none for {color} is called \"{name}\": name one of {}",
+                    known.join(", ")
+                ),
+            };
+            Refusal::bad(problem)
         })?;
+        let name = &served.name;
         let counting = self.counting(&filters, &parameters, depth, &mut Words::default())?;
         let variant = counting.variant;
         if !served.known.is_for(variant) {
             let problem = format!("repertoire: {name} has no games of {variant}");
+            return Err(Refusal::bad(problem));
+        }
+        let start = served.known.start(variant, color)?;
+        if start.turn() == color && served.known.moves(&Keyed::new(start.clone()))?.is_empty() {
+            let problem = format!("repertoire: {name} has no move in the first position");
             return Err(Refusal::bad(problem));
         }
         let directory = tempfile::tempdir().at("a temporary directory", "create")?;
@@ -136,7 +154,7 @@ impl AppState {
             repertoire: &served.known,
             color,
             source: &source,
-            start: &variant.start(),
+            start: &start,
             max_ply: Some(depth as usize),
             add: (0, By::Games),
             memory: MEMORY,

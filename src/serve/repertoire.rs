@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    repertoire::{Known, LineReport, along},
+    repertoire::{Known, LineReport, Ways, along},
 };
 
 /// A repertoire of a side.
@@ -27,6 +27,8 @@ pub struct ServedRepertoire {
     pub(super) color: Color,
     #[serde(skip)]
     pub(super) known: Known,
+    #[serde(skip)]
+    ways: Ways,
     /// Answers about another state of the file are others.
     #[serde(skip)]
     changed: Option<(u64, SystemTime)>,
@@ -50,15 +52,20 @@ struct RepertoireReport<'a> {
 
 impl ServedRepertoire {
     /// A repertoire, under the name of its file without endings.
-    pub fn new(path: &Path, color: Color, known: Known) -> ServedRepertoire {
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub fn new(path: &Path, color: Color, known: Known) -> Result<ServedRepertoire> {
         let metadata = path.metadata().ok();
         let changed = metadata.and_then(|file| Some((file.len(), file.modified().ok()?)));
-        ServedRepertoire {
+        Ok(ServedRepertoire {
             name: source_name(path),
             color,
+            ways: Ways::new(&known, color)?,
             known,
             changed,
-        }
+        })
     }
 }
 
@@ -75,10 +82,10 @@ impl AppState {
             if !served.known.is_for(query.line.variant()) {
                 continue;
             }
-            let (color, known) = (served.color, &served.known);
+            let (known, ways) = (&served.known, &served.ways);
             reports.push(RepertoireReport {
                 served,
-                report: along(&query.line, color, known, &self.explorer, &query.filters)?,
+                report: along(&query.line, known, ways, &self.explorer, &query.filters)?,
             });
         }
         let document = BTreeMap::from([("repertoires", reports)]);

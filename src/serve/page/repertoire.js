@@ -9,7 +9,7 @@ import { put } from "./state.js";
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").Repertoire} Repertoire */
 
-/** @typedef {{ moves: string, move: string | null, one_in: number }} LineGap The moves end with the move, which is null if there is none in the first position. */
+/** @typedef {{ moves: string, move: string, one_in: number }} LineGap The moves end with the move. */
 
 /** @param {Repertoire} repertoire */
 function title({ name, color }) {
@@ -94,10 +94,11 @@ async function listGaps(question, go) {
   fill(list, make("li", "none", "Counting…"));
   let items;
   try {
-    const { gaps } = /** @type {{ gaps: LineGap[] }} */ (await ask("gaps", question));
+    const { start, gaps } = /** @type {{ start: string | null, gaps: LineGap[] }} */ (await ask("gaps", question));
     items = gaps.map(({ moves, move, one_in: games }) =>
-      make("li", "", button("", [span("", moves.slice(0, -(move ?? "").length), b(move ?? "no first move")), span("often", oneIn(games))], () => move && go(moves))),
+      make("li", "", button("", [span("", moves.slice(0, -move.length), b(move)), span("often", oneIn(games))], () => go(`${start ? `[FEN "${start}"]\n` : ""}${moves}`))),
     );
+    if (start) items.unshift(make("li", "none", `From ${start}`));
   } catch (error) {
     items = [make("li", "problem", words(error))];
   }
