@@ -824,8 +824,29 @@ const tests = {
       await page.keyboard.press("Escape");
       return shown.sort();
     };
-    for (const path of ["/", "/?source=famous"]) assert.deepEqual(await fields(path), ["ratings", "since", "speeds"]);
+    // Lists of games come from the sources that have them.
+    const asked = [];
+    page.on("request", (request) => asked.push(new URL(request.url())));
+    const lists = () => asked.filter(({ pathname }) => pathname === "/games").length;
+    const others = () => page.locator("[data-act=book]:visible, [data-act=mark]:visible, [data-act=clock]:visible").count();
+    const offers = () => page.locator(".offer:visible").allTextContents();
+    const placeholder = () => page.locator("#search input").getAttribute("placeholder");
+    for (const path of ["/", "/?source=famous"]) {
+      assert.deepEqual(await fields(path), ["ratings", "since", "speeds"]);
+      assert.deepEqual(await offers(), ["Years", "Rating"]);
+      assert.equal(await others(), 0);
+      assert.equal(await placeholder(), "Opening, FEN or moves");
+      await followed(page);
+      assert.equal(lists(), 1);
+      assert.equal(await page.locator(".problem:not(:empty)").count(), 0);
+    }
+    assert.equal(await text(page, "#games"), "These are counts without games.");
     assert.ok((await fields("/?source=selfplay")).includes("player"));
+    await followed(page);
+    assert.equal(lists(), 2);
+    assert.equal(await others(), 3);
+    assert.equal((await offers()).length, 6);
+    assert.match(await placeholder(), /^Player/);
     await context.close();
   },
 

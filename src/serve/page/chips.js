@@ -93,14 +93,7 @@ export function filterWords(filters, variant) {
   ];
 }
 
-const OFFERS = [
-  ["player", "Player"],
-  ["since", "Years"],
-  ["ratings", "Rating"],
-  ["event", "Event"],
-  ["eco", "Opening"],
-  ["result", "Result"],
-];
+const OFFERS = Object.entries({ player: "Player", since: "Years", ratings: "Rating", event: "Event", eco: "Opening", result: "Result" });
 
 /** Which chip was removed last, -1 if the chips are there since. */
 let removed = -1;
@@ -123,7 +116,7 @@ export function showChips(place, filters, variant, on) {
   });
   const offer = (/** @type {string} */ field, /** @type {string} */ label) =>
     button({ class: "chip offer", "data-focus": `offer-${field}` }, [icon("plus"), label], () => on.edit(field));
-  const offers = words.length ? [offer("", "Filter")] : OFFERS.map(([field = "", label = ""]) => offer(field, label));
+  const offers = words.length ? [offer("", "Filter")] : OFFERS.map(([field, label]) => offer(field, label));
   const clear = words.length ? [button({ class: "small plain", "data-focus": "clear" }, ["Clear all"], on.clear)] : [];
   fill(place, ...chips, ...offers, ...clear);
   if (removed >= 0 && document.activeElement === document.body) {

@@ -201,8 +201,7 @@ async function count(of, isPlayer, signal) {
  * @param {AbortSignal} signal
  */
 async function countGames(parameters, signal) {
-  const all = new URLSearchParams(parameters);
-  for (const name of ["moves", "topGames", "recentGames"]) all.set(name, "0");
+  const all = put(new URLSearchParams(parameters), { moves: 0, topGames: 0, recentGames: 0 });
   return sum(/** @type {Answer} */ (await ask("lichess", all, signal)));
 }
 
@@ -259,6 +258,9 @@ function draw(counts, books) {
   knownStart = start;
   const total = sum(counts);
   const ofPlayer = Boolean(filters.player) && !opened && total > 0;
+  const isCounts = asked().some((source) => source.counts);
+  document.body.classList.toggle("of-counts", isCounts);
+  input.placeholder = isCounts ? "Opening, FEN or moves" : innerWidth < 560 ? "Player, opening, FEN…" : "Player, event, opening, FEN or moves";
   document.body.classList.toggle("in-game", opened !== undefined);
   const isStart = !line.length && !view.fen;
   drawBoard(counts);
@@ -378,9 +380,10 @@ async function explain(counts, signal) {
   const back = () => void go({ play: line.slice(0, -1) });
   if (!place.querySelector(".blank")) fill(place, div("card blank"));
   try {
-    for (const [name, kind] of [["player", "player"], ["opponent", "player"], ["event", "event"]]) {
-      const value = filters[name ?? ""];
-      if (!value || !name || !kind || isOver) continue;
+    for (const name of ["player", "opponent", "event"]) {
+      const value = filters[name];
+      if (!value || isOver) continue;
+      const kind = name === "event" ? name : "player";
       const found = await suggestions(kind, value, filters.source, 5, signal);
       if (found.some((one) => one.name.toLowerCase() === value.toLowerCase())) continue;
       const choose = (/** @type {string} */ chosen) => changeFilters({ ...filters, [name]: chosen });
@@ -418,7 +421,8 @@ async function follow(counts, signal) {
   const sans = sansOf(counts);
   const of = question(view);
   const { player = "" } = view.filters;
-  const listed = lists.show({ question: of, sans, player, open: view.game, sort: view.sort }).then(() => {
+  const hasGames = asked().some((source) => !source.counts);
+  const listed = lists.show({ question: of, hasGames, sans, player, open: view.game, sort: view.sort }).then(() => {
     if (!closed || signal.aborted) return;
     const row = byId("games").querySelector(`[data-game="${CSS.escape(closed)}"]`) ?? table.buttons()[0];
     closed = "";
@@ -434,13 +438,13 @@ async function follow(counts, signal) {
  * @param {AbortSignal} signal
  */
 async function trends(of, sans, signal) {
-  const asked = (/** @type {Record<string, string | number>} */ values) => put(new URLSearchParams(of), values);
-  const byYear = asked({ history: "moves", moves: 8, topGames: 0, recentGames: 0 });
+  const where = (/** @type {Record<string, string | number>} */ values) => put(new URLSearchParams(of), values);
+  const byYear = where({ history: "moves", moves: 8, topGames: 0, recentGames: 0 });
   const isShown = widest.matches || tab === "trends";
   try {
     const [{ history: all }, ratings] = await Promise.all([
       /** @type {Promise<{ history: AnyYear[] }>} */ (ask("lichess", byYear, signal)),
-      isShown ? /** @type {Promise<RatingScore[]>} */ (ask("scores", asked({ by: "rating" }), signal)) : [],
+      isShown ? /** @type {Promise<RatingScore[]>} */ (ask("scores", where({ by: "rating" }), signal)) : [],
     ]);
     if (signal.aborted) return;
     const years = /** @type {Year[]} */ (all.filter(({ year }) => year !== null));
@@ -467,6 +471,12 @@ function drawTally(total, isStart) {
 /** The chosen source, if one is. */
 function source() {
   return about.sources.find(({ name }) => name === view.filters.source);
+}
+
+/** The sources that answer. */
+function asked() {
+  const one = source();
+  return one ? [one] : about.sources;
 }
 
 /** How many games it has, or all; null if counts do not say it. */
@@ -829,7 +839,6 @@ for (const dialog of document.querySelectorAll("dialog")) {
 }
 on(board, "play", (event) => play(/** @type {CustomEvent<string>} */ (event).detail));
 bookDialog = new BookDialog(/** @type {HTMLDialogElement} */ (byId("book")), () => openFilters());
-if (innerWidth < 560) input.placeholder = "Player, opening, FEN…";
 buildSearch(input, {
   player: (name) => {
     view = { ...view, game: "" };

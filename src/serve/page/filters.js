@@ -86,7 +86,7 @@ export class FiltersDialog {
     const hasGames = !asked.some(({ counts }) => counts);
     fill(
       this.#body,
-      ...(hasGames ? this.#people() : [p("note", "These are counts without games: only dates, ratings and speeds filter them.")]),
+      ...(hasGames ? this.#people() : []),
       this.#years.element,
       this.#options("ratings", "Average rating", RATINGS.map((group) => [group, ratingRange(group)])),
       this.#options("speeds", "Speed", SPEEDS),

@@ -4,7 +4,7 @@
 /** @typedef {{ white: number, draws: number, black: number }} Counts */
 
 const NUMBER = new Intl.NumberFormat("en");
-const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 
 /** @param {number} value */
 export function number(value) {

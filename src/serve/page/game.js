@@ -69,13 +69,7 @@ export function showGameHeading(place, game, close) {
  * @param {string} site
  */
 function lichessLink(site) {
-  let host;
-  try {
-    host = new URL(site).hostname;
-  } catch {
-    // A site that is not an address.
-  }
-  if (host !== "lichess.org") return [];
+  if (!/^https?:\/\/lichess\.org\//.test(site)) return [];
   return [make("a", { class: "button small", href: site, target: "_blank", rel: "noreferrer" }, icon("open"), "Lichess")];
 }
 

@@ -13,6 +13,7 @@ import { put } from "./state.js";
  * What is listed.
  * @typedef {object} Listed
  * @property {URLSearchParams} question
+ * @property {boolean} hasGames Whether a source has games, and not counts alone.
  * @property {Map<string, string>} sans The moves of the position, by their UCI.
  * @property {string} player The player whose results are shown, empty if none is.
  * @property {string} open The id of the open game.
@@ -65,6 +66,11 @@ export class GamesList {
   async show(listed) {
     this.#listed = listed;
     const signal = this.#asking.next();
+    if (!listed.hasGames) {
+      fill(this.#tools);
+      fill(this.#place, p("card none", "These are counts without games."));
+      return;
+    }
     const stale = setTimeout(() => this.#place.classList.add("stale"), 150);
     try {
       const { total, games, next } = await this.#ask(listed.question, { sort: this.#order(), fold: "match" }, signal);

@@ -14,21 +14,7 @@
  */
 
 /** The filters, in the order of the address. */
-export const FILTERS = [
-  "player",
-  "color",
-  "opponent",
-  "result",
-  "since",
-  "until",
-  "ratings",
-  "speeds",
-  "event",
-  "eco",
-  "minPly",
-  "duplicates",
-  "source",
-];
+export const FILTERS = "player color opponent result since until ratings speeds event eco minPly duplicates source".split(" ");
 
 /**
  * @param {string} search The query of an address.
@@ -42,7 +28,7 @@ export function readView(search) {
   for (const name of FILTERS) {
     const value = parameters.get(name);
     // An empty list chooses no game, which is a filter too.
-    if (value || (value === "" && isList(name))) filters[name] = value;
+    if (value || (value === "" && ["ratings", "speeds"].includes(name))) filters[name] = value;
   }
   return {
     variant: text("variant"),
@@ -53,11 +39,6 @@ export function readView(search) {
     sort: text("sort"),
     flip: text("flip"),
   };
-}
-
-/** @param {string} name */
-function isList(name) {
-  return name === "ratings" || name === "speeds";
 }
 
 /**
@@ -88,9 +69,7 @@ export function question(view) {
  */
 export function address(view) {
   const parameters = question(view);
-  if (view.game) parameters.set("game", view.game);
-  if (view.sort) parameters.set("sort", view.sort);
-  if (view.flip) parameters.set("flip", view.flip);
+  for (const name of /** @type {const} */ (["game", "sort", "flip"])) if (view[name]) parameters.set(name, view[name]);
   const text = parameters.toString().replaceAll("%2C", ",").replaceAll("%2F", "/");
   return text ? `?${text}` : location.pathname;
 }

@@ -34,11 +34,10 @@ export function noGames({ all, unfiltered, back, isFiltered, isOver, isEnd, else
     return blank("grid", "These games start from other positions", [p("", text)], [button("", ["Remove the variant"], on.clear)]);
   }
   const title = !isFiltered ? "No games reached this position" : all ? `None of the ${counted(all)} reached this position` : "No games pass these filters";
-  const text = isFiltered && unfiltered ? `Without the filters there ${unfiltered === 1 ? "is" : "are"} ${counted(unfiltered)}.` : "";
   const ways = [];
   if (isFiltered) ways.push(button("main", [unfiltered ? `Remove the filters · ${counted(unfiltered)}` : "Remove the filters"], on.clear));
   if (hasLine) ways.push(button("", [icon("back"), back ? `One move back · ${counted(back)}` : "One move back"], on.back));
-  return blank("grid", title, text ? [p("", text)] : [], ways);
+  return blank("grid", title, [], ways);
 }
 
 /**

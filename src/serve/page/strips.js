@@ -18,7 +18,7 @@ export function positionStrip(answer, color) {
   const isMoving = turn(answer) === color;
   const mine = color === "white" ? score(answer) : 1 - score(answer);
   const figure = sum(answer) ? [`scores `, b(`${(100 * mine).toFixed(1)}%`)] : [];
-  return strip(color, [b(color === "white" ? "White" : "Black")], [
+  return strip(color, [b(colorName(color))], [
     ...(isMoving ? [small("to move")] : []),
     span("", ...figure),
   ]);
@@ -34,7 +34,7 @@ export function positionStrip(answer, color) {
 export function playerStrip(answer, color, player, side) {
   const isMine = side === color || (side === "both" && color === "white");
   const rating = isMine ? answer.playerRating : answer.opponentRating;
-  const name = side === "both" ? (color === "white" ? "White" : "Black") : isMine ? player : "Opponents";
+  const name = side === "both" ? colorName(color) : isMine ? player : "Opponents";
   const figures = side !== "both" && rating ? [span("", `average ${rating}`)] : [];
   const moving = turn(answer) === color && sum(answer) ? [small("to move")] : [];
   return strip(color, [b(name)], [...moving, ...figures]);
@@ -66,8 +66,9 @@ export function gameStrip(game, color, ply) {
 /** @param {number} seconds */
 function clockWords(seconds) {
   const whole = Math.floor(seconds);
-  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, String(whole % 60).padStart(2, "0")];
-  return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+  const two = (/** @type {number} */ part) => String(part % 60).padStart(2, "0");
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60)];
+  return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(whole)}`;
 }
 
 /**
@@ -75,7 +76,7 @@ function clockWords(seconds) {
  * @param {Color} color
  */
 export function plainStrip(color) {
-  return strip(color, [b(color === "white" ? "White" : "Black")], []);
+  return strip(color, [b(colorName(color))], []);
 }
 
 /**
@@ -84,7 +85,12 @@ export function plainStrip(color) {
  * @param {Child[]} end
  */
 function strip(color, name, end) {
-  return [span({ class: `man-of ${color}`, title: color === "white" ? "White" : "Black" }), ...name, span("end", ...end)];
+  return [span({ class: `man-of ${color}`, title: colorName(color) }), ...name, span("end", ...end)];
+}
+
+/** @param {Color} color */
+function colorName(color) {
+  return color === "white" ? "White" : "Black";
 }
 
 /** @param {Answer} answer */

@@ -209,11 +209,10 @@ function ratingsChart(groups) {
     dot.style.top = `${y(value)}%`;
     return dot;
   });
-  const all = groups.reduce((one, other) => ({ white: one.white + other.white, draws: one.draws + other.draws, black: one.black + other.black }), { white: 0, draws: 0, black: 0 });
   const rows = groups.map((group, index) => [group.rating, percent(scores[index] ?? 0), number(sum(group))]);
   return figure(
     "White's score by rating",
-    `Average of both players; White scores ${percent(score(all))} in these groups`,
+    "Average of both players",
     ["Rating", "Score", "Games"],
     rows,
     div("curve-field", picture, half, ...dots),
