@@ -57,13 +57,23 @@ fn the_store_does_not_depend_on_order_threads_or_memory() {
     ok(dir.path(), "evals -q --out one.evals a.epd c.jsonl.zst");
     for line in [
         "d.pgn c.jsonl.zst b.epd a.epd --threads 1",
-        "b.epd a.epd a.epd d.pgn c.jsonl.zst --threads 5 --memory 64KiB",
-        "d.pgn one.evals b.epd",
-        "all.evals b.epd one.evals --memory 64KiB",
+        "b.epd a.epd d.pgn c.jsonl.zst --threads 5 --memory 64KiB",
+        "all.evals c.jsonl.zst",
+        "c.jsonl.zst all.evals all.evals --memory 64KiB",
     ] {
         ok(dir.path(), &format!("evals -q --out other.evals {line}"));
         assert!(fs::read(path("other.evals")).unwrap() == all, "{line}");
     }
+    // A store says each of its evaluations once, whatever its place.
+    let merged = [
+        "d.pgn one.evals b.epd",
+        "b.epd d.pgn one.evals --memory 64KiB",
+    ]
+    .map(|line| {
+        ok(dir.path(), &format!("evals -q --out other.evals {line}"));
+        fs::read(path("other.evals")).unwrap()
+    });
+    assert!(merged[0] == merged[1]);
     ok(dir.path(), "evals -q --out all.epd all.evals");
     ok(dir.path(), "evals -q --out again.epd all.epd");
     let [epd, again] = ["all.epd", "again.epd"].map(|name| fs::read_to_string(path(name)).unwrap());
@@ -295,6 +305,8 @@ fn what_cannot_be_read_or_replaced_is_refused() {
         }
     }
     assert!(fs::read(path("my.evals")).unwrap() == sound);
+    let error = fails(dir.path(), "evals --out new.evals my.parquet", 1);
+    assert!(error.contains("name their store"), "{error}");
     let error = fails(dir.path(), "evals --out my.parquet/x games.pgn", 1);
     assert!(error.contains("my.parquet"), "{error}");
 }
@@ -799,6 +811,63 @@ fn an_engine_ends_with_what_it_started() {
     for process in processes.lines() {
         crate::common::until("the engine has ended", || crate::common::has_ended(process));
     }
+}
+
+/// What the engine said takes the place of what was not enough, so the next run does not ask for it again.
+#[cfg(unix)]
+#[test]
+fn what_is_deep_enough_is_not_asked_for_again() {
+    let dir = temp();
+    with_engine(dir.path(), &PLAIN[..3]);
+    // A search of 4096 nodes is at least 12 half-moves deep.
+    let known = [(30, 17), (10, 18), (11, 19)];
+    let known = known.iter().zip(PLAIN).map(|((depth, ce), epd)| {
+        let position = epd.split(" bm").next().unwrap();
+        format!("{position} acd {depth}; ce {ce};\n")
+    });
+    fs::write(dir.path().join("known.epd"), known.collect::<String>()).unwrap();
+    ok(dir.path(), "evals -q --out my.evals known.epd");
+    let engine = fs::read_to_string(dir.path().join("engine.sh")).unwrap();
+    let engine = engine
+        .replace("depth 12 ", "depth 9 ")
+        .replace("100", "500");
+    fs::write(dir.path().join("engine.sh"), engine).unwrap();
+    let line = "evals --json --out my.evals --engine ./engine.sh --nodes 4096 --jobs 1 --positions positions.epd";
+    for expected in [[2, 1], [0, 3]] {
+        let report = ok_json(dir.path(), line);
+        let numbers = ["evaluated", "known"].map(|fact| report["engine"][fact].as_u64().unwrap());
+        assert_eq!(numbers, expected, "{report}");
+    }
+}
+
+/// Lichess writes no en passant square where the pawn that could take is pinned; games have it in their keys.
+#[test]
+fn a_pinned_pawn_hides_no_evaluation() {
+    let dir = temp();
+    let path = |name: &str| dir.path().join(name);
+    let epds = "4k3/8/8/8/3Pp3/8/8/K3R3 b - - acd 20; ce 55;\n4k3/8/8/8/3Pp3/8/8/K3R3 b - d3 acd 10; ce 77;\n";
+    fs::write(path("ep.epd"), epds).unwrap();
+    let game = "[FEN \"4k3/8/8/8/4p3/8/3P4/K3R3 w - - 0 1\"]\n\n1. d4 Kd7 *\n";
+    fs::write(path("ep.pgn"), game).unwrap();
+    let report = ok_json(dir.path(), "evals --json --out ep.evals ep.epd");
+    assert_eq!(report["positions"], 1, "{report}");
+    ok(
+        dir.path(),
+        "make-book -q ep.pgn --min-game 1 --leveldb ep.idx --explorer",
+    );
+    let fen = "4k3/8/8/8/4p3/8/3P4/K3R3 w - - 0 1";
+    let line = [
+        "moves",
+        "--leveldb",
+        "ep.idx",
+        "--evals",
+        "ep.evals",
+        "--fen",
+        fen,
+    ];
+    let shown = ok(dir.path(), &line);
+    let mv = shown.lines().find(|line| line.starts_with("d4 "));
+    assert!(mv.is_some_and(|line| line.contains("-0.55")), "{shown}");
 }
 
 #[cfg(unix)]

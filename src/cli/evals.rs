@@ -30,7 +30,8 @@ use super::{
 #[command(after_help = "\
 An input is a PGN with evaluations in its comments ([%eval 0.33], [%eval 0.33,20], [%eval #-3]), an EPD file with ce or dm
 (and acd, acn), Lichess's lichess_db_eval.jsonl, or a store. Inputs may be packed, and - is standard input. Of several
-evaluations of a position the store keeps the deepest, then that of the most nodes.
+evaluations of a position the store keeps the deepest, then that of the most nodes, then the one that was said most often.
+2^N nodes count as at least N half-moves.
 
 The ending of OUT chooses what is written:
   .epd      an EPD for each position, with ce seen from the side to move, and dm, acd, acn
@@ -38,8 +39,9 @@ The ending of OUT chooses what is written:
   other     a store
 
 With --engine, the positions of a file are evaluated, each anew, and added to those in OUT, a store; those that it has with
-as many nodes are not evaluated again. A run that was killed goes on where it was, from OUT.journal. An engine that crashes,
-hangs, searches on past --nodes or says nothing of use is restarted, and costs one position.
+as many nodes, or from elsewhere and as deep, are not evaluated again. A run that was killed goes on where it was, from
+OUT.journal. An engine that crashes, hangs, searches on past --nodes or says nothing of use is restarted, and costs one
+position.
 
 Only games of standard chess are read. A game or line that cannot be read is reported and left out, a game from its first
 illegal move on.
@@ -290,16 +292,19 @@ fn summary(out: &Path, report: &EvalsReport) -> String {
             engine.failed
         );
     }
-    let _ = writeln!(
-        text,
-        "{}, {}: {}, {} ignored, {} filtered, {} rejected",
-        counted(report.games, "game"),
-        counted(report.lines, "line"),
-        counted(report.evaluations, "evaluation"),
-        report.ignored,
-        report.filtered,
-        report.rejected
-    );
+    // An engine needs no inputs.
+    if report.engine.is_none() || report.games + report.lines > 0 {
+        let _ = writeln!(
+            text,
+            "{}, {}: {}, {} ignored, {} filtered, {} rejected",
+            counted(report.games, "game"),
+            counted(report.lines, "line"),
+            counted(report.evaluations, "evaluation"),
+            report.ignored,
+            report.filtered,
+            report.rejected
+        );
+    }
     let positions = counted(report.positions, "position");
     let _ = writeln!(text, "{}: {positions}", output_name(out));
     text

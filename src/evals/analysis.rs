@@ -13,7 +13,7 @@ use shakmaty::{Chess, Position};
 
 use super::{
     journal::{Asked, Journal},
-    layout::{Eval, Record},
+    layout::{Eval, Record, eval_key},
     report::{EngineReport, EvalsReport, FailedPosition},
     store::Evals,
     uci::{Engine, EngineOptions},
@@ -59,15 +59,19 @@ pub(super) fn analyze(
     };
     let (journal, mut records) = Journal::open(out, &asked)?;
     let mut known: FxHashSet<u64> = records.iter().map(|record| record.key).collect();
+    // What the engine will say has these nodes, so it takes the place of what is not enough.
+    let asked_for = Eval::reach(0, options.nodes);
     let is_enough = |evals: &Evals, eval: Eval| {
         eval.nodes >= options.nodes
-            || evals.origin_of(eval) == report.name
-                && (eval.score.as_mate().is_some() || eval.depth >= WHOLE_DEPTH)
+            || match evals.origin_of(eval) == report.name {
+                true => eval.score.as_mate().is_some() || eval.depth >= WHOLE_DEPTH,
+                false => Eval::reach(eval.depth, eval.nodes) >= asked_for,
+            }
     };
     let mut todo = Vec::new();
     let mut seen = FxHashSet::default();
     for pos in positions {
-        let key = key(pos);
+        let key = eval_key(pos);
         // Where the game is over, there is nothing to evaluate.
         if pos.is_game_over() || !seen.insert(key) {
             continue;

@@ -1,6 +1,6 @@
 //! What comes of a batch of games, lines or records.
 
-use super::{EvalsReport, sorted::Ranked};
+use super::{EvalsReport, layout::Ranked};
 use crate::provenance::shortened;
 
 /// The longest reason that is kept. A line may have 16 MiB, and its error may quote it.

@@ -39,7 +39,8 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or written, or is not a journal, the journal of a run that asked otherwise, or of one that is not done.
+    /// A file that cannot be read or written, or is not a journal, the journal of a run that asked otherwise, or of one that
+    /// is not done.
     pub(super) fn open(out: &Path, asked: &Asked<'_>) -> Result<(Journal, Vec<Record>)> {
         let mut path = out.as_os_str().to_owned();
         path.push(".journal");

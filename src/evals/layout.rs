@@ -9,7 +9,7 @@
 //!
 //! | bytes of a record | content |
 //! |---|---|
-//! | 0-7 | the key of the position |
+//! | 0-7 | the key of the position, as [`eval_key`] has it |
 //! | 8-31 | the position, as the crate `shakmaty` packs it without counters of moves, then zeros |
 //! | 32-33 | the score, seen from White: centipawns from -32,000 to 32,000; 32,768 - N if White mates in N moves; the negative of that if Black does |
 //! | 34 | the depth; 255 for more |
@@ -24,7 +24,7 @@ use shakmaty::{CastlingMode, Chess, EnPassantMode, FromSetup, PositionError, pac
 use super::score::Score;
 use crate::{
     checksum::Checksum,
-    position::{Rules, key},
+    position::{Rules, en_passant_part, key},
 };
 
 /// Bytes of a record.
@@ -92,6 +92,30 @@ pub struct Eval {
     pub origin: u8,
 }
 
+impl Eval {
+    /// What is greater for an evaluation that is preferred: a search is as deep as it says, and at least N half-moves deep
+    /// if it has 2^N nodes. Then the nodes decide, then what it says of its depth.
+    pub(super) fn reach(depth: u8, nodes: u64) -> (u8, u64, u8) {
+        (depth.max(nodes.max(1).ilog2() as u8), nodes, depth)
+    }
+}
+
+/// The key of a position in a store. It has an en passant square only if a pawn may legally take there, as FENs of most
+/// programs have it; a Polyglot key also has one of a pawn that is pinned.
+pub fn eval_key<P: Rules>(pos: &P) -> u64 {
+    without_idle_square(pos, key(pos))
+}
+
+/// The [key](eval_key) of a position with this Polyglot key.
+fn without_idle_square<P: Rules>(pos: &P, key: u64) -> u64 {
+    match pos.ep_square(EnPassantMode::PseudoLegal) {
+        Some(square) if pos.ep_square(EnPassantMode::Legal).is_none() => {
+            key ^ en_passant_part(square)
+        }
+        _ => key,
+    }
+}
+
 /// Bytes of a packed position.
 const PACKED: usize = 24;
 
@@ -104,15 +128,15 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// The record of a position. `None` if it has more pieces than there are.
+    /// The record of a position with this Polyglot key. `None` if it has more pieces than there are.
     pub(super) fn new<P: Rules>(pos: &P, key: u64, eval: Eval) -> Option<Record> {
-        let setup = pos.to_setup(EnPassantMode::PseudoLegal);
+        let setup = pos.to_setup(EnPassantMode::Legal);
         let packed = PackedSetup::pack_standard_normalized(&setup).ok()?;
         let mut position = [0; PACKED];
         let bytes = packed.as_bytes();
         position.get_mut(..bytes.len())?.copy_from_slice(bytes);
         Some(Record {
-            key,
+            key: without_idle_square(pos, key),
             position,
             eval,
         })
@@ -125,7 +149,7 @@ impl Record {
             .or_else(PositionError::ignore_too_much_material)
             .or_else(PositionError::ignore_impossible_check)
             .ok()?;
-        (key(&pos) == self.key).then_some(pos)
+        (eval_key(&pos) == self.key).then_some(pos)
     }
 
     pub(super) fn to_bytes(self) -> [u8; RECORD] {
@@ -153,18 +177,20 @@ impl Record {
         })
     }
 
-    /// The record as bytes that sort by key, and of one key in the order in which evaluations are preferred: the
-    /// deepest, that of the most nodes, that of the first origin, the worst for White.
-    pub(super) fn to_ranked(self) -> [u8; RECORD] {
-        let mut bytes = [0; RECORD];
+    /// The record as bytes that sort by key, and of one key in the order in which evaluations are preferred: by their
+    /// [reach](Eval::reach), then by origin. Equal ones sort by score.
+    pub(super) fn to_ranked(self) -> Ranked {
+        let mut bytes = [0; RANKED];
+        let (reach, nodes, depth) = Eval::reach(self.eval.depth, self.eval.nodes);
         bytes[..8].copy_from_slice(&self.key.to_be_bytes());
-        bytes[8] = !self.eval.depth;
-        bytes[9..17].copy_from_slice(&(!self.eval.nodes).to_be_bytes());
-        bytes[17] = self.eval.origin;
+        bytes[8] = !reach;
+        bytes[9..17].copy_from_slice(&(!nodes).to_be_bytes());
+        bytes[17] = !depth;
+        bytes[18] = self.eval.origin;
         // Flipping the sign lets bytes sort as numbers do.
         let code = self.eval.score.to_code() ^ i16::MIN;
-        bytes[18..20].copy_from_slice(&code.to_be_bytes());
-        bytes[20..].copy_from_slice(&self.position);
+        bytes[RANK..21].copy_from_slice(&code.to_be_bytes());
+        bytes[21..].copy_from_slice(&self.position);
         bytes
     }
 
@@ -173,19 +199,30 @@ impl Record {
         Some(Record {
             key: u64::from_be_bytes(bytes[..8].try_into().ok()?),
             eval: Eval {
-                depth: !bytes[8],
                 nodes: !u64::from_be_bytes(bytes[9..17].try_into().ok()?),
-                origin: bytes[17],
-                score: Score::from_code(i16::from_be_bytes([bytes[18], bytes[19]]) ^ i16::MIN)?,
+                depth: !bytes[17],
+                origin: bytes[18],
+                score: Score::from_code(
+                    i16::from_be_bytes(bytes[RANK..21].try_into().ok()?) ^ i16::MIN,
+                )?,
             },
-            position: bytes[20..].try_into().ok()?,
+            position: bytes[21..].try_into().ok()?,
         })
     }
 }
 
+/// Bytes of a [`Ranked`] record.
+pub(super) const RANKED: usize = RECORD + 1;
+
+/// The first of these bytes, up to the score.
+pub(super) const RANK: usize = 19;
+
+/// A record as bytes that [sort](Record::to_ranked).
+pub(super) type Ranked = [u8; RANKED];
+
 /// The origin of a record of bytes that [sort](Record::to_ranked).
-pub(super) fn origin_of(ranked: &[u8; RECORD]) -> u8 {
-    ranked[17]
+pub(super) fn origin_of(ranked: &Ranked) -> u8 {
+    ranked[18]
 }
 
 #[cfg(test)]
@@ -220,6 +257,21 @@ mod tests {
         }
     }
 
+    /// Programs write the en passant square only if the capture is legal; a Polyglot key also has that of a pinned pawn.
+    #[test]
+    fn a_pinned_pawn_takes_nothing_en_passant() {
+        let start = "4k3/8/8/8/4p3/8/3P4/K3R3 w - - 0 1";
+        let played = from_text(Some(start), Some("d4")).unwrap();
+        let written = from_text(Some("4k3/8/8/8/3Pp3/8/8/K3R3 b - - 0 1"), None).unwrap();
+        assert_ne!(key(&played), key(&written));
+        let [a, b] =
+            [played, written].map(|pos| Record::new(&pos, key(&pos), eval(7, 20, 30, 1)).unwrap());
+        assert_eq!(a, b);
+        assert_eq!(eval_key(&a.position().unwrap()), a.key);
+        let legal = from_text(None, Some("e4 a6 e5 d5")).unwrap();
+        assert_eq!(eval_key(&legal), key(&legal));
+    }
+
     #[test]
     fn the_deepest_comes_first() {
         let pos = Chess::default();
@@ -229,10 +281,13 @@ mod tests {
             eval(-9, 10, 9, 0),
             eval(0, 10, 10, 7),
             eval(0, 11, 0, 9),
+            // As many nodes as a search of 12 half-moves.
+            eval(0, 3, 1 << 12, 0),
         ];
         evals.sort_by_key(|eval| Record::new(&pos, 1, *eval).unwrap().to_ranked());
         let ranked = evals.map(|eval| (eval.depth, eval.nodes, eval.origin, eval.score.to_code()));
         let expected = [
+            (3, 1 << 12, 0, 0),
             (11, 0, 9, 0),
             (10, 10, 7, 0),
             (10, 9, 0, -9),

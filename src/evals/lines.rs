@@ -164,6 +164,12 @@ struct LichessEval {
     depth: u64,
 }
 
+impl LichessEval {
+    fn nodes(&self) -> u64 {
+        self.knodes.saturating_mul(1000)
+    }
+}
+
 #[derive(Deserialize)]
 struct LichessLineScore {
     cp: Option<i64>,
@@ -177,7 +183,7 @@ fn of_lichess(line: &str, origin: u8) -> Result<Option<Record>, String> {
     let deepest = line
         .evals
         .iter()
-        .max_by_key(|eval| (eval.depth, eval.knodes));
+        .max_by_key(|eval| Eval::reach(eval.depth.min(255) as u8, eval.nodes()));
     let Some((eval, first)) = deepest.and_then(|eval| Some((eval, eval.pvs.first()?))) else {
         return Ok(None);
     };
@@ -188,7 +194,7 @@ fn of_lichess(line: &str, origin: u8) -> Result<Option<Record>, String> {
     let eval = score.map(|score| Eval {
         score,
         depth: eval.depth.min(255) as u8,
-        nodes: eval.knodes.saturating_mul(1000),
+        nodes: eval.nodes(),
         origin,
     });
     eval.map(|eval| record(&pos, eval)).transpose()

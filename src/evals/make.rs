@@ -15,9 +15,9 @@ use super::{
     analysis::{Analysis, analyze},
     batch::BatchRead,
     journal::Journal,
-    layout::origin_of,
+    layout::{Ranked, origin_of},
     report::{BadEntry, EvalsReport},
-    sorted::{Ranked, Sorted},
+    sorted::Sorted,
     source::{Entries, Source, read_batch},
     store::is_evals,
     uci::EngineOptions,
@@ -38,8 +38,10 @@ const MOST_ORIGINS: usize = 256;
 /// Makes a store of the evaluations of its inputs: PGN with `[%eval]` comments, EPDs with `ce` or `dm`, Lichess's
 /// `lichess_db_eval.jsonl`, packed or not, and other stores. Their first bytes say what they are.
 ///
-/// Of several evaluations of a position, the deepest is kept; of equal depth, that with the most nodes, then that of the
-/// first origin by name, then the worst for White. So the result does not depend on the order of the inputs.
+/// Of several evaluations of a position, the deepest is kept, where 2^N nodes are at least N half-moves; of equal depth,
+/// that with the most nodes, then that of the first origin by name, then the one that was said most often, then the one in
+/// the middle. So the result does not depend on the order of the inputs. A store among them says each of its evaluations
+/// once.
 #[derive(Clone, Debug)]
 pub struct MakeEvals {
     inputs: Vec<Input>,

@@ -4,7 +4,7 @@
 //! publishes, and of other stores. Of several evaluations of a position the deepest is kept. [`Evals`] looks positions up.
 //!
 //! ```
-//! use polybook::{evals::{Evals, EvalsFormat, MakeEvals}, pgn::Input, position::{from_text, key}};
+//! use polybook::{evals::{Evals, EvalsFormat, MakeEvals, eval_key}, pgn::Input, position::from_text};
 //!
 //! # let dir = tempfile::tempdir()?;
 //! # let (pgn, store) = (dir.path().join("games.pgn"), dir.path().join("games.evals"));
@@ -12,7 +12,7 @@
 //! MakeEvals::new([Input::file(&pgn)]).run(&store, EvalsFormat::Store)?;
 //!
 //! let evals = Evals::open(&store)?;
-//! let found = evals.find(key(&from_text(None, Some("e4"))?))?.expect("it is evaluated");
+//! let found = evals.find(eval_key(&from_text(None, Some("e4"))?))?.expect("it is evaluated");
 //! assert_eq!((found.score.to_string(), found.depth), ("+0.33".to_owned(), 20));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -38,7 +38,7 @@ mod write;
 
 pub(crate) use self::{games::evaluation, positions::check_room};
 pub use self::{
-    layout::Eval,
+    layout::{Eval, eval_key},
     loss::MaxLoss,
     make::MakeEvals,
     positions::{Positions, read_positions},

@@ -18,7 +18,7 @@ use super::{
     store::{Evals, is_evals},
 };
 use crate::{
-    error::Result,
+    error::{Error, Result},
     pgn::{Batch, Cutter, Input, Stream, StreamOptions},
     progress::Meter,
 };
@@ -54,6 +54,11 @@ impl Source {
             let evals = Evals::open(input.path())?;
             evals.check()?;
             return Ok(Source::Store(evals));
+        }
+        #[cfg(feature = "parquet")]
+        if input.size().is_some() && super::parquet::is_ours(input.path())? {
+            let problem = "evaluations as Parquet, which polybook does not read: name their store";
+            return Err(Error::foreign(input.path(), problem));
         }
         input.check()?;
         Ok(Source::Text(input.clone()))

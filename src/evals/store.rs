@@ -8,12 +8,14 @@ use std::{
 
 use shakmaty::{Chess, Move};
 
-use super::layout::{Eval, Footer, MAGIC, MOST_OF_FOOTER, RECORD, Record, START, with_origins};
+use super::layout::{
+    Eval, Footer, MAGIC, MOST_OF_FOOTER, RECORD, Record, START, eval_key, with_origins,
+};
 use crate::{
     checksum::Checksum,
     error::{At, Error, Result},
     keyed::{Storage, key_of},
-    position::{Rules, key},
+    position::Rules,
     positioned::read_exact_at,
 };
 
@@ -126,7 +128,7 @@ impl Evals {
         name.map_or("", |name| name)
     }
 
-    /// The evaluation of the position with this key.
+    /// The evaluation of the position with this [key](super::eval_key).
     ///
     /// # Errors
     ///
@@ -151,7 +153,7 @@ impl Evals {
     /// As [`find`](Evals::find).
     pub fn of_position<P: Rules>(&self, pos: &P) -> Result<Option<Eval>> {
         match pos.rules().number() {
-            Some(0) => self.find(key(pos)),
+            Some(0) => self.find(eval_key(pos)),
             _ => Ok(None),
         }
     }

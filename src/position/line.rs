@@ -134,6 +134,12 @@ mod tests {
     use crate::position::key;
 
     #[test]
+    fn a_long_fen_is_cut_in_its_error() {
+        let error = from_text(Some(&"x".repeat(9999)), None).unwrap_err();
+        assert!(error.to_string().len() < 300, "{error}");
+    }
+
+    #[test]
     fn san_uci_and_numbers_mix() {
         let expected = key(&from_text(None, Some("e4 c5 Nf3")).unwrap());
         for line in [

@@ -5,7 +5,7 @@
 //! | records of 128 bits, folded | [`Shards`], which give [`Sealed`] records |
 //! | the same in ascending order already | [`merge_ordered`] |
 //! | fingerprints that are looked up meanwhile | [`Seen`] |
-//! | texts of any length; the first of them, or the first of each kind | [`TextSorter`] |
+//! | texts of any length; the first of them, or the first or best of each kind | [`TextSorter`] |
 //! | bytes that are read as they came | [`ByteRun`] |
 //!
 //! Every run is a [`ByteRun`], whose blocks have checksums, and every merge is [`Merge`].

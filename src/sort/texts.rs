@@ -47,6 +47,21 @@ fn prefix(text: &[u8]) -> [u64; 2] {
     first.map(u64::from_be_bytes)
 }
 
+/// Of texts whose first `key` bytes are equal, the first is kept, and those whose first `rank` bytes are equal to its own.
+#[derive(Copy, Clone, Debug)]
+struct Best {
+    key: usize,
+    rank: Option<usize>,
+}
+
+impl Best {
+    /// Whether a text is kept after another one, which is.
+    fn keeps(self, last: &[u8], text: &[u8]) -> bool {
+        let is_equal = |bytes: usize| last[..bytes] == text[..bytes];
+        !is_equal(self.key) || self.rank.is_some_and(is_equal)
+    }
+}
+
 /// Collects byte strings, and gives them back in their order, equal ones as often as they came. Past its memory
 /// they go to sorted runs in temporary files. Where these are many, they are merged.
 #[derive(Debug)]
@@ -54,8 +69,8 @@ pub(crate) struct TextSorter {
     memory: Memory,
     /// How many of the first are wanted.
     limit: usize,
-    /// Of texts whose first this many bytes are equal, the first alone is kept.
-    unique: Option<usize>,
+    /// Which texts are kept besides the first of each key, if not all.
+    best: Option<Best>,
     /// The texts in memory, each after its length.
     bytes: Vec<u8>,
     places: Vec<Place>,
@@ -69,7 +84,7 @@ impl TextSorter {
         TextSorter {
             memory,
             limit: limit.unwrap_or(usize::MAX),
-            unique: None,
+            best: None,
             bytes: Vec::new(),
             places: Vec::new(),
             levels: Vec::new(),
@@ -127,11 +142,15 @@ impl TextSorter {
                 self.sort_same(same, &mut after);
             }
         }
-        match self.unique {
-            // The text itself is not in the processor's cache.
-            Some(KEY) => places.dedup_by_key(|place| place.prefix[0]),
-            Some(prefix) => places.dedup_by_key(|place| &self.at(*place)[..prefix]),
-            None => {}
+        if let Some(best) = self.best {
+            places.dedup_by(|place, last| {
+                // The text itself is not in the processor's cache.
+                if best.key >= KEY && place.prefix[0] != last.prefix[0] {
+                    return false;
+                }
+                let is_same = best.key == KEY && best.rank.is_none();
+                is_same || !best.keeps(self.at(*last), self.at(*place))
+            });
         }
         places.truncate(self.limit);
         self.places = places;
@@ -214,14 +233,16 @@ impl TextSorter {
         &self,
         sorted: impl Iterator<Item = Result<Cow<'a, [u8]>>>,
     ) -> impl Iterator<Item = Result<Cow<'a, [u8]>>> {
-        let unique = self.unique;
+        let best = self.best;
         let mut last = Vec::new();
-        let wanted = sorted.filter(move |text| match (text, unique) {
-            (Ok(text), Some(prefix)) => {
-                let is_new = last != text[..prefix];
-                last.clear();
-                last.extend_from_slice(&text[..prefix]);
-                is_new
+        let wanted = sorted.filter(move |text| match (text, best) {
+            (Ok(text), Some(best)) => {
+                let is_kept = last.is_empty() || best.keeps(&last, text);
+                if is_kept {
+                    last.clear();
+                    last.extend_from_slice(&text[..best.rank.unwrap_or(best.key)]);
+                }
+                is_kept
             }
             _ => true,
         });
@@ -255,8 +276,18 @@ impl TextSorter {
 
     /// Of texts that begin with the same `prefix` bytes, keeps the first alone. No text is shorter.
     pub(crate) fn unique(memory: Memory, prefix: usize) -> TextSorter {
+        TextSorter::of_best(memory, prefix, None)
+    }
+
+    /// Of texts that begin with the same `key` bytes, keeps those that begin with the same `rank` bytes as the first. No
+    /// text is shorter.
+    pub(crate) fn best(memory: Memory, key: usize, rank: usize) -> TextSorter {
+        TextSorter::of_best(memory, key, Some(rank))
+    }
+
+    fn of_best(memory: Memory, key: usize, rank: Option<usize>) -> TextSorter {
         TextSorter {
-            unique: Some(prefix),
+            best: Some(Best { key, rank }),
             ..TextSorter::new(memory, None)
         }
     }
@@ -296,15 +327,20 @@ mod tests {
         }
 
         #[test]
-        fn the_first_of_each_beginning(
+        fn the_best_of_each_beginning(
             mut texts in proptest::collection::vec(proptest::collection::vec(0..9u8, 4..30), 0..6000),
+            rank in proptest::option::of(2..4usize),
         ) {
-            let mut sorter = TextSorter::unique(Memory { bytes: 0, ..Memory::default() }, 3);
+            let memory = Memory { bytes: 0, ..Memory::default() };
+            let mut sorter = match rank {
+                Some(rank) => TextSorter::best(memory, 2, rank),
+                None => TextSorter::unique(memory, 2),
+            };
             for text in &texts {
                 sorter.push(text).unwrap();
             }
             texts.sort_unstable();
-            texts.dedup_by(|a, b| a[..3] == b[..3]);
+            texts.dedup_by(|a, b| a[..2] == b[..2] && rank.is_none_or(|rank| a[..rank] != b[..rank]));
             let found: Vec<Vec<u8>> = sorter.sorted().map(|text| text.unwrap().into_owned()).collect();
             prop_assert_eq!(found, texts);
         }

@@ -1,5 +1,6 @@
 """Evaluations of games and EPDs, and their join with counts, against python-chess and DuckDB: evals.py DIR POLYBOOK"""
 
+import collections
 import random
 import subprocess
 import sys
@@ -17,14 +18,26 @@ def run(*args):
     subprocess.run([polybook, *args], cwd=directory, check=True, stderr=subprocess.DEVNULL)
 
 
-def better(found, key, depth, score):
-    """Keeps the deepest of a position, then the worst for White."""
-    if key not in found or (-depth, score) < found[key]:
-        found[key] = (-depth, score)
+def key_of(board):
+    """The key without an en passant square where no such capture is legal."""
+    board = board.copy(stack=False)
+    if not board.has_legal_en_passant():
+        board.ep_square = None
+    return chess.polyglot.zobrist_hash(board)
+
+
+def chosen(key, said):
+    """Of the deepest, the one that was said most often, or the middle one of these."""
+    deepest = max(depth for depth, _ in said)
+    scores = sorted(score for depth, score in said if depth == deepest)
+    most = max(map(scores.count, scores))
+    # A score has no hash for a set.
+    scores = [score for at, score in enumerate(scores) if scores.count(score) == most and score not in scores[:at]]
+    return -deepest, scores[(len(scores) - 1 + key % 2) // 2]
 
 
 chance = random.Random(31)
-expected = {}
+said = collections.defaultdict(list)
 with open(f"{directory}/games.pgn", "w") as out:
     for _ in range(300):
         node = game = chess.pgn.Game()
@@ -36,11 +49,13 @@ with open(f"{directory}/games.pgn", "w") as out:
                 node.set_clock(chance.randrange(9000))
                 # The score that python-chess reads again.
                 board, score = node.board(), node.eval().white()
-                better(expected, chess.polyglot.zobrist_hash(board), depth or 0, score)
+                said[key_of(board)].append((depth or 0, score))
             moves = list(node.board().legal_moves)
             # Few first moves, so that positions come again.
             node = node.add_variation(chance.choice(moves[:2] if node.ply() < 6 else moves))
         print(game, file=out, end="\n\n")
+
+expected = {key: chosen(key, evaluations) for key, evaluations in said.items()}
 
 run("evals", "--out", "games.evals", "games.pgn")
 run("evals", "--out", "games.epd", "games.evals")
@@ -54,7 +69,7 @@ for line in open(f"{directory}/games.epd"):
     else:
         score = chess.engine.Cp(ce)
     score = chess.engine.PovScore(score, board.turn).white()
-    found[chess.polyglot.zobrist_hash(board)] = (-operations["acd"], score)
+    found[key_of(board)] = (-operations["acd"], score)
 differ = [(key, found.get(key), best) for key, best in expected.items() if found.get(key) != best]
 assert not differ and len(found) == len(expected), differ[:5]
 
