@@ -342,6 +342,15 @@ fn other_counts_are_refused() {
         assert!(err.contains(named), "{inputs}: {err}");
         assert!(!dir.join("new").exists());
     }
+    for more in ["", "--counts new.counts"] {
+        let line = format!("make-book -q all.counts --leveldb new --explorer --min-game 5 {more}");
+        let err = fails(dir, line.as_str(), 2);
+        assert!(
+            err.contains("--min-game: an index has every position"),
+            "{err}"
+        );
+        assert!(!dir.join("new").exists() && !dir.join("new.counts").exists());
+    }
     let err = fails(dir, "make-book -q all.counts --leveldb new", 1);
     assert!(
         err.contains("counts have none") && err.contains("--explorer"),

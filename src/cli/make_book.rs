@@ -313,6 +313,11 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
         let given = given.or(args.losses.given());
         Usage::refuse(given, "is for books: give --bin too")?;
     }
+    let prunes = weighting.min_game().is_some_and(|least| least > 1);
+    if args.explorer && prunes && !has_moves && args.suite.is_none() {
+        let usage = "--min-game: an index has every position; write --counts with --min-game, then make the index of these";
+        return Err(Usage(usage.to_owned()));
+    }
     if prunes_counts(args) {
         Usage::refuse(
             weighting.given(Needs::Book),
