@@ -283,6 +283,37 @@ fn counts_are_added_in_any_way() {
 }
 
 #[test]
+fn moves_of_rating_groups_add_up() {
+    let dir = temp();
+    let pgn = dir.path().join("short.pgn");
+    fs::write(&pgn, short_games(0, 2_000)).unwrap();
+    both(dir.path(), &pgn, "");
+    let moves = |options: &str| {
+        let of = |index| {
+            ok_json(
+                dir.path(),
+                &format!("moves --json --leveldb {index} {options}"),
+            )
+        };
+        let moves = of("games");
+        assert_eq!(of("counts"), moves, "{options}");
+        moves
+    };
+    let games = |options: &str| moves(options)["games"].as_u64().unwrap();
+    let groups = RatingGroup::all().map(|group| games(&format!("--rating {group}")));
+    let groups: Vec<u64> = groups.collect();
+    assert_eq!(groups.iter().sum::<u64>(), games(""), "{groups:?}");
+    assert_eq!(moves("--rating 1700"), moves("--rating 1600"));
+    let unknown = games("--rating unknown");
+    assert!(
+        unknown > 0 && unknown < groups[0],
+        "{unknown} of {groups:?}"
+    );
+    let some = games("--rating 1600 --rating 2000 --rating unknown");
+    assert_eq!(some, groups[4] + groups[6] + unknown);
+}
+
+#[test]
 fn what_counts_do_not_know_of_transpositions_is_left_out() {
     let dir = temp();
     let dir = dir.path();

@@ -1,10 +1,13 @@
 //! Which games count: for the commands that read games, and for those that ask an index.
 
-use std::path::{Path, PathBuf};
+use std::{
+    num::ParseIntError,
+    path::{Path, PathBuf},
+};
 
 use clap::ArgGroup;
 use polybook::{
-    explorer::{Explorer, Filters, NameMatch, Speed},
+    explorer::{Explorer, Filters, NameMatch, RatingGroup, Speed},
     index::Index,
     pgn::{Date, EcoRange, GameFilter, GameResult, TagText, TimeControlRange},
 };
@@ -158,6 +161,11 @@ pub struct ExplorerFilterArgs {
     #[arg(long, value_name = "SPEED")]
     speed: Vec<Speed>,
 
+    /// Games of the rating group of N, by the mean of both ratings: 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200 or 2500
+    /// and up; unknown for games in which nobody has a rating; may be given several times
+    #[arg(long, value_name = "N|unknown", value_parser = rating_group)]
+    rating: Vec<Option<RatingGroup>>,
+
     /// Games with this result: 1-0, 0-1, 1/2-1/2 or *; may be given several times
     #[arg(long, value_name = "R", value_parser = result)]
     result: Vec<GameResult>,
@@ -176,6 +184,14 @@ fn name(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("write at least one letter of the name".to_owned()),
         _ => Ok(text.to_owned()),
+    }
+}
+
+/// A rating group, `None` for games in which nobody has a rating.
+fn rating_group(text: &str) -> Result<Option<RatingGroup>, ParseIntError> {
+    match text {
+        "unknown" => Ok(None),
+        text => text.parse().map(Some),
     }
 }
 
@@ -207,6 +223,9 @@ impl ExplorerFilterArgs {
     fn unchecked(&self) -> Filters {
         Filters {
             speeds: (!self.speed.is_empty()).then(|| self.speed.clone()),
+            groups: (!self.rating.is_empty())
+                .then(|| self.rating.iter().flatten().copied().collect()),
+            unrated: self.rating.contains(&None),
             since: self.since,
             until: self.until,
             min_elo: self.min_elo,

@@ -1,6 +1,6 @@
 //! How fast a game was, and whether it was for ratings: the classes that opening explorers filter by.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, num::ParseIntError, str::FromStr};
 
 use thiserror::Error;
 
@@ -169,6 +169,7 @@ const FLOORS: [u32; 9] = [0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500];
 /// use polybook::pgn::RatingGroup;
 /// assert_eq!(RatingGroup::of(1700).floor(), 1600);
 /// assert_eq!(RatingGroup::of(3000), RatingGroup::of(2500));
+/// assert_eq!("1700".parse(), Ok(RatingGroup::of(1600)));
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RatingGroup(u8);
@@ -196,6 +197,16 @@ impl RatingGroup {
     /// The number of the group from 0.
     pub(crate) fn number(self) -> usize {
         usize::from(self.0)
+    }
+}
+
+/// The group of a rating, however large.
+impl FromStr for RatingGroup {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<RatingGroup, ParseIntError> {
+        let rating: u64 = text.parse()?;
+        Ok(RatingGroup::of(rating.try_into().unwrap_or(u32::MAX)))
     }
 }
 

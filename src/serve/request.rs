@@ -289,19 +289,13 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
 fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), Refusal> {
     let group = |text: &str| match text {
         "unknown" => Some(None),
-        text => rating_group(text).map(Some),
+        text => text.parse().ok().map(Some),
     };
     let Some(named) = parameters.list("ratings", group)? else {
         return Ok((None, false));
     };
     let unrated = named.contains(&None);
     Ok((Some(named.into_iter().flatten().collect()), unrated))
-}
-
-/// The group of a rating, however large.
-fn rating_group(text: &str) -> Option<RatingGroup> {
-    let rating: u64 = text.parse().ok()?;
-    Some(RatingGroup::of(rating.try_into().unwrap_or(u32::MAX)))
 }
 
 fn result(text: &str) -> Option<GameResult> {
