@@ -382,6 +382,12 @@ fn other_counts_are_refused() {
         );
         assert!(!dir.join("new").exists() && !dir.join("new.counts").exists());
     }
+    let err = fails(dir, "make-book -q all.counts --bin new --since 2024", 1);
+    assert!(
+        err.contains("the defaults and --by speed,rating,month, not games, so --since 2024 cannot")
+            && err.contains("rows of a class with DuckDB"),
+        "{err}"
+    );
     let err = fails(dir, "make-book -q all.counts --leveldb new", 1);
     assert!(
         err.contains("counts have none") && err.contains("--explorer"),

@@ -198,13 +198,16 @@ impl<'a> Inputs<'a> {
         let has_games = self.counted().count() < self.all.len();
         let mut texts: Vec<String> = Vec::new();
         let mut variant = None;
-        for CountedBefore { path, origin, .. } in self.counted() {
+        for CountedBefore {
+            path, origin, by, ..
+        } in self.counted()
+        {
             let Some((origin, of)) = origin else {
                 refuse_options_for_unknown(run, path, has_games)?;
                 continue;
             };
             if origin.options != own && (has_games || !own.is_empty()) {
-                let problem = other_options(&origin.options, &own, has_games);
+                let problem = other_options(&origin.options, by, &own, has_games);
                 return Err(Error::file(path, problem));
             }
             let first = *variant.get_or_insert(*of);
@@ -253,7 +256,7 @@ fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> R
 }
 
 /// Why counts that were made with options cannot be read with those of a run.
-fn other_options(theirs: &str, own: &str, has_games: bool) -> String {
+fn other_options(theirs: &str, by: By, own: &str, has_games: bool) -> String {
     let named = |options: &str| match options {
         "" => "the defaults".to_owned(),
         options => options.to_owned(),
@@ -265,5 +268,14 @@ fn other_options(theirs: &str, own: &str, has_games: bool) -> String {
              games with --counts first and add both"
         );
     }
-    format!("has counts made with {theirs}, not games, so {own} cannot apply: name the PGN files")
+    let (by, or) = match by.is_none() {
+        true => (String::new(), ""),
+        false => (
+            format!(" and --by {by}"),
+            ", or choose rows of a class with DuckDB",
+        ),
+    };
+    format!(
+        "has counts made with {theirs}{by}, not games, so {own} cannot apply: name the PGN files{or}"
+    )
 }
