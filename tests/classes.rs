@@ -4,9 +4,10 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs,
     path::Path,
+    process::Command,
 };
 
-use crate::common::{fails, ok, ok_json, refused, sample, temp};
+use crate::common::{fails, ok, ok_json, python, refused, sample, temp};
 use polybook::{
     MakeBook,
     counts::{By, Class, ClassRow, CountsDirectory},
@@ -598,6 +599,68 @@ fn positions_of_few_moves_are_dropped_and_the_counts_say_so() {
         err.contains("pruned: positions in which fewer than 5"),
         "{err}"
     );
+}
+
+/// What pruned counts lack is in their sidecar.
+#[cfg(unix)]
+#[test]
+fn a_sidecar_or_part_that_is_not_a_file_is_an_error() {
+    use crate::common::make_fifo;
+
+    let dir = temp();
+    let dir = dir.path();
+    write_games(dir);
+    ok(dir, &format!("make-book -q a.pgn --by {ALL} --counts all"));
+    ok(dir, "make-book -q all --counts pruned --min-game 5");
+    let refused = |path: &str| {
+        let err = fails(dir, "make-book pruned all --counts x", 1);
+        assert!(err.contains(path) && !dir.join("x").exists(), "{err}");
+    };
+    let sidecar = dir.join("pruned/counts.json");
+    fs::remove_file(&sidecar).unwrap();
+    std::os::unix::fs::symlink("nowhere", &sidecar).unwrap();
+    refused("pruned/counts.json");
+    fs::remove_file(&sidecar).unwrap();
+    fs::create_dir(&sidecar).unwrap();
+    refused("pruned/counts.json: not a file");
+    fs::remove_dir(&sidecar).unwrap();
+    make_fifo(&sidecar);
+    refused("pruned/counts.json: not a file");
+    fs::remove_file(&sidecar).unwrap();
+    make_fifo(&dir.join("pruned/a.parquet"));
+    refused("pruned/a.parquet: not a file");
+}
+
+#[test]
+fn parts_of_other_compressions_name_them() {
+    let Some(python) = python(&["pyarrow"]) else {
+        return;
+    };
+    let dir = temp();
+    let dir = dir.path();
+    write_games(dir);
+    ok(dir, "make-book -q a.pgn --counts all");
+    for (codec, problem) in [
+        ("brotli", "compressed with Brotli"),
+        ("lz4", "compressed with LZ4"),
+    ] {
+        fs::create_dir(dir.join(codec)).unwrap();
+        let script = format!(
+            "import pyarrow.parquet as p; p.write_table(p.read_table('all/part-000.parquet'), '{codec}/a.parquet', \
+             compression='{codec}')"
+        );
+        let mut python = Command::new(&python);
+        assert!(
+            python
+                .args(["-c", &script])
+                .current_dir(dir)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let err = fails(dir, &format!("make-book {codec} --counts x"), 1);
+        assert!(err.contains(problem), "{err}");
+    }
 }
 
 #[test]

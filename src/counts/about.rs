@@ -3,8 +3,8 @@
 use std::{
     collections::BTreeMap,
     ffi::OsStr,
-    fs::File,
-    io::{BufWriter, Read, Write},
+    fs::{self, File},
+    io::{self, BufWriter, Read, Write},
     path::Path,
 };
 
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     error::CountsError,
+    file::file_size,
     layout::{FORMAT, SIDECAR, VERSION},
     rows::MOST_GAMES,
 };
@@ -131,7 +132,7 @@ impl Sidecar {
         let file = File::create_new(directory.join(SIDECAR)).at(target, "write")?;
         let mut out = BufWriter::new(file);
         serde_json::to_writer_pretty(&mut out, self)
-            .map_err(std::io::Error::from)
+            .map_err(io::Error::from)
             .and_then(|()| writeln!(out))
             .and_then(|()| out.flush())
             .at(target, "write")
@@ -140,9 +141,10 @@ impl Sidecar {
     /// Reads that of a directory, `None` if it has none.
     pub(super) fn read(directory: &Path) -> Result<Option<Sidecar>> {
         let path = directory.join(SIDECAR);
-        if !path.is_file() {
+        if fs::symlink_metadata(&path).is_err_and(|err| err.kind() == io::ErrorKind::NotFound) {
             return Ok(None);
         }
+        file_size(&path)?;
         let mut text = Vec::new();
         File::open(&path)
             .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))

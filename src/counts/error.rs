@@ -23,6 +23,9 @@ pub enum CountsError {
         /// How many it may have.
         most: u64,
     },
+    /// A compression that is not read.
+    #[error("compressed with {0}: write it with zstd, snappy, gzip or no compression")]
+    Codec(&'static str),
     /// A column that is not there.
     #[error("no column \"{0}\"")]
     NoColumn(&'static str),

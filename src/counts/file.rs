@@ -1,14 +1,16 @@
 //! A Parquet file that is being read: its metadata, and pages that cannot take more memory than they should.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Read},
     panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
     sync::Arc,
 };
 
 use bytes::Bytes;
 use parquet::{
+    basic::Compression,
     column::reader::{ColumnReader, get_column_reader},
     errors::ParquetError,
     file::{
@@ -20,7 +22,10 @@ use parquet::{
 };
 
 use super::error::CountsError;
-use crate::positioned::read_exact_at;
+use crate::{
+    error::{At, Error, Result},
+    positioned::read_exact_at,
+};
 
 /// The most bytes of a page, packed or not. Writers make pages of about 1 MiB.
 const MOST_OF_PAGE: u64 = 4 << 20;
@@ -38,6 +43,15 @@ pub(super) fn caught<T>(read: impl FnOnce() -> Result<T, CountsError>) -> Result
             "its numbers do not fit together".to_owned(),
         ))
     })
+}
+
+/// The size of a file. A pipe is refused, as opening it waits for its writer.
+pub(super) fn file_size(path: &Path) -> Result<u64> {
+    let metadata = fs::metadata(path).at(path, "open")?;
+    match metadata.is_file() {
+        true => Ok(metadata.len()),
+        false => Err(Error::file(path, "not a file")),
+    }
 }
 
 /// A Parquet file that is open.
@@ -63,6 +77,19 @@ impl ParquetFile {
             }
         }
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&file)?;
+        let columns = metadata
+            .row_groups()
+            .iter()
+            .flat_map(|group| group.columns());
+        for column in columns {
+            let codec = match column.compression() {
+                Compression::BROTLI(_) => "Brotli",
+                Compression::LZ4 | Compression::LZ4_RAW => "LZ4",
+                Compression::LZO => "LZO",
+                _ => continue,
+            };
+            return Err(CountsError::Codec(codec));
+        }
         Ok(ParquetFile {
             file: Arc::new(file),
             size,

@@ -8,7 +8,7 @@ use std::{
 use super::{
     about::{About, Listed, Sidecar},
     error::CountsError,
-    file::{ParquetFile, caught},
+    file::{ParquetFile, caught, file_size},
     layout::{ClassRow, ENDING, Row, STARTS},
     rows::{GroupReader, MOST_GAMES, PartColumns, Rows, classes_of},
     starts::{Start, read_starts},
@@ -145,7 +145,7 @@ fn parquet_files(directory: &Path) -> Result<Vec<Part>> {
         let path = entry.at(directory, "read")?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.ends_with(ENDING) && !name.starts_with(['.', '_']) {
-            let size = fs::metadata(&path).at(&path, "open")?.len();
+            let size = file_size(&path)?;
             files.push(Part {
                 path,
                 size,
