@@ -1,6 +1,6 @@
 //! `polybook repertoire`: building, checking games, gaps, new moves, against python-chess and against one another.
 
-use std::{fmt::Write as _, fs, path::Path};
+use std::{fmt::Write as _, fs, path::Path, thread};
 
 use serde_json::Value;
 use shakmaty::{Chess, Position, san::SanPlus};
@@ -105,40 +105,36 @@ fn python_chess_agrees() {
     assert_python_agrees(&python, dir.path(), "famous.pgn", "online.pgn", "white", 30);
 }
 
+/// 2,000 games and all games of a player for each side.
 #[test]
 fn python_chess_agrees_on_games_of_masters() {
     let Some((corpus, python)) = corpus().zip(python(&["chess"])) else {
         return;
     };
-    let dir = temp();
     let masters = fs::read_to_string(corpus.join("masters.pgn")).unwrap();
     let begins: Vec<usize> = masters.match_indices("[Event ").map(|(at, _)| at).collect();
-    let dir = dir.path();
-    write(dir, "games.pgn", &masters[begins[30_000]..begins[32_000]]);
-    write(
-        dir,
-        "reference.pgn",
-        &masters[begins[29_500]..begins[30_500]],
-    );
-    let agrees = |games: &str, color: &str| {
-        assert_python_agrees(&python, dir, games, "reference.pgn", color, 100);
-    };
-    agrees("games.pgn", "white");
-    agrees("games.pgn", "black");
-    for player in ["Topalov,V", "Artemiev,V"] {
+    let agrees = |color: &str, player: &str| {
+        let dir = temp();
+        let dir = dir.path();
+        let games = |first: usize, end: usize| &masters[begins[first]..begins[end]];
+        write(dir, "games.pgn", games(30_000, 32_000));
+        write(dir, "reference.pgn", games(29_500, 30_500));
         let ends = begins.iter().skip(1).copied().chain([masters.len()]);
-        let games = begins
-            .iter()
-            .zip(ends)
-            .map(|(begin, end)| &masters[*begin..end]);
+        let all = begins.iter().zip(ends);
         let of_player = ["White", "Black"].map(|tag| format!("[{tag} \"{player}\"]"));
         let is_of_player = |game: &&str| of_player.iter().any(|tag| game.contains(tag));
+        let games = all.map(|(begin, end)| &masters[*begin..end]);
         let games: Vec<&str> = games.filter(is_of_player).collect();
         assert!(games.len() > 300, "{player}: {}", games.len());
         write(dir, "player.pgn", &games.concat());
-        agrees("player.pgn", "white");
-        agrees("player.pgn", "black");
-    }
+        for games in ["games.pgn", "player.pgn"] {
+            assert_python_agrees(&python, dir, games, "reference.pgn", color, 100);
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| agrees("black", "Artemiev,V"));
+        agrees("white", "Topalov,V");
+    });
 }
 
 #[test]
@@ -181,7 +177,11 @@ fn who_left_and_where() {
     assert_eq!(summary["stayed"]["games"], 2);
     assert_eq!(summary["left_by_player"]["games"], 2);
     assert_eq!(summary["left_by_opponent"]["games"], 5);
+    assert_eq!(summary["elsewhere"]["games"], 0);
     assert_eq!(summary["contradictions"], 0);
+    let mut deviations = summary["deviations"].as_array().unwrap().iter();
+    let deviation = deviations.find(|deviation| deviation["move"] == "e6");
+    assert_eq!(deviation.unwrap()["line"], "1. e4 c5 2. c3");
     // The side without a move at the start.
     let document = check(
         dir,
@@ -549,7 +549,7 @@ fn games_are_written_with_a_comment_where_they_left() {
     );
     let text = fs::read_to_string(dir.join("new.pgn")).unwrap();
     assert!(
-        text.contains("2. f4?! {New. Games before: 1, the last ? - ?}  $6"),
+        text.contains("2. f4?! {New. Games before: 1}  $6"),
         "{text}"
     );
 }
@@ -580,10 +580,15 @@ fn what_is_built_has_no_likelier_gap() {
                 );
             }
             let found = gaps(dir, "built.pgn", source, color);
-            for (line, mv, found, _) in reported(&found) {
+            // But where games end.
+            let added = format!(
+                "repertoire gaps built.pgn --against {source} --color {color} --json --add 1000000 --out {source}-{color}-{by}.pgn"
+            );
+            for gap in ok_json(dir, &added)["gaps"].as_array().unwrap() {
+                let is_likely = gap["one_in"].as_f64().unwrap() <= f64::from(one_in);
                 assert!(
-                    found > f64::from(one_in),
-                    "{source} {color} {by}: {line} {mv} 1 in {found}"
+                    !is_likely || gap.get("answer").is_none(),
+                    "{source} {color} {by}: {gap}"
                 );
             }
             assert_eq!(
@@ -626,7 +631,7 @@ fn what_is_built_has_no_likelier_gap_where_half_moves_are_limited() {
         |moves: &str, times: usize| format!("[FEN \"{fen}\"]\n\n{moves} *\n\n").repeat(times);
     let games = [
         game("1. Kb1 a5 2. Kb2 h6", 3),
-        game("1. Kb1 h6 2. Kb2 a5", 4),
+        game("1. Kb1 h6 2. Kb2 a5 3. Kc3", 4),
         game("1. Kb1 h6 2. Kb2 Ke7", 3),
         game("1. Ka2 a6 2. Kb1 a5", 3),
         game("1. Ka2 a6 2. Kb1 Ke7", 3),
@@ -851,9 +856,9 @@ fn the_best_moves_are_chosen_and_kept_moves_stay() {
         "--json",
     ];
     let document = ok_json(dir, &from);
-    // The games of 2. Nf3 end there, and it has an answer all the same.
-    let numbers = ["positions", "without_games", "kept"].map(|name| document[name].as_u64());
-    assert_eq!(numbers, [Some(2), Some(1), Some(0)]);
+    // The games of 2. Nf3 end there.
+    let numbers = ["positions", "unanswered", "kept"].map(|name| document[name].as_u64());
+    assert_eq!(numbers, [Some(1), Some(1), Some(0)]);
     assert_eq!(document["path"], "black.bin");
 }
 
@@ -891,7 +896,12 @@ fn gaps_are_answered_as_build_would() {
     );
     let all = "repertoire gaps mine.pgn --against games.pgn --color white --add 100 --out all.pgn";
     ok(dir, all);
-    assert!(reported(&gaps(dir, "all.pgn", "games.pgn", "white")).is_empty());
+    // Where games end, gaps stay.
+    let left = reported(&gaps(dir, "all.pgn", "games.pgn", "white"));
+    assert_eq!(
+        left.iter().map(|gap| &*gap.1).collect::<Vec<_>>(),
+        ["Nf6", "d5"]
+    );
     assert!(
         fails(
             dir,
@@ -1118,12 +1128,13 @@ fn lines_end_where_few_games_go_on() {
         let line = format!("repertoire build games.pgn --color white --out - -q {options}");
         String::from_utf8(run(dir, &line).stdout).unwrap()
     };
-    assert!(built("").contains("no games"), "{}", built(""));
+    assert!(!built("").contains("exd4"), "{}", built(""));
     let ends = |text: &str, options: &str| {
         let built = built(options);
         assert!(!built.contains("no games"), "{built}");
-        assert_eq!(built.contains(text), options == "--min-game 1", "{built}");
+        assert_eq!(built.contains(text), options != "--min-game 2", "{built}");
     };
+    ends("d4", "");
     ends("d4", "--min-game 1");
     ends("d4", "--min-game 2");
     assert!(built("--min-game 2").contains("Bb5"));
@@ -1161,6 +1172,11 @@ fn tables_have_limits_and_nothing_new_has_a_hint() {
     };
     assert_eq!(deviations(&whole).len(), 2);
     assert_eq!(deviations(&limited), deviations(&whole)[..1]);
+    // The table has the line too.
+    let text = ok(dir, &format!("{line} --limit 1"));
+    assert_eq!(text.matches("left by the opponent at").count(), 1, "{text}");
+    let last: Vec<&str> = text.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(last, ["2", "-", "opponent", "1...", "c5", "e5", "1.", "e4"]);
     let said = |options: &str| {
         let line = format!("repertoire new games.pgn --reference games.pgn {options}");
         String::from_utf8(run(dir, &line).stderr).unwrap()
@@ -1325,16 +1341,179 @@ fn comments_of_built_repertoires() {
     }
 }
 
+/// An answer leads back to games, or the gap stays: the first legal move is no answer.
 #[test]
-fn answers_without_games_are_said() {
+fn answers_lead_to_games() {
     let dir = temp();
     let dir = dir.path();
-    write(dir, "games.pgn", "1. e4 e5 *");
+    write(
+        dir,
+        "games.pgn",
+        "1. e4 e5 *\n\n1. e4 e5 *\n\n1. e4 d5 *\n\n1. Nf3 e5 2. e4 Nc6 *",
+    );
     write(dir, "mine.pgn", "1. e4 c5 2. Nf3 *");
-    let line = "repertoire gaps mine.pgn --against games.pgn --color white --add 1 --out more.pgn";
-    assert!(ok(dir, line).contains(" without games\n"));
+    let line = "repertoire gaps mine.pgn --against games.pgn --color white --add 2 --out more.pgn";
+    let output = run(dir, line);
+    let (text, said) = (output.stdout, String::from_utf8(output.stderr).unwrap());
+    let text = String::from_utf8(text).unwrap();
+    assert!(
+        text.contains("1. e4 e5, answered by Nf3 without games\n"),
+        "{text}"
+    );
+    assert!(text.contains("1. e4 d5\n"), "{text}");
+    assert!(said.contains("1 gap without an answer"), "{said}");
     let text = fs::read_to_string(dir.join("more.pgn")).unwrap();
-    assert!(text.contains("{no games}"), "{text}");
+    assert!(text.contains("1. e4 e5 2. Nf3 {no games} *"), "{text}");
+    assert!(!text.contains("1. e4 d5"), "{text}");
+}
+
+/// Games of a variant are read as games of the repertoire's, and those of another are an error.
+#[test]
+fn gaps_are_those_of_the_variant() {
+    let dir = temp();
+    let dir = dir.path();
+    let atomic = "[Variant \"Atomic\"]\n\n";
+    write(dir, "mine.pgn", &format!("{atomic}1. Nf3 f6 2. e3 *"));
+    let games =
+        ["f6 2. e3 d6", "e6 2. e3", "f5"].map(|moves| format!("{atomic}1. Nf3 {moves} *\n\n"));
+    write(dir, "games.pgn", &games.concat());
+    let found = reported(&gaps(dir, "mine.pgn", "games.pgn", "white"));
+    let moves: Vec<&str> = found.iter().map(|gap| &*gap.1).collect();
+    assert_eq!(moves, ["e6", "f5", "d6"]);
+    let line = "repertoire build games.pgn --color white --out - -q";
+    assert!(ok(dir, line).contains("[Variant \"Atomic\"]"));
+    write(dir, "standard.pgn", "1. Nf3 f6 *");
+    let line = "repertoire gaps mine.pgn --against standard.pgn --color white";
+    assert!(fails(dir, line, 1).contains("no games of the repertoire's variant"));
+    let start = "[Variant \"Chess960\"]\n[FEN \"bnrkqrnb/pppppppp/8/8/8/8/PPPPPPPP/BNRKQRNB w KQkq - 0 1\"]\n\n";
+    write(dir, "mine.pgn", &format!("{start}1. e4 e5 2. f4 *"));
+    write(dir, "games.pgn", &format!("{start}1. e4 c5 2. f4 *"));
+    let found = reported(&gaps(dir, "mine.pgn", "games.pgn", "white"));
+    let moves: Vec<&str> = found.iter().map(|gap| &*gap.1).collect();
+    assert_eq!(moves, ["c5"]);
+}
+
+#[test]
+fn where_a_source_ends_is_said() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "mine.pgn", "1. e4 e5 2. Nf3 *");
+    write(dir, "games.pgn", "1. c4 e5 2. Nc3 *");
+    let line = "repertoire gaps mine.pgn --against games.pgn --color white";
+    let output = run(dir, line);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("no games after 1. e4, where 1 game in 1.0 comes"),
+        "{said}"
+    );
+    let document = gaps(dir, "mine.pgn", "games.pgn", "white");
+    let ended = &document["coverage"][0];
+    assert_eq!(
+        (&ended["share"], &ended["ended"]),
+        (&1.0.into(), &1.0.into())
+    );
+}
+
+/// A repertoire after 1. e4 says nothing of games with 1. d4, and its gaps are found from there.
+#[test]
+fn a_repertoire_from_elsewhere() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 1-0\n\n[Result \"1-0\"]\n\n1. e4 c5 1-0\n\n[Result \"1-0\"]\n\n1. d4 1-0\n\n";
+    write(dir, "games.pgn", games);
+    let fen = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1";
+    let document = check(
+        dir,
+        &format!("[FEN \"{fen}\"]\n\n1... e5 2. Nf3 *"),
+        games,
+        "white",
+    );
+    let summary = &document["summary"];
+    let numbers =
+        ["stayed", "left_by_opponent", "elsewhere"].map(|name| summary[name]["games"].as_u64());
+    assert_eq!(numbers, [Some(1), Some(1), Some(1)]);
+    let found = gaps(dir, "checked-repertoire.pgn", "games.pgn", "white");
+    let found: Vec<_> = reported(&found)
+        .into_iter()
+        .map(|gap| (gap.0, gap.1, gap.2))
+        .collect();
+    assert_eq!(found, [(String::new(), "c5".to_owned(), 2.0)]);
+}
+
+/// Moves that others play against the opponent are none of his.
+#[test]
+fn an_opponent_is_filtered_from_a_download() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |white: &str, black: &str, moves: &str| {
+        format!("[White \"{white}\"]\n[Black \"{black}\"]\n\n{moves} *\n\n")
+    };
+    let games = [
+        game("Me", "Giri", "1. e4 e5 2. Nf3"),
+        game("Giri", "You", "1. e4 c5 2. Nf3"),
+        game("Giri", "You", "1. e4 c6 2. d4"),
+    ];
+    write(dir, "theirs.pgn", &games.concat());
+    write(dir, "mine.pgn", "1. e4 d6 2. d4 *\n");
+    let line = "repertoire gaps mine.pgn --against theirs.pgn --color white --json";
+    let moves = |options: &str| {
+        let found = reported(&ok_json(dir, &format!("{line} {options}")));
+        found.into_iter().map(|gap| gap.1).collect::<Vec<_>>()
+    };
+    assert_eq!(moves("").len(), 3);
+    assert_eq!(moves("--black giri"), ["e5"]);
+    ok(
+        dir,
+        "make-book -q theirs.pgn --leveldb theirs.idx --explorer",
+    );
+    let line = "repertoire build theirs.idx --color white --black giri --out x.pgn";
+    assert!(fails(dir, line, 1).contains("only games in PGN"));
+}
+
+/// Gaps of few games are left out, and replies to the last move of a line are marked.
+#[test]
+fn gaps_of_few_games_and_ends_of_lines() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", SOURCE);
+    write(dir, "mine.pgn", "1. e4 e5 2. Nf3 *");
+    let line = "repertoire gaps mine.pgn --against games.pgn --color white --min-game 2";
+    let text = ok(dir, line);
+    assert!(text.contains("1. e4 c5\n"), "{text}");
+    assert!(text.contains("2. Nf3 Nc6 (the line ends)\n"), "{text}");
+    assert!(!text.contains("d5"), "{text}");
+}
+
+/// A game that comes back has only those own moves in the repertoire that the repertoire has.
+#[test]
+fn own_moves_are_those_of_the_repertoire() {
+    let dir = temp();
+    let repertoire = "1. d4 Nf6 2. c4 e6 3. Nf3 b6 4. g3 *";
+    let games = "1. c4 e6 2. d4 Nf6 3. Nf3 b6 4. g3 Bb7 5. Bg2 *\n\n1. d4 Nf6 2. Nf3 e6 3. c4 b6 4. g3 Ba6 5. b3 *";
+    let document = check(dir.path(), repertoire, games, "white");
+    let stayed = [0, 1].map(|game: usize| document["games"][game]["stayed"].as_u64());
+    assert_eq!(stayed, [Some(2), Some(2)]);
+    assert_eq!(document["summary"]["depth"], serde_json::json!([2, 2]));
+}
+
+/// The lines of a repertoire have no players, and a book of one has a checksum.
+#[test]
+fn repertoires_have_no_players_and_books_a_checksum() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "mine.pgn", "1. e4 e5 2. Nf3 *");
+    write(dir, "games.pgn", "1. e4 c5 *");
+    let text = ok(dir, "repertoire new games.pgn --reference mine.pgn");
+    assert!(text.contains(": 1 game before\n"), "{text}");
+    ok(
+        dir,
+        "repertoire build mine.pgn --color white --out mine.bin",
+    );
+    let said = String::from_utf8(run(dir, "verify mine.bin").stderr).unwrap();
+    assert!(
+        said.contains("in order") && !said.contains("no checksum"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -1366,7 +1545,7 @@ fn min_game_is_for_own_moves() {
 
 /// Each game from a position of its own would be a departure of its own.
 #[test]
-fn games_from_elsewhere_are_one_departure() {
+fn games_from_elsewhere_are_counted_apart() {
     let dir = temp();
     let games = ["a", "b", "c"].map(|file| {
         let rank = match file {
@@ -1378,8 +1557,8 @@ fn games_from_elsewhere_are_one_departure() {
     });
     let document = check(dir.path(), "1. e4 e5 *", &games.concat(), "black");
     let deviations = document["summary"]["deviations"].as_array().unwrap();
-    assert_eq!(deviations.len(), 1, "{deviations:?}");
-    assert_eq!(deviations[0]["games"], 3);
+    assert!(deviations.is_empty(), "{deviations:?}");
+    assert_eq!(document["summary"]["elsewhere"]["games"], 3);
 }
 
 /// A game that cannot be played stays in the file, and a long FEN is not quoted whole.

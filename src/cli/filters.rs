@@ -22,7 +22,7 @@ const NAMES: &str = "names";
 pub const GAMES: &str = "Which games count";
 
 /// Which games of a PGN file count.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, PartialEq, Default, Debug)]
 #[command(next_help_heading = GAMES, group = ArgGroup::new(NAMES).multiple(true))]
 pub struct GameFilterArgs {
     /// Games in which both players are rated at least N; unrated games are kept
@@ -93,6 +93,18 @@ pub struct GameFilterArgs {
 
 fn result(text: &str) -> Result<GameResult, String> {
     GameResult::from_token(text.as_bytes()).ok_or_else(|| "write 1-0, 0-1, 1/2-1/2 or *".to_owned())
+}
+
+impl GameFilterArgs {
+    /// The filter, if an option is given.
+    pub fn given(&self) -> Result<Option<GameFilter>, Usage> {
+        if *self == GameFilterArgs::default() {
+            return Ok(None);
+        }
+        let filter = GameFilter::from(self.clone());
+        filter.check().map_err(|err| Usage(err.to_string()))?;
+        Ok(Some(filter))
+    }
 }
 
 impl From<GameFilterArgs> for GameFilter {

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
@@ -55,7 +55,7 @@ impl By {
 }
 
 /// The best of the moves that a source has. Where it has none, its games ended: the move that leads back to most of its
-/// games, else any. `None` without a legal move.
+/// games. `None` if no move does.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub(super) fn answer_of(
         let mut after = pos.clone();
         after.play(mv);
         let games = source.moves(&after)?.iter().map(TreeMove::games).sum();
-        if best.as_ref().is_none_or(|(most, _)| games > *most) {
+        if games > 0 && best.as_ref().is_none_or(|(most, _)| games > *most) {
             best = Some((games, TreeMove::known(mv, 0, None)));
         }
     }
@@ -126,8 +126,10 @@ pub struct BuildSummary {
     pub positions: u64,
     /// Own moves that were chosen already.
     pub kept: u64,
-    /// Own moves that no game of the source played, because its games end there.
+    /// Own moves that no game of the source played there: they lead back to its games.
     pub without_games: u64,
+    /// Likely replies without an answer, because the games of the source end there.
+    pub unanswered: u64,
 }
 
 /// A little less than one, for rounding.
@@ -154,6 +156,7 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
         return Err(Error::file("--from", problem));
     }
     let mut summary = BuildSummary::default();
+    let mut unanswered = FxHashSet::default();
     let met = walk.run(&mut |pos, reach| {
         let kept = match build.keep {
             Some(keep) => keep.moves(pos)?,
@@ -175,11 +178,15 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
         if reach * build.one_in < ALMOST || is_end {
             return Ok(None);
         }
-        let answer = answer_of(build.source, known, pos, build.by)?;
+        let Some(answer) = answer_of(build.source, known, pos, build.by)? else {
+            unanswered.insert(pos.identity());
+            return Ok(None);
+        };
         summary.positions += 1;
-        summary.without_games += u64::from(answer.as_ref().is_none_or(|mv| mv.games() == 0));
-        Ok(Some(answer.into_iter().collect()))
+        summary.without_games += u64::from(answer.games() == 0);
+        Ok(Some(vec![answer]))
     })?;
+    summary.unanswered = unanswered.len() as u64;
     Ok(Built::of(&met, build.color, summary))
 }
 

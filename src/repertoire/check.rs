@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
-use super::{Known, Side, position_after, san};
+use super::{Known, Side, line_text, position_after, san};
 use crate::{
     error::Result,
     pgn::{
@@ -64,8 +64,10 @@ pub struct CheckedGame {
     /// That half-move.
     #[serde(flatten)]
     pub departure: Departure,
-    /// How many own moves were played until the game left for good.
+    /// How many own moves were moves of the repertoire until the game left for good.
     pub stayed: usize,
+    /// Whether the game began outside of the repertoire and never came to it.
+    pub is_elsewhere: bool,
     /// Why the game cannot be played to its end: what comes before counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -77,6 +79,9 @@ pub struct CheckedGame {
     pub is_checked: bool,
     #[serde(skip)]
     key: DeviationKey,
+    /// The start and the moves before the departure.
+    #[serde(skip)]
+    before: (VariantPosition, Vec<Move>),
     #[serde(skip)]
     contradictions: Vec<u64>,
     #[serde(skip)]
@@ -114,6 +119,8 @@ pub struct Deviation {
     pub color: Color,
     /// Who left it.
     pub left_by: Side,
+    /// The moves before it, in the first of the games.
+    pub line: String,
     /// The half-move.
     #[serde(flatten)]
     pub departure: Departure,
@@ -133,9 +140,11 @@ pub struct CheckSummary {
     pub left_by_player: Results,
     /// Those that the opponent left it in.
     pub left_by_opponent: Results,
-    /// How many own moves a game has until it leaves for good, on average.
+    /// Those that began outside of it and never came to it: games of other openings.
+    pub elsewhere: Results,
+    /// How many own moves of the others were moves of the repertoire until they left for good, on average.
     pub own_moves: f64,
-    /// How many games had at least 1, 2, 3 ... own moves until then.
+    /// How many games had at least 1, 2, 3 ... such moves.
     pub depth: Vec<u64>,
     /// In how many of the positions that the games came to the repertoire has several moves. Each is in it.
     pub contradictions: u64,
@@ -185,9 +194,11 @@ struct Line<'a> {
     color: Color,
     plies: usize,
     left: Option<Left>,
-    /// Own moves before the departure.
+    /// Own moves that the repertoire has, up to the departure and in all.
     stayed: usize,
     own: usize,
+    /// Whether it came to a position with a move of the repertoire.
+    is_met: bool,
     contradictions: Vec<u64>,
 }
 
@@ -204,13 +215,14 @@ impl Line<'_> {
                 Some(mv) if known.iter().all(|known| known.mv != mv) => {
                     self.left = left(Side::Player, self.plies + 1);
                 }
-                _ => self.left = None,
+                _ => {
+                    self.left = None;
+                    self.own += usize::from(mv.is_some());
+                }
             }
+            self.is_met |= !known.is_empty();
             if known.len() > 1 {
                 self.contradictions.push(pos.identity());
-            }
-            if mv.is_some() {
-                self.own += 1;
             }
             if self.left.is_none() {
                 self.stayed = self.own;
@@ -253,6 +265,7 @@ impl Check<'_> {
                     left: None,
                     stayed: 0,
                     own: 0,
+                    is_met: false,
                     contradictions: Vec::new(),
                 })
             })
@@ -331,6 +344,7 @@ impl Line<'_> {
             ply: self.left.map(|left| left.ply),
             departure: Departure::default(),
             stayed: self.stayed,
+            is_elsewhere: false,
             problem: None,
             text: Vec::new(),
             is_checked: true,
@@ -340,11 +354,27 @@ impl Line<'_> {
                 0,
                 BookMove::NONE,
             ),
+            before: (start.clone(), Vec::new()),
             contradictions: self.contradictions,
             stats: Stats::default(),
         };
+        if !self.is_met && self.left.is_some() {
+            let lines = LinesOf(self.known, self.color);
+            let mut pos = Keyed::new(start.clone());
+            let mut left = moves.iter();
+            game.is_elsewhere = loop {
+                if !lines.moves(&pos)?.is_empty() {
+                    break false;
+                }
+                match left.next() {
+                    Some((mv, _)) => pos.play(*mv),
+                    None => break true,
+                }
+            };
+        }
         if let Some(ply) = game.ply.and_then(|ply| ply.checked_sub(1)) {
-            let pos = position_after(start, moves[..ply].iter().map(|(mv, _)| *mv));
+            game.before.1 = moves[..ply].iter().map(|(mv, _)| *mv).collect();
+            let pos = position_after(start, game.before.1.iter().copied());
             let mv = moves[ply].0;
             game.key.2 = pos.identity();
             game.key.3 = mv.into();
@@ -352,10 +382,6 @@ impl Line<'_> {
             let pos = pos.position();
             let mut repertoire = Vec::from_iter(lines.iter().map(|known| san(pos, known.mv)));
             repertoire.sort_unstable();
-            // Games from many positions that the repertoire does not have are one deviation.
-            if ply == 0 && repertoire.is_empty() {
-                (game.key.2, game.key.3) = (0, BookMove::NONE);
-            }
             game.departure = Departure {
                 fen: Some(fen_of(pos)),
                 number: Some(move_number(pos)),
@@ -394,6 +420,10 @@ impl Found {
             return;
         }
         let summary = &mut self.summary;
+        if game.is_elsewhere {
+            summary.elsewhere.add(game.stats);
+            return;
+        }
         let results = match game.left_by {
             None => &mut summary.stayed,
             Some(Side::Player) => &mut summary.left_by_player,
@@ -415,10 +445,8 @@ impl Found {
                 .or_insert_with(|| Deviation {
                     color: game.color,
                     left_by,
-                    departure: match game.key.3 {
-                        BookMove::NONE => Departure::default(),
-                        _ => game.departure.clone(),
-                    },
+                    line: line_text(&game.before.0, &game.before.1).0,
+                    departure: game.departure.clone(),
                     results: Results::default(),
                 });
             deviation.results.add(game.stats);

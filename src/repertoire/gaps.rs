@@ -15,7 +15,7 @@ use crate::{
     error::Result,
     position::{Keyed, fen_of, uci},
     progress::Meter,
-    tree::{Source, TreeMove},
+    tree::{LinesOf, Source, TreeMove},
 };
 
 /// Where gaps are looked for.
@@ -30,7 +30,9 @@ pub struct FindGaps<'a> {
     pub start: &'a VariantPosition,
     /// How many half-moves lines have at most; the last is an own move.
     pub max_ply: Option<usize>,
-    /// How many of the gaps get an answer, and how it is chosen.
+    /// How many games a gap has at least.
+    pub min_game: u64,
+    /// How many of the gaps get an answer if a game has one, and how it is chosen.
     pub add: (usize, By),
     /// How many bytes positions may take.
     pub memory: usize,
@@ -56,12 +58,23 @@ pub struct Gap {
     pub one_in: f64,
     /// The games of the move.
     pub games: u64,
+    /// Whether the line ends before it: the repertoire answers no reply there.
+    pub is_line_end: bool,
     /// The answer that was added, in SAN.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
     /// The games of that answer; its weight in a book.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_games: Option<u64>,
+}
+
+/// A line after which a source has no games.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SourceEnd {
+    /// The likeliest line.
+    pub line: String,
+    /// One game in this many comes there.
+    pub one_in: f64,
 }
 
 /// The gaps of a repertoire.
@@ -75,6 +88,8 @@ pub struct Gaps {
     pub contradictions: u64,
     /// The share of the games that is still in it after each half-move of the opponent.
     pub coverage: Vec<Coverage>,
+    /// The likeliest line of the repertoire after which the source has no games.
+    pub source_end: Option<SourceEnd>,
     /// The gaps, the likeliest first.
     pub gaps: Vec<Gap>,
     /// The answers that were added.
@@ -128,8 +143,9 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     };
     let mut found: Vec<(u32, Gap)> = (0..met.nodes.len() as u32)
         .filter(unanswered)
-        .map(|id| (id, gap(find, &met, id)))
-        .collect();
+        .map(|id| Ok((id, gap(find, &met, id)?)))
+        .collect::<Result<_>>()?;
+    found.retain(|(_, gap)| gap.mv.is_none() || gap.games >= find.min_game);
     found.sort_by(|(_, a), (_, b)| {
         let by_line = || (&a.line, &a.mv).cmp(&(&b.line, &b.mv));
         a.one_in.total_cmp(&b.one_in).then_with(by_line)
@@ -159,12 +175,25 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
         positions,
         contradictions,
         coverage: met.coverage(find.color),
+        source_end: source_end(find, &met),
         gaps: found.into_iter().map(|(_, gap)| gap).collect(),
         added,
     })
 }
 
-fn gap(find: &FindGaps<'_>, met: &Met, id: u32) -> Gap {
+fn source_end(find: &FindGaps<'_>, met: &Met) -> Option<SourceEnd> {
+    let ends = (0..).zip(&met.nodes);
+    let ends = ends.filter(|(_, node)| node.is_source_end && node.reach > 0.0);
+    let most = ends.clone().map(|(_, node)| node.reach).reduce(f64::max)?;
+    let likeliest = ends.filter(|(_, node)| node.reach == most);
+    let line = |(id, _)| line_text(find.start, &met.line(id)).0;
+    Some(SourceEnd {
+        line: likeliest.map(line).min()?,
+        one_in: 1.0 / most.min(1.0),
+    })
+}
+
+fn gap(find: &FindGaps<'_>, met: &Met, id: u32) -> Result<Gap> {
     let whole = met.line(id);
     let (last, line) = match whole.split_last() {
         Some((last, line)) => (Some(*last), line),
@@ -176,7 +205,8 @@ fn gap(find: &FindGaps<'_>, met: &Met, id: u32) -> Gap {
     let edges = met.nodes[before as usize].edges.iter().flatten();
     let mut edges = edges.filter(|edge| edge.to == id && edge.mv == mv);
     debug_assert!(last.is_none() || pos.turn() != find.color);
-    Gap {
+    let lines = LinesOf(find.repertoire, find.color);
+    Ok(Gap {
         fen: fen_of(pos),
         line: text,
         mv: last.map(|mv| san(pos, mv)),
@@ -184,7 +214,8 @@ fn gap(find: &FindGaps<'_>, met: &Met, id: u32) -> Gap {
         moves: line_text(find.start, &whole).0,
         one_in: 1.0 / met.nodes[id as usize].reach.min(1.0),
         games: edges.next().map_or(0, |edge| edge.games),
+        is_line_end: last.is_some() && lines.moves(&Keyed::new(pos.clone()))?.is_empty(),
         answer: None,
         answer_games: None,
-    }
+    })
 }

@@ -16,7 +16,7 @@ use crate::{
     explorer::{Explorer, Filters},
     index::Index,
     make_book::{MakeBook, Progress, Report},
-    pgn::{Games, Input, start_of},
+    pgn::{GameFilter, Games, Input, start_of},
     position::{Keyed, Variant, VariantChoice},
     progress::Meter,
     sort::Memory,
@@ -29,6 +29,8 @@ use crate::{
 pub struct Opening<'a> {
     /// The variant to read it as, none for its own.
     pub variant: Option<Variant>,
+    /// Which games of a PGN count, none for all. Only a source of games in PGN takes it.
+    pub filter: Option<&'a GameFilter>,
     /// What counting games may take.
     pub memory: Memory,
     /// How many threads count, 0 for one per core.
@@ -100,22 +102,32 @@ impl Known {
     ///
     /// A file that cannot be read, or that is none of these.
     pub fn source(path: &Path, keep_prefix: bool, opening: &Opening<'_>) -> Result<Known> {
-        if crate::counts::is_counts(path) {
-            return Known::counted(path, |run, _| run, opening);
-        }
-        if path.is_dir() {
-            return Known::index(path, opening);
-        }
-        if let Some(known) = Known::stored(path, opening)? {
-            return Ok(known);
+        let stored = match path.is_dir() {
+            true if opening.filter.is_some() => Err(Error::file(path, NO_FILTER)),
+            true if crate::counts::is_counts(path) => {
+                Known::counted(path, |run, _| run, opening).map(Some)
+            }
+            true => Known::index(path, opening).map(Some),
+            false => Known::stored(path, opening),
+        };
+        if let Some(known) = stored? {
+            return match opening.filter {
+                Some(_) => Err(Error::file(path, NO_FILTER)),
+                None => Ok(known),
+            };
         }
         let index = opening.directory.join("games.idx");
         let run = opening.run(path).keep_prefix(keep_prefix).allow_empty(true);
         let run = run.leveldb(&index).explorer(true);
+        let run = run.game_filter(opening.filter.cloned().unwrap_or_default());
         let shown = (opening.counting)(run.progress());
         let report = run.run()?;
         drop(shown);
         let mut known = Known::index(&index, opening)?;
+        known.variants = variants_of(&report);
+        if opening.variant.is_none() {
+            known.read_as(known.variant());
+        }
         known.warnings = warnings(&report);
         Ok(known)
     }
@@ -189,11 +201,8 @@ impl Known {
         let (counts, report) = run.count()?;
         let counts = task::pool(opening.threads)?.install(|| FindableCounts::new(counts))?;
         drop(shown);
-        let mut variants: BTreeSet<Variant> = report.totals.variants.keys().copied().collect();
+        let mut variants = variants_of(&report);
         variants.extend(opening.variant);
-        if variants.is_empty() {
-            variants.insert(Variant::Standard);
-        }
         Ok(Known {
             kind: Kind::Counts(Box::new(counts)),
             variants,
@@ -211,6 +220,29 @@ impl Known {
     /// Its variant, of several the first.
     pub fn variant(&self) -> Variant {
         self.variants.first().copied().unwrap_or_default()
+    }
+
+    /// Reads a source as games of a variant of a repertoire: of several, the first that the source has. Returns it.
+    ///
+    /// # Errors
+    ///
+    /// A source without games of a variant of the repertoire.
+    pub fn read_for(&mut self, repertoire: &Known) -> Result<Variant> {
+        let mut own = repertoire.variants.iter().copied();
+        let shared = own.find(|own| self.is_for(*own));
+        let variant = shared.ok_or_else(|| {
+            let variant = repertoire.variant();
+            let problem = format!("the source has no games of the repertoire's variant, {variant}");
+            Error::file("--against", problem)
+        })?;
+        self.read_as(variant);
+        Ok(variant)
+    }
+
+    fn read_as(&mut self, variant: Variant) {
+        if let Kind::Explored(explored) = &mut self.kind {
+            explored.1 = variant;
+        }
     }
 
     /// Where the lines of a side begin: at the start of a variant or, if there are none, where its games begin.
@@ -339,6 +371,17 @@ impl Opening<'_> {
             tally.add(Keyed::new(pos).identity(), mv, turn, games)?;
         }
         task::pool(self.threads)?.install(|| FindableCounts::new(tally.seal()?))
+    }
+}
+
+/// Of a source that cannot be filtered.
+const NO_FILTER: &str = "not PGN: only games in PGN can be filtered here";
+
+/// The variants of the games that counted; standard chess without games.
+fn variants_of(report: &Report) -> BTreeSet<Variant> {
+    match report.totals.variants.is_empty() {
+        true => BTreeSet::from([Variant::Standard]),
+        false => report.totals.variants.keys().copied().collect(),
     }
 }
 

@@ -16,6 +16,7 @@
 //! # let directory = tempfile::tempdir()?;
 //! let opening = Opening {
 //!     variant: None,
+//!     filter: None,
 //!     memory: Memory::default(),
 //!     threads: 0,
 //!     directory: directory.path(),
@@ -53,7 +54,7 @@ pub use self::{
     along::{LineGap, LineMove, LineReport, Ways, along},
     build::{Build, BuildSummary, Built, By, build},
     check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
-    gaps::{Added, FindGaps, Gap, Gaps, gaps},
+    gaps::{Added, FindGaps, Gap, Gaps, SourceEnd, gaps},
     known::{Known, Opening},
     novelty::{NewMove, Reference, last_text, new_moves},
     reach::Coverage,

@@ -319,10 +319,13 @@ fn count_games(
 
 impl NewMove {
     fn comment(&self) -> String {
-        match (self.games_before, &self.last_game) {
+        match (
+            self.games_before,
+            self.last_game.as_ref().and_then(last_text),
+        ) {
             (Some(games), Some(last)) => format!(
                 "New. Games before: {games}, the last {}",
-                last_text(last).replace('}', ")")
+                last.replace('}', ")")
             ),
             (Some(games), None) => format!("New. Games before: {games}"),
             (None, _) => "New".to_owned(),
@@ -330,12 +333,18 @@ impl NewMove {
     }
 }
 
-/// The players of a game and its year: `Tal - Fischer, 1959`.
-pub fn last_text(game: &GameInfo) -> String {
+/// The players of a game and its year: `Tal - Fischer, 1959`. `None` without their names, as in a line of a repertoire.
+pub fn last_text(game: &GameInfo) -> Option<String> {
+    if [&game.white, &game.black]
+        .iter()
+        .all(|player| player.name == "?")
+    {
+        return None;
+    }
     let name = |color: Color| &color.fold_wb(&game.white, &game.black).name;
     let players = format!("{} - {}", name(Color::White), name(Color::Black));
-    match game.year {
+    Some(match game.year {
         0 => players,
         year => format!("{players}, {year}"),
-    }
+    })
 }

@@ -50,6 +50,8 @@ pub(super) struct Met {
     pub nodes: Vec<Node>,
     /// The share that met no answer at each half-move, if several own moves are equally likely.
     lost: BTreeMap<usize, f64>,
+    /// The share for which the source has no reply at each half-move.
+    ended: BTreeMap<usize, f64>,
     /// The last half-move that was met.
     last: usize,
 }
@@ -61,6 +63,8 @@ pub(super) struct Node {
     parent: (u32, BookMove),
     /// Its moves; `None` for a position without an answer.
     pub edges: Option<Vec<Edge>>,
+    /// Whether the source has no reply, and there was room for one.
+    pub is_source_end: bool,
 }
 
 /// A move.
@@ -88,6 +92,8 @@ pub struct Coverage {
     /// The share of the games in which every move up to here has an answer, from 0 to 1. Several own moves are equally
     /// likely.
     pub share: f64,
+    /// The part of `share` for which the source has no game any more, so that it says nothing of the repertoire.
+    pub ended: f64,
 }
 
 impl Walk<'_> {
@@ -97,6 +103,7 @@ impl Walk<'_> {
             ids: FxHashMap::default(),
             nodes: Vec::new(),
             lost: BTreeMap::new(),
+            ended: BTreeMap::new(),
             last: 0,
         };
         let mut done = Portions::new(self.meter);
@@ -104,6 +111,7 @@ impl Walk<'_> {
         while self.pass_on(&mut met, &mut done, answer)? {
             met.nodes.iter_mut().for_each(|node| node.reach = 0.0);
             met.lost.clear();
+            met.ended.clear();
         }
         done.finish();
         met.find_likeliest();
@@ -138,6 +146,9 @@ impl Walk<'_> {
                 if edges.is_empty() {
                     done.add(share);
                     ends.push(id);
+                    if met.nodes[id as usize].is_source_end {
+                        *met.ended.entry(ply + 1).or_default() += games;
+                    }
                 }
                 for edge in edges.iter().filter(|edge| edge.is_followed) {
                     let [next_share, next_games] = next.entry(edge.to).or_default();
@@ -180,6 +191,7 @@ impl Walk<'_> {
         } else {
             let mut moves = self.source.moves(&pos)?;
             moves.retain(|mv| mv.games() > 0);
+            met.nodes[id as usize].is_source_end = moves.is_empty();
             moves
         };
         let games: u64 = moves.iter().map(TreeMove::games).sum();
@@ -220,6 +232,7 @@ impl Met {
                 reach: 0.0,
                 parent,
                 edges: None,
+                is_source_end: false,
             });
             self.nodes.len() as u32 - 1
         })
@@ -309,13 +322,17 @@ impl Met {
     pub(super) fn coverage(&self, color: Color) -> Vec<Coverage> {
         let first = usize::from(self.start.turn() == color) + 1;
         let mut share = 1.0 - self.lost.get(&0).copied().unwrap_or(0.0);
-        let last = self.last.max(self.lost.keys().copied().max().unwrap_or(0));
+        let mut ended = 0.0;
+        let last = self.lost.keys().chain(self.ended.keys()).max();
+        let last = self.last.max(last.copied().unwrap_or(0));
         let plies = (first..=last).step_by(2);
         let coverage = plies.map(|ply| {
             share -= self.lost.get(&ply).copied().unwrap_or(0.0);
+            ended += self.ended.get(&ply).copied().unwrap_or(0.0);
             Coverage {
                 ply,
                 share: f64::max(share, 0.0),
+                ended,
             }
         });
         coverage.collect()

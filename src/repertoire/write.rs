@@ -11,7 +11,7 @@ use super::{Known, gaps::Added};
 use crate::{
     book::{
         BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book,
-        edit_book,
+        edit_book, header::with_checksum,
     },
     error::{At, Error, Result},
     output::{AtomicFile, BufferedFile},
@@ -160,7 +160,8 @@ impl Writing<'_> {
             let counts = tally.seal()?;
             let filter = MoveFilter::every_move();
             let maker = BookMaker::new(&counts, &filter, &weights)?;
-            let header = maker.header(&variants, Some(title), &Provenance::default());
+            let title = with_checksum(title);
+            let header = maker.header(&variants, Some(&title), &Provenance::default());
             let header = header.map_err(|err| Error::format(path, err))?;
             maker.write(Some(&header), &mut file, temp_dir)?;
             file.commit()?;

@@ -156,6 +156,7 @@ impl AppState {
             source: &source,
             start: &start,
             max_ply: Some(depth as usize),
+            min_game: 0,
             add: (0, By::Games),
             memory: MEMORY,
             meter: &Meter::stopped_by(stop),
@@ -194,6 +195,7 @@ fn counted(
     let report = counting.report(what, stop)?;
     let opening = Opening {
         variant: Some(variant),
+        filter: None,
         memory: memory(directory),
         threads: 1,
         directory,

@@ -294,7 +294,7 @@ impl NullRecords {
 const LINE: &str = "\nChecksum: ";
 
 /// A comment with a line for the checksum, which [`BookFile`](crate::book::file::BookFile) fills in.
-pub(super) fn with_checksum(comment: &str) -> String {
+pub(crate) fn with_checksum(comment: &str) -> String {
     format!("{comment}{LINE}{}", Checksum::default())
 }
 

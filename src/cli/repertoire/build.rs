@@ -11,6 +11,7 @@ use shakmaty::Color;
 use super::{LineArgs, Opener};
 use crate::cli::{
     Context, counted,
+    filters::GameFilterArgs,
     input::{check_output, output_name},
     position,
     resources::ResourceArgs,
@@ -22,13 +23,14 @@ use crate::cli::{
 A reply matters if one game in N (--reach) comes to the position after it: the shares of the opponent's moves on the way
 are multiplied, own moves count as certain, and different ways to a position are added. Comments have the games of a move,
 the score of the side that plays it, and how often games come to the position after it; a game without a result counts as a
-draw. Where the games of the source end, the answer is a move
-without games; with --min-game lines end earlier.
+draw. Where the games of the source end, the answer is a move that leads back to its games; if there is none, the line ends
+before the reply.
 
 Examples:
   polybook repertoire build games.pgn --color white --out white.pgn
   polybook repertoire build games.idx --color black --from \"1. e4\" --reach 50 --max-ply 20 --out black.bin
-  polybook repertoire build games.idx --color white --keep mine.pgn --by games --out more.pgn")]
+  polybook repertoire build games.idx --color white --keep mine.pgn --by games --out more.pgn
+  polybook repertoire build mine.pgn --color white --white \"my name\" --out white.pgn")]
 pub struct Args {
     /// What was played: PGN, an index, counts, an OOBS database or a book
     #[arg(value_name = "SOURCE")]
@@ -46,7 +48,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = one_in)]
     reach: f64,
 
-    /// Choose own moves of at least N games, and end lines where there is none; 1 leaves out moves without games
+    /// Choose own moves of at least N games, and end lines where there is none; 1 leaves out moves that only lead back to games
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_game: u64,
 
@@ -63,6 +65,10 @@ pub struct Args {
 
     #[command(flatten)]
     resources: ResourceArgs,
+
+    /// Games that count, of a SOURCE in PGN.
+    #[command(flatten)]
+    filter: GameFilterArgs,
 }
 
 fn one_in(text: &str) -> Result<f64, &'static str> {
@@ -77,7 +83,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     check_output(&args.out, &inputs, args.json)?;
     RepertoireFormat::check(&args.out)?;
     let opener = Opener::new(args.lines.variant, &args.resources, context);
-    let source = opener.source(&args.source)?;
+    let source = opener.source(&args.source, args.filter.given()?.as_ref())?;
     let keep = args.keep.as_ref();
     let keep = keep.map(|keep| opener.repertoire(keep)).transpose()?;
     let variant = args.lines.variant.unwrap_or(source.variant());
@@ -119,8 +125,15 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if summary.without_games > 0 {
         let _ = write!(
             text,
-            ", {} without games because the games of the source end there",
+            ", {} without games that lead back to games",
             summary.without_games
+        );
+    }
+    if summary.unanswered > 0 {
+        let positions = counted(summary.unanswered, "position");
+        let _ = write!(
+            text,
+            "; {positions} without an answer because the games of the source end there"
         );
     }
     let mut document = serde_json::to_value(summary)?;

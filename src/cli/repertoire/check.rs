@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Print the N most frequent departures
+    /// Print the N most frequent departures; in text also the first N games alone
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
@@ -105,6 +105,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         printed.put("{\"games\":[")?;
     }
     let (mut comma, mut checked) = ("", 0);
+    let limit = args.limit.unwrap_or(usize::MAX);
     let checking = Check {
         repertoires: known.as_ref().map(Option::as_ref),
         player: args.player.as_deref(),
@@ -124,15 +125,14 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
             if let Some(out) = &mut out {
                 out.put(pgn_text(&game.text))?;
             }
-            printed.put(match args.json {
-                true => json_game(game, &mut comma),
-                false => checked_line(game),
-            })
+            match args.json {
+                true => printed.put(json_game(game, &mut comma)),
+                false if checked > limit => Ok(()),
+                false => printed.put(checked_line(game)),
+            }
         })
     })?;
-    summary
-        .deviations
-        .truncate(args.limit.unwrap_or(usize::MAX));
+    summary.deviations.truncate(limit);
     printed.put(match args.json {
         true => format!("],\"summary\":{}}}\n", serde_json::to_string(&summary)?),
         false => summary_text(&summary),
@@ -182,6 +182,7 @@ fn checked_line(game: &CheckedGame) -> String {
         game.game, game.result, game.white, game.black
     );
     line += &match (game.left_by, &game.departure.mv) {
+        _ if game.is_elsewhere => "never in the repertoire".to_owned(),
         (None, _) if !game.is_checked => "not checked".to_owned(),
         (None, _) => "in the repertoire".to_owned(),
         (Some(side), _) => {
@@ -228,10 +229,14 @@ fn summary_text(summary: &CheckSummary) -> String {
         format!("{}{score}", counted(results.games, "game"))
     };
     let mut text = format!(
-        "\nin the repertoire: {}\nleft by the player: {}\nleft by the opponent: {}\nown moves until a game left for good: {:.1} on average\n",
+        "\nin the repertoire: {}\nleft by the player: {}\nleft by the opponent: {}\n{}own moves in the repertoire: {:.1} on average\n",
         results(&summary.stayed),
         results(&summary.left_by_player),
         results(&summary.left_by_opponent),
+        match summary.elsewhere.games {
+            0 => String::new(),
+            _ => format!("never in the repertoire: {}\n", results(&summary.elsewhere)),
+        },
         summary.own_moves,
     );
     for (number, games) in summary.depth.iter().enumerate() {
@@ -241,7 +246,7 @@ fn summary_text(summary: &CheckSummary) -> String {
         }
     }
     if !summary.deviations.is_empty() {
-        text += "\n  games   score  left by   move         the repertoire has\n";
+        text += "\n  games   score  left by   move         the repertoire has  after\n";
     }
     for deviation in &summary.deviations {
         let moves = match &deviation.departure.repertoire[..] {
@@ -254,10 +259,14 @@ fn summary_text(summary: &CheckSummary) -> String {
             .map_or("-".to_owned(), |score| format!("{score:.1}%"));
         let _ = writeln!(
             text,
-            "{:>7} {score:>7}  {:<8}  {:<11}  {moves}",
+            "{:>7} {score:>7}  {:<8}  {:<11}  {moves:<18}  {}",
             deviation.results.games,
             name_of(deviation.left_by),
             numbered(&deviation.departure),
+            match &*deviation.line {
+                "" => "the start",
+                line => line,
+            },
         );
     }
     text

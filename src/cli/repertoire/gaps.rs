@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use polybook::{
+    position::Variant,
     repertoire::{
         By, FindGaps, Gaps, Known, RepertoireFormat, Writing, add_to_book, add_to_pgn, gaps,
     },
@@ -13,6 +14,7 @@ use shakmaty::{Color, variant::VariantPosition};
 use super::{LineArgs, Opener, refuse_printed, say_contradictions};
 use crate::cli::{
     Context, counted,
+    filters::GameFilterArgs,
     input::check_output,
     position,
     resources::ResourceArgs,
@@ -23,12 +25,16 @@ use crate::cli::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 \"1 in N\" says how many games it takes to meet a gap: the shares of the opponent's moves on the way are multiplied, own
-moves count as certain, and different ways to a position are added. Coverage takes several own moves as equally likely.
+moves count as certain, and different ways to a position are added: those by several own moves too, so a transposition between
+them looks likelier than it is. Coverage takes several own moves as equally likely. The likeliest gaps of an opponent often come
+from one or two games: --min-game leaves them out. A line that ends before its gap is marked.
 --add writes a game for each answer, and after them a PGN as it is, comments and all.
 
 Examples:
   polybook repertoire gaps white.pgn --color white --against games.idx
-  polybook repertoire gaps white.pgn --color white --against theirs.pgn --add 10 --out more.pgn")]
+  polybook repertoire gaps white.pgn --color white --against theirs.pgn --add 10 --out more.pgn
+  polybook repertoire gaps white.pgn --color white --against theirs.pgn --black \"their name\" --min-game 3
+      what one opponent plays as Black")]
 pub struct Args {
     /// The repertoire
     #[arg(value_name = "REPERTOIRE")]
@@ -46,7 +52,11 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
-    /// Answer the N likeliest gaps, and write the repertoire with the answers
+    /// Leave out gaps of fewer than N games
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    min_game: u64,
+
+    /// Answer those of the N likeliest gaps in which games go on, and write the repertoire with the answers
     #[arg(long, value_name = "N", requires = "out", default_value_t = 0)]
     add: usize,
 
@@ -63,6 +73,10 @@ pub struct Args {
 
     #[command(flatten)]
     resources: ResourceArgs,
+
+    /// Games that count, of a SOURCE in PGN.
+    #[command(flatten)]
+    filter: GameFilterArgs,
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -74,9 +88,15 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     let opener = Opener::new(args.lines.variant, &args.resources, context);
     let repertoire = opener.repertoire(&args.repertoire)?;
-    let source = opener.source(&args.against)?;
-    let variant = args.lines.variant.unwrap_or(repertoire.variant());
-    let start = args.lines.start(variant)?;
+    let mut source = opener.source(&args.against, args.filter.given()?.as_ref())?;
+    let variant = match args.lines.variant {
+        Some(variant) => variant,
+        None => source.read_for(&repertoire)?,
+    };
+    let start = match args.lines.from {
+        Some(_) => args.lines.start(variant)?,
+        None => repertoire.start(variant, args.color)?,
+    };
     let mut found = context.show_progress("looking for gaps", |meter| {
         gaps(&FindGaps {
             repertoire: &repertoire,
@@ -84,16 +104,18 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             source: &source,
             start: &start,
             max_ply: args.lines.max_ply(),
+            min_game: args.min_game,
             add: (args.add, args.lines.by.unwrap_or(By::default_of(&source))),
             memory: opener.memory.bytes,
             meter,
         })
     })?;
     if args.out.is_some() {
-        write(args, repertoire, &found, &start, &opener)?;
+        write(args, repertoire, &found, &start, variant, &opener)?;
     }
     say_contradictions(found.contradictions, context);
     let all = counted(found.gaps.len() as u64, "gap");
+    say_ends(&found, args.add, context);
     found.gaps.truncate(args.limit.unwrap_or(usize::MAX));
     if args.json {
         return print_json(&serde_json::to_value(&found)?);
@@ -110,6 +132,7 @@ fn write(
     repertoire: Known,
     found: &Gaps,
     start: &VariantPosition,
+    variant: Variant,
     opener: &Opener,
 ) -> polybook::Result<()> {
     let Some(out) = &args.out else {
@@ -126,7 +149,7 @@ fn write(
         let writing = Writing {
             moves: &LinesOf(Union(&repertoire, added), args.color),
             starts: std::slice::from_ref(start),
-            variant: args.lines.variant.unwrap_or(repertoire.variant()),
+            variant,
             color: args.color,
             title: "",
             memory,
@@ -136,15 +159,47 @@ fn write(
     })
 }
 
+/// Says where the source ends before a gap that is as likely, and how many of the gaps that were asked for have no answer.
+fn say_ends(found: &Gaps, add: usize, context: Context) {
+    let likeliest = found.gaps.first().map_or(f64::MAX, |gap| gap.one_in);
+    if let Some(end) = found
+        .source_end
+        .as_ref()
+        .filter(|end| end.one_in < likeliest)
+    {
+        let line = match &*end.line {
+            "" => "in the first position".to_owned(),
+            line => format!("after {line}"),
+        };
+        let one_in = end.one_in;
+        context.say(&format!(
+            "the source has no games {line}, where 1 game in {one_in:.1} comes\n"
+        ));
+    }
+    let asked = found.gaps.iter().take(add);
+    let unanswered = asked.filter(|gap| gap.answer.is_none()).count() as u64;
+    if unanswered > 0 {
+        let gaps = counted(unanswered, "gap");
+        context.say(&format!(
+            "{gaps} without an answer because no game of the source goes on there\n"
+        ));
+    }
+}
+
 /// The coverage where it changes, and the gaps.
 fn text(found: &Gaps) -> String {
     let mut text = String::new();
-    let mut share = f64::NAN;
+    let mut last = None;
     for covered in &found.coverage {
-        if std::mem::replace(&mut share, covered.share) != covered.share {
-            let percent = covered.share * 100.0;
+        let shares = (covered.share, covered.ended);
+        if last.replace(shares) != Some(shares) {
+            let (percent, ended) = (covered.share * 100.0, covered.ended * 100.0);
+            let ended = match ended > 0.0 {
+                true => format!(", {ended:.1}% without games"),
+                false => String::new(),
+            };
             text += &format!(
-                "after half-move {:>3}: {percent:>5.1}% in the repertoire\n",
+                "after half-move {:>3}: {percent:>5.1}% in the repertoire{ended}\n",
                 covered.ply
             );
         }
@@ -162,7 +217,14 @@ fn text(found: &Gaps) -> String {
             (Some(answer), Some(0)) => format!(", answered by {answer} without games"),
             (Some(answer), _) => format!(", answered by {answer}"),
         };
-        text += &format!("{:>6.1}  {:>8}  {line}{answer}\n", gap.one_in, gap.games);
+        let end = match gap.is_line_end && gap.mv.is_some() {
+            true => " (the line ends)",
+            false => "",
+        };
+        text += &format!(
+            "{:>6.1}  {:>8}  {line}{end}{answer}\n",
+            gap.one_in, gap.games
+        );
     }
     text
 }

@@ -12,6 +12,7 @@ use clap::Subcommand;
 use polybook::{
     make_book::Progress,
     output::check_first_line,
+    pgn::GameFilter,
     position::{LineError, Variant},
     repertoire::{By, Known, Opening},
     tally::Memory,
@@ -122,11 +123,12 @@ impl Opener {
     }
 
     pub fn repertoire(&self, argument: &Path) -> anyhow::Result<Known> {
-        self.open(argument, Known::repertoire)
+        self.open(argument, None, Known::repertoire)
     }
 
-    fn source(&self, argument: &Path) -> anyhow::Result<Known> {
-        self.open(argument, |path, opening| {
+    /// Opens a source, of whose games those that pass the filter count.
+    fn source(&self, argument: &Path, filter: Option<&GameFilter>) -> anyhow::Result<Known> {
+        self.open(argument, filter, |path, opening| {
             Known::source(path, false, opening)
         })
     }
@@ -135,6 +137,7 @@ impl Opener {
     fn open(
         &self,
         argument: &Path,
+        filter: Option<&GameFilter>,
         known: impl FnOnce(&Path, &Opening<'_>) -> polybook::Result<Known>,
     ) -> anyhow::Result<Known> {
         let path = match argument.is_dir() {
@@ -156,6 +159,7 @@ impl Opener {
             &path,
             &Opening {
                 variant: self.variant,
+                filter,
                 memory: self.memory.clone(),
                 threads: self.threads,
                 directory: &directory,

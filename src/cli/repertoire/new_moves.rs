@@ -49,7 +49,7 @@ pub struct Args {
     reference: PathBuf,
 
     /// Compare each game with the games of the reference that were certainly played before it; a game without a year with
-    /// all that have one
+    /// all that have one. A game without a date of its own has that of its event
     #[arg(long)]
     earlier: bool,
 
@@ -96,7 +96,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     inputs.retain(|path| *path != Path::new("-"));
     check_output(&args.out, &inputs, false)?;
     let opener = Opener::new(None, &args.resources, context);
-    let known = opener.open(&args.reference, |path, opening| {
+    let known = opener.open(&args.reference, None, |path, opening| {
         // The moves before an illegal one count.
         Known::source(path, true, opening)
     })?;
@@ -165,8 +165,8 @@ fn new_line(found: &NewMove) -> String {
     let before = found
         .games_before
         .map(|games| counted(games, "game") + " before");
-    let last = found.last_game.as_ref();
-    let last = last.map(|last| format!("the last {}", last_text(last)));
+    let last = found.last_game.as_ref().and_then(last_text);
+    let last = last.map(|last| format!("the last {last}"));
     let mut details = Vec::from_iter(before.into_iter().chain(last)).join(", ");
     if !details.is_empty() {
         details.insert_str(0, ": ");
@@ -189,7 +189,7 @@ fn csv_row(found: &NewMove) -> Vec<u8> {
         number(found.ply.map(|ply| ply as u64)),
         text(&found.mv),
         number(found.games_before),
-        found.last_game.as_ref().map_or(String::new(), last_text),
+        text(&found.last_game.as_ref().and_then(last_text)),
         text(&found.fen),
     ];
     row.write_record(fields).expect("memory takes all");
