@@ -494,6 +494,29 @@ fn moves_of(dir: &Path, book: &str, line: &str) -> Vec<String> {
     moves
 }
 
+/// The only move loses all, and the position's own evaluation says that another does not.
+#[test]
+fn a_position_can_lose_all_its_moves() {
+    let dir = temp();
+    let dir = dir.path();
+    let evals = "1. f3 e5 {[%eval -0.71,10]} 2. g4 {[%eval #-1,245]} *\n";
+    fs::write(dir.join("evals.pgn"), evals).unwrap();
+    ok(dir, "evals -q --out my.evals evals.pgn");
+    let games = "[Result \"1/2-1/2\"]\n\n1. f3 e5 2. g4 Qh4# 1/2-1/2\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(dir, "make-book -q games.pgn --min-game 1 --bin all.bin");
+    let filter = "filter all.bin --out kept.bin --evals my.evals --max-loss 30";
+    let filtered = ok_json(dir, &*format!("{filter} --json"));
+    assert_eq!(
+        filtered["losses"],
+        serde_json::json!({"left_out": 1, "unevaluated": 1, "emptied": 1})
+    );
+    assert!(moves_of(dir, "kept.bin", "f3 e5").is_empty());
+    let output = crate::common::run(dir, filter);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("; 1 position left without a move"), "{said}");
+}
+
 #[test]
 fn moves_that_lose_too_much_are_left_out() {
     let dir = temp();
@@ -512,7 +535,7 @@ fn moves_that_lose_too_much_are_left_out() {
         &*format!("convert -q all.obs.db3 converted.bin --min-game 1 {options} --json"),
     );
     // Of 15 moves, 1. e4, d4 and f3, 1... e5 and f6 after 1. e4, and the mate have evaluations; two of them lose too much.
-    let losses = serde_json::json!({"left_out": 2, "unevaluated": 9});
+    let losses = serde_json::json!({"left_out": 2, "unevaluated": 9, "emptied": 0});
     assert_eq!(made["book"]["losses"], losses, "{made}");
     assert_eq!(filtered["losses"], losses, "{filtered}");
     assert_eq!(converted["losses"], losses, "{converted}");
@@ -1107,6 +1130,9 @@ fn stockfish_evaluates_a_book_and_a_suite() {
         book["white_positions"].as_u64().unwrap() + book["black_positions"].as_u64().unwrap();
     assert!(evaluated("a.bin", "one.evals", "--jobs 1") >= positions);
     evaluated("a.bin", "two.evals", "--jobs 3");
+    // Every move of the book has one, as the position after it.
+    let filter = "filter a.bin --out b.bin --evals one.evals --max-loss 30000 --json";
+    assert_eq!(ok_json(dir.path(), filter)["losses"]["unevaluated"], 0);
     // However many engines there are, they say the same.
     let [one, two] =
         ["one.evals", "two.evals"].map(|name| fs::read(dir.path().join(name)).unwrap());

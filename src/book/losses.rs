@@ -17,6 +17,8 @@ pub struct LossSummary {
     pub left_out: u64,
     /// Moves that are kept because they have no evaluation, or because no line of the book comes to their position.
     pub unevaluated: u64,
+    /// Positions of which all moves are left out.
+    pub emptied: u64,
 }
 
 /// The moves of a book that lose too much, in 16 bytes each.
@@ -67,17 +69,21 @@ impl Losses {
                 if entries.is_empty() || !reached.insert(place(pos.key(), BookMove(0)))? {
                     return Ok(());
                 }
-                unseen -= entries.len() as u64;
+                let total = entries.len();
+                unseen -= total as u64;
                 let pos = pos.position();
                 let legal = entries.iter();
                 let legal = legal.filter_map(|entry| Some((*entry, entry.mv.to_move(pos)?)));
                 let (entries, moves): (Vec<Entry>, Vec<_>) = legal.unzip();
+                let lost_before = losses.lost.len();
                 for (entry, loses) in entries.iter().zip(max_loss.judge(pos, &moves)?) {
                     losses.summary.unevaluated -= u64::from(loses.is_some());
                     if loses == Some(true) {
                         losses.lost.push(place(entry.key, entry.mv));
                     }
                 }
+                let lost = losses.lost.len() - lost_before;
+                losses.summary.emptied += u64::from(lost == total);
                 Ok(())
             })?;
         }

@@ -80,7 +80,8 @@ struct EngineArgs {
     #[arg(long, value_name = "PROGRAM", requires = "positions")]
     engine: Option<PathBuf>,
 
-    /// Evaluate the positions of this EPD file, book or store, or the last ones of the main lines of a PGN
+    /// Evaluate the positions of this EPD file or store, those before and after the moves of this book, or the last ones of
+    /// the main lines of a PGN
     #[arg(long, value_name = "FILE", requires = "engine")]
     positions: Option<PathBuf>,
 
@@ -169,8 +170,8 @@ pub struct MaxLossArgs {
     #[arg(long, value_name = "FILE")]
     evals: Option<PathBuf>,
 
-    /// Leave out moves that are more than N centipawns worse than the best evaluated move of their position; those without
-    /// an evaluation are kept
+    /// Leave out moves that are more than N centipawns worse than the best evaluated move of their position, or than its own
+    /// evaluation; those without an evaluation are kept
     #[arg(long, value_name = "N", requires = "evals")]
     max_loss: Option<u16>,
 }
@@ -203,8 +204,12 @@ impl MaxLossArgs {
 /// What became of moves by their evaluations.
 pub fn losses(losses: Option<LossSummary>) -> String {
     losses.map_or_else(String::new, |losses| {
+        let emptied = match losses.emptied {
+            0 => String::new(),
+            positions => format!("; {} left without a move", counted(positions, "position")),
+        };
         format!(
-            "{} left out for losing too much, {} kept without an evaluation\n",
+            "{} left out for losing too much, {} kept without an evaluation{emptied}\n",
             counted(losses.left_out, "move"),
             losses.unevaluated
         )

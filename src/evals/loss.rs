@@ -2,17 +2,26 @@
 
 use std::{fmt, sync::Arc};
 
-use shakmaty::Move;
+use shakmaty::{Color, Move};
 
-use super::{score::Score, store::Evals};
+use super::{layout::Eval, score::Score, store::Evals};
 use crate::{error::Result, position::Rules};
 
-/// How much a move may lose: how many centipawns less than the best evaluated legal move of its position. The evaluation of
-/// a move is that of the position after it. A mate is better than any number of centipawns, and to be mated worse.
+/// How much a move may lose: how many centipawns less than the best evaluated legal move of its position, or than the
+/// evaluation of the position itself, which is that of its best move. The evaluation of a move is that of the position
+/// after it. A mate is better than any number of centipawns, and to be mated worse. A shallow evaluation does not outdo a
+/// deep one: a move is compared with evaluations of at least half of its depth, and with mates.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MaxLoss {
     evals: Arc<Evals>,
     centipawns: u16,
+}
+
+/// What a move is worth, and how deep an evaluation says so.
+#[derive(Copy, Clone)]
+struct Known {
+    worth: Worth,
+    depth: u8,
 }
 
 /// A score by which moves are compared: with a mate for the side that moves, with centipawns, or with a mate against it.
@@ -33,35 +42,59 @@ impl MaxLoss {
     /// Whether each of some legal moves of a position loses too much; `None` for those without an evaluation.
     pub(crate) fn judge<P: Rules>(&self, pos: &P, moves: &[Move]) -> Result<Vec<Option<bool>>> {
         let own = moves.iter().map(|mv| self.worth(pos, *mv));
-        let own: Vec<Option<Worth>> = own.collect::<Result<_>>()?;
+        let own: Vec<Option<Known>> = own.collect::<Result<_>>()?;
         if own.iter().all(Option::is_none) {
             return Ok(vec![None; moves.len()]);
         }
-        let mut best = Worth::Mated;
+        let whole = self.evals.of_position(pos)?;
+        let mut others = Vec::from_iter(whole.map(|eval| Known::of(eval, pos.turn())));
         for mv in pos.legal_moves() {
-            best = best.max(self.worth(pos, mv)?.unwrap_or(best));
+            others.extend(self.worth(pos, mv)?);
         }
-        let loses = |own: Worth| match (own, best) {
-            (Worth::Centipawns(own), Worth::Centipawns(best)) => {
-                i32::from(best) - i32::from(own) > self.centipawns.into()
+        let loses = |own: Known| {
+            let others = others.iter().filter(|other| other.counts_for(own));
+            let best = others.map(|other| other.worth).max();
+            match (own.worth, best.unwrap_or(own.worth)) {
+                (Worth::Centipawns(own), Worth::Centipawns(best)) => {
+                    i32::from(best) - i32::from(own) > self.centipawns.into()
+                }
+                (own, best) => own < best,
             }
-            _ => own < best,
         };
         Ok(own.into_iter().map(|own| own.map(loses)).collect())
     }
 
     /// What a move is worth for the side that plays it. The rules say it if the move ends the game.
-    fn worth<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<Worth>> {
+    fn worth<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<Known>> {
         let mut after = pos.clone();
         after.play_unchecked(mv);
+        let sure = |worth| Known {
+            worth,
+            depth: u8::MAX,
+        };
         if after.is_checkmate() {
-            return Ok(Some(Worth::Mates));
+            return Ok(Some(sure(Worth::Mates)));
         }
         if after.is_stalemate() {
-            return Ok(Some(Worth::Centipawns(0)));
+            return Ok(Some(sure(Worth::Centipawns(0))));
         }
         let eval = self.evals.of_position(&after)?;
-        Ok(eval.map(|eval| Worth::of(eval.score.seen_from(pos.turn()))))
+        Ok(eval.map(|eval| Known::of(eval, pos.turn())))
+    }
+}
+
+impl Known {
+    fn of(eval: Eval, side: Color) -> Known {
+        Known {
+            worth: Worth::of(eval.score.seen_from(side)),
+            depth: eval.depth,
+        }
+    }
+
+    /// Whether it is deep enough to say that another loses. A mate needs no depth.
+    fn counts_for(self, other: Known) -> bool {
+        let are_centipawns = [self, other].map(|known| matches!(known.worth, Worth::Centipawns(_)));
+        are_centipawns != [true; 2] || u16::from(self.depth) * 2 >= other.depth.into()
     }
 }
 
@@ -117,6 +150,22 @@ mod tests {
         assert_eq!(judged(evals, 41, "", &["g4"]), [Some(false)]);
         assert_eq!(judged(evals, 19, "", &["d4"]), [Some(true)]);
         assert_eq!(judged(evals, 0, "", &["c4", "a3"]), [None, None]);
+    }
+
+    #[test]
+    fn a_position_is_worth_its_best_move_and_depth_counts() {
+        // Black can have 0.30, which 1... f6 misses by 2.30.
+        let evals = "1. e4 {[%eval -0.30,20]} f6 {[%eval 2.0,19]} *";
+        assert_eq!(judged(evals, 40, "e4", &["f6"]), [Some(true)]);
+        assert_eq!(judged(evals, 230, "e4", &["f6"]), [Some(false)]);
+        // A mate needs no depth.
+        let mated = "1. f3 e5 {[%eval -0.71,10]} 2. g4 {[%eval #-1,245]} *";
+        assert_eq!(judged(mated, 900, "f3 e5", &["g4"]), [Some(true)]);
+        // The shallow evaluation of a move that nobody plays says nothing of deep ones, but of shallow ones.
+        let shallow = "1. e4 {[%eval 0.3,30]} *\n\n[A \"\"]\n\n1. Nh3 {[%eval 2.5,1]} *\n\n[A \"\"]\n\n1. a3 {[%eval 0.0,2]} *";
+        let moves = ["e4", "Nh3", "a3"];
+        let expected = [Some(false), Some(false), Some(true)];
+        assert_eq!(judged(shallow, 40, "", &moves), expected);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, cell::Cell};
 
-use shakmaty::{Chess, variant::VariantPosition};
+use shakmaty::{Chess, Position, variant::VariantPosition};
 
 use crate::{
     book::Book,
@@ -155,8 +155,8 @@ impl FoundPositions<'_> {
     }
 }
 
-/// The positions in which a book of standard chess has moves and to which its lines lead from the start. `memory` is for
-/// what the walk needs besides.
+/// The positions to which the lines of a book of standard chess lead from the start, with the start and those after its
+/// last moves, but not those in which the game is over. `memory` is for what the walk needs besides.
 ///
 /// # Errors
 ///
@@ -171,13 +171,25 @@ pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec
     for source in every_way(book) {
         let tree = Tree::new(source, Variant::Standard.start(), limits.clone(), meter);
         tree.walk(Order::Positions, &mut |event| {
-            if let Event::Position { pos, .. } = event
-                && let VariantPosition::Chess(chess) = pos.position()
-                && !book.moves(pos.key())?.is_empty()
-                && reached.insert(u128::from(pos.key()) << 64)?
-            {
-                positions.push(chess.clone());
-                check_room(positions.len(), memory, book.path())?;
+            let Event::Position { pos, .. } = event else {
+                return Ok(());
+            };
+            let moves = Source::moves(book, pos)?;
+            // The walk does not come to positions without moves.
+            let after = moves.iter().map(|mv| {
+                let mut after = pos.clone();
+                after.play(mv.mv);
+                after
+            });
+            for pos in after.chain([pos.clone()]) {
+                if let VariantPosition::Chess(chess) = pos.position()
+                    && !moves.is_empty()
+                    && !chess.legal_moves().is_empty()
+                    && reached.insert(u128::from(pos.key()) << 64)?
+                {
+                    positions.push(chess.clone());
+                    check_room(positions.len(), memory, book.path())?;
+                }
             }
             Ok(())
         })?;
