@@ -769,12 +769,51 @@ fn draw_rates_and_openings() {
     assert!(error.contains("--draw-rate"), "{error}");
 }
 
+/// Games without a result are no draws.
+#[test]
+fn games_without_result() {
+    let dir = temp();
+    let dir = dir.path();
+    let (win, open) = ("1-0", "*");
+    let games = games_of(&[
+        ("1. e4 e5", &[open, open, open, win]),
+        ("1. d4 d5", &[win, "1/2-1/2"]),
+        ("1. c4 c5", &[open, open, open]),
+    ]);
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    let suite = |options: &str, out: &str| {
+        games_suite(
+            dir,
+            &format!("games.pgn --plies 2 --min-game 1 {options}"),
+            out,
+        )
+    };
+    let notes = |epds: Vec<String>| -> Vec<String> {
+        let notes = epds.iter().map(|epd| epd.split('"').nth(1).unwrap());
+        notes.map(str::to_owned).collect()
+    };
+    let drawn = "2 games, White scored 75.0%";
+    let all = [
+        "4 games, 3 without result, White scored 100.0%",
+        "3 games, 3 without result",
+        drawn,
+    ];
+    assert_eq!(notes(suite("", "s.epd")), all);
+    assert_eq!(notes(suite("--draw-rate 40-80", "s.epd")), [drawn]);
+    assert_eq!(notes(suite("--balance 45-80", "s.epd")), [drawn]);
+    let pgn = suite("--draw-rate 0-10", "s.pgn").join("\n");
+    assert_eq!(
+        movetexts(&pgn),
+        ["1. e4 e5 {4 games, 3 without result, White scored 100.0%} *"]
+    );
+}
+
 /// Suites of positions by their evaluations, of games, of a database and of a book.
 #[test]
 fn evaluations() {
     let dir = temp();
     let dir = dir.path();
-    let evaluated = "1. e4 {[%eval 0.9]} *\n\n[A \"\"]\n\n1. d4 {[%eval -1.2]} *\n\n[A \"\"]\n\n1. c4 {[%eval 0.79]} *\n\n\
+    let evaluated = "1. e4 {[%eval 0.9,20]} *\n\n[A \"\"]\n\n1. d4 {[%eval -1.2]} *\n\n[A \"\"]\n\n1. c4 {[%eval 0.79]} *\n\n\
         [A \"\"]\n\n1. f3 {[%eval #-5]} *\n";
     fs::write(dir.join("evals.pgn"), evaluated).unwrap();
     ok(dir, "evals -q evals.pgn --out e.evals");
@@ -808,10 +847,31 @@ fn evaluations() {
             let text = fs::read_to_string(dir.join("s.epd")).unwrap();
             fs::remove_file(dir.join("s.epd")).unwrap();
             assert_eq!(text.lines().count(), moves.len(), "{line}");
+            // Black is to move.
+            let has_e4 = text.contains("/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - acd 20; ce -90;");
+            assert_eq!(has_e4, moves.contains(&"e4"), "{text}");
+        }
+        // 1. a3 has no evaluation.
+        let line =
+            format!("{command} --plies 1 --evals e.evals --eval 0.8..1.2").replace("-q ", "");
+        for out in ["s.pgn", "s.epd"] {
+            let line = line.replace("{}", out);
+            let report = ok_json(dir, &*format!("{line} --json"));
+            let made = report.get("suite").unwrap_or(&report);
+            assert_eq!(made["unevaluated"], 1, "{report}");
+            fs::remove_file(dir.join(out)).unwrap();
+            let output = crate::common::run(dir, &*line);
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(
+                said.contains("; 1 left out without an evaluation"),
+                "{said}"
+            );
+            fs::remove_file(dir.join(out)).unwrap();
         }
         let line = format!("{command} --plies 1 --evals e.evals --eval 3..4");
         let error = fails(dir, &line.replace("{}", "s.pgn"), 1);
         assert!(error.contains("within --eval"), "{error}");
+        assert!(error.contains("; 1 without an evaluation"), "{error}");
     }
     let suite = "make-book games.pgn --suite s.pgn --plies 1";
     refused(

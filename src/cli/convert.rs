@@ -127,6 +127,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if let Some(minimax) = converted.minimax {
         document["minimax"] = json!(minimax);
     }
+    if let Some(unevaluated) = converted.unevaluated {
+        document["unevaluated"] = json!(unevaluated);
+    }
     if let Some(losses) = converted.losses {
         document["losses"] = json!(losses);
     }
@@ -311,9 +314,10 @@ fn summary(args: &Args, format: Format, converted: &Converted) -> String {
         );
     }
     text.push_str(&format!(
-        "{}: {}\n",
+        "{}: {}{}\n",
         output_name(&args.out),
-        counted(converted.entries, thing)
+        counted(converted.entries, thing),
+        evals::left_out(converted.unevaluated)
     ));
     text
 }

@@ -216,6 +216,14 @@ pub fn losses(losses: Option<LossSummary>) -> String {
     })
 }
 
+/// What a suite left out for want of evaluations, after its size.
+pub fn left_out(unevaluated: Option<u64>) -> String {
+    let count = unevaluated.filter(|count| *count > 0);
+    count.map_or_else(String::new, |count| {
+        format!("; {count} left out without an evaluation")
+    })
+}
+
 /// What a table has of an evaluation: its score, or a dash.
 pub fn cell(eval: Option<Eval>) -> String {
     eval.map_or_else(|| "-".to_owned(), |eval| eval.score.to_string())

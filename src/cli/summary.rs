@@ -131,7 +131,8 @@ fn outputs(text: &mut String, report: &Report) {
         let end = suite.path.extension();
         let is_epd = end.is_some_and(|end| end.eq_ignore_ascii_case("epd"));
         let thing = if is_epd { "position" } else { "line" };
-        say(&suite.path, counted(suite.lines, thing));
+        let left_out = evals::left_out(suite.unevaluated);
+        say(&suite.path, counted(suite.lines, thing) + &left_out);
     }
 }
 /// What became of moves by what the counts show after them.

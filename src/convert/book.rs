@@ -176,10 +176,15 @@ impl<'a> ConvertBook<'a> {
                 memory: self.memory.clone(),
                 meter: &self.meter,
             };
-            let SuiteSummary { entries, is_cut } = suite.write(file, format)?;
+            let SuiteSummary {
+                entries,
+                is_cut,
+                unevaluated,
+            } = suite.write(file, format)?;
             Ok(Converted {
                 entries,
                 is_cut,
+                unevaluated,
                 ..Converted::default()
             })
         })

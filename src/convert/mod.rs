@@ -87,6 +87,8 @@ pub struct Converted {
     pub left_out: u64,
     /// Whether a suite may have fewer lines than it should, because too many would have to be looked at.
     pub is_cut: bool,
+    /// Lines or positions that a suite leaves out because they have no evaluation, if they are chosen by it.
+    pub unevaluated: Option<u64>,
 }
 
 impl Convert {
@@ -206,10 +208,15 @@ impl Convert {
                 memory: self.memory.share(2),
                 meter: &self.meter,
             };
-            let SuiteSummary { entries, is_cut } = suite.write(file, format)?;
+            let SuiteSummary {
+                entries,
+                is_cut,
+                unevaluated,
+            } = suite.write(file, format)?;
             Ok(Converted {
                 entries,
                 is_cut,
+                unevaluated,
                 passed_over,
                 ..Converted::default()
             })

@@ -239,6 +239,9 @@ pub struct SuiteReport {
     pub path: PathBuf,
     /// Its lines, or its positions.
     pub lines: u64,
+    /// Those that were left out because they have no evaluation, if they are chosen by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unevaluated: Option<u64>,
 }
 
 /// A variant whose games were filtered.

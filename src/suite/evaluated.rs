@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use shakmaty::variant::VariantPosition;
+use shakmaty::{Position, variant::VariantPosition};
 
-use crate::{
-    error::Result,
-    evals::{Evals, Score},
-};
+use crate::{error::Result, evals::Evals};
 
 /// A range of evaluations, both ends among them. A mate is in none.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,13 +27,40 @@ impl EvalRange {
     }
 
     /// Whether a position has an evaluation in the range.
-    pub(super) fn contains(&self, pos: &VariantPosition) -> Result<bool> {
-        let eval = self.evals.of_position(pos)?;
-        let centipawns = eval.and_then(|eval| Score::as_centipawns(eval.score));
+    pub(super) fn judge(&self, pos: &VariantPosition) -> Result<Evaluated> {
+        let Some(eval) = self.evals.of_position(pos)? else {
+            return Ok(Evaluated::Unknown);
+        };
         let (low, high) = self.centipawns;
-        Ok(centipawns.is_some_and(|own| {
-            let own = if self.of_either { own.abs() } else { own };
+        let centipawns = eval.score.as_centipawns().filter(|own| {
+            let own = if self.of_either { own.abs() } else { *own };
             low <= own && own <= high
+        });
+        Ok(centipawns.map_or(Evaluated::LeftOut, |own| {
+            let ce = pos.turn().fold_wb(own, -own);
+            let depth = match eval.depth {
+                0 => String::new(),
+                depth => format!(" acd {depth};"),
+            };
+            Evaluated::Kept(format!("{depth} ce {ce};"))
         }))
+    }
+}
+
+/// How a position fares by its evaluation.
+pub(super) enum Evaluated {
+    /// It is as asked. With the operations of an EPD that say so, if one was asked for.
+    Kept(String),
+    /// It is not.
+    LeftOut,
+    /// There is none.
+    Unknown,
+}
+
+/// How many have no evaluation, after the reason why none is left.
+pub(super) fn without_evaluation(count: u64) -> String {
+    match count {
+        0 => String::new(),
+        count => format!("; {count} without an evaluation"),
     }
 }

@@ -1,11 +1,12 @@
 //! Suites of the lines that games begin with, as they were played.
 
-use std::sync::Mutex;
+use std::{ops::AddAssign, sync::Mutex};
 
 use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
 use super::{
     Suite,
+    evaluated::{Evaluated, without_evaluation},
     ranking::{Candidate, Ranking},
     write::{SuiteFormat, epd, note_of_games, write_ranked},
 };
@@ -44,12 +45,33 @@ impl GameLine {
         bytes.extend(start.as_bytes());
         bytes.push(0);
         bytes.extend(moves.flat_map(|mv| mv.0.to_be_bytes()));
-        bytes.push(match result.winner() {
-            Some(shakmaty::Color::White) => b'1',
-            Some(shakmaty::Color::Black) => b'0',
-            None => b'=',
+        bytes.push(match result {
+            GameResult::WhiteWins => b'1',
+            GameResult::BlackWins => b'0',
+            GameResult::Draw => b'=',
+            GameResult::Unknown => b'*',
         });
         GameLine(bytes)
+    }
+}
+
+/// Games: White's results, and how many have none.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Played {
+    pub stats: Stats,
+    pub without_result: u64,
+}
+
+impl Played {
+    pub(super) fn games(self) -> u64 {
+        self.stats.games() + self.without_result
+    }
+}
+
+impl AddAssign for Played {
+    fn add_assign(&mut self, other: Played) {
+        self.stats += other.stats;
+        self.without_result += other.without_result;
     }
 }
 
@@ -126,12 +148,19 @@ pub(crate) struct LineCounts {
     all: u64,
     /// The most games of one.
     most: u64,
+    /// Those that were left out because they have no evaluation.
+    pub unevaluated: u64,
 }
 
 impl LineCounts {
     /// Why the suite has no entry.
     pub(crate) fn why_empty(&self, suite: &Suite, format: SuiteFormat, min_game: u64) -> String {
-        let LineCounts { all, most, .. } = self;
+        let LineCounts {
+            all,
+            most,
+            unevaluated,
+            ..
+        } = self;
         let plies = suite.plies;
         if *all == 0 {
             format!("no game has {plies} half-moves from a start of the suite")
@@ -144,8 +173,8 @@ impl LineCounts {
                 "{none} {min_game} games; the most is {most}: take fewer half-moves, or keep lines of fewer games"
             )
         } else {
-            let ranges = suite.ranges();
-            format!("no line of {plies} half-moves is within {ranges}")
+            let (ranges, unknown) = (suite.ranges(), without_evaluation(*unevaluated));
+            format!("no line of {plies} half-moves is within {ranges}{unknown}")
         }
     }
 }
@@ -181,18 +210,27 @@ impl Ranker<'_> {
     /// Adds the lines to a position, or the position itself, if it is wanted.
     fn rank_ending(&mut self, mut ending: Ending) -> Result<()> {
         ending.end_line()?;
-        let is_kept = self.suite.keeps(Some(ending.stats));
+        let is_kept = self.suite.keeps(Some(ending.played.stats));
         if self.format == SuiteFormat::Pgn {
-            let is_kept = is_kept && self.keeps_evaluated(&ending)?;
+            let evaluated = match is_kept {
+                true => self.evaluated(&ending)?,
+                false => Evaluated::LeftOut,
+            };
             return ending.for_each_line(|line| {
-                self.count(line.stats.games());
-                match is_kept {
-                    true => self.add_line(line, ending.stats),
-                    false => Ok(()),
+                let games = line.played.games();
+                self.count(games);
+                match evaluated {
+                    _ if games < self.min_game => Ok(()),
+                    Evaluated::Kept(_) => self.add_line(line, ending.played),
+                    Evaluated::LeftOut => Ok(()),
+                    Evaluated::Unknown => {
+                        self.counts.unevaluated += 1;
+                        Ok(())
+                    }
                 }
             });
         }
-        let games = ending.stats.games();
+        let games = ending.played.games();
         self.count(games);
         if games < self.min_game || !is_kept {
             return Ok(());
@@ -200,51 +238,52 @@ impl Ranker<'_> {
         let Some((pos, opening)) = ending.position(self.suite)? else {
             return Ok(());
         };
-        if !self.suite.keeps_evaluated(pos.position())? {
-            return Ok(());
-        }
+        let operations = match self.suite.evaluated(pos.position())? {
+            Evaluated::Kept(operations) => operations,
+            Evaluated::LeftOut => return Ok(()),
+            Evaluated::Unknown => {
+                self.counts.unevaluated += 1;
+                return Ok(());
+            }
+        };
         self.ranking.add(&Candidate {
-            text: &epd(pos.position(), self.suite.opcodes),
+            text: &(epd(pos.position(), self.suite.opcodes) + &operations),
             start: &[],
             way: &[pos.identity()],
             games,
             opening: &opening,
-            note: &note_of_games(ending.stats),
+            note: &note_of_games(ending.played),
         })
     }
 
     /// Whether the evaluation of a position is as asked.
-    fn keeps_evaluated(&self, ending: &Ending) -> Result<bool> {
+    fn evaluated(&self, ending: &Ending) -> Result<Evaluated> {
         if self.suite.evals.is_none() {
-            return Ok(true);
+            return Ok(Evaluated::Kept(String::new()));
         }
         let pos = ending.position(self.suite)?;
-        pos.map_or(Ok(false), |(pos, _)| {
-            self.suite.keeps_evaluated(pos.position())
+        pos.map_or(Ok(Evaluated::LeftOut), |(pos, _)| {
+            self.suite.evaluated(pos.position())
         })
     }
 
-    /// Adds a line of enough games. `all` are the results of all games that came to its last position.
-    fn add_line(&mut self, line: &CountedLine<'_>, all: Stats) -> Result<()> {
-        let games = line.stats.games();
-        if games < self.min_game {
-            return Ok(());
-        }
+    /// Adds a line. `all` are all games that came to its last position.
+    fn add_line(&mut self, line: &CountedLine<'_>, all: Played) -> Result<()> {
         let Some(Replayed {
             text, way, opening, ..
         }) = line.replay(self.suite)
         else {
             return Ok(());
         };
-        let mut note = note_of_games(line.stats);
-        if line.stats != all {
+        let mut note = note_of_games(line.played);
+        if line.played != all {
             note = format!("{note}; by any move order {}", note_of_games(all));
         }
         self.ranking.add(&Candidate {
             text: &text,
             start: &line.start_bytes(),
             way: &way,
-            games,
+            games: line.played.games(),
             opening: &opening,
             note: &note,
         })
@@ -258,13 +297,13 @@ impl Ranker<'_> {
 
 /// A position that lines lead to.
 struct Ending {
-    /// The lines, each after its results.
+    /// The lines, each after its games.
     lines: ByteRun,
-    /// The last line, which is not among them yet, and its results.
+    /// The last line, which is not among them yet, and its games.
     line: Vec<u8>,
-    line_stats: Stats,
-    /// The results of all lines, for White.
-    stats: Stats,
+    line_played: Played,
+    /// The games of all lines.
+    played: Played,
 }
 
 impl Ending {
@@ -272,8 +311,8 @@ impl Ending {
         Ending {
             lines,
             line: game.bytes.to_vec(),
-            line_stats: game.stats,
-            stats: game.stats,
+            line_played: game.played,
+            played: game.played,
         }
     }
 
@@ -281,20 +320,20 @@ impl Ending {
     fn add(&mut self, game: &CountedLine<'_>) -> Result<()> {
         if self.line != game.bytes {
             self.end_line()?;
-            (self.line, self.line_stats) = (game.bytes.to_vec(), Stats::default());
+            (self.line, self.line_played) = (game.bytes.to_vec(), Played::default());
         }
-        self.line_stats += game.stats;
-        self.stats += game.stats;
+        self.line_played += game.played;
+        self.played += game.played;
         Ok(())
     }
 
     fn end_line(&mut self) -> Result<()> {
-        let Stats {
-            wins,
-            draws,
-            losses,
-        } = self.line_stats;
-        let numbers = [wins, draws, losses].map(u64::to_le_bytes);
+        let Played {
+            stats,
+            without_result,
+        } = self.line_played;
+        let numbers = [stats.wins, stats.draws, stats.losses, without_result];
+        let numbers = numbers.map(u64::to_le_bytes);
         let text = [numbers.as_flattened(), &self.line].concat();
         self.lines.append_text(&text)
     }
@@ -302,14 +341,18 @@ impl Ending {
     fn for_each_line(&self, mut f: impl FnMut(&CountedLine<'_>) -> Result<()>) -> Result<()> {
         let mut texts = self.lines.reader(0);
         while let Some(text) = texts.read_text()? {
-            let (numbers, bytes) = text.split_at(size_of::<[u64; 3]>());
+            let (numbers, bytes) = text.split_at(size_of::<[u64; 4]>());
             let number = |place: usize| u64::from_le_bytes(numbers.as_chunks().0[place]);
             let stats = Stats {
                 wins: number(0),
                 draws: number(1),
                 losses: number(2),
             };
-            f(&CountedLine::new(bytes, stats))?;
+            let played = Played {
+                stats,
+                without_result: number(3),
+            };
+            f(&CountedLine::new(bytes, played))?;
         }
         Ok(())
     }
@@ -326,8 +369,8 @@ impl Ending {
             let Some(found) = line.replay(suite) else {
                 return Ok(());
             };
-            if line.stats.games() > most {
-                (opening, most) = (found.opening, line.stats.games());
+            if line.played.games() > most {
+                (opening, most) = (found.opening, line.played.games());
             }
             let best = known.take().into_iter().chain([found.pos]);
             known = best.min_by_key(counters);
@@ -337,15 +380,14 @@ impl Ending {
     }
 }
 
-/// A line with its results.
+/// A line with its games.
 struct CountedLine<'a> {
     /// What makes it different from others.
     bytes: &'a [u8],
     end: &'a [u8],
     start: &'a [u8],
     moves: &'a [u8],
-    /// For White.
-    stats: Stats,
+    played: Played,
 }
 
 impl<'a> CountedLine<'a> {
@@ -357,10 +399,15 @@ impl<'a> CountedLine<'a> {
             draws: u64::from(*result == b'='),
             losses: u64::from(*result == b'0'),
         };
-        CountedLine::new(bytes, stats)
+        let without_result = u64::from(*result == b'*');
+        let played = Played {
+            stats,
+            without_result,
+        };
+        CountedLine::new(bytes, played)
     }
 
-    fn new(bytes: &'a [u8], stats: Stats) -> CountedLine<'a> {
+    fn new(bytes: &'a [u8], played: Played) -> CountedLine<'a> {
         let (end, rest) = bytes.split_at(END);
         let mut parts = rest.splitn(2, |byte| *byte == 0);
         CountedLine {
@@ -368,7 +415,7 @@ impl<'a> CountedLine<'a> {
             end,
             start: parts.next().unwrap_or_default(),
             moves: parts.next().expect("moves follow the start"),
-            stats,
+            played,
         }
     }
 

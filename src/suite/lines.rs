@@ -6,6 +6,7 @@ use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
 use super::{
     RankedMoves, Suite, SuiteOf,
+    evaluated::Evaluated,
     ranking::{Candidate, Ranking},
     write::note_of_times,
 };
@@ -68,6 +69,7 @@ impl<S: Source> SuiteOf<'_, S> {
             ranking: Ranking::new(self.suite, &self.memory, path),
             ends: (self.suite.unique).then(|| Seen::new(self.memory.share(4))),
             found: 0,
+            unevaluated: 0,
             longest: 0,
             looked_at: 0,
             band: Band::ALL,
@@ -83,6 +85,7 @@ impl<S: Source> SuiteOf<'_, S> {
             ranking: lines.ranking,
             longest: lines.longest,
             is_cut,
+            unevaluated: lines.unevaluated,
         })
     }
 }
@@ -153,6 +156,8 @@ struct Lines<'a, S> {
     ends: Option<Seen>,
     /// How many lines were found, or how many ends if these are unique.
     found: u64,
+    /// Lines that were left out because they have no evaluation.
+    unevaluated: u64,
     /// How many half-moves the longest line has.
     longest: usize,
     looked_at: u64,
@@ -263,8 +268,16 @@ impl<S: Source> Lines<'_, S> {
     fn take(&mut self, start: &[u8], line: &Line) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let suite = self.of.suite;
-        if !suite.keeps(results) || !suite.keeps_evaluated(line.pos.position())? {
+        if !suite.keeps(results) {
             return Ok(());
+        }
+        match suite.evaluated(line.pos.position())? {
+            Evaluated::Kept(_) => {}
+            Evaluated::LeftOut => return Ok(()),
+            Evaluated::Unknown => {
+                self.unevaluated += 1;
+                return Ok(());
+            }
         }
         let identity = line.pos.identity();
         let is_new = match &mut self.ends {

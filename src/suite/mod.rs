@@ -18,11 +18,15 @@ pub use self::{
     report::{Encounter, ExitResults, MatchReport, Pentanomial, SuiteFile},
     write::SuiteFormat,
 };
+use self::{
+    evaluated::{Evaluated, without_evaluation},
+    ranking::Ranking,
+    write::write_ranked,
+};
 pub(crate) use self::{
     games::{GameLine, GameLines},
     write::begin,
 };
-use self::{ranking::Ranking, write::write_ranked};
 use crate::{
     error::{Error, Result},
     openings::{self, Opening},
@@ -50,7 +54,7 @@ pub struct Suite {
     /// The draws in percent of all games that came to the position after a line, from the one to the other, both among
     /// them.
     pub draw_rate: Option<(f64, f64)>,
-    /// The evaluations of the positions, none for all. Positions without one are left out.
+    /// The evaluations of the positions, none for all. Positions without one are left out. EPDs say them as `acd` and `ce`.
     pub evals: Option<EvalRange>,
     /// The most lines or positions of one ECO code, none for all: the first in their order. Those without a code are not
     /// limited.
@@ -101,9 +105,9 @@ impl Suite {
     }
 
     /// Whether the evaluation of a position is as asked.
-    fn keeps_evaluated(&self, pos: &VariantPosition) -> Result<bool> {
+    fn evaluated(&self, pos: &VariantPosition) -> Result<Evaluated> {
         let range = self.evals.as_ref();
-        range.map_or(Ok(true), |range| range.contains(pos))
+        range.map_or(Ok(Evaluated::Kept(String::new())), |range| range.judge(pos))
     }
 
     /// The option that goes by results, if one is used.
@@ -144,8 +148,8 @@ impl Suite {
         self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
 
-    /// Why it has no entries, if its longest line has `longest` half-moves.
-    fn why_empty(&self, longest: usize) -> String {
+    /// Why it has no entries, if its longest line has `longest` half-moves and some have no evaluation.
+    fn why_empty(&self, longest: usize, unevaluated: u64) -> String {
         let plies = self.plies;
         match longest {
             0 => "no move of the starting position is kept: keep moves of fewer games".to_owned(),
@@ -153,7 +157,11 @@ impl Suite {
                 "no line has {plies} half-moves; the longest has {longest}: take fewer half-moves, or keep moves of fewer \
                  games"
             ),
-            _ => format!("no line is within {}: widen the range", self.ranges()),
+            _ => format!(
+                "no line is within {}: widen the range{}",
+                self.ranges(),
+                without_evaluation(unevaluated)
+            ),
         }
     }
 }
@@ -165,6 +173,8 @@ pub(crate) struct SuiteSummary {
     pub entries: u64,
     /// Whether lines were left that nobody looked at.
     pub is_cut: bool,
+    /// Those that were left out because they have no evaluation, if they are chosen by it.
+    pub unevaluated: Option<u64>,
 }
 
 /// White's results in all games that came to a position, `None` where games are not counted.
@@ -196,12 +206,16 @@ impl<S: Source> SuiteOf<'_, S> {
         let (file, entries) =
             write_ranked(file, format, self.suite, &mut ranked.ranking, start_of)?;
         if entries == 0 {
-            return Err(Error::empty(path, self.suite.why_empty(ranked.longest)));
+            return Err(Error::empty(
+                path,
+                self.suite.why_empty(ranked.longest, ranked.unevaluated),
+            ));
         }
         file.commit()?;
         Ok(SuiteSummary {
             entries,
             is_cut: ranked.is_cut,
+            unevaluated: self.suite.evals.as_ref().map(|_| ranked.unevaluated),
         })
     }
 }
@@ -213,6 +227,8 @@ struct RankedMoves<'a> {
     longest: usize,
     /// Whether lines were left that nobody looked at.
     is_cut: bool,
+    /// Those that were left out because they have no evaluation.
+    unevaluated: u64,
 }
 
 /// Reads positions, one a line: a FEN, or an EPD with or without operations. `hmvc` and `fmvn` are its counters of moves.

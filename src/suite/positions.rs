@@ -6,6 +6,7 @@ use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
     RankedMoves, Suite, SuiteOf,
+    evaluated::Evaluated,
     ranking::{Candidate, Ranking},
     write::{epd, note_of_times},
 };
@@ -63,6 +64,7 @@ impl<S: Source> SuiteOf<'_, S> {
             ranking: Ranking::new(suite, &self.memory.share(2), path),
             longest,
             is_cut: false,
+            unevaluated: 0,
         };
         if longest < suite.plies {
             return Ok(ranked);
@@ -71,15 +73,23 @@ impl<S: Source> SuiteOf<'_, S> {
             done.add(reached.portion);
             let results = (self.results)(reached.pos())?;
             let is_kept = suite.plies == 0 || suite.keeps(results);
-            if !is_kept || !suite.keeps_evaluated(reached.pos().position())? {
+            if !is_kept {
                 return Ok(());
             }
+            let operations = match suite.evaluated(reached.pos().position())? {
+                Evaluated::Kept(operations) => operations,
+                Evaluated::LeftOut => return Ok(()),
+                Evaluated::Unknown => {
+                    ranked.unevaluated += 1;
+                    return Ok(());
+                }
+            };
             ranked.ranking.add(&Candidate {
                 start: &[0; 8],
                 way: &[reached.pos().identity()],
                 games: results.map_or(reached.weight, Stats::games),
                 opening: &reached.ways[0].opening,
-                text: &epd(reached.pos().position(), suite.opcodes),
+                text: &(epd(reached.pos().position(), suite.opcodes) + &operations),
                 note: &results.map(note_of_times).unwrap_or_default(),
             })
         })?;

@@ -6,6 +6,7 @@ use shakmaty::variant::VariantPosition;
 
 use super::{
     Suite,
+    games::Played,
     ranking::{Ranked, Ranking},
 };
 use crate::{
@@ -45,12 +46,21 @@ impl SuiteFormat {
 fn is_noted(line: &[u8]) -> bool {
     let note = std::str::from_utf8(line).ok().and_then(|epd| {
         let (_, note) = epd.trim_end().split_once(" c0 \"")?;
-        let note = note.strip_suffix("%\";")?;
-        let (games, score) = note.split_once(" game").or(note.split_once(" time"))?;
-        let score = score.strip_prefix('s').unwrap_or(score);
-        Some((games, score.strip_prefix(", White scored ")?))
+        note.strip_suffix("\";")?.split_once(", ")
     });
-    note.is_some_and(|(games, score)| games.parse::<u64>().is_ok() && score.parse::<f64>().is_ok())
+    note.is_some_and(|(games, more)| {
+        let count = games.split_once(' ').map(|(count, _)| count.parse::<u64>());
+        matches!(count, Some(Ok(_))) && more.split(", ").all(is_of_note)
+    })
+}
+
+/// Whether a part of a [`note`] after the first may be one.
+fn is_of_note(part: &str) -> bool {
+    let score = part.strip_prefix("White scored ");
+    let score = score.and_then(|score| score.strip_suffix('%'));
+    let games = part.strip_suffix(" without result");
+    score.is_some_and(|score| score.parse::<f64>().is_ok())
+        || games.is_some_and(|games| games.parse::<u64>().is_ok())
 }
 
 /// Begins a file that replaces an empty one or a suite of the same format.
@@ -119,20 +129,34 @@ pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     epd
 }
 
-/// How many games there were, and White's score in them.
-pub(super) fn note_of_games(stats: Stats) -> String {
-    note("game", stats)
+/// How many games there were, how many of them without result, and White's score in the others.
+pub(super) fn note_of_games(played: Played) -> String {
+    note("game", played)
 }
 
 /// How many times games came to a position, and White's score in them: a game that came back to it counts again.
 pub(super) fn note_of_times(stats: Stats) -> String {
-    note("time", stats)
+    let without_result = 0;
+    note(
+        "time",
+        Played {
+            stats,
+            without_result,
+        },
+    )
 }
 
-fn note(thing: &str, stats: Stats) -> String {
-    let (count, score) = (stats.games(), stats.score() * 100.0);
+fn note(thing: &str, played: Played) -> String {
+    let count = played.games();
     let s = if count == 1 { "" } else { "s" };
-    format!("{count} {thing}{s}, White scored {score:.1}%")
+    let mut note = format!("{count} {thing}{s}");
+    if played.without_result > 0 {
+        note += &format!(", {} without result", played.without_result);
+    }
+    if played.stats.games() > 0 {
+        note += &format!(", White scored {:.1}%", played.stats.score() * 100.0);
+    }
+    note
 }
 
 #[cfg(test)]
@@ -143,13 +167,17 @@ mod tests {
     fn only_suites_of_the_same_format_are_replaced() {
         let bare = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -";
         let foreign = &format!("{bare} c0 \"1 game\";");
-        let [one, many] = [1, 1000].map(|wins| {
+        let [one, many, open] = [(1, 0), (1000, 2), (0, 2)].map(|(wins, without_result)| {
             let stats = Stats {
                 wins,
                 ..Stats::default()
             };
             let thing = if wins == 1 { "time" } else { "game" };
-            format!("{bare} hmvc 0; fmvn 1; c0 \"{}\";", note(thing, stats))
+            let played = Played {
+                stats,
+                without_result,
+            };
+            format!("{bare} hmvc 0; fmvn 1; c0 \"{}\";", note(thing, played))
         });
         for (line, is_pgn, is_epd) in [
             ("[Event \"Opening suite\"]\r", true, false),
@@ -158,6 +186,7 @@ mod tests {
             (foreign, false, false),
             (&one, false, true),
             (&many, false, true),
+            (&open, false, true),
             ("my notes", false, false),
         ] {
             assert_eq!(

@@ -54,15 +54,22 @@ class Results:
     """Games, and half of their points for White."""
 
     def __init__(self):
-        self.games = self.points = 0
+        self.games = self.points = self.open = 0
 
     def add(self, result):
         self.games += 1
-        self.points += SCORES[result]
+        if kind == "games" and result == "*":
+            self.open += 1
+        else:
+            self.points += SCORES[result]
 
     def __str__(self):
-        s = "" if self.games == 1 else "s"
-        return f"{self.games} {'game' if kind == 'games' else 'time'}{s}, White scored {self.points / self.games / 2 * 100:.1f}%"
+        text = f"{self.games} {'game' if kind == 'games' else 'time'}{'' if self.games == 1 else 's'}"
+        if self.open:
+            text += f", {self.open} without result"
+        if self.open < self.games:
+            text += f", White scored {self.points / (self.games - self.open) / 2 * 100:.1f}%"
+        return text
 
 
 def place(board):
@@ -107,7 +114,7 @@ with open(pgn) as file:
         if kind == "games":
             own = lines[line]
             order.append(own.games)
-            same = (own.games, own.points) == (here.games, here.points)
+            same = vars(own) == vars(here)
             expected = f"{own}" if same else f"{own}; by any move order {here}"
         else:
             expected = f"{here}"

@@ -104,6 +104,7 @@ impl Sink for SuiteSink<'_> {
         counted.report.suite = Some(SuiteReport {
             path: path.clone(),
             lines: lines.entries,
+            unevaluated: suite.evals.as_ref().map(|_| lines.unevaluated),
         });
         file.finish()
     }
