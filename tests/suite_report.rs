@@ -98,6 +98,24 @@ fn pairs_of_every_kind_from_positions() {
         "{table}"
     );
 
+    // From the other player's view, with more pairs than an exit has.
+    let line = "suite-report s.epd m.pgn --first B --min-pairs 2";
+    let report = ok_json(dir, &*format!("{line} --json"));
+    assert_eq!(report["encounters"][0]["first"], "B");
+    assert_eq!(
+        report["encounters"][0]["pentanomial"],
+        json!([1, 1, 2, 1, 1])
+    );
+    assert_eq!(report["encounters"][0]["wins"], 4);
+    assert_eq!(exits(&report, "one_sided"), [false; 3]);
+    for (line, header) in [
+        ("suite-report s.epd m.pgn", "pairs of A "),
+        (line, "pairs of B "),
+    ] {
+        let table = ok(dir, line);
+        assert!(table.contains(header), "{table}");
+    }
+
     ok(
         dir,
         "suite-report s.epd m.pgn --drop-one-sided --out better.epd",
@@ -249,6 +267,7 @@ fn what_cannot_be_reported() {
     let e4 = format!("[FEN \"{E4} 0 1\"]\n");
     fs::write(dir.join("m.pgn"), pair(["1-0", "1-0"], &e4, "1... e5")).unwrap();
     fs::write(dir.join("other.pgn"), pair(["1-0", "1-0"], "", "1. d4 d5")).unwrap();
+    ok(dir, "make-book -q other.pgn --min-game 1 --bin b.bin");
     refused(
         dir,
         &[
@@ -276,6 +295,13 @@ fn what_cannot_be_reported() {
                 "all exits are one-sided",
             ),
             ("suite-report - -", 2, "one standard input"),
+            (
+                "suite-report s.epd m.pgn --first C",
+                1,
+                "no game of an exit has the player \"C\"",
+            ),
+            ("suite-report s.epd m.pgn --min-pairs 0", 2, "zero"),
+            ("suite-report b.bin m.pgn", 1, "b.bin: Polyglot book"),
         ],
     );
     assert!(!dir.join("new.epd").exists());

@@ -2,13 +2,14 @@
 
 use std::{
     fmt::Write as _,
+    num::NonZeroU64,
     path::{Path, PathBuf},
 };
 
 use polybook::{
     pgn::{Games, Input},
     position::Variant,
-    suite::{ExitResults, MatchReport, Pentanomial, SuiteFile},
+    suite::{ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile},
 };
 
 use super::{
@@ -30,9 +31,9 @@ An exit is a position that the suite leads to: the end of a line (PGN), or a pos
 of the longest line that it begins with, or to the exit that its FEN tag names. Two games of an exit are a pair if the same two
 players had it with either color in the same round (tag Round: 7 for both, or 7.1 and 7.2). If no two games have a round in
 common, they are paired in their order. A pentanomial counts pairs by the points of the first player: 0, 0.5, 1, 1.5 and 2 (LL,
-LD, DD or WL, WD, WW). The first player is the one who comes first in the games.
+LD, DD or WL, WD, WW). The first player is that of --first, or the one who comes first in the games.
 
-An exit is one-sided if it has a pair and one color won all its games.
+An exit is one-sided if it has --min-pairs pairs and one color won all its games.
 
 Examples:
   polybook suite-report openings.pgn match.pgn
@@ -45,6 +46,14 @@ pub struct Args {
     /// The games of the match, plain or packed; - is standard input
     #[arg(value_name = "MATCH", required = true)]
     games: Vec<PathBuf>,
+
+    /// Count pairs from the view of this player
+    #[arg(long, value_name = "NAME")]
+    first: Option<String>,
+
+    /// Call an exit one-sided only if it has this many pairs
+    #[arg(long, value_name = "N", default_value = "1")]
+    min_pairs: NonZeroU64,
 
     /// Leave one-sided exits out of the suite that is written to --out
     #[arg(long, requires = "out")]
@@ -80,13 +89,18 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let text = input::read_text(&args.suite, &memory, ENTRIES)?;
     let suite = SuiteFile::read(input::name(&args.suite).as_ref(), text, args.variant)?;
     let inputs: Vec<Input> = args.games.iter().map(Input::from_argument).collect();
+    let options = ReportOptions {
+        first: args.first.clone(),
+        min_pairs: args.min_pairs,
+    };
     let report = context.show_progress("reading games", |meter| {
-        suite.report(&Games {
+        let games = Games {
             inputs: &inputs,
             memory,
             threads: args.resources.threads(),
             meter,
-        })
+        };
+        suite.report(&games, &options)
     })?;
     if let Some(out) = &args.out {
         let entries = suite.write_without_one_sided(&report, out)?;
@@ -126,16 +140,22 @@ fn table(report: &MatchReport) -> String {
         .iter()
         .filter(|exit| exit.stats.games() > 0)
         .collect();
+    let mut firsts = report.encounters.iter().map(|encounter| &encounter.first);
+    let view = match firsts.next() {
+        Some(first) if firsts.all(|other| other == first) => format!("pairs of {first}"),
+        _ => "pairs".to_owned(),
+    };
+    let width = view.chars().count().max(15);
     let _ = writeln!(
         text,
-        "\n{:>6} {:>6} {:>6} {:>6} {:>6} {:>6}  {:<15} exit",
-        "entry", "games", "white", "draws", "black", "draw %", "pairs"
+        "\n{:>6} {:>6} {:>6} {:>6} {:>6} {:>6}  {view:<width$} exit",
+        "entry", "games", "white", "draws", "black", "draw %"
     );
     for exit in &played {
         let stats = exit.stats;
         let _ = writeln!(
             text,
-            "{:>6} {:>6} {:>6} {:>6} {:>6} {:>6.1}  {:<15} {}{}{}",
+            "{:>6} {:>6} {:>6} {:>6} {:>6} {:>6.1}  {:<width$} {}{}{}",
             exit.entry,
             stats.games(),
             stats.wins,

@@ -15,7 +15,7 @@ use shakmaty::variant::VariantPosition;
 
 pub use self::{
     evaluated::EvalRange,
-    report::{Encounter, ExitResults, MatchReport, Pentanomial, SuiteFile},
+    report::{Encounter, ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile},
     write::SuiteFormat,
 };
 use self::{

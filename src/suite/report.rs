@@ -1,6 +1,6 @@
 //! The results of a match by the exits of its suite.
 
-use std::{collections::VecDeque, hash::Hash, io::Write, ops::Range, path::Path};
+use std::{collections::VecDeque, hash::Hash, io::Write, num::NonZeroU64, ops::Range, path::Path};
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -19,7 +19,7 @@ use crate::{
 /// exit; entries that lead to the same one share it.
 ///
 /// ```
-/// use polybook::{pgn::{Games, Input}, position::Variant, progress::Meter, suite::SuiteFile, tally::Memory};
+/// use polybook::{pgn::{Games, Input}, position::Variant, progress::Meter, suite::{ReportOptions, SuiteFile}, tally::Memory};
 ///
 /// # let dir = tempfile::tempdir()?;
 /// # let path = dir.path().join("match.pgn");
@@ -28,12 +28,13 @@ use crate::{
 /// };
 /// std::fs::write(&path, game("A", "B", "1-0") + &game("B", "A", "1/2-1/2"))?;
 /// let suite = SuiteFile::read("suite.pgn".as_ref(), "1. e4 e5 *".into(), Variant::Standard)?;
-/// let report = suite.report(&Games {
+/// let games = Games {
 ///     inputs: &[Input::file(path)],
 ///     memory: Memory::default(),
 ///     threads: 0,
 ///     meter: &Meter::default(),
-/// })?;
+/// };
+/// let report = suite.report(&games, &ReportOptions::default())?;
 /// assert_eq!(report.encounters[0].pairs.0, [0, 0, 0, 1, 0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -82,8 +83,12 @@ impl SuiteFile {
     ///
     /// # Errors
     ///
-    /// An entry that cannot be played or is no position, and a suite without entries.
+    /// An entry that cannot be played or is no position, a suite without entries, and binary data.
     pub fn read(path: &Path, text: String, variant: Variant) -> Result<SuiteFile> {
+        if text.contains('\0') {
+            let problem = "Polyglot book or other binary data, not a suite: polybook convert makes a suite of a book";
+            return Err(Error::file(path, problem));
+        }
         let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}'));
         let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'));
         let first = first.and_then(|line| line.split_whitespace().next());
@@ -148,9 +153,12 @@ impl SuiteFile {
     ///
     /// # Errors
     ///
-    /// An input that cannot be read, or none of whose games belongs to an exit.
-    pub fn report(&self, games: &Games<'_>) -> Result<MatchReport> {
+    /// An input that cannot be read, games of which none belongs to an exit, and a first player who has no game of one.
+    pub fn report(&self, games: &Games<'_>, options: &ReportOptions) -> Result<MatchReport> {
         let mut results = MatchCounts::new(self.exits.len());
+        if let Some(name) = &options.first {
+            results.number(name.clone());
+        }
         let read = |_: &[u8], reader: &mut GameReader<'_>| Ok(self.game(reader));
         let all = games.for_each(read, |_, game| {
             results.add(game);
@@ -165,7 +173,14 @@ impl SuiteFile {
             let problem = format!("none of {all} games belongs to an exit of the suite");
             return Err(Error::file(input.path(), problem));
         }
-        Ok(results.report(&self.exits))
+        if let Some(name) = &options.first
+            && let Some(input) = games.inputs.first()
+            && results.order.iter().all(|players| players[0] != 0)
+        {
+            let problem = format!("no game of an exit has the player {name:?}");
+            return Err(Error::file(input.path(), problem));
+        }
+        Ok(results.report(&self.exits, options.min_pairs))
     }
 
     fn game(&self, reader: &mut GameReader<'_>) -> MatchGame {
@@ -239,6 +254,24 @@ impl SuiteFile {
         }
         file.commit()?;
         Ok(kept.len() as u64)
+    }
+}
+
+/// How the games of a match are seen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReportOptions {
+    /// The player from whose view pairs are counted, none for the one of the two who comes first in the games.
+    pub first: Option<String>,
+    /// The least pairs of a one-sided exit.
+    pub min_pairs: NonZeroU64,
+}
+
+impl Default for ReportOptions {
+    fn default() -> ReportOptions {
+        ReportOptions {
+            first: None,
+            min_pairs: NonZeroU64::MIN,
+        }
     }
 }
 
@@ -341,9 +374,13 @@ struct MatchGame {
 pub struct Pentanomial(pub [u64; 5]);
 
 impl Pentanomial {
+    fn pairs(self) -> u64 {
+        self.0.iter().sum()
+    }
+
     /// How many of some games are not in a pair.
     fn unpaired(self, games: u64) -> u64 {
-        games - 2 * self.0.iter().sum::<u64>()
+        games - 2 * self.pairs()
     }
 }
 
@@ -367,7 +404,7 @@ pub struct MatchReport {
 /// The games of two players.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Encounter {
-    /// The player who comes first in the games.
+    /// The player that was asked for, or else the one who comes first in the games.
     pub first: String,
     /// The other.
     pub second: String,
@@ -401,14 +438,14 @@ pub struct ExitResults {
     pub unfinished: u64,
     /// Draws in percent, `None` without games.
     pub draw_rate: Option<f64>,
-    /// The pairs, each from the view of the player who comes first in the games.
+    /// The pairs, each from the view of the first player of its [`Encounter`].
     #[serde(rename = "pentanomial")]
     pub pairs: Pentanomial,
     /// Pairs in which one color won both games.
     pub one_sided_pairs: u64,
     /// Games without the one with other colors.
     pub unpaired: u64,
-    /// Whether it has a pair, and one color won all its games.
+    /// Whether it has enough pairs, and one color won all its games.
     #[serde(rename = "one_sided")]
     pub is_one_sided: bool,
 }
@@ -422,7 +459,7 @@ fn draw_rate(stats: Stats) -> Option<f64> {
 struct Played {
     exit: usize,
     round: Option<Round>,
-    /// The color of the player who comes first in the games.
+    /// The color of the first player.
     color: Color,
     result: GameResult,
 }
@@ -463,7 +500,7 @@ struct MatchCounts {
     exits: Vec<Exited>,
     /// The games of two players, by their numbers, the lower first.
     encounters: FxHashMap<[usize; 2], Vec<Played>>,
-    /// The players, in the order of their first games.
+    /// The players who met, in the order of their first games.
     order: Vec<[usize; 2]>,
     unmatched: u64,
 }
@@ -552,7 +589,7 @@ impl MatchCounts {
         }
     }
 
-    fn report(mut self, exits: &[Exit]) -> MatchReport {
+    fn report(mut self, exits: &[Exit], min_pairs: NonZeroU64) -> MatchReport {
         let games = std::mem::take(&mut self.encounters);
         let order = std::mem::take(&mut self.order).into_iter();
         let encounters = order.map(|players| self.encounter(players, &games[&players]));
@@ -572,7 +609,7 @@ impl MatchCounts {
                 pairs: found.pairs,
                 one_sided_pairs: found.one_sided_pairs,
                 unpaired: found.pairs.unpaired(stats.games()),
-                is_one_sided: found.pairs != Pentanomial::default()
+                is_one_sided: found.pairs.pairs() >= min_pairs.get()
                     && (stats.wins == stats.games() || stats.losses == stats.games()),
             }
         };
