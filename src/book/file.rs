@@ -55,7 +55,7 @@ pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
 
 /// A book that is written from front to back. If its header has a line for the checksum, the line is filled in
 /// after the last record.
-pub(super) struct BookFile<'a> {
+pub(super) struct BookWriter<'a> {
     file: &'a mut AtomicFile,
     header: Option<&'a str>,
     records: BufWriter<File>,
@@ -64,14 +64,14 @@ pub(super) struct BookFile<'a> {
     sum: Checksum,
 }
 
-impl<'a> BookFile<'a> {
+impl<'a> BookWriter<'a> {
     /// Begins a book with the text of its header. The records for a pipe go to a temporary file in `temp_dir` first, if
     /// the header gets their checksum.
     pub(super) fn begin(
         file: &'a mut AtomicFile,
         header: Option<&'a str>,
         temp_dir: &'a Path,
-    ) -> Result<BookFile<'a>> {
+    ) -> Result<BookWriter<'a>> {
         let has_checksum = header.is_some_and(|text| split_checksum(text).1.is_some());
         let waiting = (has_checksum && !file.is_seekable()).then_some(temp_dir);
         let records = match waiting {
@@ -83,7 +83,7 @@ impl<'a> BookFile<'a> {
                 file.file().try_clone().at(&target, "write")?
             }
         };
-        Ok(BookFile {
+        Ok(BookWriter {
             file,
             header,
             records: BufWriter::with_capacity(1 << 16, records),
@@ -166,7 +166,7 @@ pub(super) fn checksum_of(records: &[u8]) -> Checksum {
 }
 
 /// Takes whole records.
-impl Write for BookFile<'_> {
+impl Write for BookWriter<'_> {
     fn write(&mut self, records: &[u8]) -> io::Result<usize> {
         self.append(records, checksum_of(records))?;
         Ok(records.len())

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
-    file::{BookFile, checksum_of},
+    file::{BookWriter, checksum_of},
     header::{self, HeaderError, PORTABLE_LENGTH, with_checksum},
     losses::{LossSummary, Losses},
     minimax::{BackedUp, MinimaxSummary},
@@ -284,7 +284,7 @@ impl<'a> BookMaker<'a> {
     /// A file that cannot be written.
     pub fn write(&self, header: Option<&str>, out: &mut AtomicFile, temp_dir: &Path) -> Result<()> {
         let target = out.target().to_owned();
-        let mut file = BookFile::begin(out, header, temp_dir)?;
+        let mut file = BookWriter::begin(out, header, temp_dir)?;
         let mut shards = vec![Vec::new(); rayon::current_num_threads()];
         for first in (0..self.counts.shard_count()).step_by(shards.len()) {
             let numbers = first..self.counts.shard_count();

@@ -8,7 +8,7 @@ use std::{
 use shakmaty::Color;
 
 use super::{
-    file::{BookFile, begin_book},
+    file::{BookWriter, begin_book},
     header::{self, HeaderError, with_checksum},
     lines::{PlayableMoves, contains, reached},
     losses::{LossSummary, Losses},
@@ -125,7 +125,7 @@ pub fn merge_books(
     policy: MergePolicy,
     meter: &Meter,
 ) -> Result<MergeSummary> {
-    let merge = Merge {
+    let merge = BookMerge {
         done: "Merged",
         policy,
         filter: &Filter::default(),
@@ -153,7 +153,7 @@ pub fn filter_books(
     memory: &Memory,
     meter: &Meter,
 ) -> Result<MergeSummary> {
-    let merge = Merge {
+    let merge = BookMerge {
         done: "Filtered",
         policy: MergePolicy::Sum,
         filter,
@@ -165,7 +165,7 @@ pub fn filter_books(
 }
 
 /// How one book is made of others.
-struct Merge<'a> {
+struct BookMerge<'a> {
     /// What the header calls it.
     done: &'a str,
     policy: MergePolicy,
@@ -175,19 +175,19 @@ struct Merge<'a> {
     may_be_empty: bool,
 }
 
-impl Merge<'_> {
+impl BookMerge<'_> {
     fn write(&self, inputs: &[PathBuf], out: &Path, meter: &Meter) -> Result<MergeSummary> {
         let temp_dir = &self.memory.temp_dir;
         let mut file = begin_book(out)?;
         let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
         let header = joined_header(&books, self.done, &self.filter.option_text(), out)?;
-        let mut writer = BookFile::begin(&mut file, Some(&header), temp_dir)?;
+        let mut writer = BookWriter::begin(&mut file, Some(&header), temp_dir)?;
         let of_first = || books.first()?.variant();
         let variant = self.variant.or_else(of_first).unwrap_or_default();
         let doing = (&**temp_dir, "write a temporary file in");
         let losses = match &self.filter.max_loss {
             Some(max_loss) => {
-                let all = Merge {
+                let all = BookMerge {
                     filter: &Filter::default(),
                     ..*self
                 };

@@ -114,13 +114,13 @@ impl BackedUp {
 
 /// The positions that have moves of enough games, and these.
 struct Graph {
-    nodes: Vec<Node>,
-    edges: Vec<Edge>,
+    nodes: Vec<MinimaxNode>,
+    edges: Vec<MinimaxEdge>,
     /// Moves of positions that were not found.
     unreached: u64,
 }
 
-struct Node {
+struct MinimaxNode {
     key: u64,
     turn: Color,
     /// Where its moves end; they begin where those of the node before it end.
@@ -128,16 +128,16 @@ struct Node {
 }
 
 #[derive(Copy, Clone)]
-struct Edge {
+struct MinimaxEdge {
     mv: BookMove,
     stats: Stats,
     /// The score that its games are sure of.
     sure: f64,
-    /// The position after it: its key, then its number, [`Edge::NOWHERE`] if it has no moves.
+    /// The position after it: its key, then its number, [`MinimaxEdge::NOWHERE`] if it has no moves.
     after: u64,
 }
 
-impl Edge {
+impl MinimaxEdge {
     const NOWHERE: u64 = u64::MAX;
 
     /// What the value of the position after it leaves: all if that has no moves.
@@ -163,7 +163,7 @@ impl Graph {
         };
         let (positions, moves) = source.sizes(counts)?;
         // A position is in the map too, and a move leaves a share at last.
-        let bytes = 2 * (positions * size_of::<Node>() + moves * size_of::<Edge>());
+        let bytes = 2 * (positions * size_of::<MinimaxNode>() + moves * size_of::<MinimaxEdge>());
         if bytes > memory.bytes {
             let problem = format!(
                 "--minimax needs {} MiB more memory for moves of {} games: give more --memory, or a larger --min-game",
@@ -203,7 +203,10 @@ impl Graph {
             }
         }
         for edge in &mut graph.edges {
-            edge.after = numbers.get(&edge.after).copied().unwrap_or(Edge::NOWHERE);
+            edge.after = numbers
+                .get(&edge.after)
+                .copied()
+                .unwrap_or(MinimaxEdge::NOWHERE);
         }
         graph.unreached = (moves - graph.edges.len()) as u64;
         Ok(graph)
@@ -214,7 +217,7 @@ impl Graph {
         for (count, mv) in moves {
             let mut after = pos.clone();
             after.play(*mv);
-            self.edges.push(Edge {
+            self.edges.push(MinimaxEdge {
                 mv: count.mv,
                 stats: count.stats,
                 sure: count.stats.lower_bound(),
@@ -222,7 +225,7 @@ impl Graph {
             });
         }
         if !moves.is_empty() {
-            self.nodes.push(Node {
+            self.nodes.push(MinimaxNode {
                 key: pos.key(),
                 turn: pos.position().turn(),
                 end: self.edges.len(),
@@ -231,7 +234,7 @@ impl Graph {
         !moves.is_empty()
     }
 
-    fn edges(&self, node: usize) -> &[Edge] {
+    fn edges(&self, node: usize) -> &[MinimaxEdge] {
         let first = node
             .checked_sub(1)
             .map_or(0, |before| self.nodes[before].end);

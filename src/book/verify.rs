@@ -11,7 +11,7 @@ use std::{
 use thiserror::Error as ThisError;
 
 use super::{
-    file::{BookFile, begin_book},
+    file::{BookWriter, begin_book},
     foreign::refuse_foreign,
     header::{self, Header, HeaderError, NullRecords, renewed, split_checksum},
     records::{Entry, records_of, write_entries},
@@ -169,7 +169,7 @@ pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
         Some(false) => split_checksum(text).0,
         _ => text,
     });
-    let mut writer = BookFile::begin(&mut file, text, &memory.temp_dir)?;
+    let mut writer = BookWriter::begin(&mut file, text, &memory.temp_dir)?;
     let mut position: Vec<Entry> = Vec::new();
     for record in sorter.sorted() {
         let entry = from_heaviest_first(number(&record?));

@@ -22,7 +22,7 @@ use super::{
     suite::SuiteArgs,
     summary::minimax,
     usage::Usage,
-    weighting::{HeaderArgs, Needs, WeightingArgs},
+    weighting::{HeaderArgs, OptionNeeds, WeightingArgs},
 };
 
 /// Make a Polyglot book, an opening suite or a table from a book or a database
@@ -58,7 +58,7 @@ pub struct Args {
 
     /// Format of the output [default: the ending of OUT]
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<TargetFormat>,
 
     #[command(flatten)]
     suite: SuiteArgs,
@@ -93,7 +93,7 @@ const SUITES: &str = "suites, .pgn and .epd";
 
 /// What can be made.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
-enum Format {
+enum TargetFormat {
     Bin,
     Pgn,
     Epd,
@@ -101,9 +101,9 @@ enum Format {
     Jsonl,
 }
 
-impl Format {
+impl TargetFormat {
     fn is_suite(self) -> bool {
-        matches!(self, Format::Pgn | Format::Epd)
+        matches!(self, TargetFormat::Pgn | TargetFormat::Epd)
     }
 }
 
@@ -138,7 +138,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 
 fn database(
     args: &Args,
-    format: Format,
+    format: TargetFormat,
     file: &Path,
     context: Context,
 ) -> anyhow::Result<Converted> {
@@ -171,18 +171,23 @@ fn database(
     let _bar = Bar::of_phase("converting", &convert.meter, context);
     let out = &args.out;
     Ok(match format {
-        Format::Bin => convert.to_bin(out)?,
-        Format::Pgn => convert.to_suite(out, &suite, SuiteFormat::Pgn)?,
-        Format::Epd => convert.to_suite(out, &suite, SuiteFormat::Epd)?,
-        Format::Csv => convert.to_table(out, TableFormat::Csv)?,
-        Format::Jsonl => convert.to_table(out, TableFormat::Jsonl)?,
+        TargetFormat::Bin => convert.to_bin(out)?,
+        TargetFormat::Pgn => convert.to_suite(out, &suite, SuiteFormat::Pgn)?,
+        TargetFormat::Epd => convert.to_suite(out, &suite, SuiteFormat::Epd)?,
+        TargetFormat::Csv => convert.to_table(out, TableFormat::Csv)?,
+        TargetFormat::Jsonl => convert.to_table(out, TableFormat::Jsonl)?,
     })
 }
 
-fn book(args: &Args, format: Format, file: &Path, context: Context) -> anyhow::Result<Converted> {
+fn book(
+    args: &Args,
+    format: TargetFormat,
+    file: &Path,
+    context: Context,
+) -> anyhow::Result<Converted> {
     let name = input::name(&args.input);
     let reason = format!("needs games, and {name} is a Polyglot book: use polybook filter");
-    Usage::refuse(args.weighting.given(Needs::Games), &reason)?;
+    Usage::refuse(args.weighting.given(OptionNeeds::Games), &reason)?;
     let memory = args.resources.memory();
     let evals = args.losses.store(args.suite.needs_evals())?;
     let book = Book::open_within(file, in_memory(&memory))?;
@@ -202,11 +207,11 @@ fn book(args: &Args, format: Format, file: &Path, context: Context) -> anyhow::R
     let _bar = Bar::of_phase("converting", &convert.meter, context);
     let out = &args.out;
     Ok(match format {
-        Format::Pgn => convert.to_suite(out, &suite, SuiteFormat::Pgn)?,
-        Format::Epd => convert.to_suite(out, &suite, SuiteFormat::Epd)?,
-        Format::Csv => convert.to_table(out, &suite.starts, TableFormat::Csv)?,
-        Format::Jsonl => convert.to_table(out, &suite.starts, TableFormat::Jsonl)?,
-        Format::Bin => {
+        TargetFormat::Pgn => convert.to_suite(out, &suite, SuiteFormat::Pgn)?,
+        TargetFormat::Epd => convert.to_suite(out, &suite, SuiteFormat::Epd)?,
+        TargetFormat::Csv => convert.to_table(out, &suite.starts, TableFormat::Csv)?,
+        TargetFormat::Jsonl => convert.to_table(out, &suite.starts, TableFormat::Jsonl)?,
+        TargetFormat::Bin => {
             let usage = format!(
                 "{name} is a Polyglot book already: polybook filter and polybook merge-book make others of it"
             );
@@ -216,8 +221,8 @@ fn book(args: &Args, format: Format, file: &Path, context: Context) -> anyhow::R
 }
 
 /// Refuses options that would not change the output.
-fn refuse_unused(args: &Args, format: Format) -> Result<(), Usage> {
-    if format != Format::Bin {
+fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
+    if format != TargetFormat::Bin {
         let given = args.header.given().or(args.losses.given());
         let given = given.or(args.weighting.minimax());
         Usage::refuse(given, "is for Polyglot books, .bin")?;
@@ -225,23 +230,23 @@ fn refuse_unused(args: &Args, format: Format) -> Result<(), Usage> {
     if format.is_suite() && !args.weighted {
         let reason =
             "is for weights: give --weighted too, without which a suite has moves of any weight";
-        Usage::refuse(args.weighting.given(Needs::Weights), reason)?;
+        Usage::refuse(args.weighting.given(OptionNeeds::Weights), reason)?;
     }
     if args.weighted && !format.is_suite() {
         Usage::refuse(Some("--weighted"), "is for suites, .pgn and .epd")?;
     }
-    args.suite.refuse_unused(format == Format::Pgn)
+    args.suite.refuse_unused(format == TargetFormat::Pgn)
 }
 
 /// The format that is asked for, or that the name of the output ends in.
-fn format(args: &Args) -> Result<Format, Usage> {
+fn format(args: &Args) -> Result<TargetFormat, Usage> {
     if let Some(format) = args.format {
         return Ok(format);
     }
     let extension = args.out.extension().unwrap_or_default();
     let extension = extension.to_string_lossy().to_ascii_lowercase();
     let out = args.out.display();
-    Format::from_str(&extension, true).map_err(|_| match &*extension {
+    TargetFormat::from_str(&extension, true).map_err(|_| match &*extension {
         "db3" => Usage(format!(
             "{out}: an OOBS database is made of games, by make-book --obs, or of others, by merge-book"
         )),
@@ -252,16 +257,16 @@ fn format(args: &Args) -> Result<Format, Usage> {
 }
 
 /// The moves that are kept without options.
-fn default_filter(format: Format) -> MoveFilter {
+fn default_filter(format: TargetFormat) -> MoveFilter {
     match format {
-        Format::Csv | Format::Jsonl => MoveFilter::every_move(),
-        Format::Bin | Format::Pgn | Format::Epd => MoveFilter::default(),
+        TargetFormat::Csv | TargetFormat::Jsonl => MoveFilter::every_move(),
+        TargetFormat::Bin | TargetFormat::Pgn | TargetFormat::Epd => MoveFilter::default(),
     }
 }
 
 /// What is missing from an output because the database was made without some moves: a book lacks those that it would
 /// keep, a suite also the games of the others.
-fn missing(info: &Info, format: Format, kept: &MoveFilter) -> Option<String> {
+fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<String> {
     let dropped = info.dropped()?;
     let made_with = &info.move_filter;
     let has_one_filter = made_with.pruning_text().as_ref() == Some(&dropped);
@@ -270,9 +275,9 @@ fn missing(info: &Info, format: Format, kept: &MoveFilter) -> Option<String> {
         && made_with.min_score <= kept.min_score
         && (made_with.only.is_none() || made_with.only == kept.only);
     let consequence = match format {
-        Format::Pgn | Format::Epd => "so counts are too low and scores inexact",
-        Format::Bin if !keeps_no_more => "so the book lacks them",
-        Format::Bin | Format::Csv | Format::Jsonl => return None,
+        TargetFormat::Pgn | TargetFormat::Epd => "so counts are too low and scores inexact",
+        TargetFormat::Bin if !keeps_no_more => "so the book lacks them",
+        TargetFormat::Bin | TargetFormat::Csv | TargetFormat::Jsonl => return None,
     };
     let min_game = made_with.min_game;
     let (which, remedy) = match dropped == format!("--min-game {min_game}") {
@@ -284,7 +289,7 @@ fn missing(info: &Info, format: Format, kept: &MoveFilter) -> Option<String> {
     ))
 }
 
-fn summary(args: &Args, format: Format, converted: &Converted) -> String {
+fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
     let mut text = String::new();
     let passed_over = &converted.passed_over;
     if let Some(example) = &passed_over.example {
@@ -295,10 +300,10 @@ fn summary(args: &Args, format: Format, converted: &Converted) -> String {
         ));
     }
     let thing = match format {
-        Format::Bin => "entry",
-        Format::Pgn => "line",
-        Format::Epd => "position",
-        Format::Csv | Format::Jsonl => "row",
+        TargetFormat::Bin => "entry",
+        TargetFormat::Pgn => "line",
+        TargetFormat::Epd => "position",
+        TargetFormat::Csv | TargetFormat::Jsonl => "row",
     };
     if converted.left_out > 0 {
         text.push_str(&format!(

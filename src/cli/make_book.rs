@@ -16,7 +16,7 @@ use super::{
     suite::{ONLY_SUITE, SuiteArgs},
     summary,
     usage::Usage,
-    weighting::{HeaderArgs, MOVES, Needs, WeightingArgs, one_of},
+    weighting::{HeaderArgs, MOVES, OptionNeeds, WeightingArgs, one_of},
 };
 use polybook::{
     MakeBook,
@@ -305,11 +305,11 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     let (weighting, header) = (&args.weighting, args.header.given());
     let has_moves = args.bin.is_some() || args.obs.is_some();
     if args.suite.is_some() && !has_moves {
-        let given = weighting.given(Needs::Book).or(header);
+        let given = weighting.given(OptionNeeds::Book).or(header);
         Usage::refuse(given, "is for books, not for --suite")?;
     }
     if args.bin.is_none() {
-        let given = weighting.given(Needs::OwnWeights).or(header);
+        let given = weighting.given(OptionNeeds::OwnWeights).or(header);
         let given = given.or(args.losses.given());
         Usage::refuse(given, "is for books: give --bin too")?;
     }
@@ -320,7 +320,7 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     }
     if prunes_counts(args) {
         Usage::refuse(
-            weighting.given(Needs::Book),
+            weighting.given(OptionNeeds::Book),
             "is for books, and counts have every move: give it when you make a book of the counts",
         )?;
     }

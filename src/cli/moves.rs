@@ -48,8 +48,8 @@ pub struct Args {
 
     /// Order of the moves: most games first, best score for the side to move, highest rating of its players, or UCI
     /// text
-    #[arg(long, value_enum, default_value_t = Order::Games)]
-    sort: Order,
+    #[arg(long, value_enum, default_value_t = MoveOrder::Games)]
+    sort: MoveOrder,
 
     #[command(flatten)]
     evals: EvalsArg,
@@ -69,7 +69,7 @@ pub struct Args {
 
 /// An order of moves.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
-enum Order {
+enum MoveOrder {
     Games,
     Score,
     Rating,
@@ -129,7 +129,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     print(&table(
         &answer,
-        &Shown {
+        &ShownMoves {
             pos: &pos,
             evals: &evals,
             times: times.as_ref(),
@@ -173,16 +173,18 @@ fn add_eval(document: &mut Value, eval: Option<Eval>) {
 }
 
 /// Puts moves into an order; those that are alike in it stay as they are.
-fn sort(moves: &mut [PlayedMove], order: Order, pos: &VariantPosition) {
+fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
     let score = |played: &PlayedMove| {
         let wins = pos.turn().fold_wb(played.white, played.black);
         (2 * wins + played.draws) as f64 / played.games() as f64
     };
     match order {
-        Order::Games => {}
-        Order::Score => moves.sort_by(|a, b| score(b).total_cmp(&score(a))),
-        Order::Rating => moves.sort_by_key(|played| u64::MAX - played.average_rating.unwrap_or(0)),
-        Order::Uci => moves.sort_by(|a, b| a.uci.cmp(&b.uci)),
+        MoveOrder::Games => {}
+        MoveOrder::Score => moves.sort_by(|a, b| score(b).total_cmp(&score(a))),
+        MoveOrder::Rating => {
+            moves.sort_by_key(|played| u64::MAX - played.average_rating.unwrap_or(0))
+        }
+        MoveOrder::Uci => moves.sort_by(|a, b| a.uci.cmp(&b.uci)),
     }
 }
 
@@ -236,7 +238,7 @@ fn document(
 }
 
 /// What a table shows of moves besides their games.
-struct Shown<'a> {
+struct ShownMoves<'a> {
     pos: &'a VariantPosition,
     evals: &'a MoveEvals,
     times: Option<&'a Times>,
@@ -249,8 +251,8 @@ const NO_MOVES: &str = "no games continue from this position\n";
 const NO_FILTERED_MOVES: &str = "no game with these filters continues from this position\n";
 
 /// The moves for people, with bars where these can be seen.
-fn table(answer: &Answer, shown: &Shown<'_>, is_filtered: bool, with_bars: bool) -> String {
-    let Shown { pos, evals, times } = *shown;
+fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: bool) -> String {
+    let ShownMoves { pos, evals, times } = *shown;
     // Writing to a `String` does not fail.
     let mut text = evals::line(evals.here);
     if let Some(opening) = answer.opening {

@@ -132,7 +132,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let repertoires = repertoires(args, context)?;
     let evals = args.evals.open()?;
     let must_index =
-        |source: &Source<'_>| source.cached.as_ref().is_some_and(|index| !index.is_made());
+        |source: &ServedSource<'_>| source.cached.as_ref().is_some_and(|index| !index.is_made());
     let (explorer, is_announced) = match sources.iter().any(must_index) {
         true => open_while_answering(&sources, args, context, &listener)?,
         false => (open(&sources, args, context, &Mutex::default())?, false),
@@ -184,7 +184,7 @@ fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepert
 }
 
 /// An index to serve.
-struct Source<'a> {
+struct ServedSource<'a> {
     /// The name of its file without endings.
     name: String,
     path: &'a Path,
@@ -193,8 +193,8 @@ struct Source<'a> {
 }
 
 /// The indexes to serve, each of another name.
-fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Source<'a>>> {
-    let mut sources: Vec<Source<'a>> = Vec::new();
+fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<ServedSource<'a>>> {
+    let mut sources: Vec<ServedSource<'a>> = Vec::new();
     for path in &args.sources {
         input::refuse_counts(path)?;
         let name = polybook::serve::source_name(path);
@@ -204,7 +204,7 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Sour
         }
         let cache = cache.filter(|_| !path.is_dir());
         let cached = cache.map(|cache| cache.of(path)).transpose()?;
-        sources.push(Source { name, path, cached });
+        sources.push(ServedSource { name, path, cached });
     }
     Ok(sources)
 }
@@ -215,7 +215,7 @@ type Running = Mutex<Option<Arc<Progress>>>;
 /// Opens all indexes, and returns whether the page's address was announced before: if they are not made soon, the page
 /// shows how far they are.
 fn open_while_answering(
-    sources: &[Source<'_>],
+    sources: &[ServedSource<'_>],
     args: &Args,
     context: Context,
     listener: &TcpListener,
@@ -257,7 +257,7 @@ fn open_while_answering(
 
 /// Opens all indexes. Those of PGN files are made first, and made again if they are damaged.
 fn open(
-    sources: &[Source<'_>],
+    sources: &[ServedSource<'_>],
     args: &Args,
     context: Context,
     running: &Running,

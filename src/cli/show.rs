@@ -65,7 +65,7 @@ struct ShownMove {
     probability: f64,
     learn: u32,
     #[serde(flatten)]
-    games: Option<Games>,
+    games: Option<GameCounts>,
     /// That of the position after the move.
     #[serde(skip_serializing_if = "Option::is_none")]
     eval: Option<Eval>,
@@ -73,7 +73,7 @@ struct ShownMove {
 
 /// What only a database has.
 #[derive(Serialize)]
-struct Games {
+struct GameCounts {
     wins: u64,
     draws: u64,
     losses: u64,
@@ -169,7 +169,7 @@ fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
             weight: if is_weighed { scaling.apply(weight) } else { 0 },
             probability: 0.0,
             learn: 0,
-            games: Some(Games {
+            games: Some(GameCounts {
                 wins: row.stats.wins,
                 draws: row.stats.draws,
                 losses: row.stats.losses,

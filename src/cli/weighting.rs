@@ -84,7 +84,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
 
 /// What options of [`WeightingArgs`] need, each with the place of the first such option in [`WeightingArgs::given`].
 #[derive(Copy, Clone)]
-pub enum Needs {
+pub enum OptionNeeds {
     /// The games in which the moves were played.
     Games = 0,
     /// A book, and not a suite of games.
@@ -97,7 +97,7 @@ pub enum Needs {
 
 impl WeightingArgs {
     /// The first option that was given and that needs this, or what follows.
-    pub fn given(&self, needs: Needs) -> Option<&'static str> {
+    pub fn given(&self, needs: OptionNeeds) -> Option<&'static str> {
         let factors = Factors::default();
         let options = [
             (self.min_game.is_some(), "--min-game"),

@@ -78,7 +78,7 @@ fn is_none(by: &By) -> bool {
 
 /// A file that a sidecar lists.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Listed {
+pub(super) struct ListedFile {
     /// Its name.
     pub file: String,
     pub rows: u64,
@@ -98,9 +98,9 @@ pub(super) struct Sidecar {
     pub version: u32,
     #[serde(flatten)]
     pub about: About,
-    pub parts: Vec<Listed>,
+    pub parts: Vec<ListedFile>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub starts: Option<Listed>,
+    pub starts: Option<ListedFile>,
 }
 
 /// The fields that every version of a sidecar has.
@@ -111,7 +111,7 @@ struct Versioned {
 }
 
 impl Sidecar {
-    pub(super) fn new(about: About, parts: Vec<Listed>, starts: Option<Listed>) -> Sidecar {
+    pub(super) fn new(about: About, parts: Vec<ListedFile>, starts: Option<ListedFile>) -> Sidecar {
         Sidecar {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     fn sidecar() -> Sidecar {
-        let part = Listed {
+        let part = ListedFile {
             file: "part-000.parquet".to_owned(),
             rows: 1,
             bytes: 500,

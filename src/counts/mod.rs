@@ -54,7 +54,7 @@ pub(crate) use self::{
     classed::ClassedCounts,
     ordered::OrderedParts,
     source::{RowSource, class_rows},
-    write::{Content, CountsWriter},
+    write::{CountsContent, CountsWriter},
 };
 pub use crate::{
     provenance::Pruned,

@@ -393,7 +393,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        counts::{About, Content, CountsDirectory, CountsWriter, RowSource},
+        counts::{About, CountsContent, CountsDirectory, CountsWriter, RowSource},
         output::commit_all,
         position::BookMove,
         progress::Meter,
@@ -420,7 +420,7 @@ mod tests {
             ..About::default()
         };
         let (source, stop) = (RowSource::Keys(&counts), AtomicBool::new(false));
-        let content = Content {
+        let content = CountsContent {
             size: rows,
             min_game: 0,
             starts: std::iter::empty(),

@@ -23,7 +23,7 @@ use parquet::{
 };
 
 use super::{
-    about::Listed,
+    about::ListedFile,
     layout::{
         BLACK, ClassRow, IDENTITY, KEY, MONTH, MOVE, RATED, RATING_GROUP, RATING_SUM,
         ROWS_OF_GROUP, Row, SPEED, part_schema, rating_groups,
@@ -227,14 +227,14 @@ impl<'a> PartWriter<'a> {
     }
 
     /// Ends the part.
-    pub(super) fn finish(mut self) -> Result<Listed> {
+    pub(super) fn finish(mut self) -> Result<ListedFile> {
         if !self.rows.is_empty() {
             self.write_group()?;
         }
         self.file
             .finish()
             .map_err(|err| not_written(self.target, err))?;
-        Ok(Listed {
+        Ok(ListedFile {
             file: self.name,
             rows: self.written,
             bytes: self.file.bytes_written() as u64,

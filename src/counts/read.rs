@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    about::{About, Listed, Sidecar},
+    about::{About, ListedFile, Sidecar},
     error::CountsError,
     file::{ParquetFile, caught, file_size},
     layout::{ClassRow, ENDING, Row, STARTS},
@@ -35,7 +35,7 @@ pub struct Part {
     path: PathBuf,
     size: u64,
     /// What the sidecar says of it.
-    listed: Option<Listed>,
+    listed: Option<ListedFile>,
 }
 
 impl CountsDirectory {
@@ -158,7 +158,7 @@ fn parquet_files(directory: &Path) -> Result<Vec<Part>> {
 }
 
 impl Part {
-    fn listed(directory: &Path, listed: Listed) -> Result<Part> {
+    fn listed(directory: &Path, listed: ListedFile) -> Result<Part> {
         let path = directory.join(&listed.file);
         let size = match fs::metadata(&path) {
             Ok(metadata) => metadata.len(),

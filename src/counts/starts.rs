@@ -10,7 +10,7 @@ use parquet::{
 };
 
 use super::{
-    about::Listed,
+    about::ListedFile,
     columns::{Column, Holds},
     error::CountsError,
     file::ParquetFile,
@@ -41,7 +41,7 @@ pub(super) fn write_starts(
     directory: &Path,
     target: &Path,
     starts: impl Iterator<Item = Result<Start>>,
-) -> Result<Option<Listed>> {
+) -> Result<Option<ListedFile>> {
     let mut starts = starts.peekable();
     if starts.peek().is_none() {
         return Ok(None);
@@ -71,7 +71,7 @@ pub(super) fn write_starts(
         }
     }
     out.finish().map_err(failed)?;
-    Ok(Some(Listed {
+    Ok(Some(ListedFile {
         file: STARTS.to_owned(),
         rows,
         bytes: out.bytes_written() as u64,

@@ -9,7 +9,7 @@ use std::{
 use rayon::prelude::*;
 
 use super::{
-    about::{About, Listed, Sidecar},
+    about::{About, ListedFile, Sidecar},
     classed::{ClassedCounts, ClassedRows},
     layout::{ClassRow, part_count, part_name, ranges_of_part, shards_of_part},
     part::PartWriter,
@@ -51,7 +51,7 @@ pub struct CountsSummary {
 }
 
 /// What is written besides the rows.
-pub(crate) struct Content<S> {
+pub(crate) struct CountsContent<S> {
     /// About how many rows there are, or half-moves of counts by class. It decides where parts are cut.
     pub size: u64,
     /// Positions in which fewer moves were counted are dropped; 0 keeps all.
@@ -80,7 +80,7 @@ impl CountsWriter {
     pub(crate) fn write(
         self,
         source: &RowSource<'_>,
-        counts: Content<impl Iterator<Item = Result<Start>>>,
+        counts: CountsContent<impl Iterator<Item = Result<Start>>>,
         stop: &AtomicBool,
         meter: &Meter,
     ) -> Result<(CountsSummary, Finished)> {
@@ -120,7 +120,7 @@ impl CountsWriter {
         ),
         has_identities: bool,
         at_once: usize,
-        counts: Content<impl Iterator<Item = Result<Start>>>,
+        counts: CountsContent<impl Iterator<Item = Result<Start>>>,
         stop: &AtomicBool,
         meter: &Meter,
     ) -> Result<(CountsSummary, Finished)> {
@@ -168,8 +168,8 @@ impl CountsWriter {
     /// Writes what is not in the parts.
     fn finish(
         self,
-        parts: Vec<(Listed, Pruner)>,
-        counts: Content<impl Iterator<Item = Result<Start>>>,
+        parts: Vec<(ListedFile, Pruner)>,
+        counts: CountsContent<impl Iterator<Item = Result<Start>>>,
     ) -> Result<(CountsSummary, Finished)> {
         let mut about = counts.about;
         let mut written = CountsSummary {

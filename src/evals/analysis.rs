@@ -12,8 +12,8 @@ use rustc_hash::FxHashSet;
 use shakmaty::{Chess, Position};
 
 use super::{
-    journal::{Asked, Journal},
-    layout::{Eval, Record, eval_key},
+    journal::{EngineSettings, Journal},
+    layout::{Eval, EvalRecord, eval_key},
     report::{EngineReport, EvalsReport, FailedPosition},
     store::Evals,
     uci::{Engine, EngineOptions},
@@ -34,7 +34,7 @@ const WHOLE_DEPTH: u8 = 200;
 /// What an engine said.
 pub(super) struct Analysis {
     /// What it said in this run and in those before that were killed.
-    pub records: Vec<Record>,
+    pub records: Vec<EvalRecord>,
     pub report: EngineReport,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn analyze(
         name: first.name.clone(),
         ..EngineReport::default()
     };
-    let asked = Asked {
+    let asked = EngineSettings {
         engine: &first.name,
         nodes: options.nodes,
         options: &options.options,
@@ -126,7 +126,7 @@ struct Jobs<'a> {
     next: AtomicUsize,
     /// An engine that was started already.
     ready: Mutex<Option<Engine>>,
-    done: Mutex<(Journal, Vec<Record>)>,
+    done: Mutex<(Journal, Vec<EvalRecord>)>,
     /// The numbers of the positions at which engines failed, and how.
     failed: Mutex<Vec<(usize, String)>>,
     failure: Failure,
@@ -182,10 +182,10 @@ impl Jobs<'_> {
         Ok(())
     }
 
-    fn evaluated(&self, engine: &mut Engine, pos: &Chess) -> Result<Record> {
+    fn evaluated(&self, engine: &mut Engine, pos: &Chess) -> Result<EvalRecord> {
         let eval = engine.evaluate(pos, self.options.nodes, self.stop)?;
         let program = &self.options.program;
-        let record = Record::new(pos, key(pos), eval);
+        let record = EvalRecord::new(pos, key(pos), eval);
         record.ok_or_else(|| Error::file(program, "was asked for more than 32 pieces"))
     }
 }

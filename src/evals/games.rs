@@ -5,7 +5,7 @@ use shakmaty::Chess;
 
 use super::{
     batch::BatchRead,
-    layout::{Eval, Record},
+    layout::{Eval, EvalRecord},
     lines::quoted,
     score::Score,
 };
@@ -71,7 +71,7 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
                         nodes: 0,
                         origin,
                     };
-                    Record::new(pos.position(), pos.key(), eval)
+                    EvalRecord::new(pos.position(), pos.key(), eval)
                 });
                 match record {
                     Some(record) => read.records.push(record.to_ranked()),
@@ -195,7 +195,7 @@ mod tests {
     fn of_games(text: &str) -> (Vec<(u64, String)>, BatchRead) {
         let read = read_games(text.as_bytes(), 0);
         let records = read.records.iter().map(|bytes| {
-            let record = Record::from_ranked(bytes).unwrap();
+            let record = EvalRecord::from_ranked(bytes).unwrap();
             (record.key, record.eval.score.to_string())
         });
         (records.collect(), read)

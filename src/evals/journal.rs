@@ -12,7 +12,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::layout::Record;
+use super::layout::EvalRecord;
 use crate::error::{At, Error, Result};
 
 /// Bytes before those of an entry.
@@ -20,7 +20,7 @@ const HEAD: usize = 8;
 
 /// How an engine is asked.
 #[derive(Serialize)]
-pub(super) struct Asked<'a> {
+pub(super) struct EngineSettings<'a> {
     pub engine: &'a str,
     pub nodes: u64,
     pub options: &'a [(String, String)],
@@ -41,7 +41,10 @@ impl Journal {
     ///
     /// A file that cannot be read or written, or is not a journal, the journal of a run that asked otherwise, or of one that
     /// is not done.
-    pub(super) fn open(out: &Path, asked: &Asked<'_>) -> Result<(Journal, Vec<Record>)> {
+    pub(super) fn open(
+        out: &Path,
+        asked: &EngineSettings<'_>,
+    ) -> Result<(Journal, Vec<EvalRecord>)> {
         let mut path = out.as_os_str().to_owned();
         path.push(".journal");
         let path = PathBuf::from(path);
@@ -82,8 +85,8 @@ impl Journal {
         };
         let records = records
             .iter()
-            .map(|bytes| Record::from_bytes((*bytes).try_into().ok()?));
-        let records: Option<Vec<Record>> = records.collect();
+            .map(|bytes| EvalRecord::from_bytes((*bytes).try_into().ok()?));
+        let records: Option<Vec<EvalRecord>> = records.collect();
         let Some(records) = records else {
             return Err(journal.is_foreign());
         };
@@ -117,7 +120,7 @@ impl Journal {
     }
 
     /// Adds an evaluation.
-    pub(super) fn push(&mut self, record: &Record) -> Result<()> {
+    pub(super) fn push(&mut self, record: &EvalRecord) -> Result<()> {
         self.is_empty = false;
         self.append(&record.to_bytes())
     }
@@ -176,7 +179,7 @@ mod tests {
         let out = dir.path().join("a.evals");
         let path = dir.path().join("a.evals.journal");
         let options = [("Hash".to_owned(), "16".to_owned())];
-        let asked = |nodes| Asked {
+        let asked = |nodes| EngineSettings {
             engine: "an engine",
             nodes,
             options: &options,
@@ -188,11 +191,11 @@ mod tests {
                 nodes: 1,
                 origin: 0,
             };
-            Record::new(&Chess::default(), number as u64, eval).unwrap()
+            EvalRecord::new(&Chess::default(), number as u64, eval).unwrap()
         };
         let (mut journal, records) = Journal::open(&out, &asked(7)).unwrap();
         assert!(records.is_empty());
-        let all: Vec<Record> = (1..4).map(record).collect();
+        let all: Vec<EvalRecord> = (1..4).map(record).collect();
         all.iter().for_each(|record| journal.push(record).unwrap());
         drop(journal);
         let bytes = fs::read(&path).unwrap();

@@ -121,21 +121,21 @@ const PACKED: usize = 24;
 
 /// An evaluation and its position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) struct Record {
+pub(super) struct EvalRecord {
     pub key: u64,
     position: [u8; PACKED],
     pub eval: Eval,
 }
 
-impl Record {
+impl EvalRecord {
     /// The record of a position with this Polyglot key. `None` if it has more pieces than there are.
-    pub(super) fn new<P: Rules>(pos: &P, key: u64, eval: Eval) -> Option<Record> {
+    pub(super) fn new<P: Rules>(pos: &P, key: u64, eval: Eval) -> Option<EvalRecord> {
         let setup = pos.to_setup(EnPassantMode::Legal);
         let packed = PackedSetup::pack_standard_normalized(&setup).ok()?;
         let mut position = [0; PACKED];
         let bytes = packed.as_bytes();
         position.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(Record {
+        Some(EvalRecord {
             key: without_idle_square(pos, key),
             position,
             eval,
@@ -164,8 +164,8 @@ impl Record {
     }
 
     /// The record of some bytes; `None` if they have no score.
-    pub(super) fn from_bytes(bytes: &[u8; RECORD]) -> Option<Record> {
-        Some(Record {
+    pub(super) fn from_bytes(bytes: &[u8; RECORD]) -> Option<EvalRecord> {
+        Some(EvalRecord {
             key: u64::from_be_bytes(bytes[..8].try_into().ok()?),
             position: bytes[8..32].try_into().ok()?,
             eval: Eval {
@@ -195,8 +195,8 @@ impl Record {
     }
 
     /// The record of bytes that [sort](Record::to_ranked).
-    pub(super) fn from_ranked(bytes: &[u8]) -> Option<Record> {
-        Some(Record {
+    pub(super) fn from_ranked(bytes: &[u8]) -> Option<EvalRecord> {
+        Some(EvalRecord {
             key: u64::from_be_bytes(bytes[..8].try_into().ok()?),
             eval: Eval {
                 nodes: !u64::from_be_bytes(bytes[9..17].try_into().ok()?),
@@ -246,14 +246,14 @@ mod tests {
     fn positions_are_kept_with_castling_and_en_passant() {
         for line in ["", "e4", "e4 a6 e5 d5", "e4 e5 Ke2", "Nf3 Nf6 Rg1 Rg8"] {
             let pos = from_text(None, Some(line)).unwrap();
-            let record = Record::new(&pos, key(&pos), eval(7, 20, 30, 1)).unwrap();
-            let again = Record::from_bytes(&record.to_bytes()).unwrap();
+            let record = EvalRecord::new(&pos, key(&pos), eval(7, 20, 30, 1)).unwrap();
+            let again = EvalRecord::from_bytes(&record.to_bytes()).unwrap();
             assert_eq!(again, record);
             assert_eq!(epd_of(&again.position().unwrap()), epd_of(&pos));
         }
         let crowded = "qqqqkqqq/qqqqqqqq/qqqqqqqq/8/8/QQQQQQQQ/QQQQQQQQ/QQQQKQQQ w - - 0 1";
         if let Ok(pos) = from_text(Some(crowded), None) {
-            assert_eq!(Record::new(&pos, key(&pos), eval(0, 0, 0, 0)), None);
+            assert_eq!(EvalRecord::new(&pos, key(&pos), eval(0, 0, 0, 0)), None);
         }
     }
 
@@ -264,8 +264,8 @@ mod tests {
         let played = from_text(Some(start), Some("d4")).unwrap();
         let written = from_text(Some("4k3/8/8/8/3Pp3/8/8/K3R3 b - - 0 1"), None).unwrap();
         assert_ne!(key(&played), key(&written));
-        let [a, b] =
-            [played, written].map(|pos| Record::new(&pos, key(&pos), eval(7, 20, 30, 1)).unwrap());
+        let [a, b] = [played, written]
+            .map(|pos| EvalRecord::new(&pos, key(&pos), eval(7, 20, 30, 1)).unwrap());
         assert_eq!(a, b);
         assert_eq!(eval_key(&a.position().unwrap()), a.key);
         let legal = from_text(None, Some("e4 a6 e5 d5")).unwrap();
@@ -284,7 +284,7 @@ mod tests {
             // As many nodes as a search of 12 half-moves.
             eval(0, 3, 1 << 12, 0),
         ];
-        evals.sort_by_key(|eval| Record::new(&pos, 1, *eval).unwrap().to_ranked());
+        evals.sort_by_key(|eval| EvalRecord::new(&pos, 1, *eval).unwrap().to_ranked());
         let ranked = evals.map(|eval| (eval.depth, eval.nodes, eval.origin, eval.score.to_code()));
         let expected = [
             (3, 1 << 12, 0, 0),
@@ -300,9 +300,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_a_record_or_none(bytes: [u8; RECORD]) {
-            if let Some(record) = Record::from_bytes(&bytes) {
+            if let Some(record) = EvalRecord::from_bytes(&bytes) {
                 prop_assert_eq!(record.to_bytes(), bytes);
-                prop_assert_eq!(Record::from_ranked(&record.to_ranked()), Some(record));
+                prop_assert_eq!(EvalRecord::from_ranked(&record.to_ranked()), Some(record));
                 let _ = record.position();
             }
         }

@@ -10,7 +10,7 @@ use shakmaty::{Chess, Position};
 
 use super::{
     batch::BatchRead,
-    layout::{Eval, Record},
+    layout::{Eval, EvalRecord},
     score::Score,
 };
 use crate::position::{Rules, key, operand, parse_fen, write_epd};
@@ -78,7 +78,7 @@ const LONGEST_OWN: u64 = 1 << 10;
 const LONGEST: i64 = 383;
 
 /// The evaluation of an EPD, `None` without one.
-fn of_epd(line: &str, origin: u8) -> Result<Option<Record>, String> {
+fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let (position, operations) = after_words(line, 4);
     let pos = parse_fen(position).map_err(|err| err.to_string())?;
     let operations = without_counters(operations);
@@ -144,8 +144,8 @@ fn without_counters(operations: &str) -> &str {
     if are_counters { rest } else { operations }
 }
 
-fn record<P: Rules>(pos: &P, eval: Eval) -> Result<Record, String> {
-    let record = Record::new(pos, key(pos), eval);
+fn record<P: Rules>(pos: &P, eval: Eval) -> Result<EvalRecord, String> {
+    let record = EvalRecord::new(pos, key(pos), eval);
     record.ok_or_else(|| "a position with more than 32 pieces".to_owned())
 }
 
@@ -177,7 +177,7 @@ struct LichessLineScore {
 }
 
 /// The deepest evaluation of a line of Lichess's file, by its first, best variation.
-fn of_lichess(line: &str, origin: u8) -> Result<Option<Record>, String> {
+fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
     let pos = parse_fen(&line.fen).map_err(|err| err.to_string())?;
     let deepest = line
@@ -279,7 +279,7 @@ mod tests {
             LineFormat::Epd => of_epd(line, 0),
             LineFormat::Lichess => of_lichess(line, 0),
         };
-        Ok(record?.map(|Record { eval, .. }| (eval.score.to_string(), eval.depth, eval.nodes)))
+        Ok(record?.map(|EvalRecord { eval, .. }| (eval.score.to_string(), eval.depth, eval.nodes)))
     }
 
     #[test]

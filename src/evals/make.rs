@@ -18,7 +18,7 @@ use super::{
     layout::{Ranked, origin_of},
     report::{BadEntry, EvalsReport},
     sorted::Sorted,
-    source::{Entries, Source, read_batch},
+    source::{EvalsSource, InputEntries, read_batch},
     store::is_evals,
     uci::EngineOptions,
     write::{self, EvalsFormat, EvalsWriter},
@@ -109,8 +109,8 @@ impl MakeEvals {
             if is_kept && out.is_file() && is_evals(out)? {
                 inputs.push(Input::file(out));
             }
-            let sources: Result<Vec<_>> = inputs.iter().map(Source::new).collect();
-            let sources: Vec<(Source, &Input)> = sources?.into_iter().zip(&inputs).collect();
+            let sources: Result<Vec<_>> = inputs.iter().map(EvalsSource::new).collect();
+            let sources: Vec<(EvalsSource, &Input)> = sources?.into_iter().zip(&inputs).collect();
             let output = write::begin(out, format)?;
             let analysis = self.engine.as_ref().map(|(options, positions)| {
                 let before = sources.last().and_then(|(source, _)| source.store());
@@ -131,7 +131,7 @@ impl MakeEvals {
 
     fn make(
         &self,
-        sources: &[(Source, &Input)],
+        sources: &[(EvalsSource, &Input)],
         analysis: Option<Analysis>,
         out: &Path,
         mut output: Box<dyn EvalsWriter>,
@@ -209,7 +209,7 @@ impl MakeEvals {
 }
 
 /// Where evaluations of all sources may be from, in ascending order.
-fn origins(sources: &[(Source, &Input)], analysis: Option<&Analysis>) -> Vec<String> {
+fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Vec<String> {
     let names = sources.iter().flat_map(|(source, _)| source.origins());
     let engine = analysis.map(|analysis| &*analysis.report.name);
     let names: BTreeSet<&str> = names.chain(engine).collect();
@@ -229,7 +229,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Reads an input on all threads.
-    fn read(&mut self, source: &Source, input: &Input, stream: &StreamOptions) -> Result<()> {
+    fn read(&mut self, source: &EvalsSource, input: &Input, stream: &StreamOptions) -> Result<()> {
         let batches = source.open(stream)?;
         let entries = batches.entries();
         let batches = Mutex::new((batches, 0));
@@ -284,9 +284,9 @@ impl Reading<'_> {
             before += read.entries;
         }
         match entries {
-            Entries::Games => self.report.games += before,
-            Entries::Lines(_) => self.report.lines += before,
-            Entries::Records => {}
+            InputEntries::Games => self.report.games += before,
+            InputEntries::Lines(_) => self.report.lines += before,
+            InputEntries::Records => {}
         }
         Ok(())
     }
@@ -324,12 +324,12 @@ impl EvalsReport {
     fn describe(
         &mut self,
         input: &Input,
-        entries: Entries,
+        entries: InputEntries,
         before: u64,
         offset: u64,
         (number, place, reason): (u64, usize, String),
     ) {
-        let is_game = entries == Entries::Games;
+        let is_game = entries == InputEntries::Games;
         if self.described.len() < EvalsReport::DESCRIBED {
             self.described.push(BadEntry {
                 file: input.path().to_owned(),

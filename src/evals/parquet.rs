@@ -23,7 +23,7 @@ use parquet::{
     schema::parser::parse_message_type,
 };
 
-use super::{layout::Record, write::EvalsWriter};
+use super::{layout::EvalRecord, write::EvalsWriter};
 use crate::{
     error::{At, Error, Result},
     output::{BufferedFile, Finished},
@@ -46,7 +46,7 @@ pub(super) fn is_ours(path: &Path) -> Result<bool> {
 pub(super) struct ParquetWriter {
     file: SerializedFileWriter<BufferedFile>,
     /// Those of the present row group.
-    rows: Vec<Record>,
+    rows: Vec<EvalRecord>,
 }
 
 impl ParquetWriter {
@@ -74,7 +74,7 @@ impl ParquetWriter {
 }
 
 impl EvalsWriter for ParquetWriter {
-    fn push(&mut self, record: &Record, origins: &[String]) -> Result<()> {
+    fn push(&mut self, record: &EvalRecord, origins: &[String]) -> Result<()> {
         self.rows.push(*record);
         if self.rows.len() == ROWS_OF_GROUP {
             self.write_group(origins)?;
@@ -92,7 +92,7 @@ impl EvalsWriter for ParquetWriter {
 
 fn group(
     file: &mut SerializedFileWriter<BufferedFile>,
-    rows: &[Record],
+    rows: &[EvalRecord],
     origins: &[String],
 ) -> Result<(), ParquetError> {
     let mut group = file.next_row_group()?;

@@ -7,7 +7,7 @@ use shakmaty::Chess;
 use super::{
     batch::LONGEST_REASON,
     lines::{position_of, quoted},
-    source::{Batches, Entries, Source},
+    source::{EvalsSource, InputEntries, SourceBatches},
 };
 use crate::{
     error::{Error, Result},
@@ -37,7 +37,7 @@ pub struct Positions {
 ///
 /// An input that cannot be read, or a position or a game in it that cannot be, or more positions than fit in the memory.
 pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
-    let source = Source::new(input)?;
+    let source = EvalsSource::new(input)?;
     let mut variations = 0;
     if let Some(evals) = source.store() {
         check_room(evals.len() as usize, memory, input.path())?;
@@ -47,7 +47,7 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
             variations,
         });
     }
-    let mut batches = Batches::of_text(input, &StreamOptions::default())?;
+    let mut batches = SourceBatches::of_text(input, &StreamOptions::default())?;
     let entries = batches.entries();
     let mut positions = Vec::new();
     let mut number = 0;
@@ -56,7 +56,7 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
             let reason = shortened(&reason, LONGEST_REASON);
             Error::file(input.path(), format!("{thing} {number}: {reason}"))
         };
-        let Entries::Lines(format) = entries else {
+        let InputEntries::Lines(format) = entries else {
             let mut games = GameReader::new(&batch.text).with_variations(true);
             while games.next_game() {
                 let end = end_of(&mut games, &mut variations);

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use super::layout::{RANK, Ranked, Record};
+use super::layout::{EvalRecord, RANK, Ranked};
 use crate::{
     error::Result,
     sort::{Memory, TextSorter},
@@ -46,7 +46,7 @@ impl Sorted {
     }
 
     /// Hands over a record of each key, in ascending order. Works on all threads of the rayon pool that it is called in.
-    pub(super) fn for_each(self, mut take: impl FnMut(Record) -> Result<()>) -> Result<()> {
+    pub(super) fn for_each(self, mut take: impl FnMut(EvalRecord) -> Result<()>) -> Result<()> {
         let shards = self.shards.into_iter().map(task::unlocked);
         let mut shards: Vec<TextSorter> = shards.collect();
         shards.par_iter_mut().for_each(TextSorter::sort);
@@ -75,7 +75,7 @@ impl Sorted {
 /// Of evaluations of a position that differ in their scores only, which ascend, with how often each was said: the one
 /// that was said most often. Of several of these the middle one; of an even number, the key decides between the two in
 /// the middle, so that no side is favored.
-fn chosen(equal: &[(Ranked, u64)]) -> Record {
+fn chosen(equal: &[(Ranked, u64)]) -> EvalRecord {
     let most = equal.iter().map(|(_, times)| *times).max().unwrap_or(0);
     let commonest: Vec<&Ranked> = equal
         .iter()
@@ -84,7 +84,7 @@ fn chosen(equal: &[(Ranked, u64)]) -> Record {
         .collect();
     let key_bit = usize::from(equal[0].0[KEY - 1] & 1);
     let middle = commonest[(commonest.len() - 1 + key_bit) / 2];
-    Record::from_ranked(middle).expect("it was a record")
+    EvalRecord::from_ranked(middle).expect("it was a record")
 }
 
 #[cfg(test)]
@@ -108,12 +108,12 @@ mod tests {
                     nodes: 0,
                     origin: 0,
                 };
-                let record = Record::new(&Chess::default(), key, eval).unwrap();
+                let record = EvalRecord::new(&Chess::default(), key, eval).unwrap();
                 sorted.append(&[record.to_ranked()]).unwrap();
             }
         }
         let mut kept = Vec::new();
-        let take = |record: Record| {
+        let take = |record: EvalRecord| {
             kept.push(record.eval.score.to_code());
             Ok(())
         };

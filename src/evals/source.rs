@@ -33,27 +33,27 @@ const LONGEST_LINE: usize = 16 << 20;
 const LOOKED_AT: u64 = 1 << 16;
 
 /// An input.
-pub(super) enum Source {
+pub(super) enum EvalsSource {
     Text(Input),
     Store(Evals),
 }
 
 /// What an input has.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Entries {
+pub(super) enum InputEntries {
     Games,
     Lines(LineFormat),
     Records,
 }
 
-impl Source {
+impl EvalsSource {
     /// Looks what an input is. A store is opened and its checksum compared.
-    pub(super) fn new(input: &Input) -> Result<Source> {
+    pub(super) fn new(input: &Input) -> Result<EvalsSource> {
         // A pipe can be read once.
         if input.size().is_some() && is_evals(input.path())? {
             let evals = Evals::open(input.path())?;
             evals.check()?;
-            return Ok(Source::Store(evals));
+            return Ok(EvalsSource::Store(evals));
         }
         #[cfg(feature = "parquet")]
         if input.size().is_some() && super::parquet::is_ours(input.path())? {
@@ -61,37 +61,39 @@ impl Source {
             return Err(Error::foreign(input.path(), problem));
         }
         input.check()?;
-        Ok(Source::Text(input.clone()))
+        Ok(EvalsSource::Text(input.clone()))
     }
 
     /// The store that it is.
     pub(super) fn store(&self) -> Option<&Evals> {
         match self {
-            Source::Text(_) => None,
-            Source::Store(evals) => Some(evals),
+            EvalsSource::Text(_) => None,
+            EvalsSource::Store(evals) => Some(evals),
         }
     }
 
     /// Where its evaluations may be from.
     pub(super) fn origins(&self) -> Vec<&str> {
         match self {
-            Source::Text(_) => vec![EPD, LICHESS, PGN],
-            Source::Store(evals) => evals.origins().iter().map(String::as_str).collect(),
+            EvalsSource::Text(_) => vec![EPD, LICHESS, PGN],
+            EvalsSource::Store(evals) => evals.origins().iter().map(String::as_str).collect(),
         }
     }
 
     /// Begins to read it.
-    pub(super) fn open(&self, options: &StreamOptions) -> Result<Batches<'_>> {
+    pub(super) fn open(&self, options: &StreamOptions) -> Result<SourceBatches<'_>> {
         match self {
-            Source::Store(evals) => Ok(Batches::new(Cut::Records(evals), Arc::default())),
-            Source::Text(input) => Batches::of_text(input, options),
+            EvalsSource::Store(evals) => {
+                Ok(SourceBatches::new(Cut::Records(evals), Arc::default()))
+            }
+            EvalsSource::Text(input) => SourceBatches::of_text(input, options),
         }
     }
 }
 
-impl<'a> Batches<'a> {
+impl<'a> SourceBatches<'a> {
     /// Begins to read a text.
-    pub(super) fn of_text(input: &'a Input, options: &StreamOptions) -> Result<Batches<'a>> {
+    pub(super) fn of_text(input: &'a Input, options: &StreamOptions) -> Result<SourceBatches<'a>> {
         let mut stream = input.open(options)?;
         let taken = Arc::clone(&stream.taken);
         let mut start = Vec::new();
@@ -103,7 +105,7 @@ impl<'a> Batches<'a> {
             Some(format) => Cut::Lines(input, format, LineCutter::new(text)),
             None => Cut::Games(input, Box::new(Cutter::new(text, BATCH_SIZE))),
         };
-        Ok(Batches::new(cut, taken))
+        Ok(SourceBatches::new(cut, taken))
     }
 }
 
@@ -112,7 +114,7 @@ const LICHESS: &str = "Lichess";
 const PGN: &str = "PGN";
 
 /// An input that is read batch by batch.
-pub(super) struct Batches<'a> {
+pub(super) struct SourceBatches<'a> {
     cut: Cut<'a>,
     /// How many bytes of the input are read.
     taken: Arc<AtomicU64>,
@@ -132,9 +134,9 @@ enum Cut<'a> {
 /// The unpacked bytes of an input.
 type Text = Chain<Cursor<Vec<u8>>, Stream>;
 
-impl<'a> Batches<'a> {
-    fn new(cut: Cut<'a>, taken: Arc<AtomicU64>) -> Batches<'a> {
-        Batches {
+impl<'a> SourceBatches<'a> {
+    fn new(cut: Cut<'a>, taken: Arc<AtomicU64>) -> SourceBatches<'a> {
+        SourceBatches {
             cut,
             taken,
             shown: 0,
@@ -143,11 +145,11 @@ impl<'a> Batches<'a> {
     }
 
     /// What batches have.
-    pub(super) fn entries(&self) -> Entries {
+    pub(super) fn entries(&self) -> InputEntries {
         match &self.cut {
-            Cut::Games(..) => Entries::Games,
-            Cut::Lines(_, format, _) => Entries::Lines(*format),
-            Cut::Records(..) => Entries::Records,
+            Cut::Games(..) => InputEntries::Games,
+            Cut::Lines(_, format, _) => InputEntries::Lines(*format),
+            Cut::Records(..) => InputEntries::Records,
         }
     }
 
@@ -173,21 +175,21 @@ impl<'a> Batches<'a> {
 
 /// Reads a batch of a source. `origin_of` gives the number of an origin in the new store.
 pub(super) fn read_batch(
-    source: &Source,
-    entries: Entries,
+    source: &EvalsSource,
+    entries: InputEntries,
     batch: &Batch,
     origin_of: impl Fn(&str) -> u8,
 ) -> Result<BatchRead> {
     match (entries, source) {
-        (Entries::Games, _) => Ok(read_games(&batch.text, origin_of(PGN))),
-        (Entries::Lines(format), _) => {
+        (InputEntries::Games, _) => Ok(read_games(&batch.text, origin_of(PGN))),
+        (InputEntries::Lines(format), _) => {
             let origin = match format {
                 LineFormat::Epd => EPD,
                 LineFormat::Lichess => LICHESS,
             };
             Ok(read_lines(format, &batch.text, origin_of(origin)))
         }
-        (Entries::Records, Source::Store(evals)) => {
+        (InputEntries::Records, EvalsSource::Store(evals)) => {
             let mut read = BatchRead::default();
             let origins = evals.origins().iter();
             let origins: Vec<u8> = origins.map(|name| origin_of(name)).collect();
@@ -199,7 +201,7 @@ pub(super) fn read_batch(
             }
             Ok(read)
         }
-        (Entries::Records, Source::Text(_)) => unreachable!("a text has no records"),
+        (InputEntries::Records, EvalsSource::Text(_)) => unreachable!("a text has no records"),
     }
 }
 

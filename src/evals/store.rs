@@ -9,7 +9,7 @@ use std::{
 use shakmaty::{Chess, Move};
 
 use super::layout::{
-    Eval, Footer, MAGIC, MOST_OF_FOOTER, RECORD, Record, START, eval_key, with_origins,
+    Eval, EvalRecord, Footer, MAGIC, MOST_OF_FOOTER, RECORD, START, eval_key, with_origins,
 };
 use crate::{
     checksum::Checksum,
@@ -193,8 +193,8 @@ impl Evals {
     }
 
     /// Reads a record.
-    pub(super) fn read(&self, bytes: &[u8; RECORD]) -> Result<Record> {
-        let record = Record::from_bytes(bytes);
+    pub(super) fn read(&self, bytes: &[u8; RECORD]) -> Result<EvalRecord> {
+        let record = EvalRecord::from_bytes(bytes);
         let known = record.filter(|record| usize::from(record.eval.origin) < self.origins.len());
         known.ok_or_else(|| self.is_damaged("a record has no score or no origin"))
     }

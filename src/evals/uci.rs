@@ -211,7 +211,7 @@ impl Engine {
             }
         }
         self.say(&format!("go nodes {nodes}"))?;
-        let mut last = Info::default();
+        let mut last = EngineInfo::default();
         self.read_until(stop, |line| {
             last.read(line);
             is_answer(line)
@@ -284,23 +284,23 @@ fn shortened(name: &str) -> String {
 
 /// What an engine says of a search.
 #[derive(Default)]
-struct Info {
+struct EngineInfo {
     /// Seen from the side to move.
     score: Option<Score>,
     depth: u64,
     nodes: u64,
 }
 
-impl Info {
+impl EngineInfo {
     /// Takes what a line says of the best variation. A score that is a bound only is not taken.
     fn read(&mut self, line: &str) {
         let mut words = line.split_ascii_whitespace();
         if words.next() != Some("info") {
             return;
         }
-        let mut said = Info {
+        let mut said = EngineInfo {
             nodes: self.nodes,
-            ..Info::default()
+            ..EngineInfo::default()
         };
         let (mut is_best, mut is_bound) = (true, false);
         while let Some(word) = words.next() {
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn the_last_exact_score_of_the_best_variation_counts() {
-        let mut info = Info::default();
+        let mut info = EngineInfo::default();
         for line in [
             "info string NNUE evaluation using nn.nnue cp 99",
             "info depth 1 seldepth 2 multipv 1 score cp 17 nodes 20 nps 20000 time 1 pv e2e4",

@@ -3,7 +3,7 @@
 use std::{fs::File, path::Path};
 
 use super::{
-    layout::{Footer, Record, START},
+    layout::{EvalRecord, Footer, START},
     lines::{are_own, write_eval_epd},
     store::is_evals,
 };
@@ -43,7 +43,7 @@ fn may_replace(old: &Path, format: EvalsFormat) -> Result<()> {
 /// An output that is open.
 pub(super) trait EvalsWriter: Send {
     /// Writes a record. Those before it have smaller keys. `origins` has the names of all.
-    fn push(&mut self, record: &Record, origins: &[String]) -> Result<()>;
+    fn push(&mut self, record: &EvalRecord, origins: &[String]) -> Result<()>;
 
     /// Ends the output.
     fn finish(self: Box<Self>, origins: &[String]) -> Result<Finished>;
@@ -65,7 +65,7 @@ pub(super) fn begin(path: &Path, format: EvalsFormat) -> Result<Box<dyn EvalsWri
 struct EpdWriter(BufferedFile, Vec<u8>);
 
 impl EvalsWriter for EpdWriter {
-    fn push(&mut self, record: &Record, _: &[String]) -> Result<()> {
+    fn push(&mut self, record: &EvalRecord, _: &[String]) -> Result<()> {
         let EpdWriter(out, text) = self;
         let Some(pos) = record.position() else {
             let problem = format!("the position of key {:016x} is damaged", record.key);
@@ -100,7 +100,7 @@ impl StoreWriter {
 }
 
 impl EvalsWriter for StoreWriter {
-    fn push(&mut self, record: &Record, _: &[String]) -> Result<()> {
+    fn push(&mut self, record: &EvalRecord, _: &[String]) -> Result<()> {
         let bytes = record.to_bytes();
         self.checksum.add(&bytes);
         self.evaluations += 1;

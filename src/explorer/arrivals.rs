@@ -7,7 +7,7 @@ use super::{
     count::{Rank, by_date},
     dates::{earliest, latest},
     query::Filters,
-    source::Source,
+    source::OpenIndex,
     source_filter::SourceFilters,
     sources::Explorer,
 };
@@ -112,7 +112,7 @@ impl Arrivals<'_> {
     }
 
     /// The first of the latest days on which the games of a list may have been played.
-    fn first_day(&self, source: &Source, subject: Subject, list: &List<'_>) -> Result<u32> {
+    fn first_day(&self, source: &OpenIndex, subject: Subject, list: &List<'_>) -> Result<u32> {
         if list.apart.is_some() {
             let reached = self.reached(subject, None)?;
             return Ok(reached.first.unwrap_or(u32::MAX));

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::{
-    source::Source,
+    source::OpenIndex,
     source_filter::{SourceFilter, SourceFilters},
 };
 use crate::{
@@ -34,7 +34,7 @@ pub(super) struct Chosen<'a> {
 /// some parts to, and `join` puts these together.
 pub(super) fn fold_chosen<T: Send>(
     filters: &SourceFilters<'_>,
-    source: &Source,
+    source: &OpenIndex,
     filter: &SourceFilter<'_>,
     stored: &[StoredPart],
     begin: impl Fn() -> T + Sync,

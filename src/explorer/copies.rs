@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rustc_hash::FxHashMap;
 
-use super::source::Source;
+use super::source::OpenIndex;
 use crate::{error::Result, index::layout::Subject, pgn::folded};
 
 /// About how many games are compared at a time, which bounds the memory that takes.
@@ -21,12 +21,12 @@ pub(super) struct Copies {
 
 impl Copies {
     /// Finds the equal games of some sources.
-    pub(super) fn of(sources: &[Source]) -> Result<Copies> {
+    pub(super) fn of(sources: &[OpenIndex]) -> Result<Copies> {
         let mut copies = Copies::default();
         for source in sources.iter().filter(|source| source.games() > 0) {
             copies.names.insert(source.first, folded_names(source)?);
         }
-        let games: u64 = sources.iter().map(Source::games).sum();
+        let games: u64 = sources.iter().map(OpenIndex::games).sum();
         let parts = games / AT_ONCE + 1;
         for part in 0..parts {
             let mut keys = Vec::new();
@@ -68,7 +68,7 @@ impl Copies {
 
     /// What the games of a match have in common: the event, the year, and the players with any colors. Of a game of which
     /// that is not known something that no other has.
-    pub(super) fn match_of(&self, source: &Source, id: u32) -> u64 {
+    pub(super) fn match_of(&self, source: &OpenIndex, id: u32) -> u64 {
         let (games, at) = (&source.rows, id as usize);
         let mut players = games.players[at].map(|name| self.name(source, name));
         players.sort_unstable();
@@ -85,14 +85,14 @@ impl Copies {
     }
 
     /// The hash of a name; `None` of one that is not known.
-    fn name(&self, source: &Source, number: u32) -> Option<u64> {
+    fn name(&self, source: &OpenIndex, number: u32) -> Option<u64> {
         let names = self.names.get(&source.first)?;
         let name = names.get(number as usize).copied();
         name.filter(|name| *name > 0)
     }
 
     /// What equal games have in common; `None` if the game does not count, or not enough is known of it.
-    fn key(&self, source: &Source, id: u32) -> Option<u64> {
+    fn key(&self, source: &OpenIndex, id: u32) -> Option<u64> {
         let (games, at) = (&source.rows, id as usize);
         let hot = games.get(id)?;
         let own = games.own_number(id);
@@ -109,7 +109,7 @@ impl Copies {
 }
 
 /// The hash of each name of a source as it is compared, 0 of a name that is not known.
-pub(super) fn folded_names(source: &Source) -> Result<Vec<u64>> {
+pub(super) fn folded_names(source: &OpenIndex) -> Result<Vec<u64>> {
     let mut names = Vec::new();
     source.for_each_name(|_, name| {
         let name = folded(name);

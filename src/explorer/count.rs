@@ -8,7 +8,7 @@ use super::{
     games::Hot,
     line::Line,
     query::{Query, Sort, View},
-    source::Source,
+    source::OpenIndex,
     source_filter::SourceFilters,
     summed::Split,
     tally::{MoveTally, Results},
@@ -124,7 +124,7 @@ impl PositionTally {
     }
 
     /// Adds a class of a period; `None` if it names games that there are not.
-    fn add_class(&mut self, source: &Source, period: Period, class: &ClassSums) -> Option<()> {
+    fn add_class(&mut self, source: &OpenIndex, period: Period, class: &ClassSums) -> Option<()> {
         for sum in class.moves.iter().filter(|sum| sum.mv != BookMove::NONE) {
             source.rows.get(sum.game)?;
             let tally = self.moves.entry(sum.mv).or_default();
@@ -169,7 +169,7 @@ impl PositionTally {
     /// Adds games of a source one by one.
     fn add_chosen(
         &mut self,
-        source: &Source,
+        source: &OpenIndex,
         chosen: &Chosen<'_>,
         color: Color,
         player_of: Option<impl Fn(usize) -> Color>,
@@ -206,7 +206,7 @@ impl PositionTally {
 
 /// What a game is ranked by in an order.
 #[inline]
-pub(super) fn rank_of(source: &Source, id: u32, mv: BookMove, sort: Sort) -> Rank {
+pub(super) fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
     let hot = source.game(id);
     let game = source.first + u64::from(id);
     match sort {

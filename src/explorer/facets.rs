@@ -13,7 +13,7 @@ use super::{
     games::{Hot, UNRATED},
     line::Line,
     query::Filters,
-    source::Source,
+    source::OpenIndex,
     source_filter::{SourceFilter, SourceFilters},
     sources::Explorer,
     summed::{Split, date_of},
@@ -96,7 +96,7 @@ struct GroupTally {
 }
 
 /// The filters whose values are counted.
-struct Groups {
+struct RatingGroups {
     speeds: [bool; Speed::ALL.len()],
     ratings: [bool; UNRATED + 1],
     /// Of the player.
@@ -201,7 +201,7 @@ impl Explorer {
     }
 
     fn grouped(&self, line: &Line, filters: &Filters) -> Result<GroupTally> {
-        let groups = Groups::of(filters);
+        let groups = RatingGroups::of(filters);
         // Which of equal games is the first depends on the group.
         let copies = filters.once.then(|| self.copies()).transpose()?;
         let filters = self.filters(&Filters {
@@ -262,7 +262,7 @@ impl Explorer {
 
 /// The games that go on from a position.
 fn goes_on<'a>(
-    source: &'a Source,
+    source: &'a OpenIndex,
     chosen: &'a Chosen<'_>,
 ) -> impl Iterator<Item = (u32, Hot)> + 'a {
     let games = chosen.games.iter();
@@ -270,15 +270,15 @@ fn goes_on<'a>(
     games.map(|(id, _)| (*id, source.game(*id)))
 }
 
-impl Groups {
-    fn of(filters: &Filters) -> Groups {
+impl RatingGroups {
+    fn of(filters: &Filters) -> RatingGroups {
         let speeds = filters.speeds.as_ref();
         let groups = filters.groups.as_ref();
         let mut ratings = [filters.admit_unrated(); UNRATED + 1];
         for (passes, group) in ratings.iter_mut().zip(RatingGroup::all()) {
             *passes = groups.is_none_or(|set| set.contains(&group));
         }
-        Groups {
+        RatingGroups {
             speeds: Speed::ALL.map(|speed| speeds.is_none_or(|set| set.contains(&speed))),
             ratings,
             color: filters.color.filter(|_| filters.player.is_some()),
@@ -345,7 +345,7 @@ impl GroupTally {
 /// The variants of the games of a source that pass.
 fn variants_of(
     filters: &SourceFilters<'_>,
-    source: &Source,
+    source: &OpenIndex,
     filter: &SourceFilter<'_>,
 ) -> Vec<(Variant, u64)> {
     let (games, only) = (&source.rows, source.index.variant().only());

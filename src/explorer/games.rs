@@ -25,7 +25,7 @@ pub(super) struct Hot {
 pub(super) const UNRATED: usize = RatingGroup::COUNT;
 
 /// The traits that filters ask for.
-pub(super) struct Asked {
+pub(super) struct AskedTraits {
     pub result: GameResult,
     pub speed: Speed,
     pub mode: Mode,
@@ -61,7 +61,7 @@ impl Traits {
     }
 
     /// What filters ask of them all; `None` for numbers without a meaning.
-    pub(super) fn all() -> impl Iterator<Item = Option<Asked>> {
+    pub(super) fn all() -> impl Iterator<Item = Option<AskedTraits>> {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }
 
@@ -108,12 +108,12 @@ impl Traits {
         }
     }
 
-    fn parts(self) -> Option<Asked> {
+    fn parts(self) -> Option<AskedTraits> {
         let group = match self.group() {
             UNRATED => None,
             number => Some(RatingGroup::all().nth(number)?),
         };
-        Some(Asked {
+        Some(AskedTraits {
             result: RESULTS[self.result()],
             speed: *Speed::ALL.get(self.speed())?,
             mode: Mode::ALL[usize::from(self.0 >> 5 & 1)],
@@ -182,7 +182,7 @@ fn date_of_number(date: u32) -> Date {
 
 /// The games of a source by their ids, 32 bytes of each. All columns have the same length.
 #[derive(Default, Debug)]
-pub(super) struct Games {
+pub(super) struct GameRows {
     /// As [`Hot::date`].
     pub dates: Vec<u32>,
     pub elo: Vec<[u16; 2]>,
@@ -196,10 +196,10 @@ pub(super) struct Games {
     own_numbers: Vec<[u8; 6]>,
 }
 
-impl Games {
+impl GameRows {
     /// With room for a number of them.
-    pub(super) fn with_capacity(games: usize) -> Games {
-        let mut all = Games::default();
+    pub(super) fn with_capacity(games: usize) -> GameRows {
+        let mut all = GameRows::default();
         all.dates.reserve_exact(games);
         all.elo.reserve_exact(games);
         all.traits.reserve_exact(games);

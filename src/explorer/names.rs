@@ -14,7 +14,7 @@ use super::{
     count::PositionTally,
     line::Line,
     query::{Query, View},
-    source::Source,
+    source::OpenIndex,
     source_filter::SourceFilters,
     words::{MOST_ERRORS, WordIndex, Words, hash_of},
 };
@@ -65,7 +65,7 @@ pub(super) struct Suggestions {
 
 impl Suggestions {
     /// The names of a field. Who asks for a table that another thread makes waits.
-    pub(super) fn table(&self, sources: &[Source], field: SuggestField) -> Result<&NameTable> {
+    pub(super) fn table(&self, sources: &[OpenIndex], field: SuggestField) -> Result<&NameTable> {
         let table = &self.tables[field as usize];
         if table.get().is_none() {
             let _making = task::lock(&self.making);
@@ -117,7 +117,7 @@ pub(super) struct NamedLine {
 }
 
 /// What a text asks for.
-pub(super) struct Wanted {
+pub(super) struct WantedWords {
     words: Vec<String>,
     /// The hash of the words, if there are any.
     whole: Option<u64>,
@@ -125,9 +125,9 @@ pub(super) struct Wanted {
     has_code: bool,
 }
 
-impl Wanted {
-    pub(super) fn new(words: Vec<String>) -> Wanted {
-        Wanted {
+impl WantedWords {
+    pub(super) fn new(words: Vec<String>) -> WantedWords {
+        WantedWords {
             whole: (!words.is_empty()).then(|| hash_of(words.clone())),
             has_code: words.iter().any(|word| begins_code(word)),
             words,
@@ -150,7 +150,7 @@ impl NameTable {
     /// The names with the fewest errors, of these those that are meant whole, then those with most games.
     pub(super) fn best<'a>(
         &'a self,
-        wanted: &Wanted,
+        wanted: &WantedWords,
         mistyped: bool,
         limit: usize,
         of_source: impl Fn(&&'a Facts) -> bool,
@@ -177,7 +177,7 @@ impl NameTable {
 }
 
 /// The names of the players or the events of some sources. Names that filters do not tell apart are one.
-fn name_table(sources: &[Source], field: SuggestField) -> Result<NameTable> {
+fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     let (mut words, mut all) = (Words::default(), Vec::new());
     for (source, number) in sources.iter().zip(0..) {
         let folded = folded_names(source)?;
@@ -221,7 +221,7 @@ fn name_table(sources: &[Source], field: SuggestField) -> Result<NameTable> {
 
 /// What a source knows of each of its names, whose hashes are `folded`.
 fn facts_by_number(
-    source: &Source,
+    source: &OpenIndex,
     number: u32,
     field: SuggestField,
     folded: &[u64],
@@ -275,7 +275,7 @@ impl Facts {
 }
 
 /// The openings, each name once with each of its codes: with the moves to the position that most games reached.
-fn opening_table(sources: &[Source]) -> Result<NameTable> {
+fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     let mut lines = Vec::new();
     openings::for_each(|opening, moves, _| {
         let uci: Vec<String> = moves
@@ -321,7 +321,7 @@ fn opening_table(sources: &[Source]) -> Result<NameTable> {
 }
 
 /// What the sources know of the position after some moves: the games that went on from there.
-fn facts_of_line(sources: &[Source], uci: &str) -> Result<Vec<Facts>> {
+fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<Facts>> {
     let line = Line::parse(Variant::Standard, None, uci).expect("the table has legal moves");
     let mut query = Query::new(line, View::Lichess);
     (query.top_games, query.recent_games, query.history) = (0, Some(0), true);

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::SystemTime};
 
-use super::games::{Games, Hot};
+use super::games::{GameRows, Hot};
 use crate::{
     error::{Error, Result},
     index::{
@@ -17,7 +17,7 @@ use crate::{
 
 /// An index that is open, with its games in memory: 32 bytes of each. An index of counts has none.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct OpenIndex {
     pub name: String,
     pub index: Index,
     pub contents: Contents,
@@ -27,12 +27,12 @@ pub(super) struct Source {
     pub changed: Option<SystemTime>,
     /// How many games the sources before it have.
     pub first: u64,
-    pub rows: Games,
+    pub rows: GameRows,
     names: NameReader,
 }
 
-impl Source {
-    pub(super) fn open(name: String, path: &Path, first: u64) -> Result<Source> {
+impl OpenIndex {
+    pub(super) fn open(name: String, path: &Path, first: u64) -> Result<OpenIndex> {
         let index = Index::open(path)?;
         let counted = index.counted()?;
         let contents = match &counted {
@@ -52,13 +52,13 @@ impl Source {
         })?;
         // A damaged count must not ask for more than there is.
         let likely = (index.game_count() as usize).min(1 << 24);
-        let mut rows = Games::with_capacity(likely);
+        let mut rows = GameRows::with_capacity(likely);
         for number in 0..index.game_count().div_ceil(ROWS) {
             for row in index.row_entry(number)? {
                 rows.push(&row);
             }
         }
-        Ok(Source {
+        Ok(OpenIndex {
             name,
             contents,
             counted,

@@ -8,9 +8,9 @@ use shakmaty::Color;
 use super::{
     copies::Copies,
     dates::DateRange,
-    games::{Asked, Games, Traits},
+    games::{AskedTraits, GameRows, Traits},
     query::Filters,
-    source::Source,
+    source::OpenIndex,
     summed::{ClassFilter, Split},
 };
 use crate::{
@@ -33,7 +33,7 @@ const LONG: u64 = 4;
 
 /// The sources that have a game that can pass, each with its filter.
 pub(super) struct SourceFilters<'a> {
-    pub of_sources: Vec<(&'a Source, SourceFilter<'a>)>,
+    pub of_sources: Vec<(&'a OpenIndex, SourceFilter<'a>)>,
     /// Which games are equal, if only the first of them that passes counts.
     copies: Option<&'a Copies>,
     /// What sums and counts are asked for, if they have all that the filters ask about.
@@ -41,7 +41,7 @@ pub(super) struct SourceFilters<'a> {
 }
 
 impl<'a> SourceFilters<'a> {
-    pub(super) fn new(sources: &'a [Source], query: &Filters) -> Result<SourceFilters<'a>> {
+    pub(super) fn new(sources: &'a [OpenIndex], query: &Filters) -> Result<SourceFilters<'a>> {
         let filters = sources.iter().filter_map(|source| {
             let filter = SourceFilter::new(source, query).transpose()?;
             Some(filter.map(|filter| (source, filter)))
@@ -63,7 +63,7 @@ impl<'a> SourceFilters<'a> {
     /// of a source of games.
     pub(super) fn for_each_row(
         &self,
-        source: &Source,
+        source: &OpenIndex,
         subject: Subject,
         split: Split,
         f: impl FnMut(Period, &CountedRow),
@@ -84,7 +84,7 @@ impl<'a> SourceFilters<'a> {
     /// The games of those that pass before which no equal one passes. All are moved.
     pub(super) fn keep_first<'b>(
         &self,
-        source: &Source,
+        source: &OpenIndex,
         games: &'b mut [(u32, u32)],
     ) -> &'b [(u32, u32)] {
         let Some(copies) = self.copies else {
@@ -116,7 +116,7 @@ impl<'a> SourceFilters<'a> {
     }
 
     /// The source of a game that passes, its filter there, and the game's id.
-    pub(super) fn passing(&self, number: u64) -> Option<(&Source, &SourceFilter<'a>, u32)> {
+    pub(super) fn passing(&self, number: u64) -> Option<(&OpenIndex, &SourceFilter<'a>, u32)> {
         self.of_sources.iter().find_map(|(source, filter)| {
             let id = number.checked_sub(source.first)?;
             let is_there = id < source.games() && filter.admits(id as usize);
@@ -147,7 +147,7 @@ impl<'a> SourceFilters<'a> {
 
 /// The filters of a query, prepared for one source.
 pub(super) struct SourceFilter<'a> {
-    games: &'a Games,
+    games: &'a GameRows,
     /// The games of the player or of the opponent, a bit each.
     of_somebody: Option<Vec<u64>>,
     players: Option<Players>,
@@ -173,7 +173,10 @@ struct Players {
 
 impl<'a> SourceFilter<'a> {
     /// `None` if no game of the source can pass.
-    pub(super) fn new(source: &'a Source, filters: &Filters) -> Result<Option<SourceFilter<'a>>> {
+    pub(super) fn new(
+        source: &'a OpenIndex,
+        filters: &Filters,
+    ) -> Result<Option<SourceFilter<'a>>> {
         let wanted = filters.source.as_ref();
         if wanted.is_some_and(|name| *name != source.name) {
             return Ok(None);
@@ -422,7 +425,7 @@ impl EloRange {
 
 impl Players {
     /// Whether the players of a game are those that are asked for, with the colors and the result that are asked for.
-    fn admit(&self, games: &Games, id: usize) -> bool {
+    fn admit(&self, games: &GameRows, id: usize) -> bool {
         let [white, black] = games.players[id];
         if self.player.is_none() {
             let is_opponent = |name| is_one_of(&self.opponent, name);
@@ -436,7 +439,7 @@ impl Players {
     }
 
     /// Whether the player of a game has White, and whether Black, and the opponent and the result that are asked for.
-    fn colors(&self, games: &Games, id: usize) -> [bool; 2] {
+    fn colors(&self, games: &GameRows, id: usize) -> [bool; 2] {
         let [white, black] = games.players[id];
         let winner = games.traits[id].winner();
         let has = |color: Color, player, opponent| {
@@ -459,7 +462,7 @@ fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
 
 /// The games of the player with the color that is asked for, or of the opponent if no player is. The index has lists
 /// of whole names only.
-fn games_of_somebody(source: &Source, filters: &Filters) -> Result<Option<Vec<u64>>> {
+fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec<u64>>> {
     if filters.names == NameMatch::Part {
         return Ok(None);
     }
@@ -492,7 +495,7 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     }
     let mut pass = Box::new([false; Traits::COUNT]);
     for (passes, traits) in pass.iter_mut().zip(Traits::all()) {
-        let Some(Asked {
+        let Some(AskedTraits {
             result,
             speed,
             mode,

@@ -14,7 +14,7 @@ use super::{
     copies::Copies,
     names::Suggestions,
     query::{Filters, View},
-    source::Source,
+    source::OpenIndex,
     source_filter::SourceFilters,
 };
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
 /// An open explorer holds 32 bytes of each game in memory, and some names.
 pub struct Explorer {
     /// Their games are numbered on from one to the next.
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<OpenIndex>,
     pub(super) suggestions: Suggestions,
     copies: OnceLock<Copies>,
 }
@@ -53,7 +53,7 @@ impl Explorer {
         let mut opened = Vec::new();
         let mut first = 0;
         for (name, path) in sources {
-            let source = Source::open(name, &path, first)?;
+            let source = OpenIndex::open(name, &path, first)?;
             first += source.games();
             opened.push(source);
         }
@@ -123,9 +123,9 @@ impl Explorer {
     }
 
     /// The sources that filters ask.
-    pub(super) fn asked(&self, filters: &Filters) -> impl Iterator<Item = &Source> {
+    pub(super) fn asked(&self, filters: &Filters) -> impl Iterator<Item = &OpenIndex> {
         let wanted = filters.source.as_ref();
-        let is_asked = move |source: &&Source| wanted.is_none_or(|name| *name == source.name);
+        let is_asked = move |source: &&OpenIndex| wanted.is_none_or(|name| *name == source.name);
         self.sources.iter().filter(is_asked)
     }
 
@@ -312,7 +312,7 @@ impl Explorer {
     }
 
     /// The source of a game, and its id there.
-    pub(super) fn place(&self, number: u64) -> Result<(&Source, u32)> {
+    pub(super) fn place(&self, number: u64) -> Result<(&OpenIndex, u32)> {
         let after = self
             .sources
             .partition_point(|source| source.first <= number);
@@ -396,7 +396,7 @@ fn is_number(id: &str) -> bool {
     id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn about(source: &Source) -> AboutSource {
+fn about(source: &OpenIndex) -> AboutSource {
     let counted = source.counted.as_ref();
     let files = source
         .index

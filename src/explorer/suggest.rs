@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::{
     dates::text_of_number,
-    names::{Facts, SuggestField, Wanted},
+    names::{Facts, SuggestField, WantedWords},
     query::Filters,
     sources::Explorer,
     words::words,
@@ -68,7 +68,7 @@ impl Explorer {
         let of_source = |facts: &&Facts| {
             source.is_none_or(|source| self.sources[facts.source as usize].name == source)
         };
-        let wanted = Wanted::new(wanted);
+        let wanted = WantedWords::new(wanted);
         let mut best = Vec::new();
         for mistyped in [false, true] {
             if best.len() < limit {

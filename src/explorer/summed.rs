@@ -1,6 +1,6 @@
 //! Filters that sums and counts can answer.
 
-use super::{dates::DateRange, query::Filters, source::Source};
+use super::{dates::DateRange, query::Filters, source::OpenIndex};
 use crate::{
     error::Result,
     index::layout::{
@@ -75,7 +75,7 @@ impl ClassFilter {
     /// split allows.
     pub(super) fn for_each_row(
         &self,
-        source: &Source,
+        source: &OpenIndex,
         subject: Subject,
         list: Option<CountedList>,
         split: Split,
@@ -118,7 +118,7 @@ impl ClassFilter {
     /// long as the split allows. `f` answers `None` if a class is malformed.
     pub(super) fn for_each_class(
         &self,
-        source: &Source,
+        source: &OpenIndex,
         subject: Subject,
         apart: Apart,
         split: Split,

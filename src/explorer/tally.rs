@@ -55,13 +55,13 @@ impl AddAssign for Results {
 
 /// Ratings of one color, added up.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct Ratings {
+pub(super) struct RatingSum {
     pub sum: u64,
     /// How many games have one.
     pub games: u64,
 }
 
-impl Ratings {
+impl RatingSum {
     #[inline]
     pub(super) fn add(&mut self, rating: u16) {
         self.sum += u64::from(rating);
@@ -79,8 +79,8 @@ impl Ratings {
     }
 }
 
-impl AddAssign for Ratings {
-    fn add_assign(&mut self, other: Ratings) {
+impl AddAssign for RatingSum {
+    fn add_assign(&mut self, other: RatingSum) {
         self.sum += other.sum;
         self.games += other.games;
     }
@@ -91,7 +91,7 @@ impl AddAssign for Ratings {
 pub(super) struct MoveTally {
     pub results: Results,
     /// The ratings of the color that the question is about.
-    pub ratings: Ratings,
+    pub ratings: RatingSum,
     /// How the player did, in the player's view.
     pub player: PlayerTally,
     /// The number of one of the games, `None` of counts.
@@ -104,10 +104,10 @@ pub(super) struct PlayerTally {
     pub wins: u64,
     pub losses: u64,
     /// The opponents' ratings in the games that have a result, and twice the player's points in these.
-    pub opponents: Ratings,
+    pub opponents: RatingSum,
     pub half_points: u64,
     /// The player's own ratings.
-    pub own: Ratings,
+    pub own: RatingSum,
     /// When the last game was played, as [`Hot::date`].
     pub last: u32,
 }

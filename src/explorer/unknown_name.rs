@@ -4,7 +4,7 @@ use std::{cmp::Reverse, fmt};
 
 use rustc_hash::FxHashSet;
 
-use super::{query::Filters, source::Source, sources::Explorer};
+use super::{query::Filters, source::OpenIndex, sources::Explorer};
 use crate::{
     error::Result,
     pgn::{NameMatch, folded},
@@ -81,13 +81,16 @@ impl Explorer {
 }
 
 /// The sources that filters ask.
-fn asked<'a>(sources: &'a [Source], filters: &'a Filters) -> impl Iterator<Item = &'a Source> {
+fn asked<'a>(
+    sources: &'a [OpenIndex],
+    filters: &'a Filters,
+) -> impl Iterator<Item = &'a OpenIndex> {
     let wanted = filters.source.as_ref();
-    let is_asked = move |source: &&Source| wanted.is_none_or(|name| *name == source.name);
+    let is_asked = move |source: &&OpenIndex| wanted.is_none_or(|name| *name == source.name);
     sources.iter().filter(is_asked)
 }
 
-fn is_known(sources: &[Source], filters: &Filters, role: NameRole, name: &str) -> Result<bool> {
+fn is_known(sources: &[OpenIndex], filters: &Filters, role: NameRole, name: &str) -> Result<bool> {
     for source in asked(sources, filters) {
         let used = used(source, role);
         let numbers = source.numbers_of(name, filters.names)?;
@@ -99,7 +102,7 @@ fn is_known(sources: &[Source], filters: &Filters, role: NameRole, name: &str) -
 }
 
 /// The numbers of the names of a source's players, or of its events.
-fn used(source: &Source, role: NameRole) -> FxHashSet<u32> {
+fn used(source: &OpenIndex, role: NameRole) -> FxHashSet<u32> {
     match role {
         NameRole::Player => source.rows.players.iter().flatten().copied().collect(),
         NameRole::Event => source.rows.events.iter().copied().collect(),
@@ -108,7 +111,7 @@ fn used(source: &Source, role: NameRole) -> FxHashSet<u32> {
 
 /// The names that are most like one.
 fn nearest(
-    sources: &[Source],
+    sources: &[OpenIndex],
     filters: &Filters,
     role: NameRole,
     wanted: &str,

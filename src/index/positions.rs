@@ -23,7 +23,7 @@ const LONGEST_HELD: usize = 4 << 20;
 
 /// Entries that were made together, in order.
 #[derive(Default, Debug)]
-pub(super) struct Made {
+pub(super) struct MadeEntries {
     pub entries: Entries,
     /// Statistics that may not come yet, the longest number last.
     pub waiting: Vec<Waiting>,
@@ -62,7 +62,7 @@ pub(super) fn position_entries(
     postings: &Sealed<Posting>,
     with_stats: bool,
     temp_dir: &Path,
-) -> Result<Made> {
+) -> Result<MadeEntries> {
     task::fault("write positions");
     let mut maker = EntryMaker::new(with_stats, temp_dir);
     scan_groups(postings, piece, Posting::position, |posting| {
@@ -80,7 +80,7 @@ pub(super) fn position_entries(
 struct EntryMaker<'a> {
     with_stats: bool,
     temp_dir: &'a Path,
-    made: Made,
+    made: MadeEntries,
     /// The position whose postings are coming, its key, and that in decimal.
     position: Option<u128>,
     key: u64,
@@ -96,7 +96,7 @@ impl EntryMaker<'_> {
         EntryMaker {
             with_stats,
             temp_dir,
-            made: Made::default(),
+            made: MadeEntries::default(),
             position: None,
             key: 0,
             digits: Vec::new(),

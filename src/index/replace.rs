@@ -19,13 +19,13 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
         return Ok(Vec::new());
     }
     let problem = match content(path) {
-        Ok(Content::Index(files)) if force => return Ok(files),
-        Ok(Content::Index(_)) => return Err(Error::exists(path)),
-        Ok(Content::IndexAnd(other)) => format!(
+        Ok(TargetContent::Index(files)) if force => return Ok(files),
+        Ok(TargetContent::Index(_)) => return Err(Error::exists(path)),
+        Ok(TargetContent::IndexAnd(other)) => format!(
             "exists and has {} in it, which is not an index's: move that away, or name another directory",
             other.display()
         ),
-        Ok(Content::Other) => "exists and is not an index: name another directory".to_owned(),
+        Ok(TargetContent::Other) => "exists and is not an index: name another directory".to_owned(),
         Err(err) => {
             format!("exists and may not be an index ({err}): remove it, or name another directory")
         }
@@ -48,11 +48,11 @@ pub(super) fn holds_database(path: &Path) -> bool {
 ///
 /// A LevelDB database that is damaged or cannot be read: it may or may not be an index.
 pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
-    Ok(matches!(content(path.as_ref())?, Content::Index(_)))
+    Ok(matches!(content(path.as_ref())?, TargetContent::Index(_)))
 }
 
 /// The contents of a path.
-enum Content {
+enum TargetContent {
     /// An index of these files.
     Index(Vec<OsString>),
     /// An index, and this file or directory, which no manifest names.
@@ -60,9 +60,9 @@ enum Content {
     Other,
 }
 
-fn content(path: &Path) -> Result<Content> {
+fn content(path: &Path) -> Result<TargetContent> {
     if !holds_database(path) || Database::open(path)?.get(layout::TOTAL_GAMES)?.is_none() {
-        return Ok(Content::Other);
+        return Ok(TargetContent::Other);
     }
     let known = Database::names_in(path)?;
     let mut files = Vec::new();
@@ -71,11 +71,11 @@ fn content(path: &Path) -> Result<Content> {
         let name = entry.file_name();
         let is_file = entry.file_type().at(path, "read")?.is_file();
         if !is_file || name.to_str().is_none_or(|name| !known.contains(name)) {
-            return Ok(Content::IndexAnd(name));
+            return Ok(TargetContent::IndexAnd(name));
         }
         files.push(name);
     }
-    Ok(Content::Index(files))
+    Ok(TargetContent::Index(files))
 }
 
 /// Removes an index, or the rest of one. Files of others stay, and then their directory stays too.

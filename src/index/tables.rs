@@ -15,7 +15,7 @@ use super::{
     entries::{Entries, Value},
     layout,
     leveldb::{FIRST_TABLE, TableBuilder, TableFile},
-    positions::{Made, Waiting, write_due},
+    positions::{MadeEntries, Waiting, write_due},
 };
 
 /// How many bytes of keys and values end a table.
@@ -55,7 +55,7 @@ impl TableCutter {
     }
 
     /// Takes the next entries.
-    pub(super) fn push(&mut self, made: Made) {
+    pub(super) fn push(&mut self, made: MadeEntries) {
         let entries = Arc::new(made.entries);
         let mut part = 0..entries.len();
         // The statistics of earlier pieces come before the first entry after their numbers.

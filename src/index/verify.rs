@@ -161,7 +161,7 @@ fn compare(
 /// Checks all entries by themselves and against each other.
 fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> {
     index.database().check_metadata()?;
-    let mut check = Check {
+    let mut check = IndexCheck {
         index,
         contents: index.contents()?,
         counted: index.counted()?,
@@ -185,7 +185,7 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
 }
 
 /// The state of a check, after the entries so far.
-struct Check<'a> {
+struct IndexCheck<'a> {
     index: &'a Index,
     contents: Option<Contents>,
     /// In an index of counts.
@@ -216,7 +216,7 @@ struct OpenPosition {
     stats_read: u64,
 }
 
-impl Check<'_> {
+impl IndexCheck<'_> {
     fn entry(&mut self, key: &[u8], value: TableValue<'_>) -> Result<()> {
         self.found.entries += 1;
         self.close_positions(key);

@@ -10,19 +10,19 @@ use rayon::prelude::*;
 use super::{
     entries::Entries,
     layout::{self, Contents, played::Paging},
-    positions::Made,
+    positions::MadeEntries,
 };
 use crate::{error::Result, position::VariantChoice};
 
 /// The next entries, in order.
-pub(super) type Wave = Vec<Made>;
+pub(super) type Wave = Vec<MadeEntries>;
 
 /// Waves of entries that are made of jobs on all threads, each wave of jobs whose sizes are `size` together.
 pub(super) fn made_of<J: Sync + Send>(
     jobs: impl IntoIterator<Item = J, IntoIter: Send>,
     size: usize,
     size_of: impl Fn(&J) -> usize + Send,
-    make: impl Fn(&J) -> Result<Made> + Send + Sync,
+    make: impl Fn(&J) -> Result<MadeEntries> + Send + Sync,
 ) -> impl Iterator<Item = Result<Wave>> + Send {
     let mut jobs = jobs.into_iter();
     iter::from_fn(move || {
@@ -52,10 +52,10 @@ pub(super) fn filled(
 
 /// A wave of entries that are not of positions, each a step.
 fn others(entries: Entries) -> Wave {
-    vec![Made {
+    vec![MadeEntries {
         steps: entries.len() as u64,
         entries,
-        ..Made::default()
+        ..MadeEntries::default()
     }]
 }
 

@@ -23,7 +23,7 @@ use super::{
     layout::{self, AboutCounts, CountedContents, Subject, counted::CountedRow, played::Paging},
     leveldb::{TableFile, is_file_of_database, manifest},
     pieces::{Piece, pieces},
-    positions::{Made, position_entries},
+    positions::{MadeEntries, position_entries},
     posting::Posting,
     replace::check_replaceable,
     tables::{TableCutter, TableEntries},
@@ -228,7 +228,7 @@ impl IndexWriter {
             }
         }
         if let Some((key, value)) = contents(&summary) {
-            let mut last = Made::default();
+            let mut last = MadeEntries::default();
             last.entries.push(key, &value);
             cutter.push(last);
         }

@@ -41,7 +41,7 @@ pub(super) struct Problem {
 }
 
 /// How the moves of a game ended.
-pub(super) struct Ending {
+pub(super) struct MainLineEnd {
     /// The termination marker.
     pub marker: Option<GameResult>,
     /// All half-moves, where they had to be counted.
@@ -69,7 +69,7 @@ impl MainLine {
         needs: &Needs,
         pos: &mut Keyed<P>,
         games: &mut GameReader<'_>,
-    ) -> Ending {
+    ) -> MainLineEnd {
         let in_english = options.piece_letters == PieceLetters::English;
         let with_variations = options.variations;
         // The position before the last move, from where a variation branches.
@@ -164,7 +164,7 @@ impl MainLine {
         games: &mut GameReader<'_>,
         pos: &Keyed<P>,
         read: Option<&[u8]>,
-    ) -> Ending {
+    ) -> MainLineEnd {
         let (rest, end) = if options.drop_duplicates {
             let mut rest = Rest::new(Some(pos.clone()), options.piece_letters);
             read.into_iter().for_each(|text| rest.take(text));
@@ -200,7 +200,7 @@ impl MainLine {
         end
     }
 
-    fn end_of_game(&self, end: GameEnd) -> Ending {
+    fn end_of_game(&self, end: GameEnd) -> MainLineEnd {
         let (marker, problem) = match end {
             GameEnd::Complete(marker) => (marker, None),
             GameEnd::Broken(flaw) => {
@@ -213,7 +213,7 @@ impl MainLine {
                 (None, Some(problem))
             }
         };
-        Ending {
+        MainLineEnd {
             marker,
             plies: self.plies.len(),
             null_move: false,

@@ -9,7 +9,7 @@ use super::{
     needs::Needs,
     report::{FilteredVariant, Rejection, Totals},
     sink::BatchSink,
-    variations::{Branch, Variations},
+    variations::{VariationPly, Variations},
 };
 use crate::{
     pgn::GameResult,
@@ -44,11 +44,11 @@ pub(super) struct Outcome<'a> {
     pub taken: Vec<Box<dyn BatchSink + 'a>>,
     /// All games that count, if duplicates are dropped: their totals are here alone, and all records are theirs, in
     /// this order.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<PossibleDuplicate>,
 }
 
 /// A game that counts unless one before it is the same.
-pub(super) struct Candidate {
+pub(super) struct PossibleDuplicate {
     pub fingerprint: Option<u128>,
     /// Its number in the batch.
     pub number: u32,
@@ -120,7 +120,7 @@ impl Outcome<'_> {
         totals.null_moves += variations.null_moves;
         totals.unplayable_variations += variations.unplayable;
         for branch in &variations.branches {
-            let Branch {
+            let VariationPly {
                 key,
                 identity,
                 mv,

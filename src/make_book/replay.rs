@@ -9,7 +9,7 @@ use super::{
     main_line::{MainLine, Problem},
     needs::Needs,
     options::{MakeBook, Unfinished},
-    outcome::{Candidate, Outcome},
+    outcome::{Outcome, PossibleDuplicate},
     report::{FilteredVariant, Rejection, Report},
     sink::{BatchSink, CountedGame},
 };
@@ -335,10 +335,10 @@ impl<'a> Replayer<'a> {
         result: GameResult,
         start: u64,
         number: u32,
-    ) -> Option<Candidate> {
+    ) -> Option<PossibleDuplicate> {
         self.options.drop_duplicates.then(|| {
             let moves = self.line.plies.iter().map(|ply| ply.mv);
-            Candidate {
+            PossibleDuplicate {
                 fingerprint: fingerprint(tags, result, start, moves, &self.line.rest),
                 number,
                 totals: std::mem::take(&mut self.outcome.totals),
@@ -349,7 +349,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Moves the totals that the present game added to the candidate.
-    fn end_candidate(&mut self, mut candidate: Candidate) {
+    fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
             totals,
             records,

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, path::Path};
 use shakmaty::Color;
 
 use super::{
-    budget::Budget, counted::Counted, main_line::Ply, progress::Phase, variations::Branch,
+    budget::Budget, counted::Counted, main_line::Ply, progress::Phase, variations::VariationPly,
 };
 use crate::{
     error::{Error, Result},
@@ -140,7 +140,7 @@ pub(crate) struct CountedGame<'a> {
     /// The identities of the positions before them, [if they are needed](Needs::game_identities).
     pub identities: &'a [u64],
     /// The half-moves of its variations, if they count.
-    pub branches: &'a [Branch],
+    pub branches: &'a [VariationPly],
     /// The key and the identity of the last position.
     pub last_key: u64,
     pub last_identity: u64,

@@ -14,7 +14,7 @@ const DEEPEST: usize = 64;
 /// The half-moves in the variations of the current game.
 #[derive(Debug, Default)]
 pub(super) struct Variations {
-    pub branches: Vec<Branch>,
+    pub branches: Vec<VariationPly>,
     /// Variations with a move that cannot be played, which count up to there.
     pub unplayable: u64,
     /// Variations with a null move, which count up to there.
@@ -23,7 +23,7 @@ pub(super) struct Variations {
 
 /// A half-move of a variation.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Branch {
+pub(crate) struct VariationPly {
     /// The key and the identity of the position before it.
     pub key: u64,
     pub identity: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Branch {
 }
 
 /// A line that is being played: the main line, or a variation.
-struct Line<P: Rules> {
+struct VariationLine<P: Rules> {
     /// The position before its last move, from where a variation branches, if there is one.
     before: Option<Keyed<P>>,
     /// The position that is reached, `None` after a move that cannot be played.
@@ -43,10 +43,10 @@ struct Line<P: Rules> {
     plies: usize,
 }
 
-impl<P: Rules> Line<P> {
+impl<P: Rules> VariationLine<P> {
     /// A variation of this line, another move in place of its last.
-    fn branch(&self) -> Line<P> {
-        Line {
+    fn branch(&self) -> VariationLine<P> {
+        VariationLine {
             before: None,
             now: self.before.clone(),
             plies: self.plies.saturating_sub(1),
@@ -72,7 +72,7 @@ impl Variations {
         before: Option<&Keyed<P>>,
         plies: usize,
     ) {
-        let main_line = Line {
+        let main_line = VariationLine {
             before: before.cloned(),
             now: None,
             plies,
@@ -108,7 +108,12 @@ impl Variations {
         }
     }
 
-    fn play_move<P: Rules>(&mut self, line: &mut Line<P>, text: &[u8], letters: PieceLetters) {
+    fn play_move<P: Rules>(
+        &mut self,
+        line: &mut VariationLine<P>,
+        text: &[u8],
+        letters: PieceLetters,
+    ) {
         let Some(mut pos) = line.now.take() else {
             return;
         };
@@ -116,7 +121,7 @@ impl Variations {
             self.unplayable += 1;
             return;
         };
-        self.branches.push(Branch {
+        self.branches.push(VariationPly {
             key: pos.key(),
             identity: pos.identity(),
             mv: BookMove::from(mv),

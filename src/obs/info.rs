@@ -136,7 +136,7 @@ impl Info {
     /// Reads what there is; a database without the table says nothing of itself. Values that
     /// polybook alone writes are read only where polybook wrote them.
     pub(super) fn read(db: &Connection, path: &Path) -> Result<Info> {
-        let rows = Values::of(db).sql(path, "read")?;
+        let rows = InfoValues::of(db).sql(path, "read")?;
         let variant = rows.get("Variant").unwrap_or(STANDARD).to_owned();
         let is_ours = rows
             .get("Generator")
@@ -200,12 +200,12 @@ impl Info {
 }
 
 /// The rows of the table that are read.
-struct Values(Vec<(String, String)>);
+struct InfoValues(Vec<(String, String)>);
 
-impl Values {
-    fn of(db: &Connection) -> rusqlite::Result<Values> {
+impl InfoValues {
+    fn of(db: &Connection) -> rusqlite::Result<InfoValues> {
         if !db.table_exists(None, "Info")? {
-            return Ok(Values(Vec::new()));
+            return Ok(InfoValues(Vec::new()));
         }
         let query = format!(
             "SELECT CAST(Name AS TEXT), substr(CAST(Value AS BLOB), 1, {LONGEST_VALUE}) FROM Info
@@ -214,7 +214,7 @@ impl Values {
         );
         let mut statement = db.prepare(&query)?;
         let mut found = statement.query([])?;
-        let mut rows = Values(Vec::new());
+        let mut rows = InfoValues(Vec::new());
         while let Some(row) = found.next()? {
             let name: String = row.get(0)?;
             if rows.get(&name).is_none() {
@@ -285,22 +285,22 @@ impl Values {
 
 /// The checksum that a database has, and that of the rows which were read so far.
 #[derive(Default)]
-pub(super) struct Check {
+pub(super) struct ChecksumCheck {
     /// As it is in the table `Info`.
     recorded: String,
     sum: Checksum,
     text: Vec<u8>,
 }
 
-impl Check {
+impl ChecksumCheck {
     /// With the rows of the table `Info`; `None` if it has no checksum.
-    pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<Check>> {
-        let Some(recorded) = Values::of(db)?.get(CHECKSUM).map(str::to_owned) else {
+    pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<ChecksumCheck>> {
+        let Some(recorded) = InfoValues::of(db)?.get(CHECKSUM).map(str::to_owned) else {
             return Ok(None);
         };
-        let mut check = Check {
+        let mut check = ChecksumCheck {
             recorded,
-            ..Check::default()
+            ..ChecksumCheck::default()
         };
         let others = format!("SELECT Name, Value FROM Info WHERE Name <> '{CHECKSUM}'");
         let mut statement = db.prepare(&others)?;

@@ -15,7 +15,7 @@ use super::{
     source::MOST_GAMES,
     stream::Rows,
     table::Gatherer,
-    write::{Made, ObsWriter},
+    write::{MadeDatabase, ObsWriter},
 };
 use crate::{
     error::Result,
@@ -72,7 +72,7 @@ fn merge(
     let sizes = inputs
         .iter()
         .filter_map(|path| path.as_ref().metadata().ok());
-    let made = Made {
+    let made = MadeDatabase {
         info: &info,
         size: sizes.map(|metadata| metadata.len()).sum(),
         temp_dir: &memory.temp_dir,

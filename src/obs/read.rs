@@ -10,7 +10,7 @@ use shakmaty::EnPassantMode;
 use super::{
     connection::{Connections, Lent},
     error::{ObsError, Sql},
-    info::{Check, Info},
+    info::{ChecksumCheck, Info},
     row::{Row, legal_move},
     source::{BadRow, Queries, add_spelling, read_row, respelled},
     stream::Rows,
@@ -217,7 +217,7 @@ impl Obs {
         let path = self.path();
         let variant = self.info.variant.parse();
         // Only databases with polybook's own spelling have a checksum.
-        let is_foreign = Check::of(&db).sql(path, "read")?.is_none();
+        let is_foreign = ChecksumCheck::of(&db).sql(path, "read")?.is_none();
         let (true, Ok(variant)) = (is_foreign, variant) else {
             return self.sorted(db, memory);
         };

@@ -15,7 +15,7 @@ use rusqlite::InterruptHandle;
 use super::{
     connection::Lent,
     error::{ObsError, Sql},
-    info::Check,
+    info::ChecksumCheck,
     row::{PassedOver, Row},
     source::{BadRow, read_row},
 };
@@ -156,7 +156,7 @@ impl Drop for Rows {
 /// Sends all rows of a query, until the receiver is gone. If the database has a checksum that is not that of the rows, an
 /// error follows the last: nothing right can be made of them.
 fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
-    let mut check = Check::of(db).sql(path, "read")?;
+    let mut check = ChecksumCheck::of(db).sql(path, "read")?;
     let mut statement = db.prepare(query).sql(path, "read")?;
     let mut rows = statement.query([]).sql(path, "read")?;
     let mut chunk = Chunk::default();

@@ -48,7 +48,7 @@ pub(super) const BLOCK: usize = 1 << 20;
 /// Rows on their way to the table, their texts in one piece: the thread that inserts them has the most to do, so nothing
 /// is left to be decoded.
 #[derive(Default)]
-pub(super) struct Block {
+pub(super) struct RowBlock {
     text: String,
     rows: Vec<NewRow>,
 }
@@ -62,7 +62,7 @@ struct NewRow {
     stats: Stats,
 }
 
-impl Block {
+impl RowBlock {
     fn say(&mut self, text: &str) -> Range<usize> {
         let start = self.text.len();
         self.text.push_str(text);
@@ -126,8 +126,8 @@ impl Block {
 
 /// Gathers rows, and hands them over in blocks.
 pub(super) struct Gatherer<'a> {
-    pub blocks: &'a Feeder<Block>,
-    pub block: Block,
+    pub blocks: &'a Feeder<RowBlock>,
+    pub block: RowBlock,
 }
 
 impl Gatherer<'_> {
@@ -176,7 +176,7 @@ pub(super) struct BookTable<'a> {
 
 impl BookTable<'_> {
     /// Inserts the next rows.
-    pub(super) fn insert(&mut self, block: &Block) -> rusqlite::Result<()> {
+    pub(super) fn insert(&mut self, block: &RowBlock) -> rusqlite::Result<()> {
         let columns = block.columns();
         let mut statement = self.db.prepare_cached(&insertion(columns, AT_ONCE))?;
         let (whole, rest) = block.rows.as_chunks::<AT_ONCE>();

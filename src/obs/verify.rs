@@ -4,7 +4,7 @@ use std::path::Path;
 
 use thiserror::Error as ThisError;
 
-use super::{error::Sql, info::Check, read::Obs};
+use super::{error::Sql, info::ChecksumCheck, read::Obs};
 use crate::error::Result;
 
 /// What [`verify`] found.
@@ -49,7 +49,7 @@ pub fn verify(path: impl AsRef<Path>) -> Result<Verified> {
     if found != "ok" {
         faults.push(Fault::Sqlite(found));
     }
-    let check = Check::of(&db).sql(path, "read")?;
+    let check = ChecksumCheck::of(&db).sql(path, "read")?;
     let has_checksum = check.is_some();
     let mut check = check.unwrap_or_default();
     let mut rows = 0;

@@ -19,7 +19,7 @@ use shakmaty::Move;
 use crate::{
     error::{Error, Result},
     position::{Keyed, Rules},
-    tally::{Counts, Finder, Marks, MoveCount, Part, Scratch, Stats},
+    tally::{Counts, Finder, Marks, MoveCount, RecordRange, Scratch, Stats},
     task::{self, Failure},
 };
 
@@ -92,7 +92,7 @@ struct CountWalk<'a, F> {
 /// The data of a thread that follows some lines.
 struct Follower<P, D> {
     lines: Vec<Keyed<P>>,
-    parts: Vec<Part>,
+    parts: Vec<RecordRange>,
     scratch: Scratch,
     legal: Vec<LegalCount>,
     /// The value that the thread's visits have.

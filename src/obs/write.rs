@@ -16,7 +16,7 @@ use super::{
     info::Info,
     row::Row,
     sorted::{Packer, Piles, unpacked},
-    table::{BLOCK, Block, BookTable, Gatherer, SETTINGS, TABLES},
+    table::{BLOCK, BookTable, Gatherer, RowBlock, SETTINGS, TABLES},
     walk::{LegalCount, walk},
 };
 use crate::{
@@ -122,7 +122,7 @@ impl ObsWriter {
             },
         )?;
         let rows = piles.into_rows();
-        let made = Made {
+        let made = MadeDatabase {
             info,
             size: 2 * rows.size(),
             temp_dir: &memory.temp_dir,
@@ -148,7 +148,7 @@ impl ObsWriter {
     /// Writes the rows that `gather` takes, in order; returns how many there are.
     pub(super) fn insert_all(
         mut self,
-        made: Made<'_>,
+        made: MadeDatabase<'_>,
         stop: &AtomicBool,
         gather: impl FnOnce(&mut Gatherer<'_>) -> Result<()> + Send,
     ) -> Result<(u64, Finished)> {
@@ -174,7 +174,7 @@ impl ObsWriter {
 }
 
 /// A database that is made.
-pub(super) struct Made<'a> {
+pub(super) struct MadeDatabase<'a> {
     pub info: &'a Info,
     /// About how many bytes it will have.
     pub size: u64,
@@ -182,7 +182,7 @@ pub(super) struct Made<'a> {
     pub temp_dir: &'a Path,
 }
 
-impl Made<'_> {
+impl MadeDatabase<'_> {
     /// Fills an empty database, which is in `file`. Errors name `path`.
     fn fill(
         &self,
@@ -205,8 +205,8 @@ impl Made<'_> {
             rows: 0,
             checksum: Checksum::default(),
         };
-        let gather = |blocks: &Feeder<Block>| {
-            let block = Block::default();
+        let gather = |blocks: &Feeder<RowBlock>| {
+            let block = RowBlock::default();
             let mut gatherer = Gatherer { blocks, block };
             gather(&mut gatherer)?;
             gatherer.hand_over()

@@ -35,7 +35,7 @@ struct Replaced {
 }
 
 /// Why an output is not in place, and where it is instead.
-struct Failure {
+struct CommitFailure {
     target: PathBuf,
     reason: io::Error,
     /// Where the finished output was kept.
@@ -68,7 +68,7 @@ impl Finished {
     }
 
     /// Gives the output its name. Returns what it replaced, if that is still there.
-    fn place(self) -> Result<Option<Replaced>, Failure> {
+    fn place(self) -> Result<Option<Replaced>, CommitFailure> {
         let target = self.target;
         let Some(temporary) = self.temporary else {
             return Ok(None);
@@ -81,7 +81,7 @@ impl Finished {
                 path,
                 _claim: claim.flatten(),
             })),
-            Err(reason) => Err(Failure {
+            Err(reason) => Err(CommitFailure {
                 kept: keep(&made, &target.path, ".new"),
                 target: target.name,
                 reason: in_words(reason),
@@ -142,7 +142,7 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
         match output.prepare() {
             Ok(directory) => directories.extend(directory),
             Err(reason) => {
-                let failure = Failure {
+                let failure = CommitFailure {
                     target: output.target().to_owned(),
                     reason,
                     kept: None,
@@ -220,7 +220,7 @@ fn list(paths: &[PathBuf]) -> String {
 
 /// Keeps the outputs that are left and says where everything is.
 fn not_placed(
-    failure: Failure,
+    failure: CommitFailure,
     rest: impl IntoIterator<Item = Finished>,
     placed: &[PathBuf],
 ) -> Error {

@@ -38,12 +38,12 @@ pub(super) struct Board {
     evals: Vec<MoveEval>,
     /// The times that its moves took, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    clocks: Option<Clocks>,
+    clocks: Option<ClockTimes>,
 }
 
 /// The times that the moves of a position took.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-struct Clocks {
+struct ClockTimes {
     /// How many games of the position pass the filters.
     games: u64,
     /// How many of them were read, the newest.
@@ -143,7 +143,7 @@ impl Board {
                 time: *times.moves.get(&uci(pos, mv))?,
             })
         });
-        self.clocks = Some(Clocks {
+        self.clocks = Some(ClockTimes {
             games: times.games,
             read: times.read,
             moves: moves.collect(),

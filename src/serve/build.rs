@@ -16,7 +16,7 @@ use shakmaty::{Color, Position};
 use super::{
     Parameters, Refusal, Route,
     content::Content,
-    make::{Counting, LONGEST, MEMORY, Words, depth},
+    make::{Counting, LONGEST, MEMORY, OptionWords, depth},
     request,
     response_cache::CacheKey,
     state::AppState,
@@ -49,7 +49,7 @@ impl AppState {
         let by = by.unwrap_or(By::Score);
         let one_in = parameters.number("reach")?.unwrap_or(200).clamp(1, RAREST);
         let depth = depth(&parameters)?;
-        let mut words = Words::default();
+        let mut words = OptionWords::default();
         words.add("--max-ply", depth);
         let counting = self.counting(&filters, &parameters, depth, &mut words)?;
         let variant = counting.variant;
@@ -137,7 +137,7 @@ impl AppState {
             Refusal::bad(problem)
         })?;
         let name = &served.name;
-        let counting = self.counting(&filters, &parameters, depth, &mut Words::default())?;
+        let counting = self.counting(&filters, &parameters, depth, &mut OptionWords::default())?;
         let variant = counting.variant;
         if !served.known.is_for(variant) {
             let problem = format!("repertoire: {name} has no games of {variant}");

@@ -31,7 +31,7 @@ const SENT_AHEAD: u32 = 128 << 10;
 
 /// How much clients may take at once.
 #[derive(Copy, Clone)]
-struct Limits {
+struct ClientLimits {
     connections: usize,
     /// Requests that are answered. More wait.
     requests: usize,
@@ -45,7 +45,7 @@ struct Limits {
     waiting: usize,
 }
 
-const OF_SERVER: Limits = Limits {
+const OF_SERVER: ClientLimits = ClientLimits {
     // Those beyond wait to be accepted.
     connections: 4096,
     requests: 256,
@@ -55,7 +55,7 @@ const OF_SERVER: Limits = Limits {
     waiting: 8,
 };
 
-const OF_ADDRESS: Limits = Limits {
+const OF_ADDRESS: ClientLimits = ClientLimits {
     connections: 256,
     requests: 32,
     texts: 2,
@@ -65,7 +65,7 @@ const OF_ADDRESS: Limits = Limits {
 };
 
 /// On this machine all clients have the same address.
-const OF_THIS_MACHINE: Limits = Limits {
+const OF_THIS_MACHINE: ClientLimits = ClientLimits {
     connections: Semaphore::MAX_PERMITS,
     requests: Semaphore::MAX_PERMITS,
     texts: Semaphore::MAX_PERMITS,
@@ -85,7 +85,7 @@ struct Capacity {
 }
 
 impl Capacity {
-    fn new(limits: Limits) -> Arc<Capacity> {
+    fn new(limits: ClientLimits) -> Arc<Capacity> {
         let permits = |count| Arc::new(Semaphore::new(count));
         Arc::new(Capacity {
             connections: permits(limits.connections),
@@ -101,7 +101,7 @@ impl Capacity {
 /// All clients of a server.
 pub(super) struct Clients {
     server: Arc<Capacity>,
-    share: Limits,
+    share: ClientLimits,
     /// The shares of the addresses that have connections.
     shares: HashMap<IpAddr, Weak<Capacity>>,
 }
@@ -120,13 +120,13 @@ impl Clients {
     pub(super) fn new(listening: IpAddr) -> Clients {
         let connections = most_connections();
         Clients {
-            server: Capacity::new(Limits {
+            server: Capacity::new(ClientLimits {
                 connections,
                 ..OF_SERVER
             }),
             share: match listening.is_loopback() {
                 true => OF_THIS_MACHINE,
-                false => Limits {
+                false => ClientLimits {
                     // Where there may be few open files, an address may have a quarter of the places.
                     connections: OF_ADDRESS.connections.min(connections / 4),
                     ..OF_ADDRESS

@@ -194,7 +194,7 @@ impl Counting {
 }
 
 /// A run, and what of its book is asked for.
-struct Plan {
+struct BookPlan {
     counting: Counting,
     side: Option<Color>,
     as_pgn: bool,
@@ -245,8 +245,8 @@ impl AppState {
         filters: &Filters,
         parameters: &Parameters,
         as_pgn: bool,
-    ) -> Result<Plan, Refusal> {
-        let mut words = Words::default();
+    ) -> Result<BookPlan, Refusal> {
+        let mut words = OptionWords::default();
         let min_game = parameters.number("minGame")?.unwrap_or(3).max(1);
         words.add("--min-game", min_game);
         let depth = depth(parameters)?;
@@ -305,7 +305,7 @@ impl AppState {
                 command += &format!(" --variant {variant}");
             }
         }
-        Ok(Plan {
+        Ok(BookPlan {
             counting,
             side,
             as_pgn,
@@ -319,7 +319,7 @@ impl AppState {
         filters: &Filters,
         parameters: &Parameters,
         depth: u32,
-        words: &mut Words,
+        words: &mut OptionWords,
     ) -> Result<Counting, Refusal> {
         let files = self.explorer.files(filters)?;
         let games: u64 = files.iter().map(|(_, games)| games).sum();
@@ -376,9 +376,9 @@ fn counts_of(book: &[u8]) -> (usize, usize) {
 
 /// The words of a command.
 #[derive(Default)]
-pub(super) struct Words(Vec<String>);
+pub(super) struct OptionWords(Vec<String>);
 
-impl Words {
+impl OptionWords {
     pub(super) fn joined(&self) -> String {
         self.0.join(" ")
     }
@@ -414,7 +414,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// The filters as make-book has them, exactly, and their options.
-fn game_filter(filters: &Filters, words: &mut Words) -> Result<GameFilter, Refusal> {
+fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter, Refusal> {
     let refused = |name: &str| Err(Refusal::bad(format!("{name}: {NO_OPTION}")));
     let mut made = GameFilter {
         since: filters.since,
@@ -569,14 +569,14 @@ mod tests {
 
     fn options(query: &str) -> Result<String, Refusal> {
         let request = super::super::Request::parse(Route::Make, query)?;
-        let mut words = Words::default();
+        let mut words = OptionWords::default();
         game_filter(&request.query.filters, &mut words)?;
         Ok(words.0.join(" "))
     }
 
     #[test]
     fn a_file_is_not_taken_for_an_option() {
-        let mut words = Words::default();
+        let mut words = OptionWords::default();
         words.file("-dash.pgn");
         words.file("a b.pgn");
         assert_eq!(words.0, ["./-dash.pgn", "'a b.pgn'"]);

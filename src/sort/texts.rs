@@ -27,12 +27,12 @@ const FETCHED: usize = 32;
 /// Bytes of a text that are compared first.
 const PREFIX: usize = size_of::<[u64; 2]>();
 
-/// Bytes of the first part of a [`Place::prefix`].
+/// Bytes of the first part of a [`TextPlace::prefix`].
 const KEY: usize = size_of::<u64>();
 
 /// A text in memory.
 #[derive(Copy, Clone, Debug)]
-struct Place {
+struct TextPlace {
     /// Its first bytes as a number. In two parts, whose alignment makes a place smaller.
     prefix: [u64; 2],
     /// Where its length begins.
@@ -73,7 +73,7 @@ pub(crate) struct TextSorter {
     best: Option<Best>,
     /// The texts in memory, each after its length.
     bytes: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<TextPlace>,
     /// Runs, those of spilled texts first, those of merged runs next, and so on. Each level has a file.
     levels: Vec<Vec<ByteRun>>,
 }
@@ -107,11 +107,11 @@ impl TextSorter {
     ///
     /// A temporary file that cannot be written or read.
     pub(crate) fn push(&mut self, text: &[u8]) -> Result<()> {
-        let more = LENGTH + text.len() + size_of::<Place>();
+        let more = LENGTH + text.len() + size_of::<TextPlace>();
         if self.taken() + more > self.memory.bytes.max(LEAST_ROOM) && !self.places.is_empty() {
             self.spill()?;
         }
-        self.places.push(Place {
+        self.places.push(TextPlace {
             prefix: prefix(text),
             start: self.bytes.len(),
         });
@@ -122,11 +122,11 @@ impl TextSorter {
 
     /// The bytes that the texts in memory take.
     fn taken(&self) -> usize {
-        self.bytes.len() + size_of::<Place>() * self.places.len()
+        self.bytes.len() + size_of::<TextPlace>() * self.places.len()
     }
 
     /// The text in memory at a place.
-    fn at(&self, place: Place) -> &[u8] {
+    fn at(&self, place: TextPlace) -> &[u8] {
         let bytes = &self.bytes[place.start..];
         let (length, text) = bytes.split_first_chunk().expect("a text has a length");
         &text[..u32::from_le_bytes(*length) as usize]
@@ -158,7 +158,7 @@ impl TextSorter {
 
     /// Sorts places that have the same prefix. Texts are all over memory, so each is fetched once, for the bytes after
     /// the prefix, which hardly any other has too.
-    fn sort_same(&self, same: &mut [Place], after: &mut Vec<([u64; 2], Place)>) {
+    fn sort_same(&self, same: &mut [TextPlace], after: &mut Vec<([u64; 2], TextPlace)>) {
         let is_full = same[0].prefix[1] as u8 != 0;
         if !is_full || same.len() > MOST_AFTER {
             same.sort_unstable_by(|a, b| self.at(*a).cmp(self.at(*b)));
@@ -180,8 +180,8 @@ impl TextSorter {
     }
 
     /// Fetches texts into the processor's cache: in so short a loop, it waits for many at once.
-    fn wait_together(&self, places: &[Place]) {
-        let first = |place: &Place| self.at(*place).first().copied().unwrap_or(0);
+    fn wait_together(&self, places: &[TextPlace]) {
+        let first = |place: &TextPlace| self.at(*place).first().copied().unwrap_or(0);
         black_box(places.iter().fold(0, |all, place| all ^ first(place)));
     }
 

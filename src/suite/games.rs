@@ -191,7 +191,7 @@ struct Ranker<'a> {
 impl Ranker<'_> {
     /// Ranks the lines of a sorter, one position that they lead to after the other.
     fn rank(&mut self, sorter: &mut TextSorter, memory: &Memory) -> Result<()> {
-        let mut open: Option<Ending> = None;
+        let mut open: Option<LineEnd> = None;
         for text in sorter.sorted() {
             let text = text?;
             let game = CountedLine::of_game(&text);
@@ -199,7 +199,7 @@ impl Ranker<'_> {
                 Some(ending) if ending.line.starts_with(game.end) => ending.add(&game)?,
                 _ => {
                     let lines = ByteRun::new(memory.bytes, memory.temp_dir.clone());
-                    let ending = open.replace(Ending::new(&game, lines));
+                    let ending = open.replace(LineEnd::new(&game, lines));
                     ending.map_or(Ok(()), |ending| self.rank_ending(ending))?;
                 }
             }
@@ -208,7 +208,7 @@ impl Ranker<'_> {
     }
 
     /// Adds the lines to a position, or the position itself, if it is wanted.
-    fn rank_ending(&mut self, mut ending: Ending) -> Result<()> {
+    fn rank_ending(&mut self, mut ending: LineEnd) -> Result<()> {
         ending.end_line()?;
         let is_kept = self.suite.keeps(Some(ending.played.stats));
         if self.format == SuiteFormat::Pgn {
@@ -257,7 +257,7 @@ impl Ranker<'_> {
     }
 
     /// Whether the evaluation of a position is as asked.
-    fn evaluated(&self, ending: &Ending) -> Result<Evaluated> {
+    fn evaluated(&self, ending: &LineEnd) -> Result<Evaluated> {
         if self.suite.evals.is_none() {
             return Ok(Evaluated::Kept(String::new()));
         }
@@ -296,7 +296,7 @@ impl Ranker<'_> {
 }
 
 /// A position that lines lead to.
-struct Ending {
+struct LineEnd {
     /// The lines, each after its games.
     lines: ByteRun,
     /// The last line, which is not among them yet, and its games.
@@ -306,9 +306,9 @@ struct Ending {
     played: Played,
 }
 
-impl Ending {
-    fn new(game: &CountedLine<'_>, lines: ByteRun) -> Ending {
-        Ending {
+impl LineEnd {
+    fn new(game: &CountedLine<'_>, lines: ByteRun) -> LineEnd {
+        LineEnd {
             lines,
             line: game.bytes.to_vec(),
             line_played: game.played,

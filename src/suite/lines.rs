@@ -23,7 +23,7 @@ use crate::{
 const MOST_LOOKED_AT: u64 = 8_000_000;
 
 /// A line of moves.
-struct Line {
+struct SuiteLine {
     pos: Keyed<VariantPosition>,
     /// Its moves.
     text: String,
@@ -36,8 +36,8 @@ struct Line {
     portion: f64,
 }
 
-impl Line {
-    fn then(&self, mv: &TreeMove, portion: f64, suite: &Suite) -> Line {
+impl SuiteLine {
+    fn then(&self, mv: &TreeMove, portion: f64, suite: &Suite) -> SuiteLine {
         let pos = self.pos.position();
         let mut text = self.text.clone();
         if !text.is_empty() {
@@ -50,7 +50,7 @@ impl Line {
         text.push_str(&SanPlus::from_move(pos.clone(), mv.mv).to_string());
         let mut after = self.pos.clone();
         after.play(mv.mv);
-        Line {
+        SuiteLine {
             text,
             way: [&self.way[..], &[after.identity()]].concat(),
             opening: suite.opening(after.position(), &self.opening),
@@ -64,7 +64,7 @@ impl Line {
 impl<S: Source> SuiteOf<'_, S> {
     /// Ranks the lines.
     pub(super) fn rank_lines(&self, path: &Path) -> Result<RankedMoves<'_>> {
-        let mut lines = Lines {
+        let mut lines = SuiteLines {
             of: self,
             ranking: Ranking::new(self.suite, &self.memory, path),
             ends: (self.suite.unique).then(|| Seen::new(self.memory.share(4))),
@@ -149,7 +149,7 @@ impl Band {
 }
 
 /// Goes through the lines.
-struct Lines<'a, S> {
+struct SuiteLines<'a, S> {
     of: &'a SuiteOf<'a, S>,
     ranking: Ranking<'a>,
     /// The positions that lines lead to, if they are to be unique.
@@ -167,7 +167,7 @@ struct Lines<'a, S> {
     done: Portions<'a>,
 }
 
-impl<S: Source> Lines<'_, S> {
+impl<S: Source> SuiteLines<'_, S> {
     /// Finds the lines that are wanted; returns whether it looked at all that there may be.
     fn find(&mut self) -> Result<bool> {
         let suite = self.of.suite;
@@ -210,7 +210,7 @@ impl<S: Source> Lines<'_, S> {
         let plies = self.of.suite.plies;
         let found_before = self.found;
         let start = Keyed::new(start.clone());
-        let mut stack = vec![Line {
+        let mut stack = vec![SuiteLine {
             way: vec![start.identity()],
             opening: self.of.suite.opening(start.position(), ""),
             pos: start,
@@ -242,7 +242,7 @@ impl<S: Source> Lines<'_, S> {
     }
 
     /// Adds what a line goes on with, that of the smallest text last.
-    fn go_on(&mut self, line: &Line, stack: &mut Vec<Line>) -> Result<()> {
+    fn go_on(&mut self, line: &SuiteLine, stack: &mut Vec<SuiteLine>) -> Result<()> {
         let moves = self.of.source.moves(&line.pos)?;
         let portion = line.portion / moves.len() as f64;
         let first = stack.len();
@@ -265,7 +265,7 @@ impl<S: Source> Lines<'_, S> {
     }
 
     /// Takes a line of the wanted length, if its results are as asked.
-    fn take(&mut self, start: &[u8], line: &Line) -> Result<()> {
+    fn take(&mut self, start: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let suite = self.of.suite;
         if !suite.keeps(results) {

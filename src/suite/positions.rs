@@ -110,7 +110,7 @@ struct Way {
 }
 
 /// A position that lines come to.
-struct Reached {
+struct ReachedPosition {
     /// The ways there. None can be left out: from each, a line can go on that no other can. There is one at
     /// least.
     ways: Vec<Way>,
@@ -118,10 +118,10 @@ struct Reached {
     portion: f64,
 }
 
-impl Reached {
-    fn new(way: Way) -> Reached {
+impl ReachedPosition {
+    fn new(way: Way) -> ReachedPosition {
         let (weight, portion) = (way.weight, way.portion);
-        Reached {
+        ReachedPosition {
             ways: vec![way],
             weight,
             portion,
@@ -226,9 +226,9 @@ impl Level {
     fn for_each(
         &mut self,
         rules: &VariantPosition,
-        mut f: impl FnMut(Reached) -> Result<()>,
+        mut f: impl FnMut(ReachedPosition) -> Result<()>,
     ) -> Result<()> {
-        let mut open: Option<Reached> = None;
+        let mut open: Option<ReachedPosition> = None;
         for text in self.texts.sorted() {
             let Some(way) = read(&text?, rules) else {
                 continue;
@@ -236,7 +236,7 @@ impl Level {
             match &mut open {
                 Some(reached) if reached.pos().identity() == way.pos.identity() => reached.add(way),
                 _ => {
-                    if let Some(before) = open.replace(Reached::new(way)) {
+                    if let Some(before) = open.replace(ReachedPosition::new(way)) {
                         f(before)?;
                     }
                 }

@@ -42,7 +42,7 @@ use crate::{
 pub struct SuiteFile {
     text: String,
     format: SuiteFormat,
-    entries: Vec<Entry>,
+    entries: Vec<SuiteEntry>,
     exits: Vec<Exit>,
     /// The exits by the identities of their positions.
     by_position: FxHashMap<u64, usize>,
@@ -55,7 +55,7 @@ pub struct SuiteFile {
 type Way = (usize, u64, u64);
 
 #[derive(Debug)]
-struct Entry {
+struct SuiteEntry {
     /// Where its text is.
     text: Range<usize>,
     exit: usize,
@@ -71,7 +71,7 @@ struct Exit {
 }
 
 /// An entry of a suite, and the way to its position.
-struct Found {
+struct FoundExit {
     text: Range<usize>,
     pos: Keyed<VariantPosition>,
     line: Option<(Way, String)>,
@@ -120,7 +120,7 @@ impl SuiteFile {
         Ok(suite)
     }
 
-    fn add(&mut self, found: Found) {
+    fn add(&mut self, found: FoundExit) {
         let exit = *self
             .by_position
             .entry(found.pos.identity())
@@ -139,7 +139,7 @@ impl SuiteFile {
             });
         }
         let text = found.text;
-        self.entries.push(Entry { text, exit });
+        self.entries.push(SuiteEntry { text, exit });
     }
 
     /// Reads the games of a match.
@@ -229,7 +229,7 @@ impl SuiteFile {
     ///
     /// A file that cannot be written, and a suite that would have no entry.
     pub fn write_without_one_sided(&self, report: &MatchReport, path: &Path) -> Result<u64> {
-        let kept: Vec<&Entry> = self
+        let kept: Vec<&SuiteEntry> = self
             .entries
             .iter()
             .filter(|entry| !report.exits[entry.exit].is_one_sided)
@@ -276,7 +276,7 @@ impl Default for ReportOptions {
 }
 
 /// The positions of EPDs or FENs.
-fn positions(text: &str, variant: Variant) -> Result<Vec<Found>, String> {
+fn positions(text: &str, variant: Variant) -> Result<Vec<FoundExit>, String> {
     let mut found = Vec::new();
     let mut at = 0;
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
@@ -290,7 +290,7 @@ fn positions(text: &str, variant: Variant) -> Result<Vec<Found>, String> {
         let id = line
             .split_once(" id \"")
             .and_then(|(_, id)| id.split_once('"'));
-        found.push(Found {
+        found.push(FoundExit {
             text: begin..at,
             pos: Keyed::new(pos),
             line: None,
@@ -301,7 +301,7 @@ fn positions(text: &str, variant: Variant) -> Result<Vec<Found>, String> {
 }
 
 /// The lines of games.
-fn lines_of(text: &str) -> Result<Vec<Found>, String> {
+fn lines_of(text: &str) -> Result<Vec<FoundExit>, String> {
     let mut found = Vec::new();
     let mut reader = GameReader::new(text.as_bytes());
     while reader.next_game() {
@@ -330,7 +330,7 @@ fn lines_of(text: &str) -> Result<Vec<Found>, String> {
             .problem()
             .map_or(Ok(()), |reason| Err(problem(reason)))?;
         line.pop();
-        found.push(Found {
+        found.push(FoundExit {
             text: begin..reader.offset(),
             line: Some(((plies, start, pos.identity()), line)),
             pos,

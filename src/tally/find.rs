@@ -49,7 +49,7 @@ pub(super) struct Parts {
 
 /// Where to look for a position.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct RecordRange {
     key: u64,
     pub(super) shard: usize,
     pub(super) start: u32,
@@ -58,7 +58,7 @@ pub(crate) struct Part {
 
 /// Where a position's records begin.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RecordPlace {
     pub(super) shard: usize,
     pub(super) record: usize,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct Found<'a> {
     /// Where its records begin.
-    pub place: Place,
+    pub place: RecordPlace,
     /// The side to move.
     pub turn: shakmaty::Color,
     /// Its moves in the order of their numbers.
@@ -167,17 +167,17 @@ fn part_of(record: u128, bits: u32) -> usize {
 impl Finder<'_> {
     /// Where to look for a position.
     #[inline]
-    pub fn part(&self, key: u64) -> Part {
+    pub fn part(&self, key: u64) -> RecordRange {
         self.whole(self.numbered(key))
     }
 
     /// A part whose `start` is yet its number within the shard.
     #[inline]
-    pub(super) fn numbered(&self, key: u64) -> Part {
+    pub(super) fn numbered(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;
         let shard = (lowest >> SHARD_SHIFT) as usize;
         let number = part_of(lowest, self.shards[shard].bits) as u32;
-        Part {
+        RecordRange {
             key,
             shard,
             start: number,
@@ -187,9 +187,9 @@ impl Finder<'_> {
 
     /// The part that is numbered.
     #[inline]
-    pub(super) fn whole(&self, numbered: Part) -> Part {
+    pub(super) fn whole(&self, numbered: RecordRange) -> RecordRange {
         let starts = &self.shards[numbered.shard].starts;
-        Part {
+        RecordRange {
             start: starts[numbered.start as usize],
             end: starts[numbered.end as usize],
             ..numbered
@@ -201,8 +201,12 @@ impl Finder<'_> {
     /// # Errors
     ///
     /// A temporary file that cannot be read.
-    pub fn find<'s>(&self, part: Part, scratch: &'s mut Scratch) -> Result<Option<Found<'s>>> {
-        let Part {
+    pub fn find<'s>(
+        &self,
+        part: RecordRange,
+        scratch: &'s mut Scratch,
+    ) -> Result<Option<Found<'s>>> {
+        let RecordRange {
             key,
             shard,
             start,
@@ -220,7 +224,7 @@ impl Finder<'_> {
         let len = rest.iter().take_while(|record| record.key() == key).count();
         self.counts.move_counts(&rest[..len], &mut scratch.moves);
         Ok(Some(Found {
-            place: Place {
+            place: RecordPlace {
                 shard,
                 record: start as usize + first,
             },

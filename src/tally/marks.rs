@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use super::find::{Finder, Part, Place};
+use super::find::{Finder, RecordPlace, RecordRange};
 
 impl Finder<'_> {
     /// How many positions there are.
@@ -15,14 +15,14 @@ impl Finder<'_> {
 
     /// Replaces `parts` with where to look for some positions. Nearly every look-up waits for memory, and here
     /// they wait together: each loop is short, so that the processor is in many of its rounds at once.
-    pub fn parts(&self, keys: impl Iterator<Item = u64>, parts: &mut Vec<Part>) {
+    pub fn parts(&self, keys: impl Iterator<Item = u64>, parts: &mut Vec<RecordRange>) {
         parts.clear();
         parts.extend(keys.map(|key| self.numbered(key)));
         for part in parts.iter_mut() {
             *part = self.whole(*part);
         }
         let records = self.counts.records();
-        let first = |part: &Part| records.in_memory(part.shard, part.start as usize);
+        let first = |part: &RecordRange| records.in_memory(part.shard, part.start as usize);
         let firsts = parts.iter().filter_map(first);
         black_box(firsts.fold(0, |all, record| all ^ record.key()));
     }
@@ -54,14 +54,14 @@ pub(crate) struct Marks {
 
 impl Marks {
     /// Fetches the marks of some positions into the processor's cache, which marking them one by one would wait for.
-    pub fn fetch(&self, parts: &[Part]) {
-        let word = |part: &Part| self.shards[part.shard].get(part.start as usize / WORD);
+    pub fn fetch(&self, parts: &[RecordRange]) {
+        let word = |part: &RecordRange| self.shards[part.shard].get(part.start as usize / WORD);
         let words = parts.iter().filter_map(word);
         black_box(words.fold(0, |all, word| all | word.load(Ordering::Relaxed)));
     }
 
     /// Marks a position, from any thread; `true` if it had no mark yet.
-    pub fn set(&self, place: Place) -> bool {
+    pub fn set(&self, place: RecordPlace) -> bool {
         let word = &self.shards[place.shard][place.record / WORD];
         let bit = 1 << (place.record % WORD);
         word.fetch_or(bit, Ordering::Relaxed) & bit == 0

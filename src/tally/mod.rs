@@ -43,7 +43,7 @@ pub use self::{
 };
 pub(crate) use self::{
     class::{ClassCounts, ClassRecord, ClassTally},
-    find::{FindableCounts, Finder, Part, Scratch},
+    find::{FindableCounts, Finder, RecordRange, Scratch},
     marks::Marks,
     ordered::OrderedCounts,
     shared_keys::KeyedIdentity,

@@ -74,16 +74,16 @@ pub(super) fn remark(branch: &Branch<'_>) -> String {
 
 /// A position of a tree and the moves that are known there.
 #[derive(Serialize)]
-struct Line {
+struct TextLine {
     key: String,
     fen: String,
     /// Half-moves from the start.
     ply: usize,
-    moves: Vec<LineMove>,
+    moves: Vec<TextMove>,
 }
 
 #[derive(Serialize)]
-struct LineMove {
+struct TextMove {
     uci: String,
     san: String,
     weight: u64,
@@ -99,10 +99,10 @@ struct LineMove {
     eval: Option<Eval>,
 }
 
-impl Line {
-    fn new(pos: &Keyed<VariantPosition>, ply: usize) -> Line {
+impl TextLine {
+    fn new(pos: &Keyed<VariantPosition>, ply: usize) -> TextLine {
         let fen = crate::position::fen_of(pos.position());
-        Line {
+        TextLine {
             key: format!("{:016x}", pos.key()),
             fen: fen.to_string(),
             ply,
@@ -117,10 +117,10 @@ impl Line {
     }
 }
 
-impl LineMove {
-    fn new(branch: &Branch<'_>) -> LineMove {
+impl TextMove {
+    fn new(branch: &Branch<'_>) -> TextMove {
         let pos = branch.pos.position();
-        LineMove {
+        TextMove {
             uci: uci(pos, branch.mv.mv),
             san: SanPlus::from_move(pos.clone(), branch.mv.mv).to_string(),
             weight: branch.mv.weight,
@@ -142,18 +142,18 @@ impl<S: Source> Tree<'_, S> {
     /// What the source answers, or an output that cannot be written.
     pub fn write_jsonl(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
         let mut moves = 0;
-        let mut line: Option<Line> = None;
+        let mut line: Option<TextLine> = None;
         self.walk(Order::Positions, &mut |event| {
             match event {
                 Event::Position { pos, ply } => {
-                    if let Some(line) = line.replace(Line::new(pos, ply)) {
+                    if let Some(line) = line.replace(TextLine::new(pos, ply)) {
                         line.write(out).at(path, "write")?;
                     }
                 }
                 Event::Move(branch) => {
                     moves += 1;
                     if let Some(line) = &mut line {
-                        line.moves.push(LineMove::new(&branch));
+                        line.moves.push(TextMove::new(&branch));
                     }
                 }
                 Event::Game(_) | Event::Open | Event::Close => {}

@@ -107,14 +107,14 @@ impl<'a, S: Source> Tree<'a, S> {
         } = self;
         let done = Portions::new(meter);
         let expansion = Expansion::new(source, start, limits, meter)?;
-        let start = Rc::new(Node {
+        let start = Rc::new(TreeNode {
             pos: Keyed::new(start.clone()),
             ply: 0,
             nesting: 0,
             portion: 1.0,
             before: None,
         });
-        let mut walk = Walk {
+        let mut walk = TreeWalk {
             source,
             limits,
             order,
@@ -138,7 +138,7 @@ impl<'a, S: Source> Tree<'a, S> {
 
 /// A position on the way.
 #[derive(Clone)]
-struct Node {
+struct TreeNode {
     pos: Keyed<VariantPosition>,
     ply: usize,
     /// How many variations it is nested in.
@@ -146,10 +146,10 @@ struct Node {
     /// How much of the whole tree is likely to be after it.
     portion: f64,
     /// The position before it and the move from there.
-    before: Option<(Rc<Node>, Move)>,
+    before: Option<(Rc<TreeNode>, Move)>,
 }
 
-impl Node {
+impl TreeNode {
     /// The moves from the start.
     fn line(&self) -> Vec<Move> {
         let mut line = Vec::new();
@@ -166,14 +166,14 @@ impl Node {
 /// What is still to be done, the last first.
 enum Task {
     /// The moves of a position.
-    Expand(Rc<Node>),
+    Expand(Rc<TreeNode>),
     /// A move of a position, what is after it, and the depth of its nesting.
-    Branch(Rc<Node>, KeptMove, usize),
+    Branch(Rc<TreeNode>, KeptMove, usize),
     Open,
     Close,
 }
 
-struct Walk<'a, S> {
+struct TreeWalk<'a, S> {
     source: &'a S,
     limits: &'a Limits,
     order: Order,
@@ -189,7 +189,7 @@ struct Walk<'a, S> {
     f: &'a mut dyn FnMut(Event<'_>) -> Result<()>,
 }
 
-impl<S: Source> Walk<'_, S> {
+impl<S: Source> TreeWalk<'_, S> {
     /// Goes through a game that begins with a task.
     fn game(&mut self, task: Task) -> Result<()> {
         let line = match &task {
@@ -240,7 +240,7 @@ impl<S: Source> Walk<'_, S> {
             }
             Task::Expand(node) if is_full => {
                 let node = Rc::unwrap_or_clone(node);
-                let outside = Node { nesting: 0, ..node };
+                let outside = TreeNode { nesting: 0, ..node };
                 self.deferred.push(Task::Expand(Rc::new(outside)));
             }
             Task::Expand(node) => self.expand(&node)?,
@@ -248,7 +248,7 @@ impl<S: Source> Walk<'_, S> {
         Ok(())
     }
 
-    fn expand(&mut self, node: &Rc<Node>) -> Result<()> {
+    fn expand(&mut self, node: &Rc<TreeNode>) -> Result<()> {
         let choices = self.choices(node)?;
         if choices.is_empty() {
             self.done.add(node.portion);
@@ -276,7 +276,7 @@ impl<S: Source> Walk<'_, S> {
 
     fn expand_variations(
         &mut self,
-        node: &Rc<Node>,
+        node: &Rc<TreeNode>,
         choices: Vec<KeptMove>,
         deepest: usize,
     ) -> Result<()> {
@@ -301,7 +301,7 @@ impl<S: Source> Walk<'_, S> {
     }
 
     /// The moves of a position that are within the limits.
-    fn choices(&self, node: &Node) -> Result<Vec<KeptMove>> {
+    fn choices(&self, node: &TreeNode) -> Result<Vec<KeptMove>> {
         if self.left == 0 || node.ply >= self.limits.plies() {
             return Ok(Vec::new());
         }
@@ -311,10 +311,10 @@ impl<S: Source> Walk<'_, S> {
     /// Meets a move; returns the position after it if the tree goes on there.
     fn meet(
         &mut self,
-        node: &Rc<Node>,
+        node: &Rc<TreeNode>,
         choice: &KeptMove,
         nesting: usize,
-    ) -> Result<Option<Rc<Node>>> {
+    ) -> Result<Option<Rc<TreeNode>>> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -335,7 +335,7 @@ impl<S: Source> Walk<'_, S> {
             self.done.add(choice.portion);
             return Ok(None);
         }
-        Ok(Some(Rc::new(Node {
+        Ok(Some(Rc::new(TreeNode {
             pos,
             ply,
             nesting,

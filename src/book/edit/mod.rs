@@ -11,7 +11,7 @@ use shakmaty::{Color, variant::VariantPosition};
 pub use self::change::{Change, ChangeError, NewWeight, Script, ScriptError};
 use self::shares::share;
 use super::{
-    file::BookFile,
+    file::BookWriter,
     header::{self, HeaderError, split_checksum, with_checksum},
     lines::{PlayableMoves, contains, reached},
     open::Book,
@@ -98,7 +98,7 @@ pub fn edit_book(
     }
     summary.removed_positions = removed.len() as u64;
     let header = edited_header(&book)?;
-    let mut writer = BookFile::begin(&mut out, header.as_deref(), &memory.temp_dir)?;
+    let mut writer = BookWriter::begin(&mut out, header.as_deref(), &memory.temp_dir)?;
     let write = |out: &mut dyn Write, path| {
         let without_null = header.is_some();
         rewrite(&book, &positions, without_null, out, path, meter)

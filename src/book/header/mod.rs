@@ -293,7 +293,7 @@ impl NullRecords {
 /// What the line begins with. It is the last one of the comment.
 const LINE: &str = "\nChecksum: ";
 
-/// A comment with a line for the checksum, which [`BookFile`](crate::book::file::BookFile) fills in.
+/// A comment with a line for the checksum, which [`BookWriter`](crate::book::file::BookFile) fills in.
 pub(crate) fn with_checksum(comment: &str) -> String {
     format!("{comment}{LINE}{}", Checksum::default())
 }

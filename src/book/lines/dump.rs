@@ -48,7 +48,7 @@ pub fn write(
 }
 
 /// A position on the present line and the moves from it that are still to be made.
-struct Node {
+struct PathNode {
     pos: Keyed<VariantPosition>,
     /// Each with how often it would be chosen, from 0 to 1. The next ones last.
     moves: Vec<(Move, f64)>,
@@ -67,7 +67,7 @@ struct LineWriter<'a, W> {
     out: W,
     /// The name of the output.
     target: &'a Path,
-    path: Vec<Node>,
+    path: Vec<PathNode>,
     /// The ply of each position on the present line.
     on_path: FxHashMap<u64, usize>,
     /// The line and the ply where a position first occurred.
@@ -112,7 +112,7 @@ impl<W: Write> LineWriter<'_, W> {
         let sum: u64 = known.iter().map(|mv| mv.weight).sum();
         let with_share = |mv: &TreeMove| (mv.mv, mv.weight as f64 / sum as f64);
         let moves: Vec<(Move, f64)> = known.iter().rev().map(with_share).collect();
-        self.path.push(Node {
+        self.path.push(PathNode {
             pos,
             has_moves: !moves.is_empty(),
             portion: portion / moves.len().max(1) as f64,

@@ -44,7 +44,7 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
         (Color::Black, OwnMoves::Any),
     ];
     let done = walks.map(|_| Portions::new(meter));
-    let mut walk = Walk {
+    let mut walk = LineWalk {
         moves: PlayableMoves::new(book, meter)?,
         noted: Vec::new(),
         reached: Seen::new(memory.share(2)),
@@ -70,13 +70,13 @@ enum OwnMoves {
 
 /// A position with the pieces of both sides in the order in which polyglot keeps them.
 #[derive(Clone)]
-struct Listed {
+struct ListedPosition {
     pos: Keyed<VariantPosition>,
     pieces: ByColor<Vec<Square>>,
 }
 
-impl Listed {
-    fn start() -> Listed {
+impl ListedPosition {
+    fn start() -> ListedPosition {
         let pos = Variant::Standard.start();
         let pieces = ByColor::new_with(|color| {
             let board = pos.board();
@@ -86,7 +86,7 @@ impl Listed {
                 .chain(others.filter(|square| Some(*square) != king))
                 .collect()
         });
-        Listed {
+        ListedPosition {
             pos: Keyed::new(pos),
             pieces,
         }
@@ -170,14 +170,14 @@ fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
 }
 
 /// A position of the present path and the moves from it that are still to be made, the next last.
-struct Node {
-    at: Listed,
+struct WalkNode {
+    at: ListedPosition,
     moves: Vec<Move>,
     /// How much of the walk is likely to be after each move.
     portion: f64,
 }
 
-struct Walk<'a> {
+struct LineWalk<'a> {
     moves: PlayableMoves<'a>,
     /// The keys noted for each ply of the path, by this walk or an earlier one.
     noted: Vec<Option<u64>>,
@@ -189,18 +189,18 @@ struct Walk<'a> {
     memory: Memory,
 }
 
-impl Walk<'_> {
+impl LineWalk<'_> {
     fn go(&mut self, side: Color, own: OwnMoves, done: &mut Portions<'_>) -> Result<()> {
         let mut seen = Seen::new(self.memory.clone());
-        let mut path: Vec<Node> = Vec::new();
-        let mut next = Some((Listed::start(), 1.0));
+        let mut path: Vec<WalkNode> = Vec::new();
+        let mut next = Some((ListedPosition::start(), 1.0));
         while let Some((at, portion)) = next {
             let moves = self.enter(&at, path.len(), side, own, &mut seen)?;
             if moves.is_empty() {
                 done.add(portion);
             }
             let portion = portion / moves.len() as f64;
-            path.push(Node { at, moves, portion });
+            path.push(WalkNode { at, moves, portion });
             while path.pop_if(|node| node.moves.is_empty()).is_some() {}
             next = path.last_mut().and_then(|node| {
                 let mut after = node.at.clone();
@@ -214,7 +214,7 @@ impl Walk<'_> {
     /// Enters a position; returns its moves if it is unseen, the next last.
     fn enter(
         &mut self,
-        at: &Listed,
+        at: &ListedPosition,
         ply: usize,
         side: Color,
         own: OwnMoves,
@@ -250,7 +250,7 @@ impl Walk<'_> {
     }
 
     /// The replies after which the book has a move.
-    fn replies(&self, at: &Listed) -> Result<Vec<Move>> {
+    fn replies(&self, at: &ListedPosition) -> Result<Vec<Move>> {
         let ours = !at.pos.position().turn();
         let replies = LinesOf(&self.moves, ours).moves(&at.pos)?;
         let known: Vec<Move> = replies.into_iter().map(|reply| reply.mv).collect();

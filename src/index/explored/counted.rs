@@ -14,7 +14,7 @@ use crate::{
             played::Paging,
             sums::{Period, YearMonths, take_years, write_years},
         },
-        positions::Made,
+        positions::MadeEntries,
     },
 };
 
@@ -25,7 +25,7 @@ const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 #[derive(Debug)]
 pub(in crate::index) struct CountedPages {
     paging: Paging,
-    made: Made,
+    made: MadeEntries,
     page: CountedPage,
     /// The present position, and its rows.
     subject: Subject,
@@ -43,7 +43,7 @@ impl CountedPages {
     pub(in crate::index) fn new(paging: Paging) -> CountedPages {
         CountedPages {
             paging,
-            made: Made::default(),
+            made: MadeEntries::default(),
             page: CountedPage::default(),
             subject: Subject(0),
             rows: Vec::new(),
@@ -60,7 +60,7 @@ impl CountedPages {
     pub(in crate::index) fn add_all(
         &mut self,
         rows: Vec<(Subject, CountedRow)>,
-    ) -> Result<Made, &'static str> {
+    ) -> Result<MadeEntries, &'static str> {
         for (subject, row) in rows {
             if subject < self.subject {
                 return Err(NOT_IN_ORDER);
@@ -141,7 +141,9 @@ impl CountedPages {
     }
 
     /// The last entries, and the first and the last year.
-    pub(in crate::index) fn finish(mut self) -> Result<(Made, Option<[u16; 2]>), &'static str> {
+    pub(in crate::index) fn finish(
+        mut self,
+    ) -> Result<(MadeEntries, Option<[u16; 2]>), &'static str> {
         self.end_position()?;
         self.end_page();
         Ok((self.made, self.years))

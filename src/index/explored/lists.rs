@@ -13,7 +13,7 @@ use crate::{
         },
         leveldb::BLOCK_SIZE,
         pieces::{Piece, scan_groups},
-        positions::Made,
+        positions::MadeEntries,
     },
     sort::Sealed,
     task,
@@ -28,7 +28,7 @@ pub(in crate::index) fn list_entries(
     records: &Sealed<Played>,
     games: &ExploredGames,
     paging: Paging,
-) -> Result<Made> {
+) -> Result<MadeEntries> {
     task::fault("write lists");
     let mut maker = PageMaker::new(paging, games);
     let page_of = |record: Played| paging.page(record.subject());
@@ -41,7 +41,7 @@ pub(in crate::index) struct PageMaker<'a> {
     paging: Paging,
     /// Whose rows are added up.
     games: &'a ExploredGames,
-    made: Made,
+    made: MadeEntries,
     /// The number of the present page, and the lists in it so far.
     page: Option<u64>,
     lists: Vec<u8>,
@@ -61,7 +61,7 @@ impl<'a> PageMaker<'a> {
         PageMaker {
             paging,
             games,
-            made: Made::default(),
+            made: MadeEntries::default(),
             page: None,
             lists: Vec::new(),
             subject: Subject(0),
@@ -168,7 +168,7 @@ impl<'a> PageMaker<'a> {
     }
 
     /// Completes the last page.
-    pub(in crate::index) fn finish(mut self) -> Result<Made> {
+    pub(in crate::index) fn finish(mut self) -> Result<MadeEntries> {
         self.end_list()?;
         self.end_page();
         Ok(self.made)

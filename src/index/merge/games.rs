@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::plan::Plan;
+use super::plan::MergePlan;
 use crate::{
     error::{Error, Result},
     index::{
@@ -25,7 +25,7 @@ const NAMES: usize = 1 << 16;
 
 /// The records of all games, in the order of their new ids.
 pub(super) fn merged_records(
-    plan: &Plan<'_>,
+    plan: &MergePlan<'_>,
     memory: &Memory,
     stop: &AtomicBool,
 ) -> Result<GameRecords> {
@@ -76,7 +76,7 @@ pub(super) struct ExploredMerge {
 
 impl ExploredMerge {
     pub(super) fn new(
-        plan: &Plan<'_>,
+        plan: &MergePlan<'_>,
         contents: &[Contents],
         memory: &Memory,
         stop: &AtomicBool,

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, mem, ops::Range};
 
 use super::{
     games::ExploredMerge,
-    plan::{KeyRange, LONGEST_HELD, MergeInput, Plan},
+    plan::{KeyRange, LONGEST_HELD, MergeInput, MergePlan},
 };
 use crate::{
     error::Result,
@@ -18,7 +18,7 @@ use crate::{
             subject_start,
         },
         leveldb::{TableValue, TablesCursor},
-        positions::Made,
+        positions::MadeEntries,
     },
     task,
 };
@@ -29,7 +29,7 @@ const END: &[u8] = b"xq";
 
 /// Joins the lists of all inputs.
 pub(super) struct ListMerge<'a> {
-    plan: &'a Plan<'a>,
+    plan: &'a MergePlan<'a>,
     merge: &'a ExploredMerge,
     /// How the lists of each input are put into pages, and those of the output.
     pagings: Vec<Paging>,
@@ -39,7 +39,7 @@ pub(super) struct ListMerge<'a> {
 impl<'a> ListMerge<'a> {
     /// Of lists with this many items in all.
     pub(super) fn new(
-        plan: &'a Plan<'a>,
+        plan: &'a MergePlan<'a>,
         contents: &[Contents],
         merge: &'a ExploredMerge,
         items: u64,
@@ -60,7 +60,7 @@ impl<'a> ListMerge<'a> {
     }
 
     /// Joins the lists of a range.
-    pub(super) fn lists_in(&self, range: &KeyRange) -> Result<Made> {
+    pub(super) fn lists_in(&self, range: &KeyRange) -> Result<MadeEntries> {
         task::fault("join lists");
         let from = list_subject(&range.start).unwrap_or(Subject(0));
         let until = list_subject(&range.end);
@@ -78,7 +78,7 @@ impl<'a> ListMerge<'a> {
             maker: PageMaker::new(self.paging, &self.merge.games),
         };
         let steps = range.size;
-        Ok(Made {
+        Ok(MadeEntries {
             steps,
             ..join.join()?
         })
@@ -98,7 +98,7 @@ struct RangeMerge<'p> {
 }
 
 impl RangeMerge<'_> {
-    fn join(mut self) -> Result<Made> {
+    fn join(mut self) -> Result<MadeEntries> {
         loop {
             let named = self.names.first().map(|record| record.subject());
             let mut other = named;

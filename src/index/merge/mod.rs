@@ -19,11 +19,11 @@ use std::{
 use self::{
     games::{ExploredMerge, merged_records},
     lists::ListMerge,
-    plan::{KeyRange, Plan},
+    plan::{KeyRange, MergePlan},
 };
 use super::{
     GameRecords, Index, IndexedFile,
-    positions::Made,
+    positions::MadeEntries,
     waves::{ListTotals, Wave, file_wave, filled, made_of},
     write::{IndexWriter, MergedIndex},
 };
@@ -115,7 +115,7 @@ impl MergeIndexes {
             .iter()
             .map(Index::open)
             .collect::<Result<Vec<_>>>()?;
-        let plan = Plan::new(&inputs, out, &self.memory.temp_dir)?;
+        let plan = MergePlan::new(&inputs, out, &self.memory.temp_dir)?;
         let writer = IndexWriter::create(out, plan.with_stats, self.force)?;
         let pool = task::pool(self.threads)?;
         let (summary, finished) = pool.install(|| self.write(&plan, writer))?;
@@ -123,7 +123,7 @@ impl MergeIndexes {
         Ok(summary)
     }
 
-    fn write(&self, plan: &Plan<'_>, writer: IndexWriter) -> Result<(MergedIndex, Finished)> {
+    fn write(&self, plan: &MergePlan<'_>, writer: IndexWriter) -> Result<(MergedIndex, Finished)> {
         let records = merged_records(plan, &self.memory, &self.stop)?;
         let explored = plan
             .contents
@@ -140,7 +140,7 @@ impl MergeIndexes {
     /// All entries of the new index, in order.
     fn waves<'a>(
         &self,
-        plan: &'a Plan<'a>,
+        plan: &'a MergePlan<'a>,
         records: &'a GameRecords,
         explored: Option<(&'a ExploredMerge, ListTotals)>,
     ) -> impl Iterator<Item = Result<Wave>> + Send + use<'a> {
@@ -169,9 +169,9 @@ impl MergeIndexes {
     }
 
     /// What `join` makes of ranges, some of them at a time.
-    fn joined<F: Fn(&KeyRange) -> Result<Made> + Send + Sync>(
+    fn joined<F: Fn(&KeyRange) -> Result<MadeEntries> + Send + Sync>(
         &self,
-        plan: &Plan<'_>,
+        plan: &MergePlan<'_>,
         ranges: Vec<KeyRange>,
         join: F,
     ) -> impl Iterator<Item = Result<Wave>> + Send + use<F> {
@@ -186,7 +186,7 @@ impl MergeIndexes {
 const WAVE: usize = 4 << 20;
 
 /// The totals of the lists of the new index.
-fn list_totals(plan: &Plan<'_>, explored: Option<&ExploredMerge>) -> Option<ListTotals> {
+fn list_totals(plan: &MergePlan<'_>, explored: Option<&ExploredMerge>) -> Option<ListTotals> {
     let (explored, contents) = explored.zip(plan.contents.as_ref())?;
     let before: u64 = contents
         .iter()

@@ -21,7 +21,7 @@ const FEWEST_TABLES: usize = 2;
 const MOST_TABLES: usize = 8;
 
 /// The inputs of a merge.
-pub(super) struct Plan<'a> {
+pub(super) struct MergePlan<'a> {
     pub inputs: Vec<MergeInput<'a>>,
     pub games: u64,
     pub variant: VariantChoice,
@@ -78,12 +78,16 @@ pub(super) struct KeyRange {
     pub size: u64,
 }
 
-impl<'a> Plan<'a> {
-    pub(super) fn new(indexes: &'a [Index], out: &Path, temp_dir: &'a Path) -> Result<Plan<'a>> {
+impl<'a> MergePlan<'a> {
+    pub(super) fn new(
+        indexes: &'a [Index],
+        out: &Path,
+        temp_dir: &'a Path,
+    ) -> Result<MergePlan<'a>> {
         let Some(first) = indexes.first() else {
             return Err(Error::file(out, "there is nothing to merge: name indexes"));
         };
-        let mut plan = Plan {
+        let mut plan = MergePlan {
             inputs: Vec::new(),
             games: 0,
             variant: first.variant(),

@@ -2,13 +2,13 @@
 
 use std::{iter, path::Path};
 
-use super::plan::{KeyRange, LONGEST_HELD, MergeInput, Plan};
+use super::plan::{KeyRange, LONGEST_HELD, MergeInput, MergePlan};
 use crate::{
     error::Result,
     index::{
         layout::{IdReader, joined_stats, parse_number, write_id},
         leveldb::{TableValue, TablesCursor},
-        positions::Made,
+        positions::MadeEntries,
     },
     task,
 };
@@ -48,7 +48,7 @@ impl MergeInput<'_> {
         key: &[u8],
         value: TableValue<'_>,
         temp_dir: &Path,
-        made: &mut Made,
+        made: &mut MadeEntries,
     ) -> Result<()> {
         let malformed = || self.index.malformed(key);
         let (mut ids, entries) = (IdReader::default(), &mut made.entries);
@@ -73,16 +73,16 @@ impl MergeInput<'_> {
     }
 }
 
-impl Plan<'_> {
+impl MergePlan<'_> {
     /// Joins the entries of positions whose keys lie in a range.
-    pub(super) fn positions_in(&self, range: &KeyRange) -> Result<Made> {
+    pub(super) fn positions_in(&self, range: &KeyRange) -> Result<MadeEntries> {
         task::fault("join positions");
         let inputs = self.inputs.iter();
         let inputs = inputs.map(|input| input.cursor(&range.start, &range.end, LONGEST_HELD));
         let mut inputs = inputs.collect::<Result<Vec<_>>>()?;
-        let mut made = Made {
+        let mut made = MadeEntries {
             steps: range.size,
-            ..Made::default()
+            ..MadeEntries::default()
         };
         let mut key = Vec::new();
         loop {
@@ -114,7 +114,12 @@ impl Plan<'_> {
     }
 
     /// Takes the entries of the first games that come before `end`, which are nearly all of them.
-    fn pass_base(&self, base: &mut TablesCursor<'_>, end: &[u8], made: &mut Made) -> Result<()> {
+    fn pass_base(
+        &self,
+        base: &mut TablesCursor<'_>,
+        end: &[u8],
+        made: &mut MadeEntries,
+    ) -> Result<()> {
         let input = &self.inputs[self.base];
         while let Some(key) = base.key_before(end) {
             match base.value() {
@@ -135,7 +140,7 @@ impl Plan<'_> {
         &self,
         key: &[u8],
         values: impl Iterator<Item = (&'p MergeInput<'p>, TableValue<'p>)>,
-        made: &mut Made,
+        made: &mut MadeEntries,
     ) -> Result<()> {
         made.positions += 1;
         made.entries.begin(key);
@@ -155,7 +160,7 @@ fn is_of_games(key: &[u8]) -> bool {
 fn join_stats<'p>(
     key: &[u8],
     values: impl Iterator<Item = (&'p MergeInput<'p>, TableValue<'p>)>,
-    made: &mut Made,
+    made: &mut MadeEntries,
 ) -> Result<()> {
     let (mut held, mut any) = (Vec::new(), None);
     for (input, value) in values {

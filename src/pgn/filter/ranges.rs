@@ -118,8 +118,10 @@ const MOVES: u64 = 40;
 /// the form of the PGN standard: `G/60` and `1:30:00` are not in seconds.
 pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     let text = str::from_utf8(value).ok()?;
-    let periods = text.split(':').map(|period| Period::parse(period.trim()));
-    let periods = periods.collect::<Option<Vec<Period>>>()?;
+    let periods = text
+        .split(':')
+        .map(|period| DatePeriod::parse(period.trim()));
+    let periods = periods.collect::<Option<Vec<DatePeriod>>>()?;
     let (last, earlier) = periods.split_last()?;
     let (mut seconds, mut left) = (0_u64, MOVES);
     for period in earlier {
@@ -137,21 +139,21 @@ pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
 }
 
 /// A field of a `TimeControl` tag: `40/7200`, `300+5` or `*180`.
-struct Period {
+struct DatePeriod {
     /// After how many moves the period ends, `None` if it ends with the game.
     moves: Option<u64>,
     base: u64,
     increment: u64,
 }
 
-impl Period {
-    fn parse(text: &str) -> Option<Period> {
+impl DatePeriod {
+    fn parse(text: &str) -> Option<DatePeriod> {
         let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
         let (moves, base) = match base.split_once('/') {
             Some((moves, base)) => (Some(number(moves).filter(|moves| *moves > 0)?), base),
             None => (None, base),
         };
-        Some(Period {
+        Some(DatePeriod {
             moves,
             base: number(base.strip_prefix('*').unwrap_or(base))?,
             increment: number(increment)?,

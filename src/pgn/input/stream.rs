@@ -105,9 +105,9 @@ impl Sender {
     fn send_all(&self, chunks: &Chunks) -> Result<()> {
         let path = self.input.path();
         let mut source: Box<dyn Read> = if self.input.is_stdin() {
-            Box::new(Counting::new(io::stdin(), &self.taken))
+            Box::new(CountingReader::new(io::stdin(), &self.taken))
         } else {
-            Box::new(Counting::new(open(path)?, &self.taken))
+            Box::new(CountingReader::new(open(path)?, &self.taken))
         };
         let start = read_start(&mut source).at(path, "read")?;
         let packing = Packing::detect(&start);
@@ -169,21 +169,21 @@ impl Sender {
 }
 
 /// Counts the bytes that pass.
-pub(super) struct Counting<R> {
+pub(super) struct CountingReader<R> {
     pub(super) inner: R,
     taken: Arc<AtomicU64>,
 }
 
-impl<R> Counting<R> {
-    pub(super) fn new(inner: R, taken: &Arc<AtomicU64>) -> Counting<R> {
-        Counting {
+impl<R> CountingReader<R> {
+    pub(super) fn new(inner: R, taken: &Arc<AtomicU64>) -> CountingReader<R> {
+        CountingReader {
             inner,
             taken: Arc::clone(taken),
         }
     }
 }
 
-impl<R: Read> Read for Counting<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buf)?;
         self.taken.fetch_add(read as u64, Ordering::Relaxed);

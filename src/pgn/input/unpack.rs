@@ -14,7 +14,7 @@ use zip::{ZipArchive, result::ZipError};
 use super::{
     open,
     packing::{Packing, refuse_large_window},
-    stream::{Chunks, Counting, Sender},
+    stream::{Chunks, CountingReader, Sender},
 };
 use crate::error::{At, Error, Result};
 
@@ -47,7 +47,7 @@ impl Sender {
         }
         drop(source);
         self.taken.store(0, Ordering::Relaxed);
-        self.send_members(chunks, path, Counting::new(open(path)?, &self.taken))
+        self.send_members(chunks, path, CountingReader::new(open(path)?, &self.taken))
     }
 
     /// The members of a zip archive one after the other, a line break between two.
@@ -68,7 +68,7 @@ impl Sender {
     }
 }
 
-impl Seek for Counting<File> {
+impl Seek for CountingReader<File> {
     fn seek(&mut self, pos: SeekFrom) -> io::Result<u64> {
         self.inner.seek(pos)
     }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use self::classed::ClassBatch;
 use crate::{
     counts::{
-        About, ClassedCounts, Content, CountsDirectory, CountsWriter, RowSource, Start, class_rows,
+        About, ClassedCounts, CountsContent, CountsDirectory, CountsWriter, RowSource, Start,
+        class_rows,
     },
     error::{Error, Result},
     make_book::{
@@ -144,7 +145,7 @@ impl Sink for CountsSink<'_> {
             let (epd, games) = start?;
             Ok(Start { epd, games })
         });
-        let mut content = Content {
+        let mut content = CountsContent {
             size: about.plies,
             min_game: self.options.prune_counts,
             starts,
