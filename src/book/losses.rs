@@ -17,7 +17,7 @@ pub struct LossSummary {
     pub left_out: u64,
     /// Moves that are kept because they have no evaluation, or because no line of the book comes to their position.
     pub unevaluated: u64,
-    /// Positions of which all moves are left out.
+    /// Positions whose moves are all left out.
     pub emptied: u64,
 }
 

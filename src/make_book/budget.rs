@@ -87,7 +87,7 @@ impl Budget {
         memory.part(left / 4 * 3)
     }
 
-    /// How many parts of counts are written at a time, each of which reads a range of keys of this many directories.
+    /// How many parts of counts are written at a time. Each reads a range of keys of this many directories.
     pub(super) fn parts_at_once(run: &MakeBook, directories: usize) -> usize {
         (run.memory.bytes / 2 / (BYTES_OF_DIRECTORY * directories.max(1))).max(1)
     }

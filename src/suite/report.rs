@@ -146,14 +146,14 @@ impl SuiteFile {
     ///
     /// A game belongs to the exit of the longest line that it begins with, or else to the exit that it starts from by its
     /// `FEN` tag. Two games of an exit are a pair if the same two players had it with either color in the same round. The
-    /// tag `Round` is a round, `7`, or a round and a game, of which the first and the second, the third and the fourth and so
-    /// on are a pair: `7.1` and `7.2`. If no two games of the players have a round in common, the tags do not say the pairs.
+    /// tag `Round` is a round, `7`, or a round and a game, `7.1`. The first and the second game of a round are a pair, the
+    /// third and the fourth, and so on. If no two games of the players have a round in common, the tags do not say the pairs.
     /// Then a player's first game of an exit with a color pairs with the first one with the other color, and so on. A pair
     /// one of whose games has no result is not counted.
     ///
     /// # Errors
     ///
-    /// An input that cannot be read, games of which none belongs to an exit, and a first player who has no game of one.
+    /// An input that cannot be read, games that belong to no exit at all, and a first player who has no game of one.
     pub fn report(&self, games: &Games<'_>, options: &ReportOptions) -> Result<MatchReport> {
         let mut results = MatchCounts::new(self.exits.len());
         if let Some(name) = &options.first {
