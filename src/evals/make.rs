@@ -21,7 +21,8 @@ use super::{
     source::{EvalsSource, InputEntries, read_batch},
     store::is_evals,
     uci::EngineOptions,
-    write::{self, EvalsFormat, EvalsWriter},
+    write::{self, EvalsFormat},
+    writer::EvalsWriter,
 };
 use crate::{
     error::{Error, Result},

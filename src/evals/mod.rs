@@ -35,6 +35,7 @@ mod source;
 mod store;
 mod uci;
 mod write;
+mod writer;
 
 pub(crate) use self::{games::evaluation, positions::check_room};
 pub use self::{

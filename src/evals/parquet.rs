@@ -23,7 +23,7 @@ use parquet::{
     schema::parser::parse_message_type,
 };
 
-use super::{layout::EvalRecord, write::EvalsWriter};
+use super::{layout::EvalRecord, writer::EvalsWriter};
 use crate::{
     error::{At, Error, Result},
     output::{BufferedFile, Finished},

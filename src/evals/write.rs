@@ -6,6 +6,7 @@ use super::{
     layout::{EvalRecord, Footer, START},
     lines::{are_own, write_eval_epd},
     store::is_evals,
+    writer::EvalsWriter,
 };
 use crate::{
     checksum::Checksum,
@@ -38,15 +39,6 @@ fn may_replace(old: &Path, format: EvalsFormat) -> Result<()> {
         true => Ok(()),
         false => check_first_line(old, |_| false),
     }
-}
-
-/// An output that is open.
-pub(super) trait EvalsWriter: Send {
-    /// Writes a record. Those before it have smaller keys. `origins` has the names of all.
-    fn push(&mut self, record: &EvalRecord, origins: &[String]) -> Result<()>;
-
-    /// Ends the output.
-    fn finish(self: Box<Self>, origins: &[String]) -> Result<Finished>;
 }
 
 /// Begins an output.

@@ -238,7 +238,7 @@ impl Met {
         })
     }
 
-    /// Whether moves that can be taken back lead from one position to another, or to so many that they may.
+    /// Whether moves that can be taken back lead from one position to another. Beyond a limit, it is taken that they do.
     fn leads_to(&self, from: u32, to: u32) -> bool {
         let mut seen = FxHashSet::default();
         let mut waiting = vec![from];

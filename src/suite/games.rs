@@ -1,12 +1,13 @@
 //! Suites of the lines that games begin with, as they were played.
 
-use std::{ops::AddAssign, sync::Mutex};
+use std::sync::Mutex;
 
 use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
 use super::{
     Suite,
     evaluated::{Evaluated, without_evaluation},
+    played::Played,
     ranking::{Candidate, Ranking},
     write::{SuiteFormat, epd, note_of_games, write_ranked},
 };
@@ -52,26 +53,6 @@ impl GameLine {
             GameResult::Unknown => b'*',
         });
         GameLine(bytes)
-    }
-}
-
-/// Games: White's results, and how many have none.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct Played {
-    pub stats: Stats,
-    pub without_result: u64,
-}
-
-impl Played {
-    pub(super) fn games(self) -> u64 {
-        self.stats.games() + self.without_result
-    }
-}
-
-impl AddAssign for Played {
-    fn add_assign(&mut self, other: Played) {
-        self.stats += other.stats;
-        self.without_result += other.without_result;
     }
 }
 

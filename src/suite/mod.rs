@@ -6,6 +6,7 @@
 mod evaluated;
 mod games;
 mod lines;
+mod played;
 mod positions;
 mod ranking;
 mod report;

@@ -6,7 +6,7 @@ use shakmaty::variant::VariantPosition;
 
 use super::{
     Suite,
-    games::Played,
+    played::Played,
     ranking::{Ranked, Ranking},
 };
 use crate::{

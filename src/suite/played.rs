@@ -1,0 +1,25 @@
+//! The games of a line.
+
+use std::ops::AddAssign;
+
+use crate::tally::Stats;
+
+/// Games: White's results, and how many have none.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Played {
+    pub stats: Stats,
+    pub without_result: u64,
+}
+
+impl Played {
+    pub(super) fn games(self) -> u64 {
+        self.stats.games() + self.without_result
+    }
+}
+
+impl AddAssign for Played {
+    fn add_assign(&mut self, other: Played) {
+        self.stats += other.stats;
+        self.without_result += other.without_result;
+    }
+}
