@@ -12,6 +12,7 @@ use super::{
     files::Tables,
     log::Memtable,
     manifest::{self, TableFile, Version},
+    table::LastBlocks,
 };
 use crate::error::{At, Error, Result};
 
@@ -34,6 +35,7 @@ impl Damage {
 pub(in crate::index) struct Database {
     pub(super) version: Version,
     pub(super) tables: Tables,
+    last: LastBlocks,
     pub(super) memtable: Memtable,
 }
 
@@ -44,6 +46,7 @@ impl Database {
         Ok(Database {
             memtable: read_logs(directory, &version)?,
             tables: Tables::open(directory, version.tables())?,
+            last: LastBlocks::default(),
             version,
         })
     }
@@ -99,7 +102,7 @@ impl Database {
             level.get(at).filter(|table| table.first_key[..] <= *key)
         });
         for table in overlapping.chain(of_levels) {
-            if let Some(value) = self.tables.get(table.number)?.get(key)? {
+            if let Some(value) = self.tables.get(table.number)?.get(key, &self.last)? {
                 return Ok(value);
             }
         }

@@ -157,7 +157,10 @@ impl Stamp {
 mod tests {
     use std::fs;
 
-    use super::{super::TableBuilder, *};
+    use super::{
+        super::{TableBuilder, table::LastBlocks},
+        *,
+    };
 
     const TABLES: u64 = 60;
 
@@ -176,7 +179,11 @@ mod tests {
     }
 
     fn value_in(tables: &Tables, number: u64) -> Result<Vec<u8>> {
-        Ok(tables.get(number)?.get(b"key")?.unwrap().unwrap())
+        Ok(tables
+            .get(number)?
+            .get(b"key", &LastBlocks::default())?
+            .unwrap()
+            .unwrap())
     }
 
     /// Runs this test again in a process that may have fewer open files than the database has tables.

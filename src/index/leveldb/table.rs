@@ -28,8 +28,20 @@ pub(super) const MOST_EXPANSION: usize = 64;
 /// longer.
 const MOST_AT_ONCE: u64 = 4 << 20;
 
-/// The last block that was read is kept if it takes at most this many bytes in the file.
+/// A block that was read is kept if it takes at most this many bytes in the file.
 const MOST_KEPT: u64 = 1 << 14;
+
+/// The blocks that were read last, in a few places that all tables share: keys that are asked for in order are often in
+/// the same block.
+#[derive(Debug, Default)]
+pub(super) struct LastBlocks([Mutex<Option<LastBlock>>; 16]);
+
+#[derive(Debug)]
+struct LastBlock {
+    table: u64,
+    offset: u64,
+    block: Arc<Block>,
+}
 
 /// A table that is open.
 #[derive(Debug)]
@@ -40,8 +52,6 @@ pub(super) struct Table {
     file: File,
     /// The block that says where the others are, once it was asked for.
     index: OnceLock<Block>,
-    /// The last block that was read for a key, and its offset: keys that are asked for in order are often in the same.
-    last: Mutex<Option<(u64, Arc<Block>)>>,
 }
 
 impl Table {
@@ -74,7 +84,6 @@ impl Table {
             path: path.into(),
             file,
             index: OnceLock::new(),
-            last: Mutex::default(),
         })
     }
 
@@ -85,12 +94,12 @@ impl Table {
 
     /// The newest entry of a key: its value, `Some(None)` if it says that the key is deleted, `None` if
     /// there is none.
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Option<Vec<u8>>>> {
+    pub(super) fn get(&self, key: &[u8], last: &LastBlocks) -> Result<Option<Option<Vec<u8>>>> {
         let index = self.index()?;
         let Some(place) = index.find(key)? else {
             return Ok(None);
         };
-        let block = self.kept(self.handle(index, &place)?)?;
+        let block = self.kept(self.handle(index, &place)?, last)?;
         let Some(place) = block.find(key)? else {
             return Ok(None);
         };
@@ -108,15 +117,21 @@ impl Table {
     }
 
     /// The same as [`Table::block`], which is read once if it is asked for several times in a row.
-    fn kept(&self, handle: Handle) -> Result<Arc<Block>> {
-        if let Some((offset, block)) = &*task::lock(&self.last)
-            && *offset == handle.offset
+    fn kept(&self, handle: Handle, last: &LastBlocks) -> Result<Arc<Block>> {
+        let places = last.0.len() as u64;
+        let place = &last.0[(self.known.number % places) as usize];
+        if let Some(last) = &*task::lock(place)
+            && (last.table, last.offset) == (self.known.number, handle.offset)
         {
-            return Ok(Arc::clone(block));
+            return Ok(Arc::clone(&last.block));
         }
         let block = Arc::new(self.block(handle)?);
         if handle.size <= MOST_KEPT {
-            *task::lock(&self.last) = Some((handle.offset, Arc::clone(&block)));
+            *task::lock(place) = Some(LastBlock {
+                table: self.known.number,
+                offset: handle.offset,
+                block: Arc::clone(&block),
+            });
         }
         Ok(block)
     }

@@ -15,7 +15,7 @@ use super::{
     coding::take_size,
     cursor::TableCursor,
     manifest,
-    table::Table,
+    table::{LastBlocks, Table},
 };
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -236,7 +236,7 @@ fn check_bytes(bytes: Vec<u8>, key: &[u8]) {
     };
     fs::write(dir.path().join(TableFile::name(3)), bytes).unwrap();
     let table = Table::open(dir.path(), &file).unwrap();
-    let _ = table.get(key);
+    let _ = table.get(key, &LastBlocks::default());
     if let Ok(mut cursor) = TableCursor::new(Arc::new(table), 0, b"") {
         while cursor.advance().is_ok_and(|is_there| is_there) {
             let _ = cursor.value();
