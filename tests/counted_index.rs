@@ -154,6 +154,25 @@ fn every_answer_is_that_of_the_games() {
     compare(&both(dir.path(), &pgn, ""), 20_000, 8);
 }
 
+#[test]
+fn a_wrong_year_does_not_fill_the_history() {
+    let dir = temp();
+    let pgn = dir.path().join("far.pgn");
+    // 240 months lie between the two in the middle, and 241 before the one of 2030.
+    let months = ["0001.05", "1990.01", "2010.02", "2030.04", "9999.12"];
+    let game = |month| format!("[Date \"{month}.01\"]\n\n1. e4 1-0\n\n");
+    fs::write(&pgn, months.map(game).concat()).unwrap();
+    let mut query = Query::new(Line::start(Variant::Standard), View::Lichess);
+    query.history = true;
+    for explorer in both(dir.path(), &pgn, "") {
+        let history = explorer.answer(&query).unwrap().history.unwrap();
+        assert_eq!(history.len(), 1 + 242 + 1 + 1);
+        let played = history.iter().filter(|month| month.white == 1);
+        let played: Vec<String> = played.map(|of| of.month.replace('-', ".")).collect();
+        assert_eq!(played, months);
+    }
+}
+
 /// The first 2,000 games of each file of the corpus.
 #[test]
 fn every_answer_about_the_corpus_is_that_of_the_games() {

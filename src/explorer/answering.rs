@@ -231,26 +231,35 @@ fn by_year(
     results.into_iter().map(count).collect()
 }
 
-/// All months from the first to the last, by years and months as one number.
+/// The most months without games that are listed in a row: a date that is far from the others may be wrong.
+const MOST_EMPTY_MONTHS: usize = 20 * 12;
+
+/// The known months in order, and those between two that are near. Years and months are one number.
 fn zero_filled(months: &BTreeMap<u32, Results>) -> Vec<MonthCount> {
-    let known = || {
-        months
-            .keys()
-            .filter(|month| **month & 15 > 0 && **month >> 4 > 0)
-    };
-    let (Some(first), Some(last)) = (known().next(), known().next_back()) else {
-        return Vec::new();
-    };
-    (*first..=*last)
-        .filter(|month| (1..=12).contains(&(month & 15)))
-        .map(|month| {
-            let results = months.get(&month).copied().unwrap_or_default();
-            MonthCount {
-                month: format!("{:04}-{:02}", month >> 4, month & 15),
-                white: results.white(),
-                draws: results.draws(),
-                black: results.black(),
-            }
-        })
-        .collect()
+    let mut all = Vec::new();
+    // Counts months on from the year 0.
+    let mut next = None;
+    for (month, results) in months {
+        let (year, month) = (month >> 4, month & 15);
+        if year == 0 || !(1..=12).contains(&month) {
+            continue;
+        }
+        let month = 12 * year + month - 1;
+        let empty = next.unwrap_or(month)..month;
+        if empty.len() <= MOST_EMPTY_MONTHS {
+            all.extend(empty.map(|month| month_count(month, Results::default())));
+        }
+        all.push(month_count(month, *results));
+        next = Some(month + 1);
+    }
+    all
+}
+
+fn month_count(month: u32, results: Results) -> MonthCount {
+    MonthCount {
+        month: format!("{:04}-{:02}", month / 12, month % 12 + 1),
+        white: results.white(),
+        draws: results.draws(),
+        black: results.black(),
+    }
 }
