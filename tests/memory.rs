@@ -225,9 +225,8 @@ fn a_database_of_long_texts() {
     }
 }
 
-/// Counts in order, as polybook writes them, of moves that all go into a book.
-fn ordered_counts(dir: &Path, name: &str, groups: i64) {
-    const ROWS: i64 = 1 << 16;
+/// Counts in order, as polybook writes them, of moves that all go into a book, in row groups of this many rows.
+fn ordered_counts(dir: &Path, name: &str, groups: i64, rows: i64) {
     let schema = "message counts { required int64 key; required int32 move; required boolean black; \
                   required int64 wins; required int64 draws; required int64 losses; }";
     let ascending = [0, 1].map(|column_idx| SortingColumn {
@@ -240,11 +239,11 @@ fn ordered_counts(dir: &Path, name: &str, groups: i64) {
     let file = File::create(dir.join(name).join("data.parquet")).unwrap();
     let schema = Arc::new(parse_message_type(schema).unwrap());
     let mut out = SerializedFileWriter::new(file, schema, Arc::new(properties.build())).unwrap();
-    let step = i64::MAX / (groups * ROWS / 2 + 1);
+    let step = i64::MAX / (groups * rows / 2 + 1);
     for group in 0..groups {
-        let first = group * ROWS - groups * ROWS / 2;
+        let first = group * rows - groups * rows / 2;
         // 0 is no key.
-        let keys: Vec<i64> = (first..first + ROWS).map(|row| row * step + 1).collect();
+        let keys: Vec<i64> = (first..first + rows).map(|row| row * step + 1).collect();
         let games = vec![5; keys.len()];
         let mut out = out.next_row_group().unwrap();
         for column in 0..6 {
@@ -272,7 +271,7 @@ fn ordered_counts(dir: &Path, name: &str, groups: i64) {
 #[test]
 fn counts_larger_than_memory() {
     let dir = temp();
-    ordered_counts(dir.path(), "counts", 64);
+    ordered_counts(dir.path(), "counts", 64, 1 << 16);
     // Two are merged, and three are too many to be read side by side with little memory.
     for (directories, budget) in [(2, 16), (3, 16), (3, 96)] {
         let inputs = "counts ".repeat(directories);
@@ -283,6 +282,24 @@ fn counts_larger_than_memory() {
         let book = fs::metadata(dir.path().join("book.bin")).unwrap().len();
         assert!(book > 64 << 20, "{book}");
     }
+}
+
+/// What is known of a row group takes some KiB of memory, however few rows it has.
+#[test]
+fn counts_of_thousands_of_row_groups() {
+    let dir = temp();
+    ordered_counts(dir.path(), "counts", 5000, 2);
+    let make = |budget: u64| {
+        let line = format!("make-book counts --bin book.bin -q --threads 2 --memory {budget}MiB");
+        stays_within(dir.path(), &line, budget)
+    };
+    let refused = make(16);
+    let err = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && err.contains("counts: its many row groups take about"),
+        "{err}"
+    );
+    assert!(make(512).status.success());
 }
 
 /// A book whose records have ascending keys, of so many MiB.

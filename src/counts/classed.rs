@@ -100,11 +100,6 @@ impl ClassedCounts {
         Ok(false)
     }
 
-    /// How many directories they are.
-    pub(crate) fn directories(&self) -> usize {
-        self.directories.len()
-    }
-
     /// Calls `f` with the rows of some neighboring shards of keys, which are all in the upper half or all in the lower, by
     /// key, move, identity and class. Rows of `own` are added to them.
     ///

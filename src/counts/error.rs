@@ -11,16 +11,22 @@ pub enum CountsError {
     /// Parquet that cannot be read.
     #[error("damaged, or not Parquet: {0}; copy or make it again")]
     Damaged(String),
-    /// A part of the file would take too much memory.
-    #[error(
-        "{what} of {bytes} bytes, and {most} are read at most: write it with smaller pages and row groups"
-    )]
-    Size {
-        /// What it is.
-        what: &'static str,
+    /// A page that would take too much memory.
+    #[error("a page of {bytes} bytes, and {most} are read at most: write it with smaller pages")]
+    Page {
         /// How many bytes it has.
         bytes: u64,
         /// How many it may have.
+        most: u64,
+    },
+    /// Metadata that would take too much memory.
+    #[error(
+        "metadata of {bytes} bytes, and {most} are read at most: write it with larger row groups"
+    )]
+    Metadata {
+        /// How many bytes they have.
+        bytes: u64,
+        /// How many they may have.
         most: u64,
     },
     /// A compression that is not read.

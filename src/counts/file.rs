@@ -36,6 +36,9 @@ const MOST_OF_METADATA: u64 = 16 << 20;
 /// The bytes after the metadata: their length and four letters.
 const FOOTER: u64 = 8;
 
+/// About how many bytes of memory a byte of metadata takes while it is read.
+const PARSED: u64 = 16;
+
 /// Reads with the crate `parquet`, which panics at some damaged files: such panics are errors like others.
 pub(super) fn caught<T>(read: impl FnOnce() -> Result<T, CountsError>) -> Result<T, CountsError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
@@ -54,6 +57,23 @@ pub(super) fn file_size(path: &Path) -> Result<u64> {
     }
 }
 
+/// About how much memory the metadata of a file of this size take.
+pub(super) fn metadata_memory(file: &File, size: u64) -> Result<u64, CountsError> {
+    let Some(footer) = size.checked_sub(FOOTER) else {
+        return Ok(0);
+    };
+    let mut length = [0; 4];
+    read_exact_at(file, &mut length, footer)?;
+    let length = u64::from(u32::from_le_bytes(length));
+    if length > MOST_OF_METADATA && length <= footer {
+        return Err(CountsError::Metadata {
+            bytes: length,
+            most: MOST_OF_METADATA,
+        });
+    }
+    Ok(PARSED * length.min(footer))
+}
+
 /// A Parquet file that is open.
 pub(super) struct ParquetFile {
     file: Arc<File>,
@@ -64,18 +84,7 @@ pub(super) struct ParquetFile {
 impl ParquetFile {
     pub(super) fn open(file: File) -> Result<ParquetFile, CountsError> {
         let size = file.metadata()?.len();
-        if let Some(footer) = size.checked_sub(FOOTER) {
-            let mut length = [0; 4];
-            read_exact_at(&file, &mut length, footer)?;
-            let length = u64::from(u32::from_le_bytes(length));
-            if length > MOST_OF_METADATA && length <= footer {
-                return Err(CountsError::Size {
-                    what: "metadata",
-                    bytes: length,
-                    most: MOST_OF_METADATA,
-                });
-            }
-        }
+        metadata_memory(&file, size)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&file)?;
         let columns = metadata
             .row_groups()
@@ -207,8 +216,7 @@ fn check_page(bytes: u64) -> io::Result<()> {
     if bytes <= MOST_OF_PAGE {
         return Ok(());
     }
-    Err(io::Error::other(CountsError::Size {
-        what: "a page",
+    Err(io::Error::other(CountsError::Page {
         bytes,
         most: MOST_OF_PAGE,
     }))

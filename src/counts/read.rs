@@ -8,7 +8,7 @@ use std::{
 use super::{
     about::{About, ListedFile, Sidecar},
     error::CountsError,
-    file::{ParquetFile, caught, file_size},
+    file::{ParquetFile, caught, file_size, metadata_memory},
     layout::{ClassRow, ENDING, Row, STARTS},
     rows::{GroupReader, MOST_GAMES, PartColumns, Rows, classes_of},
     starts::{Start, read_starts},
@@ -130,6 +130,20 @@ impl CountsDirectory {
     /// The file of the positions in which games started, if there is one; [`Part::read_starts`] reads it.
     pub fn starts(&self) -> Option<&Part> {
         self.starts.as_ref()
+    }
+
+    /// About how much memory the metadata of the part take that has the most of them.
+    ///
+    /// # Errors
+    ///
+    /// A part that cannot be read.
+    pub(crate) fn metadata_memory(&self) -> Result<u64> {
+        let of_part = |part: &Part| {
+            let file = File::open(&part.path).at(&part.path, "open")?;
+            part.named(metadata_memory(&file, part.size))
+        };
+        let mut parts = self.parts.iter().chain(&self.starts).map(of_part);
+        parts.try_fold(0, |most, part| Ok(most.max(part?)))
     }
 
     /// How many bytes all parts have.

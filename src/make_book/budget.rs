@@ -3,7 +3,8 @@
 use super::options::MakeBook;
 use crate::sort::{Memory, SHARDS};
 
-/// About how much memory a directory of ordered counts takes while it is read: the pages of its columns, and rows.
+/// About how much memory a directory of ordered counts takes while it is read, but for its metadata: the pages of its
+/// columns, and rows.
 pub(super) const BYTES_OF_DIRECTORY: usize = 2 << 20;
 
 /// How many rows a range of keys should have at least: a row group at its edge is read twice.
@@ -36,16 +37,18 @@ pub(super) struct Merging {
 
 /// The counts among the inputs that are in order.
 pub(super) struct OrderedSize {
-    pub directories: usize,
+    /// About how much memory one thread takes to read all of them.
+    pub memory: usize,
     pub rows: u64,
     /// Whether there are no other inputs.
     pub is_all: bool,
 }
 
 impl Budget {
-    /// Divides the memory of a run. Its tallies and outputs take this many equal `shares`.
+    /// Divides the memory of a run but for the metadata of counts. Its tallies and outputs take this many equal `shares`.
     pub(super) fn divide(
         run: &MakeBook,
+        metadata: usize,
         shares: usize,
         ordered: Option<OrderedSize>,
         threads: usize,
@@ -59,7 +62,7 @@ impl Budget {
             true => memory.share(8),
             false => memory.part(0),
         };
-        let other = unpacking.unwrap_or(0) + duplicates.bytes;
+        let other = unpacking.unwrap_or(0) + duplicates.bytes + metadata;
         let share = memory.bytes.saturating_sub(other) / shares.max(1);
         let merging = ordered.and_then(|ordered| merging(share, &ordered, threads));
         let merged = merging.as_ref().map_or(0, |(bytes, ..)| *bytes);
@@ -87,9 +90,9 @@ impl Budget {
         memory.part(left / 4 * 3)
     }
 
-    /// How many parts of counts are written at a time. Each reads a range of keys of this many directories.
-    pub(super) fn parts_at_once(run: &MakeBook, directories: usize) -> usize {
-        (run.memory.bytes / 2 / (BYTES_OF_DIRECTORY * directories.max(1))).max(1)
+    /// How many parts of counts are written at a time. Each reads a range of keys, which takes this much memory.
+    pub(super) fn parts_at_once(run: &MakeBook, for_each: usize) -> usize {
+        (run.memory.bytes / 2 / for_each.max(BYTES_OF_DIRECTORY)).max(1)
     }
 }
 
@@ -101,9 +104,8 @@ fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize
         true => share,
         false => share / 2,
     };
-    let for_each = ordered.directories * BYTES_OF_DIRECTORY;
-    let (ranges, at_once) = ranges(ordered.rows, threads, bytes / 2 / for_each)?;
-    Some((bytes, ranges, bytes - at_once * for_each))
+    let (ranges, at_once) = ranges(ordered.rows, threads, bytes / 2 / ordered.memory)?;
+    Some((bytes, ranges, bytes - at_once * ordered.memory))
 }
 
 /// Into how many ranges this many rows are cut, and how many of these are read at a time, at most `most`. At least

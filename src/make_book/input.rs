@@ -2,7 +2,10 @@
 
 use std::{ops::Range, path::Path};
 
-use super::run::{Batches, Run};
+use super::{
+    budget::BYTES_OF_DIRECTORY,
+    run::{Batches, Run},
+};
 use crate::{
     error::Result,
     position::VariantChoice,
@@ -73,6 +76,15 @@ pub(super) struct CountedBefore<'a> {
     pub by: By,
     /// The positions that they lack.
     pub pruned: Option<Pruned>,
+    /// About how much memory the metadata of a part take.
+    pub metadata: usize,
     #[cfg(feature = "parquet")]
     pub directory: &'a crate::counts::CountsDirectory,
+}
+
+impl CountedBefore<'_> {
+    /// About how much memory they take while a thread reads a part in order.
+    pub(super) fn memory(&self) -> usize {
+        BYTES_OF_DIRECTORY + self.metadata
+    }
 }

@@ -34,21 +34,21 @@ impl MakeBook {
     /// changed then, unless an output could not be put in place after another was, which the error says.
     pub fn run(&self) -> Result<Report> {
         task::caught(|| {
-            let inputs = Inputs::open(self)?;
+            let pool = task::pool(self.threads)?;
+            let inputs = Inputs::open(self, pool.current_num_threads())?;
             let mut options = self.clone();
             options.variant = inputs.variant;
             options.by = Some(inputs.by);
-            options.run_with(&inputs)
+            options.run_with(&inputs, &pool)
         })
     }
 
     /// Runs with opened inputs, whose variant the options have.
-    fn run_with(&self, inputs: &Inputs<'_>) -> Result<Report> {
+    fn run_with(&self, inputs: &Inputs<'_>, pool: &ThreadPool) -> Result<Report> {
         let (plans, needs) = sinks::plans(self, inputs);
         refuse_counts_for(&plans, inputs)?;
         self.check(inputs)?;
         let repeated = self.repeated_inputs();
-        let pool = task::pool(self.threads)?;
         let threads = pool.current_num_threads();
         let of_outputs = plans.iter().map(|plan| plan.memory_shares);
         let shares = needs.tallies() + of_outputs.sum::<usize>();
@@ -57,12 +57,12 @@ impl MakeBook {
             true => inputs.ordered_size(),
             false => None,
         };
-        let budget = Budget::divide(self, shares, ordered, threads);
+        let budget = Budget::divide(self, inputs.metadata, shares, ordered, threads);
         let sinks = self.begin(plans, &budget)?;
         let writing = sinks.iter().filter_map(|sink| sink.cost());
         self.progress.begin(inputs.size(), writing);
         let run = Run::new(self, &needs, &sinks, &budget);
-        let collected = self.collect(&pool, run, inputs, &budget)?;
+        let collected = self.collect(pool, run, inputs, &budget)?;
         if !sinks.is_empty() {
             self.refuse_without_games(&collected.1.report)?;
         }
@@ -87,21 +87,22 @@ impl MakeBook {
     /// As [`run`](MakeBook::run).
     pub(crate) fn count(&self) -> Result<(Counts, Report)> {
         task::caught(|| {
-            let inputs = Inputs::open(self)?;
+            let pool = task::pool(self.threads)?;
+            let threads = pool.current_num_threads();
+            let inputs = Inputs::open(self, threads)?;
             let mut options = self.clone();
             options.variant = inputs.variant;
             options.check(&inputs)?;
             let mut needs = Needs::default();
             needs.all_positions(&options);
             needs.starts = false;
-            let pool = task::pool(options.threads)?;
             let ordered = if needs.keys {
                 inputs.ordered_size()
             } else {
                 None
             };
-            let threads = pool.current_num_threads();
-            let budget = Budget::divide(&options, needs.tallies(), ordered, threads);
+            let budget =
+                Budget::divide(&options, inputs.metadata, needs.tallies(), ordered, threads);
             options.progress.begin(inputs.size(), []);
             let run = Run::new(&options, &needs, &[], &budget);
             let (sealed, games) = options.collect(&pool, run, &inputs, &budget)?;

@@ -27,16 +27,27 @@ pub(super) struct CountsInput {
     /// Its inputs and variant, if it has a sidecar.
     origin: Option<(Provenance, VariantChoice)>,
     by: By,
+    /// About how much memory the metadata of a part take.
+    metadata: usize,
 }
 
 impl CountsInput {
-    /// Opens an input, if it is counts.
-    pub(super) fn open(input: &Input) -> Result<Option<CountsInput>> {
+    /// Opens an input, if it is counts. The metadata of a part may take `most_metadata` bytes of memory.
+    pub(super) fn open(input: &Input, most_metadata: usize) -> Result<Option<CountsInput>> {
         let path = input.path();
         if input.is_stdin() || !is_counts(path) {
             return Ok(None);
         }
         let directory = CountsDirectory::open(path)?;
+        let metadata = directory.metadata_memory()? as usize;
+        if metadata > most_metadata {
+            let problem = format!(
+                "its many row groups take about {} MiB of memory for each thread: write larger row groups, or give more \
+                 with --memory",
+                metadata >> 20
+            );
+            return Err(Error::too_large(path, problem));
+        }
         let origin = directory.about().map(|about| {
             let unknown = |_| {
                 let problem = format!("unknown variant \"{}\"", about.variant);
@@ -54,6 +65,7 @@ impl CountsInput {
             ordered: directory.ordered()?,
             directory,
             origin: origin.transpose()?,
+            metadata,
         }))
     }
 
@@ -125,6 +137,7 @@ impl RunInput for CountsInput {
             origin: self.origin.as_ref(),
             by: self.by,
             pruned: self.directory.about().and_then(|about| about.pruned),
+            metadata: self.metadata,
             directory: &self.directory,
         })
     }

@@ -31,6 +31,8 @@ pub(super) struct Inputs<'a> {
     pub by: By,
     /// The positions that the counts lack.
     pub pruned: Option<Pruned>,
+    /// About how much memory the metadata of counts take on all threads.
+    pub metadata: usize,
 }
 
 impl<'a> Inputs<'a> {
@@ -39,14 +41,17 @@ impl<'a> Inputs<'a> {
     /// # Errors
     ///
     /// Counts that cannot be read, and options of the run that do not fit them.
-    pub(super) fn open(run: &'a MakeBook) -> Result<Inputs<'a>> {
-        let all = run.inputs.iter().map(opened).collect::<Result<_>>()?;
+    pub(super) fn open(run: &'a MakeBook, threads: usize) -> Result<Inputs<'a>> {
+        let most_metadata = run.memory.bytes / 2 / threads;
+        let open = |input| opened(input, most_metadata);
+        let all = run.inputs.iter().map(open).collect::<Result<_>>()?;
         let mut inputs = Inputs {
             all,
             options: String::new(),
             variant: run.variant,
             by: By::default(),
             pruned: None,
+            metadata: 0,
         };
         inputs.options = inputs.options_of_all(run)?;
         let origins = inputs.counted().filter_map(|counted| counted.origin);
@@ -54,6 +59,8 @@ impl<'a> Inputs<'a> {
         inputs.variant = variant.unwrap_or(run.variant);
         inputs.pruned = inputs.pruned()?;
         inputs.by = inputs.classes_of_all(run)?;
+        let metadata = inputs.counted().map(|counted| counted.metadata);
+        inputs.metadata = threads * metadata.max().unwrap_or(0);
         Ok(inputs)
     }
 
@@ -134,8 +141,10 @@ impl<'a> Inputs<'a> {
     /// The size of those that are in order, `None` if there are none.
     pub(super) fn ordered_size(&self) -> Option<OrderedSize> {
         let directories = self.ordered().count();
+        let ordered = self.all.iter().filter(|input| input.ordered().is_some());
+        let counted = ordered.filter_map(|input| input.counted());
         (directories > 0).then(|| OrderedSize {
-            directories,
+            memory: counted.map(|counted| counted.memory()).sum(),
             rows: self.ordered().map(|counts| counts.rows()).sum(),
             is_all: directories == self.all.len(),
         })
@@ -235,9 +244,10 @@ impl<'a> Inputs<'a> {
 }
 
 /// An input of a run, by its kind.
-fn opened(input: &Input) -> Result<Box<dyn RunInput + '_>> {
+#[cfg_attr(not(feature = "parquet"), expect(unused_variables))]
+fn opened(input: &Input, most_metadata: usize) -> Result<Box<dyn RunInput + '_>> {
     #[cfg(feature = "parquet")]
-    if let Some(counts) = counts::CountsInput::open(input)? {
+    if let Some(counts) = counts::CountsInput::open(input, most_metadata)? {
         return Ok(Box::new(counts));
     }
     Ok(Box::new(games::GamesInput(input)))

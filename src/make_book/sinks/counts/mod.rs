@@ -13,7 +13,7 @@ use crate::{
     },
     error::{Error, Result},
     make_book::{
-        budget::{BYTES_OF_DIRECTORY, Budget},
+        budget::Budget,
         counted::Counted,
         inputs::Inputs,
         needs::Needs,
@@ -55,6 +55,8 @@ struct CountsSink<'a> {
     writer: CountsWriter,
     /// The half-moves of games by class and the counts among the inputs, if they are counted by classes.
     classes: Option<(ClassTally, ClassedCounts)>,
+    /// About how much memory a thread takes to read all counts among the inputs in order.
+    reading: usize,
 }
 
 /// The counts, if they are to be written.
@@ -91,6 +93,7 @@ pub(super) fn plan<'a>(
                 path,
                 writer: CountsWriter::create(path, options.force)?,
                 classes,
+                reading: inputs.counted().map(|counted| counted.memory()).sum(),
             }))
         }),
     })
@@ -106,13 +109,19 @@ fn opened_classed(options: &MakeBook, inputs: &Inputs<'_>) -> Result<ClassedCoun
         .counted()
         .map(|counted| counted.directory.clone())
         .collect();
-    let bytes = directories.len() * BYTES_OF_DIRECTORY;
+    let bytes: usize = inputs.counted().map(|counted| counted.memory()).sum();
     if let Some(first) = directories.first()
         && bytes > options.memory.bytes
     {
+        let (what, or) = match directories.len() {
+            1 => ("reading".to_owned(), ""),
+            number => (
+                format!("adding {number} directories of"),
+                ", or add some of them first",
+            ),
+        };
         let problem = format!(
-            "adding {} directories of counts by class takes {} MiB of memory: give more with --memory, or add some of them first",
-            directories.len(),
+            "{what} counts by class takes {} MiB of memory: give more with --memory{or}",
             bytes >> 20,
         );
         return Err(Error::too_large(first.path(), problem));
@@ -155,7 +164,7 @@ impl Sink for CountsSink<'_> {
             let own = tally.seal()?;
             classed.check_bytes()?;
             let own = |shards| class_rows(&own, shards);
-            let at_once = Budget::parts_at_once(self.options, classed.directories());
+            let at_once = Budget::parts_at_once(self.options, self.reading);
             let has_identities = self.options.distinguishes_variants();
             let sources = (&classed, &own as _);
             self.writer
