@@ -366,7 +366,19 @@ fn games_are_not_chosen_in_counts() {
     }
     ok(dir.path(), "make-book -q 1.pgn --max-ply 10 --counts short");
     // Both were made before: the header says so.
-    ok(dir.path(), "make-book -q 0.counts short --bin both.bin");
+    let warns = |line: &str| {
+        let output = run(dir.path(), line);
+        assert!(output.status.success(), "{line}");
+        let report = String::from_utf8(output.stderr).unwrap();
+        report.contains(
+            "warning: some games are counted to half-move 10, others to 1024: positions after half-move 10 lack games",
+        )
+    };
+    assert!(!warns("make-book short --bin both.bin"));
+    assert!(warns(
+        "make-book 0.counts short --counts sum --bin both.bin"
+    ));
+    assert!(warns("make-book sum --obs sum.obs.db3"));
     let header = ok(dir.path(), "pgheader -s both.bin");
     assert!(
         header.contains("Options: defaults | --max-ply 10"),

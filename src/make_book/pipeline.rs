@@ -73,9 +73,7 @@ impl MakeBook {
         let (committed, ()) = pool.join(|| commit_all(finished), || drop(counts));
         committed?;
         report.warnings.splice(0..0, repeated);
-        report
-            .warnings
-            .extend(inputs.pruned.map(|pruned| pruned.to_string()));
+        report.warnings.extend(inputs.warnings());
         self.progress.end();
         Ok(report)
     }
@@ -110,9 +108,7 @@ impl MakeBook {
             let counts = sealed.by_identity.or(sealed.by_key);
             let counts = counts.expect("all positions were counted");
             let mut report = games.report;
-            report
-                .warnings
-                .extend(inputs.pruned.map(|pruned| pruned.to_string()));
+            report.warnings.extend(inputs.warnings());
             Ok((counts, report))
         })
     }

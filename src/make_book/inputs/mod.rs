@@ -20,6 +20,9 @@ use crate::{
     tally::By,
 };
 
+/// Separates the options of counts that were made with others.
+const BETWEEN_OPTIONS: &str = " | ";
+
 /// The inputs of a run, in their order.
 pub(super) struct Inputs<'a> {
     pub all: Vec<Box<dyn RunInput + 'a>>,
@@ -117,6 +120,28 @@ impl<'a> Inputs<'a> {
             }
             first => Ok(first.map(|(_, pruned)| pruned)),
         }
+    }
+
+    /// Warnings about games that the counts lack.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+        let pruned = self.pruned.map(|pruned| pruned.to_string());
+        pruned.into_iter().chain(self.cut_differently())
+    }
+
+    /// A warning if `--max-ply` differs among the options of the counts.
+    fn cut_differently(&self) -> Option<String> {
+        let max_ply = |options: &str| {
+            let number = options.strip_prefix("--max-ply ")?;
+            number.split(' ').next()?.parse().ok()
+        };
+        let all = self.options.split(BETWEEN_OPTIONS);
+        let all = all.map(|options| max_ply(options).unwrap_or(MakeBook::DEFAULT_MAX_PLY));
+        let (least, most) = (all.clone().min()?, all.max()?);
+        (least < most).then(|| {
+            format!(
+                "some games are counted to half-move {least}, others to {most}: positions after half-move {least} lack games"
+            )
+        })
     }
 
     /// The counts among them.
@@ -237,7 +262,7 @@ impl<'a> Inputs<'a> {
                 for text in several.iter_mut().filter(|text| text.is_empty()) {
                     text.push_str("defaults");
                 }
-                several.join(" | ")
+                several.join(BETWEEN_OPTIONS)
             }
         })
     }
