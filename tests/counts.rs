@@ -624,7 +624,7 @@ fn rows_that_cannot_be_name_their_part() {
         (
             "losses",
             Some(long(&[Some(i64::MAX)])),
-            "add up to more than 2^63",
+            "row 0: \"losses\" is 9223372036854775807, which cannot be",
         ),
         (
             "key",
@@ -662,16 +662,19 @@ fn rows_that_cannot_be_name_their_part() {
             Some(Column::Bool(vec![true])),
             "column \"key\" is BOOLEAN",
         ),
+        (
+            "wins twice",
+            Some(long(&[Some(5)])),
+            "several columns \"wins\"",
+        ),
     ];
     for (i, (name, column, told)) in cases.into_iter().enumerate() {
         let mut columns = one_row();
-        let place = columns
-            .iter()
-            .position(|(known, _)| *known == name)
-            .unwrap();
-        match column {
-            Some(column) => columns[place].1 = column,
-            None => drop(columns.remove(place)),
+        let place = columns.iter().position(|(known, _)| *known == name);
+        match (place, column) {
+            (Some(place), Some(column)) => columns[place].1 = column,
+            (Some(place), None) => drop(columns.remove(place)),
+            (None, column) => columns.push(("wins", column.unwrap())),
         }
         let counts = format!("case{i}");
         foreign(dir.path(), &counts, &columns);
@@ -770,6 +773,11 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
             Some(Column::Int(vec![796, 795])),
             "row 1 is out of order: sort the rows of counts by class",
         ),
+        (
+            "black",
+            Some(Column::Bool(vec![false, true])),
+            "row 1: \"black\" is not that of the row before, which has the same key",
+        ),
     ];
     for (number, (name, column, problem)) in cases.into_iter().enumerate() {
         let mut columns = two();
@@ -834,7 +842,10 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
     ok(dir, "make-book -q many --counts many.counts");
     for (inputs, problem) in [
         ("many many many", "add up to more than 2^63"),
-        ("many", "more games or higher ratings than there can be"),
+        (
+            "many",
+            "the counts have more games of a move, or higher ratings",
+        ),
     ] {
         let output = match inputs {
             "many" => "--leveldb x --explorer",
@@ -1082,6 +1093,26 @@ fn no_counts_come_of_no_games() {
         dir.path(),
         "make-book -q none.pgn --counts none --allow-empty",
     );
+    // --min-game may drop all.
+    let pgn = sample("famous.pgn");
+    let all = format!(
+        "make-book -q {} --counts few --by speed,rating,month --min-game 1000",
+        pgn.display()
+    );
+    let err = fails(dir.path(), &all, 1);
+    let reason = "positions is kept (each has fewer than 1000 counted moves); --allow-empty writes";
+    assert!(
+        err.contains(reason) && !dir.path().join("few").exists(),
+        "{err}"
+    );
+    ok(dir.path(), &(all + " --allow-empty"));
+    let index = "make-book -q few --leveldb few.idx --explorer";
+    let err = fails(dir.path(), index, 1);
+    assert!(
+        err.contains("no row of the counts is for an index"),
+        "{err}"
+    );
+    ok(dir.path(), &format!("{index} --allow-empty"));
     assert!(fails(dir.path(), "make-book none", 1).contains("there is no game"));
     ok(dir.path(), "make-book -q none --bin none.bin --allow-empty");
 }

@@ -195,10 +195,18 @@ impl Sidecar {
             self.about.castling_dropped,
             self.about.contradicted_results,
         ];
-        let pruned = self.about.pruned.unwrap_or_default();
-        let pruned = [pruned.positions, pruned.rows, pruned.plies];
-        if pruned.iter().any(|number| *number > MOST_GAMES) {
-            return Err(CountsError::Overflow);
+        if let Some(pruned) = self.about.pruned {
+            let numbers = [pruned.positions, pruned.rows, pruned.plies];
+            if numbers.iter().any(|number| *number > MOST_GAMES) {
+                return Err(CountsError::Overflow);
+            }
+            // A position that was kept has as many half-moves.
+            let (least, plies) = (pruned.min_game, self.about.plies);
+            if least == 0 || (1..least).contains(&plies) {
+                return Err(CountsError::Sidecar(format!(
+                    "it keeps {plies} half-moves with \"min_game\" {least}"
+                )));
+            }
         }
         let by_name = self
             .about
@@ -266,6 +274,14 @@ mod tests {
             let mut elsewhere = sidecar();
             elsewhere.parts[0].file = name.to_owned();
             assert!(parsed(&elsewhere).is_err(), "{name}");
+        }
+        for (min_game, is_possible) in [(0, false), (1, true), (3, true), (4, false)] {
+            let mut pruned = sidecar();
+            pruned.about.pruned = Some(Pruned {
+                min_game,
+                ..Pruned::default()
+            });
+            assert_eq!(parsed(&pruned).is_ok(), is_possible, "{min_game}");
         }
         let mut many = sidecar();
         many.about.games = Some(Games {

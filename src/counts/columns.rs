@@ -33,9 +33,16 @@ impl Column {
     ) -> Result<Option<Column>, CountsError> {
         let is_it =
             |column: &ColumnDescriptor| matches!(column.path().parts(), [only] if only == name);
-        let Some(place) = schema.columns().iter().position(|column| is_it(column)) else {
+        let columns = schema.columns().iter().enumerate();
+        let mut places = columns
+            .filter(|(_, column)| is_it(column))
+            .map(|(place, _)| place);
+        let Some(place) = places.next() else {
             return Ok(None);
         };
+        if places.next().is_some() {
+            return Err(CountsError::Columns(name));
+        }
         let column = &schema.columns()[place];
         let of_type = column.physical_type();
         let (wanted, is_wanted) = match holds {

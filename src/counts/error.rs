@@ -35,6 +35,9 @@ pub enum CountsError {
     /// A column that is not there.
     #[error("no column \"{0}\"")]
     NoColumn(&'static str),
+    /// A column that is there more than once.
+    #[error("several columns \"{0}\": leave one")]
+    Columns(&'static str),
     /// A column of another type.
     #[error("column \"{column}\" is {found}, and has to be {wanted}: cast it")]
     Type {
@@ -78,6 +81,9 @@ pub enum CountsError {
         "row {0} is out of the order that the file states: sort the rows, or write the file without sorting_columns"
     )]
     Order(u64),
+    /// Rows of a position with different sides to move.
+    #[error("row {0}: \"black\" is not that of the row before, which has the same key")]
+    Side(u64),
     /// Rows of counts by class that are not in order, or parts that share keys.
     #[error(
         "row {0} is out of order: sort the rows of counts by class by key, move and identity, each key in one part"

@@ -259,8 +259,8 @@ pub(crate) struct OrderedRows<'a> {
     open: Option<OpenGroup<'a>>,
     /// The rows that were read last.
     rows: Rows,
-    /// The key, the move and, of counts by class, the identity of the last row.
-    last: Option<(i64, i64, i64)>,
+    /// The key, the move and, of counts by class, the identity of the last row, and whether Black is to move.
+    last: Option<((i64, i64, i64), bool)>,
 }
 
 /// A row group that is being read.
@@ -358,17 +358,24 @@ impl<'a> OrderedRows<'a> {
             first,
             keys,
             moves,
+            blacks,
             identities,
             ..
         } = &self.rows;
-        for (at, (key, mv)) in keys.iter().zip(moves).enumerate() {
+        for (at, ((key, mv), black)) in keys.iter().zip(moves).zip(blacks).enumerate() {
             let kind = (*key, *mv, identities.get(at).copied().unwrap_or(0));
-            if self.last.replace(kind) > Some(kind) {
-                let row = first + at as u64;
+            let Some((before, was_black)) = self.last.replace((kind, *black)) else {
+                continue;
+            };
+            let row = first + at as u64;
+            if before > kind {
                 return Err(match self.by.is_none() {
                     true => CountsError::Order(row),
                     false => CountsError::ClassOrder(row),
                 });
+            }
+            if was_black != *black && before.0 == *key && identities.is_empty() {
+                return Err(CountsError::Side(row));
             }
         }
         let start = keys.partition_point(|key| key < self.keys.start());

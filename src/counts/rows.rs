@@ -112,7 +112,7 @@ pub(super) struct Rows {
     pub first: u64,
     pub keys: Vec<i64>,
     pub moves: Vec<i64>,
-    blacks: Vec<bool>,
+    pub blacks: Vec<bool>,
     /// Wins, draws and losses.
     games: [Vec<i64>; 3],
     pub identities: Vec<i64>,
@@ -317,9 +317,8 @@ impl Rows {
         let [wins, draws, losses] = &self.games;
         let games = |column, value: i64| match u64::try_from(value) {
             // Three of them and the sum so far fit 64 bits.
-            Ok(games) if games > MOST_GAMES / 4 => Err(CountsError::Overflow),
-            Ok(games) => Ok(games),
-            Err(_) => Err(self.cannot_be(at, column, value)),
+            Ok(games) if games <= MOST_GAMES / 4 => Ok(games),
+            _ => Err(self.cannot_be(at, column, value)),
         };
         Ok(Stats {
             wins: games(WINS, wins[at])?,

@@ -200,13 +200,12 @@ impl RatingGroup {
     }
 }
 
-/// The group of a rating, however large.
+/// The group of a rating.
 impl FromStr for RatingGroup {
     type Err = ParseIntError;
 
     fn from_str(text: &str) -> Result<RatingGroup, ParseIntError> {
-        let rating: u64 = text.parse()?;
-        Ok(RatingGroup::of(rating.try_into().unwrap_or(u32::MAX)))
+        Ok(RatingGroup::of(text.parse()?))
     }
 }
 

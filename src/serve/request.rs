@@ -289,6 +289,7 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
 fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), Refusal> {
     let group = |text: &str| match text {
         "unknown" => Some(None),
+        text if text.starts_with('+') => None,
         text => text.parse().ok().map(Some),
     };
     let Some(named) = parameters.list("ratings", group)? else {
@@ -374,6 +375,8 @@ mod tests {
             "color=red",
             "color=white&opponent=me",
             "history=perhaps",
+            "ratings=%2B1600",
+            "ratings=99999999999",
             "eco=Z99",
             "player=",
             "player=+%09",

@@ -36,7 +36,8 @@ pub(in crate::index) struct CountedPages {
 
 /// Why counts have no index.
 const TOO_MANY: &str = "one position, or some with nearly equal keys, have more than half a million rows: count fewer classes";
-const TOO_LARGE: &str = "a row has more games or higher ratings than there can be";
+const TOO_LARGE: &str =
+    "the counts have more games of a move, or higher ratings, than there can be";
 const NOT_IN_ORDER: &str = "the rows are not in the order of their keys";
 
 impl CountedPages {

@@ -113,6 +113,10 @@ impl Sink for CountedIndexSink<'_> {
         };
         let stop = &self.options.stop;
         let (written, finished) = self.writer.write_counts(source, stop, meter)?;
+        if written.postings == 0 && !self.options.allow_empty {
+            let reason = "no row of the counts is for an index".to_owned();
+            return Err(Error::Empty { reason });
+        }
         counted.report.index = Some(IndexReport {
             path: self.path.to_owned(),
             games: 0,

@@ -181,6 +181,14 @@ impl Sink for CountsSink<'_> {
             content.size = rows;
             self.writer.write(&source, content, stop, meter)?
         };
+        let least = self.options.prune_counts;
+        if written.rows == 0 && least > 0 && !self.options.allow_empty {
+            let positions = written.positions;
+            let reason = format!(
+                "none of {positions} positions is kept (each has fewer than {least} counted moves)"
+            );
+            return Err(Error::Empty { reason });
+        }
         let report = &mut counted.report;
         if report.pairs == 0 {
             // Counts by class alone.
