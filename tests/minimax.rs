@@ -118,6 +118,11 @@ fn a_popular_mistake_is_not_played() {
                 "--minimax is for",
             ),
             ("make-book games.pgn --bin x.bin --minimax=0", 2, "0"),
+            (
+                "make-book games.pgn --bin x.bin --minimax 5",
+                2,
+                "did you mean --minimax=5?",
+            ),
         ],
     );
 }

@@ -313,6 +313,13 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
         let given = given.or(args.losses.given());
         Usage::refuse(given, "is for books: give --bin too")?;
     }
+    let mut missing = args.inputs.iter().filter(|input| !input.exists());
+    let number = missing.find_map(|input| input.to_str()?.parse::<u8>().ok());
+    if let (Some(option), Some(number)) = (weighting.minimax(), number) {
+        return Err(Usage(format!(
+            "no file {number}: did you mean {option}={number}?"
+        )));
+    }
     let prunes = weighting.min_game().is_some_and(|least| least > 1);
     if args.explorer && prunes && !has_moves && args.suite.is_none() {
         let usage = "--min-game: an index has every position; write --counts with --min-game, then make the index of these";

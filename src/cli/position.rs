@@ -50,10 +50,10 @@ impl PositionArgs {
             }
             // No move holds a slash, every FEN seven.
             text if text.contains('/') => variant.from_text(Some(&text), None),
-            text if text.parse::<u64>().is_ok() => Err(LineError::Fen {
+            text if !text.contains(char::is_alphabetic) => Err(LineError::Fen {
                 fen: text,
                 reason:
-                    "a number is no position: write that of an option after =, as in --clocks=5000"
+                    "it has no move; write the number of an option after =, as in --clocks=5000"
                         .to_owned(),
             }),
             text => variant.from_text(None, Some(&text)),
