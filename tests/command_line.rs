@@ -32,11 +32,9 @@ fn no_arguments_print_three_ways_on() {
         .lines()
         .map(|line| line.split_once("  ").unwrap().0)
         .collect();
-    let wanted = [
-        "polybook make-book games.pgn",
-        "polybook serve games.pgn --open",
-        "polybook --help",
-    ];
+    // They begin as the program was called.
+    let wanted = ["make-book games.pgn", "serve games.pgn --open", "--help"]
+        .map(|way| format!("{} {way}", env!("CARGO_BIN_EXE_polybook")));
     assert_eq!(commands, wanted);
     assert!(ok(dir.path(), "--help").contains("Usage: polybook"));
     assert!(ok(dir.path(), "--version").starts_with("polybook "));
@@ -58,6 +56,18 @@ fn serve_alone_says_where_games_come_from() {
         said.ends_with("no games are named; see polybook serve --help\n"),
         "{said}"
     );
+}
+
+#[cfg(feature = "serve")]
+#[test]
+fn a_second_server_at_an_address_says_where_the_first_one_is() {
+    let dir = made();
+    let first = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = first.local_addr().unwrap();
+    let line = format!("serve famous.pgn --no-cache --listen {address}");
+    let said = fails(dir.path(), &*line, 1);
+    assert!(said.contains(&format!("http://{address}/")), "{said}");
+    assert!(said.contains("--listen 127.0.0.1:0"), "{said}");
 }
 
 #[test]

@@ -112,8 +112,8 @@ struct Context {
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     errors::without_backtraces(|| {
-        if args.len() < 2 {
-            return welcome::run();
+        if let [] | [_] = &args[..] {
+            return welcome::run(args.first().map_or("polybook".as_ref(), |name| name));
         }
         signals::watch().context("cannot watch for signals")?;
         resources::raise_file_limit();

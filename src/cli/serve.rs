@@ -1,7 +1,7 @@
 //! `polybook serve`: an opening explorer over one's own games, for browsers and programs.
 
 use std::{
-    io::Write,
+    io::{self, Write},
     net::{SocketAddr, TcpListener},
     panic::resume_unwind,
     path::{Path, PathBuf},
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use polybook::{
     Error,
     explorer::Explorer,
@@ -122,8 +122,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let cache = (!all_indexes).then(|| cache(args)).transpose()?;
     let sources = sources(args, cache.as_ref())?;
     // Before anything that takes long.
-    let listener = TcpListener::bind(args.listen);
-    let listener = listener.with_context(|| format!("cannot listen at {}", args.listen))?;
+    let listener = TcpListener::bind(args.listen).map_err(|err| cannot_listen(args.listen, err))?;
     let books = args.book.iter().map(|path| {
         input::refuse_counts(path)?;
         BookFile::open(path)
@@ -153,6 +152,16 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         announce(args, context, listening.address())?;
     }
     until_signal(listening)
+}
+
+fn cannot_listen(address: SocketAddr, err: io::Error) -> anyhow::Error {
+    match err.kind() {
+        io::ErrorKind::AddrInUse => anyhow!(
+            "another program listens at {address}; if it is polybook, its page is http://{address}/; \
+             --listen 127.0.0.1:0 takes a free port"
+        ),
+        _ => anyhow::Error::new(err).context(format!("cannot listen at {address}")),
+    }
 }
 
 /// A file and the side whose repertoire it is.

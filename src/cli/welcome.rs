@@ -2,25 +2,47 @@
 
 use std::{
     env,
+    ffi::OsStr,
     io::{self, IsTerminal},
+    path::Path,
 };
 
 use super::terminal;
 
-const WAYS: &str = "\
-polybook make-book games.pgn       makes an opening book of games in PGN
-polybook serve games.pgn --open    shows in the browser what was played in them
-polybook --help                    lists all that polybook does
-";
+const WAYS: [(&str, &str); 3] = [
+    (
+        "make-book games.pgn",
+        "makes an opening book of games in PGN",
+    ),
+    (
+        "serve games.pgn --open",
+        "shows in the browser what was played in them",
+    ),
+    ("--help", "lists all that polybook does"),
+];
 
 const IN_A_WINDOW: &str = "
-Enter closes this window. To enter one of these lines, open the folder of your games in
-the Explorer, click into its address, type cmd and press Enter.
+To enter one of these lines, put polybook and your games into one folder. Open it in the
+Explorer, click into its address, type cmd and press Enter.
+
+If this window was opened for polybook, Enter closes it.
 ";
 
-pub fn run() -> anyhow::Result<()> {
-    terminal::print(WAYS)?;
-    if has_own_window() {
+/// Prints the ways with the name by which polybook was called.
+pub fn run(called: &OsStr) -> anyhow::Result<()> {
+    let has_own_window = has_own_window();
+    // `cmd` finds a program in its folder.
+    let name = match Path::new(called).file_stem() {
+        Some(stem) if has_own_window => stem,
+        _ => called,
+    };
+    let mut name = name.to_string_lossy().into_owned();
+    if name.contains(' ') {
+        name = format!("\"{name}\"");
+    }
+    let ways = WAYS.map(|(way, what)| format!("{name} {way:<22}    {what}\n"));
+    terminal::print(&ways.concat())?;
+    if has_own_window {
         terminal::print(IN_A_WINDOW)?;
         let _line = io::stdin().read_line(&mut String::new())?;
     }
@@ -28,10 +50,12 @@ pub fn run() -> anyhow::Result<()> {
 }
 
 /// Whether the window may close with the program: it was double-clicked on Windows. The shell `cmd` sets PROMPT for what
-/// it starts. PowerShell sets nothing, so there too polybook waits for Enter.
+/// it starts, and Windows Terminal sets WT_SESSION for its shells. PowerShell in a window of its own sets nothing, so
+/// there too polybook waits for Enter.
 fn has_own_window() -> bool {
     cfg!(windows)
         && env::var_os("PROMPT").is_none()
+        && env::var_os("WT_SESSION").is_none()
         && io::stdin().is_terminal()
         && io::stdout().is_terminal()
 }
