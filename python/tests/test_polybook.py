@@ -228,6 +228,13 @@ def test_the_examples_of_the_documentation(tmp_path, monkeypatch):
     assert (results.failed, results.attempted) == (0, 9)
 
 
+def test_the_example_of_the_package_page_runs_by_itself(tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    exec(page.split("```python\n")[1].split("```")[0], {})
+    assert capsys.readouterr().out.startswith("1 game\ne4 ")
+
+
 def test_the_command_is_in_the_package(tmp_path):
     def run(*arguments):
         command = [sys.executable, "-m", "polybook", *map(str, arguments)]
