@@ -5,7 +5,7 @@
 
   outputs = { self, nixpkgs }:
     let
-      systems = [ "aarch64-darwin" "aarch64-linux" "x86_64-darwin" "x86_64-linux" ];
+      systems = [ "aarch64-darwin" "aarch64-linux" "x86_64-linux" ];
       each = make: nixpkgs.lib.genAttrs systems (system: make nixpkgs.legacyPackages.${system});
       manifest = (builtins.fromTOML (builtins.readFile ./Cargo.toml)).package;
     in
@@ -17,7 +17,7 @@
           src = self;
           cargoLock.lockFile = ./Cargo.lock;
           nativeBuildInputs = [ pkgs.installShellFiles ];
-          # The tests need other programs, and run before each release.
+          # The tests need other programs.
           doCheck = false;
           postInstall = ''
             bash packaging/extras $out/bin/polybook extras

@@ -20,6 +20,10 @@ fn packaging(script: &str) -> Command {
     Command::new(Path::new(ROOT).join("packaging").join(script))
 }
 
+fn read(file: &str) -> String {
+    fs::read_to_string(Path::new(ROOT).join(file)).unwrap()
+}
+
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -117,8 +121,15 @@ fn the_manifests_of_windows_name_the_archive_and_its_checksum() {
         let name = format!("example.com.polybook{ending}.yaml");
         let text = fs::read_to_string(dir.path().join(&name)).unwrap();
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let schema = format!("winget-manifest.{kind}.1.12.0.schema.json");
+        assert!(lines[0].ends_with(&schema), "{name}: {text}");
         let kind = format!("ManifestType: {kind}");
-        for line in ["PackageVersion: 1.2.3", &kind, &has] {
+        for line in [
+            "PackageVersion: 1.2.3",
+            "ManifestVersion: 1.12.0",
+            &kind,
+            &has,
+        ] {
             assert!(lines.contains(&line), "{name}: {line}: {text}");
         }
     }
@@ -133,36 +144,65 @@ fn the_manifests_of_windows_name_the_archive_and_its_checksum() {
 /// The place of the project is in Cargo.toml, and all texts name the same.
 #[test]
 fn all_addresses_of_the_project_are_that_of_the_package() {
-    let repository = env!("CARGO_PKG_REPOSITORY");
-    let mut named = 0;
-    for path in [
-        "README.md",
-        "docs/install.md",
-        "python/README.md",
-        "python/Cargo.toml",
-        "CONTRIBUTING.md",
-    ] {
-        let text = fs::read_to_string(Path::new(ROOT).join(path)).unwrap();
-        for (at, _) in text.match_indices("/polybook") {
-            let Some(start) = text[..at].rfind("https://github.com/") else {
-                continue;
-            };
-            let address = &text[start..at + "/polybook".len()];
-            let is_address =
-                address.split('/').count() == 5 && !address.contains(char::is_whitespace);
-            if is_address {
-                assert_eq!(address, repository, "{path}");
-                named += 1;
-            }
+    let project = env!("CARGO_PKG_REPOSITORY").strip_prefix("https://github.com/");
+    let project = project.unwrap();
+    // Names of images have no capital letters.
+    let image = project.to_lowercase();
+    let addresses = [
+        ("https://github.com/", project, 10),
+        ("github:", project, 1),
+        ("--repo ", project, 1),
+        ("ghcr.io/", &image, 3),
+    ];
+    let texts = ["README.md", "docs/install.md", "python/README.md"].map(read);
+    for (before, wanted, least) in addresses {
+        let named = texts.iter().flat_map(|text| text.split(before).skip(1));
+        let named = named.map(|rest| {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c));
+            rest[..end.unwrap_or(rest.len())].splitn(3, '/')
+        });
+        let named = named.filter_map(|mut parts| {
+            let (owner, name) = (parts.next()?, parts.next()?);
+            (name == "polybook").then(|| format!("{owner}/{name}"))
+        });
+        let named: Vec<_> = named.collect();
+        assert!(named.len() >= least, "{before}: {named:?}");
+        for one in named {
+            assert_eq!(one, wanted, "{before}");
         }
     }
-    assert!(named >= 5, "{named}");
+    if !project.starts_with("OWNER/") {
+        assert!(!texts.concat().contains("OWNER"));
+    }
+}
+
+#[test]
+fn all_packages_have_one_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    for (file, package) in [
+        ("Cargo.lock", "polybook"),
+        ("fuzz/Cargo.lock", "polybook"),
+        ("python/Cargo.lock", "polybook"),
+        ("python/Cargo.lock", "polybook-python"),
+        ("python/Cargo.toml", "polybook-python"),
+    ] {
+        let wanted = format!("name = \"{package}\"\nversion = \"{version}\"\n");
+        assert!(read(file).contains(&wanted), "{file}: {package}");
+    }
+}
+
+/// Right after the installation the program is not in the PATH.
+#[test]
+fn the_installer_and_the_document_add_manual_pages_by_the_same_line() {
+    let line = "~/.local/bin/polybook man --dir ~/.local/share/man/man1";
+    for file in ["dist-workspace.toml", "docs/install.md"] {
+        assert!(read(file).contains(line), "{file}");
+    }
 }
 
 #[test]
 fn the_image_names_a_directory_for_temporary_files() {
-    let file = Path::new(ROOT).join("packaging/Containerfile");
-    let text = fs::read_to_string(file).unwrap();
+    let text = read("packaging/Containerfile");
     let named = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
     assert_eq!(named("FROM "), Some("scratch"));
     // The one directory that such an image has.
@@ -205,7 +245,8 @@ fn actions_are_pinned_by_hash_and_jobs_have_the_permissions_that_they_need() {
             text.contains("\npermissions:\n  contents: read\n"),
             "{name} has no permissions"
         );
-        for line in text.lines().filter(|line| line.contains("uses: ")) {
+        let uses = |line: &&str| line.contains("uses: ") && !line.contains("uses: ./");
+        for line in text.lines().filter(uses) {
             let (_, pin) = line.split_once('@').unwrap();
             let (hash, tag) = pin.split_once(" # v").unwrap_or((pin, ""));
             assert!(
@@ -219,8 +260,7 @@ fn actions_are_pinned_by_hash_and_jobs_have_the_permissions_that_they_need() {
 
 #[test]
 fn the_workflow_builds_what_the_installers_install() {
-    let file = Path::new(ROOT).join("dist-workspace.toml");
-    let text = fs::read_to_string(file).unwrap();
+    let text = read("dist-workspace.toml");
     let (_, targets) = text.split_once("\ntargets = [").unwrap();
     let (targets, _) = targets.split_once(']').unwrap();
     let listed: BTreeSet<_> = targets.split('"').skip(1).step_by(2).collect();
@@ -257,7 +297,7 @@ fn the_job_that_signs_runs_nothing_and_all_that_is_published_waits_for_it() {
     };
     assert!(!has(lines, "run:"), "{lines:?}");
     assert!(
-        lines.contains(&"needs: [archive, wheels, installers]"),
+        lines.contains(&"needs: [tests, archive, wheels, installers]"),
         "{lines:?}"
     );
     let publishing = jobs.iter().filter(|(name, lines)| {
@@ -266,7 +306,12 @@ fn the_job_that_signs_runs_nothing_and_all_that_is_published_waits_for_it() {
     });
     let mut count = 0;
     for (name, lines) in publishing {
-        assert!(lines.contains(&&*format!("needs: {signer}")), "{name}");
+        // What cannot be taken back waits for the rest.
+        let needs = match *name {
+            "pypi" => "needs: [release, container]".to_owned(),
+            _ => format!("needs: {signer}"),
+        };
+        assert!(lines.contains(&&*needs), "{name}");
         // What may speak for the project at PyPI runs no more than it must either.
         assert!(
             !has(lines, "id-token: write") || !has(lines, "run:"),
