@@ -7,7 +7,7 @@ use crate::{
     position::{BookMove, Variant},
     progress::Meter,
     sort::{Memory, Seen},
-    walk::{Event, Limits, Order, Tree, every_way},
+    walk::each_position,
 };
 
 /// How a book fares by evaluations.
@@ -51,42 +51,29 @@ impl Losses {
         };
         losses.summary.unevaluated = unseen;
         let mut reached = Seen::new(memory.share(4));
-        let limits = Limits {
-            memory: memory.share(4),
-            ..Limits::default()
-        };
-        for source in every_way(book) {
-            // Once all records are there, no other walk finds more.
-            if unseen == 0 {
-                break;
+        let start = [Ok(variant.start())];
+        each_position(book, start, memory.share(4), meter, &mut |pos| {
+            let entries = book.moves(pos.key())?;
+            if entries.is_empty() || !reached.insert_key(pos.key())? {
+                return Ok(unseen > 0);
             }
-            let tree = Tree::new(source, variant.start(), limits.clone(), meter);
-            tree.walk(Order::Positions, &mut |event| {
-                let Event::Position { pos, .. } = event else {
-                    return Ok(());
-                };
-                let entries = book.moves(pos.key())?;
-                if entries.is_empty() || !reached.insert(place(pos.key(), BookMove(0)))? {
-                    return Ok(());
+            let total = entries.len();
+            unseen -= total as u64;
+            let pos = pos.position();
+            let legal = entries.iter();
+            let legal = legal.filter_map(|entry| Some((*entry, entry.mv.to_move(pos)?)));
+            let (entries, moves): (Vec<Entry>, Vec<_>) = legal.unzip();
+            let lost_before = losses.lost.len();
+            for (entry, loses) in entries.iter().zip(max_loss.judge(pos, &moves)?) {
+                losses.summary.unevaluated -= u64::from(loses.is_some());
+                if loses == Some(true) {
+                    losses.lost.push(place(entry.key, entry.mv));
                 }
-                let total = entries.len();
-                unseen -= total as u64;
-                let pos = pos.position();
-                let legal = entries.iter();
-                let legal = legal.filter_map(|entry| Some((*entry, entry.mv.to_move(pos)?)));
-                let (entries, moves): (Vec<Entry>, Vec<_>) = legal.unzip();
-                let lost_before = losses.lost.len();
-                for (entry, loses) in entries.iter().zip(max_loss.judge(pos, &moves)?) {
-                    losses.summary.unevaluated -= u64::from(loses.is_some());
-                    if loses == Some(true) {
-                        losses.lost.push(place(entry.key, entry.mv));
-                    }
-                }
-                let lost = losses.lost.len() - lost_before;
-                losses.summary.emptied += u64::from(lost == total);
-                Ok(())
-            })?;
-        }
+            }
+            let lost = losses.lost.len() - lost_before;
+            losses.summary.emptied += u64::from(lost == total);
+            Ok(unseen > 0)
+        })?;
         losses.lost.sort_unstable();
         losses.summary.left_out = losses.lost.len() as u64;
         Ok(losses)

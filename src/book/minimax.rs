@@ -12,7 +12,7 @@ use crate::{
     progress::Meter,
     sort::Memory,
     tally::{Counts, Finder, MoveCount, MoveFilter, Scratch, Stats},
-    walk::{Event, Limits, Order, Source, Tree, TreeMove, every_way},
+    walk::{Source, TreeMove, each_position},
 };
 
 /// How many half-moves values look ahead at most.
@@ -178,30 +178,13 @@ impl Graph {
             unreached: 0,
         };
         let mut numbers: FxHashMap<u64, u64> = FxHashMap::default();
-        let limits = Limits {
-            memory: memory.share(4),
-            ..Limits::default()
-        };
-        let meter = Meter::default();
-        for start in starts {
-            let start = start?;
-            for way in every_way(&source) {
-                // Once all positions are there, no other walk finds more.
-                if graph.nodes.len() == positions {
-                    break;
-                }
-                let tree = Tree::new(way, start.clone(), limits.clone(), &meter);
-                tree.walk(Order::Positions, &mut |event| {
-                    if let Event::Position { pos, .. } = event
-                        && !numbers.contains_key(&pos.key())
-                        && graph.add(pos, &source.kept(pos)?)
-                    {
-                        numbers.insert(pos.key(), graph.nodes.len() as u64 - 1);
-                    }
-                    Ok(())
-                })?;
+        let (memory, meter) = (memory.share(4), Meter::default());
+        each_position(&source, starts, memory, &meter, &mut |pos| {
+            if !numbers.contains_key(&pos.key()) && graph.add(pos, &source.kept(pos)?) {
+                numbers.insert(pos.key(), graph.nodes.len() as u64 - 1);
             }
-        }
+            Ok(graph.nodes.len() < positions)
+        })?;
         for edge in &mut graph.edges {
             edge.after = numbers
                 .get(&edge.after)

@@ -7,10 +7,10 @@ use polybook::{
     evals::{Eval, Evals},
     position::{BookMove, Variant, fen_of},
     progress::Meter,
-    tree::{FoundPositions, LinesOf, Replies, Union, Wanted},
+    tree::{FoundPositions, Union, Wanted},
 };
 use serde_json::{Value, json};
-use shakmaty::{Color, variant::VariantPosition};
+use shakmaty::variant::VariantPosition;
 
 use super::{
     Context, counted,
@@ -76,8 +76,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         for difference in differences(&first, &second, meter) {
             wanted.add(difference?.key)?;
         }
-        let variant = variant.unwrap_or_default();
-        look(&mut wanted, &first, &second, variant, meter)?;
+        let start = variant.unwrap_or_default().start();
+        wanted.look(&Union(&first, &second), &start, meter)?;
         anyhow::Ok(wanted)
     })?;
     let again = Meter::default();
@@ -112,27 +112,6 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         counted(moves, "move")
     ));
     Err(ExitOne.into())
-}
-
-/// Looks for the positions that differ where lines of either book come.
-fn look(
-    wanted: &mut Wanted,
-    first: &Book,
-    second: &Book,
-    variant: Variant,
-    meter: &Meter,
-) -> polybook::Result<()> {
-    let start = variant.start();
-    let both = || Union(first, second);
-    if !wanted.is_done() {
-        wanted.look(&Replies(both()), &start, meter)?;
-    }
-    for side in Color::ALL {
-        if !wanted.is_done() {
-            wanted.look(&LinesOf(both(), side), &start, meter)?;
-        }
-    }
-    Ok(())
 }
 
 /// What differs in a position, and the position if it is known.

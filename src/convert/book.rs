@@ -17,7 +17,7 @@ use crate::{
     sort::{Memory, Seen},
     suite::{self, Suite, SuiteFormat, SuiteOf, SuiteSummary},
     task,
-    walk::{Event, Limits, Order, Source, Tree, TreeMove, every_way},
+    walk::{Source, TreeMove, each_position},
 };
 
 /// Suites and tables of a book.
@@ -103,36 +103,23 @@ impl<'a> ConvertBook<'a> {
         self.book.refuse_changed()?;
         let mut unseen = self.book.len_without_header()?;
         let mut reached = Seen::new(self.memory.share(4));
-        let limits = Limits {
-            memory: self.memory.share(4),
-            ..Limits::default()
-        };
-        for start in self.starts(starts) {
-            for source in every_way(self.book) {
-                // Once all records are there, no other walk finds more.
-                if unseen == 0 {
-                    break;
+        let (starts, memory) = (self.starts(starts), self.memory.share(4));
+        let starts = starts.into_iter().map(Ok);
+        each_position(self.book, starts, memory, &self.meter, &mut |pos| {
+            let entries = self.book.moves(pos.key())?;
+            if !entries.is_empty() && reached.insert_key(pos.key())? {
+                unseen -= entries.len() as u64;
+                let pos = pos.position();
+                for entry in each_move_once(pos, entries) {
+                    write(entry, Some(pos))?;
                 }
-                let tree = Tree::new(source, start.clone(), limits.clone(), &self.meter);
-                tree.walk(Order::Positions, &mut |event| {
-                    let Event::Position { pos, .. } = event else {
-                        return Ok(());
-                    };
-                    let entries = self.book.moves(pos.key())?;
-                    if entries.is_empty() || !reached.insert(fingerprint(pos.key()))? {
-                        return Ok(());
-                    }
-                    unseen -= entries.len() as u64;
-                    let pos = pos.position();
-                    let mut entries = each_move_once(pos, entries).into_iter();
-                    entries.try_for_each(|entry| write(entry, Some(pos)))
-                })?;
             }
-        }
+            Ok(unseen > 0)
+        })?;
         if unseen > 0 {
             for entry in self.book {
                 let entry = entry?;
-                if entry.key != 0 && !reached.contains(fingerprint(entry.key))? {
+                if entry.key != 0 && !reached.contains_key(entry.key)? {
                     write(entry, None)?;
                 }
             }
@@ -189,11 +176,6 @@ impl<'a> ConvertBook<'a> {
             })
         })
     }
-}
-
-/// The fingerprint of a position.
-fn fingerprint(key: u64) -> u128 {
-    u128::from(key) << 64
 }
 
 /// The moves of a book that are played: those of a weight.

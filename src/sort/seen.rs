@@ -87,6 +87,24 @@ impl Seen {
         Ok(false)
     }
 
+    /// Adds the key of a position; returns whether it is new.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written or read.
+    pub(crate) fn insert_key(&mut self, key: u64) -> Result<bool> {
+        self.insert(u128::from(key) << 64)
+    }
+
+    /// Whether the key of a position is in the set.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    pub(crate) fn contains_key(&self, key: u64) -> Result<bool> {
+        self.contains(u128::from(key) << 64)
+    }
+
     fn spill(&mut self) -> Result<()> {
         let mut sorted: Vec<u128> = self.recent.drain().collect();
         sorted.sort_unstable();

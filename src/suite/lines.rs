@@ -281,7 +281,7 @@ impl<S: Source> SuiteLines<'_, S> {
         }
         let identity = line.pos.identity();
         let is_new = match &mut self.ends {
-            Some(ends) => ends.insert(u128::from(identity) << 64)?,
+            Some(ends) => ends.insert_key(identity)?,
             None => true,
         };
         self.found += u64::from(is_new);

@@ -1,6 +1,6 @@
 //! Finding positions by their keys, by walking to them.
 
-use std::{borrow::Cow, cell::Cell};
+use std::borrow::Cow;
 
 use shakmaty::{Chess, Position, variant::VariantPosition};
 
@@ -8,10 +8,10 @@ use crate::{
     book::Book,
     error::Result,
     evals::check_room,
-    position::{Keyed, Variant, restored, stored},
+    position::{Variant, restored, stored},
     progress::Meter,
     sort::{Memory, Seen, TextSorter},
-    walk::{Event, Limits, Order, Source, Tree, TreeMove, every_way},
+    walk::{Source, each_position},
 };
 
 /// Positions that are wanted by their keys, and those of them that walks come to. What memory does not hold goes to
@@ -77,16 +77,12 @@ impl Wanted {
     ///
     /// A temporary file that cannot be written.
     pub fn add(&mut self, key: u64) -> Result<()> {
-        self.left += u64::from(self.keys.insert(u128::from(key) << 64)?);
+        self.left += u64::from(self.keys.insert_key(key)?);
         Ok(())
     }
 
-    /// Whether there is nothing more to look for.
-    pub fn is_done(&self) -> bool {
-        self.left == 0
-    }
-
-    /// Looks for what is wanted and not found yet where a walk from `start` comes. All walks are by the same rules.
+    /// Looks for what is wanted and not found yet where lines of a source from `start` come: its own, and those in which
+    /// each side gets any reply after which it knows a move. All starts are by the same rules.
     ///
     /// # Errors
     ///
@@ -97,32 +93,21 @@ impl Wanted {
         start: &VariantPosition,
         meter: &Meter,
     ) -> Result<()> {
-        let left = Cell::new(self.left);
-        let source = WhileLeft {
-            source,
-            left: &left,
-        };
-        let limits = Limits {
-            memory: self.memory.clone(),
-            ..Limits::default()
-        };
-        let tree = Tree::new(source, start.clone(), limits, meter);
-        tree.walk(Order::Positions, &mut |event| {
-            let Event::Position { pos, .. } = event else {
-                return Ok(());
-            };
-            let place = u128::from(pos.key()) << 64;
-            if self.keys.contains(place)? && self.found.insert(place)? {
-                left.set(left.get() - 1);
-                let mut text = pos.key().to_be_bytes().to_vec();
+        self.rules.get_or_insert_with(|| start.clone());
+        if self.left == 0 {
+            return Ok(());
+        }
+        let (start, memory) = ([Ok(start.clone())], self.memory.clone());
+        each_position(source, start, memory, meter, &mut |pos| {
+            let key = pos.key();
+            if self.keys.contains_key(key)? && self.found.insert_key(key)? {
+                self.left -= 1;
+                let mut text = key.to_be_bytes().to_vec();
                 text.extend_from_slice(stored(pos.position()).as_bytes());
                 self.positions.push(&text)?;
             }
-            Ok(())
-        })?;
-        self.left = left.get();
-        self.rules.get_or_insert_with(|| start.clone());
-        Ok(())
+            Ok(self.left > 0)
+        })
     }
 
     /// What was found.
@@ -164,50 +149,26 @@ impl FoundPositions<'_> {
 pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec<Chess>> {
     let mut positions = Vec::new();
     let mut reached = Seen::new(memory.share(4));
-    let limits = Limits {
-        memory: memory.share(4),
-        ..Limits::default()
-    };
-    for source in every_way(book) {
-        let tree = Tree::new(source, Variant::Standard.start(), limits.clone(), meter);
-        tree.walk(Order::Positions, &mut |event| {
-            let Event::Position { pos, .. } = event else {
-                return Ok(());
-            };
-            let moves = Source::moves(book, pos)?;
-            // The walk does not come to positions without moves.
-            let after = moves.iter().map(|mv| {
-                let mut after = pos.clone();
-                after.play(mv.mv);
-                after
-            });
-            for pos in after.chain([pos.clone()]) {
-                if let VariantPosition::Chess(chess) = pos.position()
-                    && !moves.is_empty()
-                    && !chess.legal_moves().is_empty()
-                    && reached.insert(u128::from(pos.key()) << 64)?
-                {
-                    positions.push(chess.clone());
-                    check_room(positions.len(), memory, book.path())?;
-                }
+    let start = [Ok(Variant::Standard.start())];
+    each_position(book, start, memory.share(4), meter, &mut |pos| {
+        let moves = Source::moves(book, pos)?;
+        // The walk does not come to positions without moves.
+        let after = moves.iter().map(|mv| {
+            let mut after = pos.clone();
+            after.play(mv.mv);
+            after
+        });
+        for pos in after.chain([pos.clone()]) {
+            if let VariantPosition::Chess(chess) = pos.position()
+                && !moves.is_empty()
+                && !chess.legal_moves().is_empty()
+                && reached.insert_key(pos.key())?
+            {
+                positions.push(chess.clone());
+                check_room(positions.len(), memory, book.path())?;
             }
-            Ok(())
-        })?;
-    }
-    Ok(positions)
-}
-
-/// A source that knows nothing any more when nothing is left to look for, so that the walk ends.
-struct WhileLeft<'a, S> {
-    source: &'a S,
-    left: &'a Cell<u64>,
-}
-
-impl<S: Source> Source for WhileLeft<'_, S> {
-    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        match self.left.get() {
-            0 => Ok(Vec::new()),
-            _ => self.source.moves(pos),
         }
-    }
+        Ok(true)
+    })?;
+    Ok(positions)
 }

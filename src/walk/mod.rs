@@ -4,6 +4,8 @@
 mod levels;
 mod tree;
 
+use std::cell::Cell;
+
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 pub(crate) use self::levels::levels;
@@ -12,6 +14,7 @@ use crate::{
     error::Result,
     evals::{Eval, Evals},
     position::Keyed,
+    progress::Meter,
     sort::Memory,
     tally::Stats,
 };
@@ -97,6 +100,57 @@ pub(crate) fn every_way<'a>(source: &'a impl Source) -> [Box<dyn Source + 'a>; 3
         Box::new(LinesOf(source, Color::White)),
         Box::new(LinesOf(source, Color::Black)),
     ]
+}
+
+/// Walks through all ways of a source, from each of the starts, until `visit` answers that nothing is left to look for. It
+/// may come to a position several times. `memory` is for one walk.
+pub(crate) fn each_position(
+    source: &impl Source,
+    starts: impl IntoIterator<Item = Result<VariantPosition>>,
+    memory: Memory,
+    meter: &Meter,
+    visit: &mut dyn FnMut(&Keyed<VariantPosition>) -> Result<bool>,
+) -> Result<()> {
+    let is_done = Cell::new(false);
+    let source = UntilDone {
+        source,
+        is_done: &is_done,
+    };
+    let limits = Limits {
+        memory,
+        ..Limits::default()
+    };
+    for start in starts {
+        let start = start?;
+        for way in every_way(&source) {
+            if is_done.get() {
+                break;
+            }
+            let tree = Tree::new(way, start.clone(), limits.clone(), meter);
+            tree.walk(Order::Positions, &mut |event| {
+                if let Event::Position { pos, .. } = event {
+                    is_done.set(!visit(pos)?);
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// A source that knows nothing any more when nothing is left to look for, so that the walk ends.
+struct UntilDone<'a, S> {
+    source: &'a S,
+    is_done: &'a Cell<bool>,
+}
+
+impl<S: Source> Source for UntilDone<'_, S> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        match self.is_done.get() {
+            true => Ok(Vec::new()),
+            false => self.source.moves(pos),
+        }
+    }
 }
 
 /// The legal moves after which a source knows a move, with what is known of them; those that were played most come

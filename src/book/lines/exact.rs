@@ -10,7 +10,7 @@
 
 use shakmaty::{ByColor, Color, Move, Position, Role, Square, variant::VariantPosition};
 
-use super::{PlayableMoves, fingerprint};
+use super::PlayableMoves;
 use crate::{
     book::open::Book,
     error::Result,
@@ -230,11 +230,11 @@ impl LineWalk<'_> {
         let ours = at.pos.position().turn() == side;
         if ours || own == OwnMoves::OfTheBook {
             self.noted[ply] = Some(key);
-            if !seen.insert(fingerprint(key))? {
+            if !seen.insert_key(key)? {
                 return Ok(Vec::new());
             }
         }
-        if ours && self.moves.has_records(key)? && self.reached.insert(fingerprint(key))? {
+        if ours && self.moves.has_records(key)? && self.reached.insert_key(key)? {
             *self.found.get_mut(side) += 1;
         }
         let mut moves = match (ours, own) {

@@ -101,7 +101,7 @@ pub(super) fn reached(
     }
     let mut note = |pos: &Keyed<VariantPosition>| {
         if side.is_none_or(|side| pos.position().turn() == side) {
-            keys.insert(fingerprint(pos.key()))?;
+            keys.insert_key(pos.key())?;
         }
         Ok(())
     };
@@ -122,15 +122,11 @@ pub(super) fn reached(
 /// Whether a key is in one of some sets that [`reached`] gave.
 pub(super) fn contains(reached: &[Seen], key: u64) -> Result<bool> {
     for keys in reached {
-        if keys.contains(fingerprint(key))? {
+        if keys.contains_key(key)? {
             return Ok(true);
         }
     }
     Ok(false)
-}
-
-fn fingerprint(key: u64) -> u128 {
-    u128::from(key) << 64
 }
 
 /// The moves that can be played by a book whose records are in order, with those of weight 0 left out. Castling counts
