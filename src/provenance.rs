@@ -79,6 +79,21 @@ impl Provenance {
     }
 }
 
+/// Options as they are written on a command line, those that are given.
+pub(crate) fn option_text(options: impl IntoIterator<Item = Option<String>>) -> String {
+    Vec::from_iter(options.into_iter().flatten()).join(" ")
+}
+
+/// An option without a value.
+pub(crate) fn switch(name: &str, is_on: bool) -> Option<String> {
+    is_on.then(|| format!("--{name}"))
+}
+
+/// An option with a value.
+pub(crate) fn valued(name: &str, value: Option<impl fmt::Display>) -> Option<String> {
+    value.map(|value| format!("--{name} {value}"))
+}
+
 /// How many more inputs the last name of a shortened list stands for.
 fn named_more(name: &str) -> u64 {
     let rest = name.strip_suffix(" more");

@@ -22,6 +22,7 @@ use crate::{
     evals::MaxLoss,
     position::Variant,
     progress::{Meter, Portions},
+    provenance::{option_text, switch, valued},
     sort::{Memory, Seen},
     task,
     walk::LinesOf,
@@ -91,23 +92,16 @@ impl Filter {
 
     /// The conditions as they are written on a command line.
     fn option_text(&self) -> String {
-        let mut options = Vec::new();
-        if self.min_weight > 0 {
-            options.push(format!("--min-weight {}", self.min_weight));
-        }
-        if self.min_share > 0.0 {
-            options.push(format!("--min-share {}", self.min_share));
-        }
-        options.extend(self.best.map(|best| format!("--best {best}")));
-        options.extend(self.max_ply.map(|plies| format!("--max-ply {plies}")));
-        for (is_on, option) in [
-            (self.reachable, "--reachable"),
-            (self.normalize, "--normalize"),
-        ] {
-            options.extend(is_on.then(|| option.to_owned()));
-        }
-        options.extend(self.max_loss.as_ref().map(ToString::to_string));
-        options.join(" ")
+        let (weight, share) = (self.min_weight, self.min_share);
+        option_text([
+            valued("min-weight", (weight > 0).then_some(weight)),
+            valued("min-share", (share > 0.0).then_some(share)),
+            valued("best", self.best),
+            valued("max-ply", self.max_ply),
+            switch("reachable", self.reachable),
+            switch("normalize", self.normalize),
+            self.max_loss.as_ref().map(ToString::to_string),
+        ])
     }
 }
 

@@ -1,6 +1,9 @@
 //! What moves weigh in a book.
 
-use crate::tally::Stats;
+use crate::{
+    provenance::{option_text, switch, valued},
+    tally::Stats,
+};
 
 /// What a win, a draw and a loss of the side to move add to a move's weight.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -86,23 +89,16 @@ impl Weights {
             scale,
             minimax,
         } = self;
-        let mut options = Vec::new();
-        if *uniform {
-            options.push("--uniform".to_owned());
-        }
         let Factors { win, draw, loss } = *factors;
-        if *factors != Factors::default() {
-            options.push(format!(
-                "--win-factor {win} --draw-factor {draw} --loss-factor {loss}"
-            ));
-        }
-        if *scale == Scale::Position {
-            options.push("--scale position".to_owned());
-        }
-        if let Some(percent) = minimax {
-            options.push(format!("--minimax={percent}"));
-        }
-        options.join(" ")
+        let has_factors = *factors != Factors::default();
+        option_text([
+            switch("uniform", *uniform),
+            valued("win-factor", has_factors.then_some(win)),
+            valued("draw-factor", has_factors.then_some(draw)),
+            valued("loss-factor", has_factors.then_some(loss)),
+            switch("scale position", *scale == Scale::Position),
+            minimax.map(|percent| format!("--minimax={percent}")),
+        ])
     }
 
     /// The weight formula in words, as book headers store it.

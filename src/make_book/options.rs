@@ -11,6 +11,7 @@ use crate::{
     evals::MaxLoss,
     pgn::{GameFilter, Input},
     position::{PieceLetters, VariantChoice},
+    provenance::{option_text, switch, valued},
     sort::Memory,
     suite::{Suite, SuiteFormat},
     tally::{By, MoveFilter},
@@ -315,32 +316,22 @@ impl MakeBook {
     /// The options that decide which half-moves count and that are not the defaults, as the header of a book
     /// lists them.
     pub(super) fn option_text(&self) -> String {
-        let mut options = Vec::new();
-        if self.max_ply != MakeBook::DEFAULT_MAX_PLY {
-            options.push(format!("--max-ply {}", self.max_ply));
-        }
-        if self.unfinished == Unfinished::Skip {
-            options.push("--unfinished skip".to_owned());
-        }
-        if self.keep_prefix {
-            options.push("--keep-prefix".to_owned());
-        }
-        if self.variations {
-            options.push("--variations".to_owned());
-        }
-        if self.piece_letters != PieceLetters::default() {
-            options.push(format!("--piece-letters {}", self.piece_letters));
-        }
-        if !self.variant.is_standard() {
-            options.push(format!("--variant {}", self.variant));
-        }
-        let game_filter = self.game_filter.option_text();
-        if !game_filter.is_empty() {
-            options.push(game_filter);
-        }
-        if self.drop_duplicates {
-            options.push("--drop-duplicates".to_owned());
-        }
-        options.join(" ")
+        let (max_ply, letters, variant) = (self.max_ply, self.piece_letters, &self.variant);
+        option_text([
+            valued(
+                "max-ply",
+                (max_ply != MakeBook::DEFAULT_MAX_PLY).then_some(max_ply),
+            ),
+            switch("unfinished skip", self.unfinished == Unfinished::Skip),
+            switch("keep-prefix", self.keep_prefix),
+            switch("variations", self.variations),
+            valued(
+                "piece-letters",
+                (letters != PieceLetters::default()).then_some(letters),
+            ),
+            valued("variant", (!variant.is_standard()).then_some(variant)),
+            Some(self.game_filter.option_text()).filter(|text| !text.is_empty()),
+            switch("drop-duplicates", self.drop_duplicates),
+        ])
     }
 }

@@ -3,6 +3,7 @@
 use shakmaty::Color;
 
 use super::stats::Stats;
+use crate::provenance::{option_text, valued};
 
 /// Selects moves by their games. The default is Polyglot's.
 ///
@@ -89,19 +90,12 @@ impl MoveFilter {
             min_score,
             only,
         } = self;
-        let mut options = Vec::new();
-        if *min_game != MoveFilter::default().min_game {
-            options.push(format!("--min-game {min_game}"));
-        }
-        if *min_score > 0.0 {
-            options.push(format!("--min-score {min_score}"));
-        }
-        match only {
-            Some(Color::White) => options.push("--only-white".to_owned()),
-            Some(Color::Black) => options.push("--only-black".to_owned()),
-            None => {}
-        }
-        options.join(" ")
+        let is_least = *min_game == MoveFilter::default().min_game;
+        option_text([
+            valued("min-game", (!is_least).then_some(min_game)),
+            valued("min-score", (*min_score > 0.0).then_some(min_score)),
+            only.map(|side| format!("--only-{side}")),
+        ])
     }
 }
 

@@ -16,6 +16,7 @@ pub use self::{
 };
 pub(super) use self::{ranges::estimated_seconds, text::is_rated};
 use super::{GameResult, Tags};
+use crate::provenance::{option_text, switch, valued};
 
 /// Which games are used. The default is all of them.
 ///
@@ -193,50 +194,37 @@ impl GameFilter {
 
     /// The conditions as they are written on a command line.
     pub(crate) fn option_text(&self) -> String {
-        let mut options = Vec::new();
-        let mut say = |name: &str, value: Option<String>| {
-            options.extend(value.map(|value| format!("--{name} {value}")));
-        };
-        say("min-elo", self.min_elo.map(|elo| elo.to_string()));
-        say("max-elo", self.max_elo.map(|elo| elo.to_string()));
-        say(
-            "min-plies",
-            (self.min_plies > 0).then(|| self.min_plies.to_string()),
-        );
-        say("since", self.since.map(|date| date.to_string()));
-        say("until", self.until.map(|date| date.to_string()));
-        for result in &self.results {
-            say("result", Some(result.token().to_owned()));
-        }
-        for (option, names) in [
-            ("player", &self.players),
-            ("white", &self.white),
-            ("black", &self.black),
-        ] {
-            for name in names {
-                say(option, Some(format!("{name:?}")));
-            }
-        }
-        for range in &self.eco {
-            say("eco", Some(range.to_string()));
-        }
-        for (option, texts) in [("tag", &self.tags), ("not-tag", &self.not_tags)] {
-            for text in texts {
-                say(option, Some(format!("{:?}", text.to_string())));
-            }
-        }
-        say(
-            "time-control",
-            self.time_control.map(|range| range.to_string()),
-        );
-        let switches = [
-            (self.require_elo, "--require-elo"),
-            (self.exact, "--exact"),
-            (self.rated, "--rated"),
+        let plies = self.min_plies;
+        let mut options = vec![
+            valued("min-elo", self.min_elo),
+            valued("max-elo", self.max_elo),
+            valued("min-plies", (plies > 0).then_some(plies)),
+            valued("since", self.since),
+            valued("until", self.until),
         ];
-        let given = switches.iter().filter(|(is_on, _)| *is_on);
-        options.extend(given.map(|(_, option)| (*option).to_owned()));
-        options.join(" ")
+        let mut each = |name: &str, values: &mut dyn Iterator<Item = String>| {
+            options.extend(values.map(|value| valued(name, Some(value))));
+        };
+        let quoted = |name: &String| format!("{name:?}");
+        let condition = |text: &TagText| format!("{:?}", text.to_string());
+        let results = self.results.iter();
+        each(
+            "result",
+            &mut results.map(|result| result.token().to_owned()),
+        );
+        each("player", &mut self.players.iter().map(quoted));
+        each("white", &mut self.white.iter().map(quoted));
+        each("black", &mut self.black.iter().map(quoted));
+        each("eco", &mut self.eco.iter().map(ToString::to_string));
+        each("tag", &mut self.tags.iter().map(condition));
+        each("not-tag", &mut self.not_tags.iter().map(condition));
+        options.extend([
+            valued("time-control", self.time_control),
+            switch("require-elo", self.require_elo),
+            switch("exact", self.exact),
+            switch("rated", self.rated),
+        ]);
+        option_text(options)
     }
 
     fn admits_ratings(&self, tags: &Tags<'_>) -> bool {
