@@ -260,10 +260,8 @@ pub(crate) fn as_text<S: serde::Serializer>(
 }
 
 /// Without line breaks and other control characters.
-fn printable(name: &str) -> String {
-    name.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
+pub(crate) fn printable(name: &str) -> String {
+    name.replace(char::is_control, "?")
 }
 
 /// At most `bytes` of a text, with dots in place of the rest.

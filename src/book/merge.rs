@@ -22,7 +22,7 @@ use crate::{
     evals::MaxLoss,
     position::Variant,
     progress::{Meter, Portions},
-    provenance::{option_text, switch, valued},
+    provenance::{Provenance, option_text, printable, switch, valued},
     sort::{Memory, Seen},
     task,
     walk::LinesOf,
@@ -273,23 +273,17 @@ pub(super) fn joined_header(
             }
         }
     }
-    let names: Vec<String> = books
-        .iter()
-        .map(|book| {
-            let path = book.path();
-            let name = path.file_name().unwrap_or(path.as_os_str());
-            name.to_string_lossy().replace(char::is_control, "?")
-        })
-        .collect();
-    let mut comment = format!("{done} by polybook {} from", env!("CARGO_PKG_VERSION"));
-    for (i, name) in names.iter().enumerate() {
-        if comment.len() + name.len() > 1500 {
-            comment.push_str(&format!(" and {} more", names.len() - i));
-            break;
-        }
-        comment.push_str(if i == 0 { " " } else { ", " });
-        comment.push_str(name);
-    }
+    let name = |book: &Book| {
+        let path = book.path();
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        name.to_string_lossy().into_owned()
+    };
+    let origin = Provenance {
+        inputs: books.iter().map(name).collect(),
+        ..Provenance::default()
+    };
+    let mut comment = format!("{done} by polybook {} from ", env!("CARGO_PKG_VERSION"));
+    comment += &origin.input_names(1500 - comment.len(), printable);
     if !options.is_empty() {
         comment.push_str(&format!("\nOptions: {options}"));
     }
