@@ -29,6 +29,16 @@ impl<const SIZE: usize> Storage<SIZE> {
         }
     }
 
+    /// Reads the records into memory if they take at most `memory` bytes.
+    pub(crate) fn within(self, memory: u64) -> io::Result<Storage<SIZE>> {
+        let len = self.len();
+        if len > memory / SIZE as u64 {
+            return Ok(self);
+        }
+        let bytes = self.bytes(0, len)?.into_owned();
+        Ok(Storage::Memory(bytes))
+    }
+
     /// The bytes of some records.
     pub(crate) fn bytes(&self, start: u64, count: u64) -> io::Result<Cow<'_, [u8]>> {
         match self {

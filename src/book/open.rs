@@ -1,7 +1,7 @@
 //! Opening a book and looking up positions.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::Read,
     path::{Path, PathBuf},
 };
@@ -16,6 +16,7 @@ use crate::{
     checksum::{Checksum, NoChecksum},
     error::{At, Error, Result},
     position::{Rules, Variant, key},
+    progress::Meter,
 };
 
 /// A book, in a file that stays open or in memory.
@@ -51,59 +52,46 @@ impl Book {
     /// A file that cannot be read, that is not a book, or whose size is not a multiple of 16.
     pub fn open(path: impl AsRef<Path>) -> Result<Book> {
         let path = path.as_ref();
+        match Book::open_with_rest(path)? {
+            (book, 0) => Ok(book),
+            _ => Err(cut_short(path)),
+        }
+    }
+
+    /// Opens a book that may be cut short, and returns how many bytes follow its last whole record.
+    pub(super) fn open_with_rest(path: &Path) -> Result<(Book, usize)> {
         let file = File::open(path).at(path, "open")?;
         let metadata = file.metadata().at(path, "open")?;
         if !metadata.is_file() {
-            // A pipe has no places to read from.
-            return Book::from_reader(file, path);
+            return Ok((Book::from_pipe(file, path)?, 0));
         }
         refuse_foreign(&file, path)?;
-        let size = metadata.len();
-        if !size.is_multiple_of(Entry::SIZE as u64) {
-            return Err(cut_short(path));
-        }
-        Ok(Book {
+        let size = Entry::SIZE as u64;
+        let book = Book {
             path: path.to_owned(),
-            storage: Storage::File(file, size / Entry::SIZE as u64),
-        })
+            storage: Storage::File(file, metadata.len() / size),
+        };
+        Ok((book, (metadata.len() % size) as usize))
     }
 
-    /// Reads a whole book into memory, where looking positions up is fastest.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Book::open).
-    pub fn read(path: impl AsRef<Path>) -> Result<Book> {
-        let path = path.as_ref();
-        let file = File::open(path).at(path, "open")?;
-        Book::from_reader(file, path)
-    }
-
-    /// Opens a book, and reads it into memory if it takes at most `memory` bytes there.
+    /// Opens a book, and reads it into memory, where looking positions up is fastest, if it takes at most `memory` bytes
+    /// there.
     ///
     /// # Errors
     ///
     /// As [`open`](Book::open).
     pub fn open_within(path: impl AsRef<Path>, memory: u64) -> Result<Book> {
-        let path = path.as_ref();
-        let size = fs::metadata(path).at(path, "open")?.len();
-        if size <= memory {
-            Book::read(path)
-        } else {
-            Book::open(path)
-        }
+        let mut book = Book::open(path)?;
+        book.storage = book.storage.within(memory).at(&book.path, "read")?;
+        Ok(book)
     }
 
-    fn from_reader(mut file: File, path: &Path) -> Result<Book> {
-        let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        // A device may never end.
-        let limit = if is_file { u64::MAX } else { LONGEST_PIPE };
+    /// A pipe has no places to read from, and a device may never end.
+    fn from_pipe(file: File, path: &Path) -> Result<Book> {
         let mut bytes = Vec::new();
-        (&mut file)
-            .take(limit)
-            .read_to_end(&mut bytes)
-            .at(path, "read")?;
-        if bytes.len() as u64 == LONGEST_PIPE && !is_file {
+        let mut start = file.take(LONGEST_PIPE);
+        start.read_to_end(&mut bytes).at(path, "read")?;
+        if bytes.len() as u64 == LONGEST_PIPE {
             let problem = "a pipe or device with more than 256 MiB: copy it to a file";
             return Err(Error::too_large(path, problem));
         }
@@ -142,19 +130,21 @@ impl Book {
     }
 
     /// The records for a command that writes them again: keys must ascend, and a checksum in the header must be that of
-    /// the header and the records, because a new checksum would hide the damage.
-    pub(super) fn checked_records(&self) -> Result<CheckedRecords<'_>> {
+    /// the header and the records, because a new checksum would hide the damage. `meter` counts them.
+    pub(super) fn checked_records<'a>(&'a self, meter: &'a Meter) -> Result<CheckedRecords<'a>> {
         let null = self.null_records()?;
         Ok(CheckedRecords {
             expected: null.text().ok().and_then(header::of_records),
-            ..self.sorted_records()
+            ..self.sorted_records(meter)
         })
     }
 
-    /// The records, whose keys must ascend.
-    pub(super) fn sorted_records(&self) -> CheckedRecords<'_> {
+    /// The records, whose keys must ascend. `meter` counts them.
+    pub(super) fn sorted_records<'a>(&'a self, meter: &'a Meter) -> CheckedRecords<'a> {
+        meter.add_total(self.len());
         CheckedRecords {
             book: self,
+            meter,
             records: self.iter(),
             last_key: 0,
             sum: Checksum::default(),
@@ -164,7 +154,8 @@ impl Book {
 
     /// Refuses a book whose checksum does not match its header and records. Reads all of a book that has one.
     pub(crate) fn refuse_changed(&self) -> Result<()> {
-        let mut records = self.checked_records()?;
+        let meter = Meter::default();
+        let mut records = self.checked_records(&meter)?;
         match records.expected {
             Some(_) => records.try_for_each(|entry| entry.map(drop)),
             None => Ok(()),
@@ -176,7 +167,7 @@ impl Book {
         Ok(self.len() - self.null_records()?.size / Entry::SIZE as u64)
     }
 
-    fn null_records(&self) -> Result<NullRecords> {
+    pub(super) fn null_records(&self) -> Result<NullRecords> {
         NullRecords::read(self.iter())
     }
 
@@ -256,6 +247,7 @@ impl<'a> IntoIterator for &'a Book {
 #[derive(Debug)]
 pub(super) struct CheckedRecords<'a> {
     book: &'a Book,
+    meter: &'a Meter,
     records: Records<'a>,
     last_key: u64,
     /// That of the records after the header.
@@ -277,6 +269,7 @@ impl Iterator for CheckedRecords<'_> {
                            take a good copy, or write one without the checksum by polybook verify --fix";
             return Some(Err(Error::damaged(&self.book.path, problem)));
         };
+        self.meter.advance(1);
         if let Ok(entry) = record {
             if entry.key < self.last_key {
                 let problem =
@@ -294,6 +287,8 @@ impl Iterator for CheckedRecords<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -351,7 +346,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("book.bin");
         fs::write(&path, &bytes(&[1, 2])[..31]).unwrap();
-        for opened in [Book::open(&path), Book::read(&path)] {
+        for opened in [Book::open(&path), Book::open_within(&path, u64::MAX)] {
             let err = opened.unwrap_err().to_string();
             assert!(err.contains("multiple of 16"), "{err}");
         }

@@ -9,9 +9,6 @@ use super::{
 };
 use crate::{error::Result, progress::Meter, sort::Merge};
 
-/// Records that are counted together.
-const STEP: u64 = 1 << 12;
-
 /// What to do with a position of several books.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum MergePolicy {
@@ -52,7 +49,6 @@ impl PositionEntries {
 pub(super) struct Positions<'a> {
     records: Peekable<Merge<'a, (u64, usize, Entry)>>,
     policy: MergePolicy,
-    meter: &'a Meter,
     /// How many records have been read, headers aside.
     pub read: u64,
 }
@@ -64,9 +60,8 @@ impl<'a> Positions<'a> {
         policy: MergePolicy,
         meter: &'a Meter,
     ) -> Positions<'a> {
-        let books = books.into_iter();
-        let records = books.map(|book| (book, book.sorted_records())).collect();
-        Positions::of_records(records, policy, meter)
+        let records = books.into_iter().map(|book| book.sorted_records(meter));
+        Positions::of_records(records.collect(), policy)
     }
 
     /// The same for a command that writes the records again: a checksum that differs is an error at the end.
@@ -75,32 +70,22 @@ impl<'a> Positions<'a> {
         policy: MergePolicy,
         meter: &'a Meter,
     ) -> Result<Positions<'a>> {
-        let records = books.iter().map(|book| Ok((book, book.checked_records()?)));
+        let records = books.iter().map(|book| book.checked_records(meter));
         let records = records.collect::<Result<_>>()?;
-        Ok(Positions::of_records(records, policy, meter))
+        Ok(Positions::of_records(records, policy))
     }
 
-    fn of_records(
-        books: Vec<(&'a Book, CheckedRecords<'a>)>,
-        policy: MergePolicy,
-        meter: &'a Meter,
-    ) -> Positions<'a> {
-        let numbered = books
-            .into_iter()
-            .enumerate()
-            .map(|(number, (book, records))| {
-                meter.add_total(book.len());
-                let numbered =
-                    records.map(move |entry| entry.map(|entry| (entry.key, number, entry)));
-                let is_null = |record: &Result<(u64, usize, Entry)>| {
-                    record.as_ref().is_ok_and(|(key, ..)| *key == 0)
-                };
-                numbered.skip_while(is_null)
-            });
+    fn of_records(books: Vec<CheckedRecords<'a>>, policy: MergePolicy) -> Positions<'a> {
+        let numbered = books.into_iter().enumerate().map(|(number, records)| {
+            let numbered = records.map(move |entry| entry.map(|entry| (entry.key, number, entry)));
+            let is_null = |record: &Result<(u64, usize, Entry)>| {
+                record.as_ref().is_ok_and(|(key, ..)| *key == 0)
+            };
+            numbered.skip_while(is_null)
+        });
         Positions {
             records: Merge::new(numbered).peekable(),
             policy,
-            meter,
             read: 0,
         }
     }
@@ -112,12 +97,7 @@ impl<'a> Positions<'a> {
             _ => true,
         };
         let record = self.records.next_if(is_of_key).transpose()?;
-        if record.is_some() {
-            self.read += 1;
-            if self.read.is_multiple_of(STEP) {
-                self.meter.advance(STEP);
-            }
-        }
+        self.read += u64::from(record.is_some());
         Ok(record)
     }
 

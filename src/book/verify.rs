@@ -2,8 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    fs::File,
-    io::{self, BufReader, Seek, SeekFrom, Write},
+    io::{self, Write},
     mem,
     path::Path,
 };
@@ -12,9 +11,9 @@ use thiserror::Error as ThisError;
 
 use super::{
     file::{BookWriter, begin_book},
-    foreign::refuse_foreign,
     header::{self, Header, HeaderError, NullRecords, renewed, split_checksum},
-    records::{Entry, records_of, write_entries},
+    open::Book,
+    records::{Entry, write_entries},
 };
 use crate::{
     checksum::Checksum,
@@ -186,9 +185,8 @@ pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
 }
 
 /// A file of records, which may have faults.
-struct FaultyBook<'a> {
-    path: &'a Path,
-    file: File,
+struct FaultyBook {
+    book: Book,
     null: NullRecords,
     /// Whether the bits of a move can be one in this book.
     is_move: fn(BookMove) -> bool,
@@ -196,18 +194,15 @@ struct FaultyBook<'a> {
     rest: usize,
 }
 
-impl FaultyBook<'_> {
-    fn open(path: &Path) -> Result<FaultyBook<'_>> {
-        let file = File::open(path).at(path, "open")?;
-        refuse_foreign(&file, path)?;
-        let size = file.metadata().at(path, "read")?.len();
-        let null = NullRecords::read(records_from(&file, 0)).at(path, "read")?;
+impl FaultyBook {
+    fn open(path: &Path) -> Result<FaultyBook> {
+        let (book, rest) = Book::open_with_rest(path)?;
+        let null = book.null_records()?;
         Ok(FaultyBook {
             is_move: move_check(null.text().and_then(header::parse).ok()),
-            path,
-            file,
+            book,
             null,
-            rest: (size % Entry::SIZE as u64) as usize,
+            rest,
         })
     }
 
@@ -220,20 +215,10 @@ impl FaultyBook<'_> {
 
     /// The records after the header, each with its number.
     fn records(&self) -> impl Iterator<Item = Result<(u64, Entry)>> {
-        let numbers = self.null.size / Entry::SIZE as u64..;
-        let records = records_from(&self.file, self.null.size);
-        numbers
-            .zip(records)
-            .map(|(index, entry)| Ok((index, entry.at(self.path, "read")?)))
+        let records = (0..).zip(&self.book);
+        let records = records.skip(self.null.size as usize / Entry::SIZE);
+        records.map(|(index, entry)| Ok((index, entry?)))
     }
-}
-
-/// The records of a file from an offset on.
-fn records_from(mut file: &File, offset: u64) -> impl Iterator<Item = io::Result<Entry>> {
-    // Looking at the records moved the file's own place on Windows.
-    let placed = file.seek(SeekFrom::Start(offset)).err().map(Err);
-    let reader = BufReader::with_capacity(1 << 16, file);
-    placed.into_iter().chain(records_of(reader))
 }
 
 /// Whether the bits of a move can be one, in a book with this header. Only the variants know drops and
@@ -308,7 +293,7 @@ impl RecordFaults {
 }
 
 /// The records that repeat a move of their position, anywhere in the book.
-fn repeated_anywhere(book: &FaultyBook<'_>, memory: &Memory) -> Result<FaultyRecords> {
+fn repeated_anywhere(book: &FaultyBook, memory: &Memory) -> Result<FaultyRecords> {
     let mut sorter = TextSorter::new(memory.clone(), None);
     for record in book.records() {
         let (index, Entry { key, mv, .. }) = record?;

@@ -88,12 +88,7 @@ impl Evals {
     /// As [`open`](Evals::open).
     pub fn open_within(path: impl AsRef<Path>, memory: u64) -> Result<Evals> {
         let mut evals = Evals::open(path)?;
-        let len = evals.storage.len();
-        if len * RECORD as u64 <= memory {
-            let bytes = evals.storage.bytes(0, len).at(&evals.path, "read")?;
-            let bytes = bytes.into_owned();
-            evals.storage = Storage::Memory(bytes);
-        }
+        evals.storage = evals.storage.within(memory).at(&evals.path, "read")?;
         Ok(evals)
     }
 

@@ -130,16 +130,14 @@ fn rewrite(
     path: &Path,
     meter: &Meter,
 ) -> Result<u64> {
-    meter.add_total(book.len());
     let mut changed = positions.iter().peekable();
     let mut records = 0;
     let mut put = |entries: &[Entry]| {
         records += entries.iter().filter(|entry| entry.key != 0).count() as u64;
         write_entries(entries, out).at(path, "write")
     };
-    for entry in book.checked_records()? {
+    for entry in book.checked_records(meter)? {
         let entry = entry?;
-        meter.advance(1);
         while let Some((_, entries)) = changed.next_if(|(key, _)| **key <= entry.key) {
             put(entries)?;
         }

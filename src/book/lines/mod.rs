@@ -137,9 +137,6 @@ pub(super) struct PlayableMoves<'a> {
     positions: u64,
 }
 
-/// Records that are counted together.
-const STEP: u64 = 1 << 12;
-
 impl<'a> PlayableMoves<'a> {
     /// Reads all records once.
     ///
@@ -156,23 +153,18 @@ impl<'a> PlayableMoves<'a> {
         meter: &Meter,
         memory: usize,
     ) -> Result<PlayableMoves<'a>> {
-        meter.add_total(book.len());
         let mut absent = AbsentKeys::new(book.len(), memory);
         let mut positions = 0;
         // The null key is the header's.
         let mut last = 0;
-        for (index, entry) in (0..).zip(book.sorted_records()) {
+        for entry in book.sorted_records(meter) {
             let key = entry?.key;
             if key != last {
                 absent.insert(key);
                 positions += 1;
             }
             last = key;
-            if index % STEP == STEP - 1 {
-                meter.advance(STEP);
-            }
         }
-        meter.advance(book.len() % STEP);
         Ok(PlayableMoves {
             book,
             absent,
