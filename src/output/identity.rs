@@ -26,13 +26,13 @@ impl FileId {
 
     /// An open file or directory.
     #[cfg(unix)]
-    pub(super) fn of_open(file: &File) -> io::Result<FileId> {
+    pub(crate) fn of_open(file: &File) -> io::Result<FileId> {
         Ok(FileId::of_metadata(&file.metadata()?))
     }
 
     /// An open file or directory.
     #[cfg(windows)]
-    pub(super) fn of_open(file: &File) -> io::Result<FileId> {
+    pub(crate) fn of_open(file: &File) -> io::Result<FileId> {
         let information = winapi_util::file::information(file)?;
         Ok(FileId {
             device: information.volume_serial_number(),

@@ -7,7 +7,7 @@
 //! it before it opens a database.
 
 use std::{
-    io::ErrorKind,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -17,7 +17,10 @@ use std::{
 };
 
 use super::{manifest::TableFile, table::Table};
-use crate::error::{At, Error, Result};
+use crate::{
+    error::{At, Error, Result},
+    output::FileId,
+};
 
 /// How many tables all databases of this process hold.
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -57,7 +60,7 @@ impl Tables {
             let table = Table::open(directory, file)?;
             tables.tables.push(KnownTable {
                 file: file.clone(),
-                stamp: Stamp::of(&table).at(directory, "read")?,
+                stamp: stamp_of(&table).at(directory, "read")?,
                 held: hold(limit).then(|| Arc::new(table)),
             });
         }
@@ -95,7 +98,7 @@ impl Tables {
             Error::Io { ref source, .. } if source.kind() != ErrorKind::NotFound => err,
             _ => replaced(),
         })?;
-        if Stamp::of(&table).at(&self.directory, "read")? != *stamp {
+        if stamp_of(&table).at(&self.directory, "read")? != *stamp {
             return Err(replaced());
         }
         Ok(Arc::new(table))
@@ -128,28 +131,13 @@ fn most_held() -> usize {
     usize::MAX
 }
 
-/// The identity of a file. Another file that took its name has a different one.
-#[derive(PartialEq, Eq, Debug)]
-struct Stamp {
-    size: u64,
-    modified: Option<SystemTime>,
-    #[cfg(unix)]
-    inode: (u64, u64),
-}
+/// A file, its size and when it was written. Another file that took its name has a different stamp.
+type Stamp = (FileId, u64, Option<SystemTime>);
 
-impl Stamp {
-    fn of(table: &Table) -> std::io::Result<Stamp> {
-        let metadata = table.file().metadata()?;
-        Ok(Stamp {
-            size: metadata.len(),
-            modified: metadata.modified().ok(),
-            #[cfg(unix)]
-            inode: {
-                use std::os::unix::fs::MetadataExt;
-                (metadata.dev(), metadata.ino())
-            },
-        })
-    }
+fn stamp_of(table: &Table) -> io::Result<Stamp> {
+    let metadata = table.file().metadata()?;
+    let file = FileId::of_open(table.file())?;
+    Ok((file, metadata.len(), metadata.modified().ok()))
 }
 
 // Windows removes no directory with open files.
