@@ -10,7 +10,10 @@ use super::{
     about::Sidecar,
     layout::{ENDING, SIDECAR, STARTS, is_part_name},
 };
-use crate::error::{At, Error, Result};
+use crate::{
+    error::{Error, Result},
+    output::own_files,
+};
 
 /// Whether a directory holds counts: a sidecar, or files that are named like parts, of whatever program.
 pub fn is_counts(path: &Path) -> bool {
@@ -38,24 +41,14 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
     let Ok(Some(sidecar)) = Sidecar::read(path) else {
         return refused("exists and is not a directory of polybook's counts: name another");
     };
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path).at(path, "read")? {
-        let entry = entry.at(path, "read")?;
-        let name = entry.file_name();
-        let is_file = entry.file_type().at(path, "read")?.is_file();
-        if !is_file || name != SIDECAR && !sidecar.lists(&name) {
-            let problem = format!(
-                "exists and has {} in it, which {SIDECAR} does not list: move that away, or name another directory",
-                name.display()
-            );
-            return refused(&problem);
-        }
-        files.push(name);
+    match own_files(path, |name| name == SIDECAR || sidecar.lists(name))? {
+        Err(other) => refused(&format!(
+            "exists and has {} in it, which {SIDECAR} does not list: move that away, or name another directory",
+            other.display()
+        )),
+        Ok(files) if force => Ok(files),
+        Ok(_) => Err(Error::exists(path)),
     }
-    if force {
-        return Ok(files);
-    }
-    Err(Error::exists(path))
 }
 
 /// Whether a run that made counts may have left this file.

@@ -1,12 +1,19 @@
 //! Telling an index from anything else at its target, before it is replaced.
 
-use std::{ffi::OsString, fs, path::Path};
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    path::Path,
+};
 
 use super::{
     layout,
     leveldb::{Database, is_file_of_database},
 };
-use crate::error::{At, Error, Result};
+use crate::{
+    error::{At, Error, Result},
+    output::own_files,
+};
 
 /// Whether an index may be made where something is already: an empty directory always, an index with
 /// `force`. Returns the files of the index.
@@ -65,17 +72,9 @@ fn content(path: &Path) -> Result<TargetContent> {
         return Ok(TargetContent::Other);
     }
     let known = Database::names_in(path)?;
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path).at(path, "read")? {
-        let entry = entry.at(path, "read")?;
-        let name = entry.file_name();
-        let is_file = entry.file_type().at(path, "read")?.is_file();
-        if !is_file || name.to_str().is_none_or(|name| !known.contains(name)) {
-            return Ok(TargetContent::IndexAnd(name));
-        }
-        files.push(name);
-    }
-    Ok(TargetContent::Index(files))
+    let is_known = |name: &OsStr| name.to_str().is_some_and(|name| known.contains(name));
+    let files = own_files(path, is_known)?;
+    Ok(files.map_or_else(TargetContent::IndexAnd, TargetContent::Index))
 }
 
 /// Removes an index, or the rest of one. Files of others stay, and then their directory stays too.

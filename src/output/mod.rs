@@ -29,6 +29,7 @@ use self::{
 pub(crate) use self::{
     claim::{directory as claim_directory, left_behind as claim_left_behind},
     identity::FileId,
+    temporary::own_files,
 };
 pub use self::{
     identity::repeated,
@@ -158,23 +159,15 @@ impl AtomicFile {
     ///
     /// A disk that cannot take the rest.
     pub fn finish(self) -> Result<Finished> {
-        match self.destination {
-            Destination::Special(mut file) => {
-                file.flush().at(&self.target.name, "write")?;
-                Ok(Finished {
-                    target: self.target,
-                    temporary: None,
-                })
-            }
-            Destination::Temporary(file) => {
-                let synced = file.file().sync_data();
-                synced.at(&self.target.name, "write")?;
-                Ok(Finished {
-                    target: self.target,
-                    temporary: Some(file),
-                })
-            }
-        }
+        let (flushed, temporary) = match self.destination {
+            Destination::Special(mut file) => (file.flush(), None),
+            Destination::Temporary(file) => (file.file().sync_data(), Some(file)),
+        };
+        flushed.at(&self.target.name, "write")?;
+        Ok(Finished {
+            target: self.target,
+            temporary,
+        })
     }
 
     /// Finishes the file and puts it in place, for an operation with one output.

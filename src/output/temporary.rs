@@ -271,24 +271,35 @@ fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result
 
 /// Removes a directory that a run left, unless something else is in it.
 fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -> Result<()> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(path).at(path, "read")? {
-        let entry = entry.at(path, "read")?;
-        let name = entry.file_name();
-        if !entry.file_type().is_ok_and(|kind| kind.is_file()) || !is_own(path, &name) {
-            let problem = format!(
-                "an interrupted run left {}, and another program put {} into it: move that away",
-                path.display(),
-                name.display()
-            );
-            return Err(Error::changed(&target.name, problem));
-        }
-        names.push(name);
-    }
+    let mut names = own_files(path, |name| is_own(path, name))?.map_err(|other| {
+        let problem = format!(
+            "an interrupted run left {}, and another program put {} into it: move that away",
+            path.display(),
+            other.display()
+        );
+        Error::changed(&target.name, problem)
+    })?;
     names.sort();
     // What cannot be removed now is left for the next run.
     let _ = remove_directory(path, names.iter().map(OsString::as_os_str));
     Ok(())
+}
+
+/// The files of a directory, or one of its entries that is not a file or not `is_own`.
+pub(crate) fn own_files(
+    path: &Path,
+    is_own: impl Fn(&OsStr) -> bool,
+) -> Result<Result<Vec<OsString>, OsString>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path).at(path, "read")? {
+        let entry = entry.at(path, "read")?;
+        let name = entry.file_name();
+        if !entry.file_type().at(path, "read")?.is_file() || !is_own(&name) {
+            return Ok(Err(name));
+        }
+        names.push(name);
+    }
+    Ok(Ok(names))
 }
 
 /// Removes a directory with these files, the first at last.
