@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let index = Index::open(&path)?;
     let ids = index.games(key(&position))?;
     println!("{} of {} games", ids.len(), index.game_count());
-    for id in &ids {
+    for id in ids {
         let game = index.header(id)?;
         println!("{} - {} {}", game.white(), game.black(), game.result());
     }

@@ -450,5 +450,5 @@ fn an_index_merged_of_many_games_of_one_line() {
     let games = index
         .games(polybook::position::key(&Chess::default()))
         .unwrap();
-    assert!(games.iter().eq(0..6 * GAMES));
+    assert!(games.into_iter().eq(0..6 * GAMES));
 }

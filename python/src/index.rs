@@ -35,10 +35,7 @@ impl Index {
     #[pyo3(signature = (position=None))]
     fn games<'py>(&self, py: Python<'py>, position: Given<'_, '_>) -> PyResult<Bound<'py, PyList>> {
         let pos = from_argument(position, self.index.variant().only())?;
-        let ids = detached(py, || {
-            let ids = self.index.games(position::key(&pos))?;
-            Ok(ids.iter().collect::<Vec<u32>>())
-        })?;
+        let ids = detached(py, || self.index.games(position::key(&pos)))?;
         let list = PyList::empty(py);
         for ids in ids.chunks(AT_ONCE) {
             ids.iter().try_for_each(|id| list.append(id))?;

@@ -4,7 +4,7 @@ use std::{borrow::Cow, iter::once, path::PathBuf};
 
 use polybook::{
     explorer::{Line, Page, Query, Sort, View},
-    index::{GameHeader, GameIds, Index},
+    index::{GameHeader, Index},
     position::{self, Variant},
 };
 use serde_json::{Value, json};
@@ -81,14 +81,14 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let variant = args.position.variant_of(own);
     let key = position::key(&args.position.position_of(variant)?);
     let ids = match own {
-        Some(own) if !own.is_played_like(variant) => GameIds::default(),
+        Some(own) if !own.is_played_like(variant) => Vec::new(),
         _ => {
             refuse_other_of_index(index, variant)?;
             index.games(key)?
         }
     };
     let limit = args.limit.unwrap_or(usize::MAX);
-    let wanted = ids.iter().skip(args.skip).take(limit);
+    let wanted = ids.iter().copied().skip(args.skip).take(limit);
     if args.pgn {
         return print_texts(wanted.map(|id| index.text(id)));
     }

@@ -74,7 +74,7 @@ fn counted(explorer: &Explorer) -> (Rows, HashMap<u64, VariantPosition>) {
 }
 
 fn write(rows: &Rows, target: &Path, min_game: u64) {
-    let writer = IndexWriter::create(target, false, false).unwrap();
+    let writer = IndexWriter::create(target, false).unwrap();
     let counts = CountedSource {
         rows: Box::new(|take| {
             let mut all = rows

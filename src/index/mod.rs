@@ -12,7 +12,7 @@
 //!
 //! let index = Index::open(&path)?;
 //! let evans = key(&from_text(None, Some("e4 e5 Nf3 Nc6 Bc4 Bc5 b4"))?);
-//! for id in &index.games(evans)? {
+//! for id in index.games(evans)? {
 //!     let game = index.header(id)?;
 //!     println!("{} - {}", game.white(), game.black());
 //! }
@@ -44,7 +44,7 @@ pub(crate) use self::{
     write::{CountedSource, ExploredData, IndexSource, IndexWriter},
 };
 pub use self::{
-    layout::{GameHeader, GameIds, PositionStats},
+    layout::{GameHeader, PositionStats},
     merge::MergeIndexes,
     read::Index,
     replace::is_index,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    layout::{self, GameHeader, GameIds, PositionStats, rows::ROWS},
+    layout::{self, GameHeader, PositionStats, rows::ROWS},
     leveldb::Database,
     replace::{holds_database, is_empty_directory},
     waves::IndexedFile,
@@ -147,19 +147,19 @@ impl Index {
         &self.inputs
     }
 
-    /// The games that reached a position, by its [key](crate::position::key).
+    /// The ids of the games that reached a position, ascending, by its [key](crate::position::key).
     ///
     /// # Errors
     ///
     /// A damaged index, or one of counts, which has no games.
-    pub fn games(&self, key: u64) -> Result<GameIds> {
+    pub fn games(&self, key: u64) -> Result<Vec<u32>> {
         if self.has_counts {
             let problem = "has counts and no games: moves and serve say what was played";
             return Err(Error::file(&self.path, problem));
         }
         let key = layout::position_key(key);
         let value = self.database.get(&key)?.unwrap_or_default();
-        GameIds::parse(&value).ok_or_else(|| self.malformed(&key))
+        layout::parse_ids(&value).ok_or_else(|| self.malformed(&key))
     }
 
     /// What the index says of a game.

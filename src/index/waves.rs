@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::{
     entries::Entries,
-    layout::{self, Contents, played::Paging},
+    layout::{self, Contents},
     positions::MadeEntries,
 };
 use crate::{error::Result, position::VariantChoice};
@@ -59,24 +59,13 @@ fn others(entries: Entries) -> Wave {
     }]
 }
 
-/// The totals of the lists of an index for the explorer.
-#[derive(Copy, Clone)]
-pub(super) struct ListTotals {
-    pub items: u64,
-    pub names: u32,
-}
-
-impl ListTotals {
-    /// The last entry of an index with these lists, and this many positions.
-    pub(super) fn contents(self, positions: u64) -> (&'static [u8], Vec<u8>) {
-        let contents = Contents {
-            paging: Paging::for_items(self.items),
-            positions,
-            items: self.items,
-            names: self.names,
-        };
-        (layout::CONTENTS, contents.write())
-    }
+/// The last entry of an index for the explorer, which has this many positions.
+pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], Vec<u8>) {
+    let contents = Contents {
+        positions,
+        ..contents
+    };
+    (layout::CONTENTS, contents.write())
 }
 
 /// An input as the index names it.

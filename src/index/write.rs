@@ -20,14 +20,16 @@ use rayon::prelude::*;
 use super::{
     GameRecords,
     explored::{CountedPages, ExploredGames, Played, list_entries},
-    layout::{self, AboutCounts, CountedContents, Subject, counted::CountedRow, played::Paging},
+    layout::{
+        self, AboutCounts, Contents, CountedContents, Subject, counted::CountedRow, played::Paging,
+    },
     leveldb::{TableFile, is_file_of_database, manifest},
     pieces::{Piece, pieces},
     positions::{MadeEntries, position_entries},
     posting::Posting,
     replace::check_replaceable,
     tables::{TableCutter, TableEntries},
-    waves::{IndexedFile, ListTotals, Wave, file_wave, filled, made_of},
+    waves::{IndexedFile, Wave, file_wave, filled, last_entry, made_of},
 };
 use crate::{
     error::{At, Error, Result},
@@ -51,13 +53,14 @@ const ROWS_OF_ITEM: u64 = 2;
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
     directory: AtomicDir,
-    with_stats: bool,
 }
 
 /// The data of an index.
 #[derive(Copy, Clone)]
 pub(crate) struct IndexSource<'a> {
     pub postings: &'a Sealed<Posting>,
+    /// Whether positions have statistics.
+    pub with_stats: bool,
     pub games: &'a GameRecords,
     pub files: &'a [IndexedFile],
     pub variant: VariantChoice,
@@ -100,12 +103,11 @@ pub struct MergedIndex {
 impl IndexWriter {
     /// Starts an index for `target`.
     /// An index that exists is replaced with `force` only.
-    pub(crate) fn create(target: &Path, with_stats: bool, force: bool) -> Result<IndexWriter> {
+    pub(crate) fn create(target: &Path, force: bool) -> Result<IndexWriter> {
         let is_own_file = |_: &Path, name: &OsStr| is_file_of_database(name);
         let may_replace = |old: &Path| check_replaceable(old, force);
         Ok(IndexWriter {
             directory: AtomicDir::create_over(target, is_own_file, may_replace)?,
-            with_stats,
         })
     }
 
@@ -124,14 +126,13 @@ impl IndexWriter {
     ) -> Result<(MergedIndex, Finished)> {
         meter.add_total(record_count(from.postings));
         meter.add_total(from.games.len());
-        let lists = from.explored.map(|data| ListTotals {
-            items: record_count(data.records),
-            names: data.games.name_count(),
+        let contents = from.explored.map(|data| {
+            let items = record_count(data.records);
+            Contents::new(items, data.games.name_count())
         });
-        meter.add_total(lists.map_or(0, |lists| lists.items));
-        let waves = waves_of(from, self.with_stats);
-        let contents = |made: &MergedIndex| lists.map(|lists| lists.contents(made.positions));
-        self.write_waves(waves, contents, from.games.len(), stop, meter)
+        meter.add_total(contents.map_or(0, |contents| contents.items));
+        let last = |made: &MergedIndex| Some(last_entry(contents?, made.positions));
+        self.write_waves(waves_of(from), last, from.games.len(), stop, meter)
     }
 
     /// Writes an index of counts, as [`write`](IndexWriter::write) does.
@@ -256,16 +257,13 @@ fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
 }
 
 /// All entries of an index, in order.
-fn waves_of<'a>(
-    from: IndexSource<'a>,
-    with_stats: bool,
-) -> impl Iterator<Item = Result<Wave>> + Send + use<'a> {
+fn waves_of<'a>(from: IndexSource<'a>) -> impl Iterator<Item = Result<Wave>> + Send + use<'a> {
     let size = WAVE / (4 * rayon::current_num_threads()).clamp(8, 128);
     let positions = made_of(
         pieces(from.postings, size),
         WAVE,
         Piece::len,
-        move |piece| position_entries(piece, from.postings, with_stats, from.games.temp_dir()),
+        move |piece| position_entries(piece, from.postings, from.with_stats, from.games.temp_dir()),
     );
     let mut records = from.games.walk();
     let records = filled(move |entries| records.fill(entries, RECORDS_WAVE));
@@ -320,12 +318,13 @@ mod tests {
         for _ in 0..games.min(10) {
             games_.push_all(&[record.len() as u32], record).unwrap();
         }
-        let writer = IndexWriter::create(&target, with_stats, false).unwrap();
+        let writer = IndexWriter::create(&target, false).unwrap();
         let sealed = shards.seal().unwrap();
         let (_, index) = writer
             .write(
                 IndexSource {
                     postings: &sealed,
+                    with_stats,
                     games: &games_,
                     files: &[],
                     variant: VariantChoice::default(),
@@ -353,11 +352,7 @@ mod tests {
         let postings = keys.iter().flat_map(|key| [(*key, 0), (*key, 3)]);
         let (_dir, index) = index_of(postings, true);
         for key in keys {
-            assert_eq!(
-                index.games(key).unwrap().iter().collect::<Vec<_>>(),
-                [0, 3],
-                "{key}"
-            );
+            assert_eq!(index.games(key).unwrap(), [0, 3], "{key}");
             let stats = index.stats(key).unwrap().unwrap();
             assert_eq!(
                 (stats.games, stats.white_score, stats.draws),
@@ -377,7 +372,7 @@ mod tests {
         let (_dir, index) = index_of(ids, false);
         let games = index.games(4711).unwrap();
         assert_eq!(games.len(), GAMES as usize);
-        assert!(games.iter().eq(0..GAMES));
-        assert_eq!(index.games(9).unwrap().iter().collect::<Vec<_>>(), [5]);
+        assert!(games.into_iter().eq(0..GAMES));
+        assert_eq!(index.games(9).unwrap(), [5]);
     }
 }

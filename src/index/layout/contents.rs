@@ -29,6 +29,16 @@ pub struct Contents {
 }
 
 impl Contents {
+    /// Of an index without positions so far, whose lists have these items.
+    pub fn new(items: u64, names: u32) -> Contents {
+        Contents {
+            paging: Paging::for_items(items),
+            positions: 0,
+            items,
+            names,
+        }
+    }
+
     /// The value that says so.
     pub fn write(&self) -> Vec<u8> {
         let bits = self.paging.bits();

@@ -1,7 +1,5 @@
 //! The value of a position: the ids of the games that reached it.
 
-use std::{iter::Copied, slice};
-
 use super::put_number;
 
 /// The most bytes that the ids of a position may have: LevelDB's values, with all that is before them in a
@@ -24,45 +22,15 @@ pub fn write_id(out: &mut Vec<u8>, id: u32) {
     out.push(b',');
 }
 
-/// The ids of the games that reached a position, ascending.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct GameIds(Vec<u32>);
-
-impl GameIds {
-    /// Reads the value of a position; `None` if it is malformed.
-    pub fn parse(value: &[u8]) -> Option<GameIds> {
-        let mut reader = IdReader::default();
-        let mut ids = Vec::with_capacity(memchr::memchr_iter(b',', value).count());
-        reader.read(value, |id| {
-            ids.push(id);
-            Some(())
-        })?;
-        reader.is_done().then_some(GameIds(ids))
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The ids, ascending.
-    pub fn iter(&self) -> Copied<slice::Iter<'_, u32>> {
-        self.0.iter().copied()
-    }
-}
-
-impl<'a> IntoIterator for &'a GameIds {
-    type Item = u32;
-    type IntoIter = Copied<slice::Iter<'a, u32>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
+/// Reads the value of a position: ids, ascending; `None` if it is malformed.
+pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
+    let mut reader = IdReader::default();
+    let mut ids = Vec::with_capacity(memchr::memchr_iter(b',', value).count());
+    reader.read(value, |id| {
+        ids.push(id);
+        Some(())
+    })?;
+    reader.is_done().then_some(ids)
 }
 
 /// Reads the value of a position that comes in parts.
@@ -120,9 +88,9 @@ mod tests {
             " 1,",
             "4294967296,",
         ] {
-            assert_eq!(GameIds::parse(value.as_bytes()), None, "{value}");
+            assert_eq!(parse_ids(value.as_bytes()), None, "{value}");
         }
-        assert_eq!(GameIds::parse(b""), Some(GameIds::default()));
+        assert_eq!(parse_ids(b""), Some(Vec::new()));
     }
 
     proptest! {
@@ -131,10 +99,7 @@ mod tests {
             let mut value = Vec::new();
             ids.iter().for_each(|id| write_id(&mut value, *id));
             prop_assert_eq!(value.len() as u64, ids.iter().map(|id| id_len(*id)).sum::<u64>());
-            let found = GameIds::parse(&value).unwrap();
-            prop_assert_eq!(found.len(), ids.len());
-            prop_assert_eq!(found.iter().len(), ids.len());
-            prop_assert!(found.iter().eq(ids));
+            prop_assert_eq!(parse_ids(&value), Some(Vec::from_iter(ids)));
         }
 
         #[test]
@@ -147,9 +112,7 @@ mod tests {
                 Some(())
             });
             let is_read = read(first).is_some() && read(second).is_some() && reader.is_done();
-            let found = GameIds::parse(bytes.as_bytes());
-            prop_assert_eq!(is_read, found.is_some());
-            prop_assert!(found.is_none_or(|found| found.iter().eq(ids)));
+            prop_assert_eq!(parse_ids(bytes.as_bytes()), is_read.then_some(ids));
         }
     }
 }

@@ -51,7 +51,7 @@ pub mod sums;
 pub use self::{
     contents::{AboutCounts, Contents, CountedContents},
     game::{GameHeader, GamePlace, append_start, split_start, write_game},
-    ids::{GameIds, IdReader, LONGEST, TOO_LONG, id_len, write_id},
+    ids::{IdReader, LONGEST, TOO_LONG, id_len, parse_ids, write_id},
     rows::{EcoNumber, GameRow, SiteId},
     stats::PositionStats,
     subject::Subject,

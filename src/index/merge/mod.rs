@@ -23,8 +23,9 @@ use self::{
 };
 use super::{
     GameRecords, Index, IndexedFile,
+    layout::Contents,
     positions::MadeEntries,
-    waves::{ListTotals, Wave, file_wave, filled, made_of},
+    waves::{Wave, file_wave, filled, last_entry, made_of},
     write::{IndexWriter, MergedIndex},
 };
 use crate::{error::Result, output::Finished, progress::Meter, sort::Memory, task};
@@ -116,7 +117,7 @@ impl MergeIndexes {
             .map(Index::open)
             .collect::<Result<Vec<_>>>()?;
         let plan = MergePlan::new(&inputs, out, &self.memory.temp_dir)?;
-        let writer = IndexWriter::create(out, plan.with_stats, self.force)?;
+        let writer = IndexWriter::create(out, self.force)?;
         let pool = task::pool(self.threads)?;
         let (summary, finished) = pool.install(|| self.write(&plan, writer))?;
         finished.commit()?;
@@ -130,11 +131,11 @@ impl MergeIndexes {
             .as_ref()
             .map(|contents| ExploredMerge::new(plan, contents, &self.memory, &self.stop))
             .transpose()?;
-        let lists = list_totals(plan, explored.as_ref());
-        let explored = explored.as_ref().zip(lists);
+        let contents = merged_contents(plan, explored.as_ref());
+        let explored = explored.as_ref().zip(contents);
         let waves = self.waves(plan, &records, explored);
-        let contents = |made: &MergedIndex| lists.map(|lists| lists.contents(made.positions));
-        writer.write_waves(waves, contents, plan.games, &self.stop, &self.meter)
+        let last = |made: &MergedIndex| Some(last_entry(contents?, made.positions));
+        writer.write_waves(waves, last, plan.games, &self.stop, &self.meter)
     }
 
     /// All entries of the new index, in order.
@@ -142,7 +143,7 @@ impl MergeIndexes {
         &self,
         plan: &'a MergePlan<'a>,
         records: &'a GameRecords,
-        explored: Option<(&'a ExploredMerge, ListTotals)>,
+        explored: Option<(&'a ExploredMerge, Contents)>,
     ) -> impl Iterator<Item = Result<Wave>> + Send + use<'a> {
         let mut files = Vec::new();
         for input in &plan.inputs {
@@ -153,8 +154,8 @@ impl MergeIndexes {
         }
         let files = file_wave(&files, plan.games, plan.variant);
         let explored = explored.zip(plan.contents.as_ref());
-        let explored = explored.map(|((merge, totals), contents)| {
-            let lists = ListMerge::new(plan, contents, merge, totals.items);
+        let explored = explored.map(|((merge, merged), contents)| {
+            let lists = ListMerge::new(plan, contents, merge, merged.items);
             let mut games = merge.games.entries();
             let games = filled(move |entries| games.fill(entries, WAVE));
             games.chain(self.joined(plan, lists.ranges(), move |range| lists.lists_in(range)))
@@ -185,8 +186,8 @@ impl MergeIndexes {
 /// How many bytes of records, rows or names make a wave.
 const WAVE: usize = 4 << 20;
 
-/// The totals of the lists of the new index.
-fn list_totals(plan: &MergePlan<'_>, explored: Option<&ExploredMerge>) -> Option<ListTotals> {
+/// What the new index has for the explorer, without its positions so far.
+fn merged_contents(plan: &MergePlan<'_>, explored: Option<&ExploredMerge>) -> Option<Contents> {
     let (explored, contents) = explored.zip(plan.contents.as_ref())?;
     let before: u64 = contents
         .iter()
@@ -194,8 +195,6 @@ fn list_totals(plan: &MergePlan<'_>, explored: Option<&ExploredMerge>) -> Option
         .sum();
     let items: u64 = contents.iter().map(|contents| contents.items).sum();
     let names = explored.games.name_count();
-    Some(ListTotals {
-        items: items.saturating_sub(before) + u64::from(names),
-        names,
-    })
+    let items = items.saturating_sub(before) + u64::from(names);
+    Some(Contents::new(items, names))
 }

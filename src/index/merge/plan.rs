@@ -25,7 +25,6 @@ pub(super) struct MergePlan<'a> {
     pub inputs: Vec<MergeInput<'a>>,
     pub games: u64,
     pub variant: VariantChoice,
-    pub with_stats: bool,
     /// The number of the input that has the first games, which keep their ids.
     pub base: usize,
     /// What each input has for the explorer, if all have.
@@ -91,7 +90,6 @@ impl<'a> MergePlan<'a> {
             inputs: Vec::new(),
             games: 0,
             variant: first.variant(),
-            with_stats: false,
             base: 0,
             contents: None,
             temp_dir,
@@ -139,7 +137,6 @@ impl<'a> MergePlan<'a> {
                 ));
             }
         }
-        plan.with_stats = stats.unwrap_or(false);
         plan.contents = (!contents.is_empty()).then_some(contents);
         Ok(plan)
     }

@@ -68,7 +68,7 @@ impl<'a> IndexSink<'a> {
         Ok(IndexSink {
             options,
             path,
-            writer: IndexWriter::create(path, options.index_stats, options.force)?,
+            writer: IndexWriter::create(path, options.force)?,
             games: Mutex::new(IndexedGames::new(options, &budget.games)),
             postings: Shards::new(budget.share.clone()),
             played: options.explorer.then(|| Shards::new(budget.share.clone())),
@@ -131,6 +131,7 @@ impl Sink for IndexSink<'_> {
         let explored = played.as_ref().zip(games.explored.as_ref());
         let source = IndexSource {
             postings: &postings,
+            with_stats: self.options.index_stats,
             games: &games.records,
             files: &files,
             variant: self.options.variant,

@@ -71,7 +71,7 @@ pub(in crate::make_book::sinks) fn plan<'a>(
             options,
             path,
             classed,
-            writer: IndexWriter::create(path, false, options.force)?,
+            writer: IndexWriter::create(path, options.force)?,
         })
     }))
 }
