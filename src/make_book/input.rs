@@ -76,7 +76,7 @@ pub(super) struct CountedBefore<'a> {
     pub by: By,
     /// The positions that they lack.
     pub pruned: Option<Pruned>,
-    /// About how much memory the metadata of a part take.
+    /// About how much memory the metadata of a part take besides what is usual.
     pub metadata: usize,
     #[cfg(feature = "parquet")]
     pub directory: &'a crate::counts::CountsDirectory,

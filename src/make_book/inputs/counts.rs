@@ -19,6 +19,9 @@ use crate::{
     task,
 };
 
+/// The memory that the metadata of a part may take besides the budget, which is that of some sixty row groups.
+const USUAL_METADATA: usize = 1 << 20;
+
 /// A directory of counts.
 pub(super) struct CountsInput {
     directory: CountsDirectory,
@@ -27,7 +30,7 @@ pub(super) struct CountsInput {
     /// Its inputs and variant, if it has a sidecar.
     origin: Option<(Provenance, VariantChoice)>,
     by: By,
-    /// About how much memory the metadata of a part take.
+    /// About how much memory the metadata of a part take besides what is usual.
     metadata: usize,
 }
 
@@ -40,6 +43,7 @@ impl CountsInput {
         }
         let directory = CountsDirectory::open(path)?;
         let metadata = directory.metadata_memory()? as usize;
+        let metadata = metadata.saturating_sub(USUAL_METADATA);
         if metadata > most_metadata {
             let problem = format!(
                 "its many row groups take about {} MiB of memory for each thread: write larger row groups, or give more \
