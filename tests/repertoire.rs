@@ -1094,6 +1094,37 @@ fn new_moves_of_games() {
     );
 }
 
+/// An event may last: its first day is the earliest of the game and not the latest.
+#[test]
+fn a_game_of_an_event_was_played_on_its_first_day_or_later() {
+    let dir = temp();
+    let dir = dir.path();
+    let of_event = |date: &str| format!("[EventDate \"{date}\"]\n\n1. e4 *\n\n");
+    let of_day = |date: &str| format!("[Date \"{date}\"]\n\n1. e4 *\n\n");
+    write(dir, "event.pgn", &of_event("2005.01.01"));
+    write(dir, "day.pgn", &of_day("2005.01.01"));
+    write(
+        dir,
+        "new.pgn",
+        &[of_day("2005.01.03"), of_event("2005.01.03")].concat(),
+    );
+    ok(dir, "make-book -q event.pgn --leveldb event.idx --explorer");
+    ok(dir, "make-book -q day.pgn --leveldb day.idx --explorer");
+    ok(dir, "merge-index -q day.idx event.idx --out both.idx");
+    let new = |reference: &str| {
+        let line = format!("repertoire new new.pgn --reference {reference} --earlier --json");
+        let games = ok_json(dir, &line)["games"].take();
+        let games = games.as_array().unwrap().iter();
+        let found = games.map(|game| (game["ply"].as_u64(), game["games_before"].as_u64()));
+        found.collect::<Vec<_>>()
+    };
+    let is_new = vec![(Some(1), Some(0)); 2];
+    assert_eq!(new("event.pgn"), is_new);
+    assert_eq!(new("event.idx"), is_new);
+    assert_eq!(new("day.pgn"), [(None, None); 2]);
+    assert_eq!(new("both.idx"), [(None, None); 2]);
+}
+
 /// The last position of a line has no moves: only games say that other moves lead there too.
 #[test]
 fn a_last_position_reached_by_other_moves_is_known_of_games() {

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::{
     chosen::{Chosen, fold_chosen},
     count::{Rank, by_date},
-    dates::{earliest, latest},
+    dates::earliest,
     query::Filters,
     source::OpenIndex,
     source_filter::SourceFilters,
@@ -119,8 +119,8 @@ impl Arrivals<'_> {
         }
         let mut first = u32::MAX;
         list.for_each(|id, _| {
-            let date = source.rows.get(id).map(|hot| latest(hot.date));
-            first = first.min(date.unwrap_or(u32::MAX));
+            let day = source.rows.get(id).map(|hot| hot.last_day());
+            first = first.min(day.unwrap_or(u32::MAX));
         });
         Ok(first)
     }
@@ -133,7 +133,7 @@ impl Arrivals<'_> {
             let add = |reached: &mut Reached, chosen: Chosen<'_>| {
                 for (id, number) in chosen.games {
                     let hot = source.rows.get(*id).expect("only known games are chosen");
-                    let day = latest(hot.date);
+                    let day = hot.last_day();
                     if before.is_some_and(|before| day >= before) {
                         continue;
                     }
@@ -157,7 +157,7 @@ impl Arrivals<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::dates::latest, *};
 
     #[test]
     fn only_games_that_are_certainly_earlier_count() {

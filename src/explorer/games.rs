@@ -2,7 +2,7 @@
 
 use shakmaty::Color;
 
-use super::dates::earliest;
+use super::dates::{earliest, latest};
 use crate::{
     index::layout::{
         EcoNumber, GameRow, SiteId,
@@ -34,7 +34,7 @@ pub(super) struct AskedTraits {
 }
 
 /// Bits 0-1 the result, 2-4 the speed, 5 the mode, 6-9 the group of ratings, 10 whether the game counts, 11-14 the
-/// number of the variant plus one, 0 if it is unknown.
+/// number of the variant plus one, 0 if it is unknown, 15 whether the day is that on which the event began.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Traits(u16);
 
@@ -56,7 +56,8 @@ impl Traits {
                 | (row.mode as u16) << 5
                 | group << 6
                 | counts << 10
-                | variant << 11,
+                | variant << 11
+                | u16::from(row.has_event_date) << 15,
         )
     }
 
@@ -78,7 +79,7 @@ impl Traits {
 
     /// By which rules it was played, if that is known.
     pub(super) fn variant(self) -> Option<Variant> {
-        let number = usize::from(self.0 >> 11).checked_sub(1)?;
+        let number = usize::from(self.0 >> 11 & 15).checked_sub(1)?;
         Variant::ALL.get(number).copied()
     }
 
@@ -143,6 +144,14 @@ impl Hot {
     pub(super) fn speed_and_mode(&self) -> (Speed, Mode) {
         let asked = self.traits.parts().expect("the traits were made of these");
         (asked.speed, asked.mode)
+    }
+
+    /// The last day on which it may have been played. An event that began on a day may last.
+    pub(super) fn last_day(&self) -> u32 {
+        match self.traits.0 >> 15 {
+            0 => latest(self.date),
+            _ => u32::MAX,
+        }
     }
 
     pub(super) fn date(&self) -> Date {

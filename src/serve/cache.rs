@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Changes with the contents of indexes, so that those of an older version are made again.
-const GENERATION: u32 = 5;
+const GENERATION: u32 = 6;
 
 /// The rights of directories of indexes, whose games are the user's own.
 #[cfg(unix)]

@@ -49,7 +49,7 @@ pub struct Args {
     reference: PathBuf,
 
     /// Compare each game with the games of the reference that were certainly played before it; a game without a year with
-    /// all that have one. A game without a date of its own has that of its event
+    /// all that have one. A game that has only the date of its event was played on that day or on any day after it
     #[arg(long)]
     earlier: bool,
 

@@ -41,13 +41,15 @@ impl GameFacts {
             let subject = Subject::site_id(id);
             self.site_ids.push(Played::listed(subject, number));
         }
+        let (dated_by, date) = Date::with_tag(tags).unwrap_or_default();
         self.rows.push(GameRow {
             white: 0,
             black: 0,
             event: 0,
             white_elo: rating_of(b"WhiteElo"),
             black_elo: rating_of(b"BlackElo"),
-            date: Date::of_tags(tags),
+            date,
+            has_event_date: dated_by == b"EventDate",
             result: GameResult::of_tags(tags).unwrap_or_default(),
             speed: Speed::of_tag(tags.get(b"TimeControl")),
             mode: Mode::of_tags(tags),

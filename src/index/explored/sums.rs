@@ -288,6 +288,7 @@ mod tests {
                 white_elo,
                 black_elo,
                 date: Date::new(date.0, date.1, date.2),
+                has_event_date: false,
                 result: [
                     GameResult::Draw,
                     GameResult::WhiteWins,

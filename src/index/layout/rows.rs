@@ -7,7 +7,7 @@
 //! | 16-17 | year, 0 if unknown |
 //! | 18 | bits 0-3 the month, 0 if unknown; 4-7 the number of the variant in [`Variant::ALL`] plus one, 0 if unknown |
 //! | 19 | day, 0 if unknown |
-//! | 20 | bits 0-1 the result (0 neither side won, 1 White, 2 Black, 3 not known), 2-4 the [`Speed`], 5 the [`Mode`], 6 whether the game counts |
+//! | 20 | bits 0-1 the result (0 neither side won, 1 White, 2 Black, 3 not known), 2-4 the [`Speed`], 5 the [`Mode`], 6 whether the game counts, 7 whether the day is that on which the event began |
 //! | 21 | 0 |
 //! | 22-23 | ECO code: 1 for A00 up to 500 for E99, 0 for none |
 //! | 24-25 | half-moves, 65535 for more |
@@ -41,6 +41,8 @@ pub struct GameRow {
     pub black_elo: u16,
     /// When it was played.
     pub date: Date,
+    /// Whether that is the day on which the event began.
+    pub has_event_date: bool,
     /// How it ended.
     pub result: GameResult,
     /// How fast it was.
@@ -118,8 +120,9 @@ impl GameRow {
         bytes[18] = self.date.month().unwrap_or(0) | variant << 4;
         bytes[19] = self.date.day().unwrap_or(0);
         let result = self.result_number() as u8;
-        let traits = (self.speed as u8) << 2 | (self.mode as u8) << 5 | u8::from(self.counts) << 6;
-        bytes[20] = result | traits;
+        let traits = (self.speed as u8) << 2 | (self.mode as u8) << 5;
+        let bits = u8::from(self.counts) << 6 | u8::from(self.has_event_date) << 7;
+        bytes[20] = result | traits | bits;
         bytes[22..24].copy_from_slice(&self.eco.0.to_le_bytes());
         bytes[24..26].copy_from_slice(&self.plies.to_le_bytes());
         bytes[26..32].copy_from_slice(&self.own_number().to_le_bytes()[..6]);
@@ -134,7 +137,7 @@ impl GameRow {
         let mut id = [0; 8];
         id[..6].copy_from_slice(&bytes[26..32]);
         let (month, variant) = (bytes[18] & 15, usize::from(bytes[18] >> 4));
-        let is_well_formed = month <= 12 && bytes[19] <= 31 && traits < 0x80 && bytes[21] == 0;
+        let is_well_formed = month <= 12 && bytes[19] <= 31 && bytes[21] == 0;
         if !is_well_formed || variant > Variant::ALL.len() {
             return None;
         }
@@ -146,6 +149,7 @@ impl GameRow {
             white_elo: u16_at(12),
             black_elo: u16_at(14),
             date: Date::new(u16_at(16), month, bytes[19]),
+            has_event_date: traits >> 7 == 1,
             result: RESULTS[usize::from(traits & 3)],
             speed: *Speed::ALL.get(usize::from(traits >> 2 & 7))?,
             mode: Mode::ALL[usize::from(traits >> 5 & 1)],
@@ -354,7 +358,8 @@ mod tests {
     fn rows() -> impl Strategy<Value = GameRow> {
         let numbers = (any::<[u32; 3]>(), any::<[u16; 2]>(), any::<u16>());
         let date = (0..3000u16, 0..=12u8, 0..=31u8);
-        let traits = (0..4usize, 0..6usize, 0..2usize, any::<bool>(), 0..=10usize);
+        let bits = any::<[bool; 2]>();
+        let traits = (0..4usize, 0..6usize, 0..2usize, bits, 0..=10usize);
         let id = proptest::option::of("[0-9A-Za-z]{8}");
         let ids = (0..=500u16, id, 0..=ENDINGS);
         (numbers, date, traits, ids).prop_map(|(numbers, date, traits, ids)| GameRow {
@@ -364,10 +369,11 @@ mod tests {
             white_elo: numbers.1[0],
             black_elo: numbers.1[1],
             date: Date::new(date.0, date.1, date.2),
+            has_event_date: traits.3[1],
             result: RESULTS[traits.0],
             speed: Speed::ALL[traits.1],
             mode: Mode::ALL[traits.2],
-            counts: traits.3,
+            counts: traits.3[0],
             variant: traits.4.checked_sub(1).map(|number| Variant::ALL[number]),
             eco: EcoNumber(ids.0),
             plies: numbers.2,

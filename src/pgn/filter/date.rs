@@ -42,12 +42,14 @@ impl Date {
 
     /// When the game with these tags was played: the first of its dates that has a year.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Date {
-        Date::TAGS
-            .into_iter()
-            .filter_map(|name| tags.get(name))
-            .map(Date::of_tag)
-            .find(|date| date.year.is_some())
-            .unwrap_or_default()
+        Date::with_tag(tags).unwrap_or_default().1
+    }
+
+    /// The same, if a year is known, after the tag that it is of.
+    pub(crate) fn with_tag(tags: &Tags<'_>) -> Option<(&'static [u8], Date)> {
+        let dates = Date::TAGS.into_iter();
+        let mut dates = dates.filter_map(|name| Some((name, Date::of_tag(tags.get(name)?))));
+        dates.find(|(_, date)| date.year.is_some())
     }
 
     /// A day by its numbers, 0 for parts that are not known. A day that is not in its month is not known either.
