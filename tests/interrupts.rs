@@ -493,6 +493,35 @@ fn a_kill_leaves_the_old_output_and_the_next_run_tidies_up() {
     assert_eq!(names(old.path()), old.names);
 }
 
+/// The index of a source is in the directory for temporary files, which may be a memory file system.
+#[test]
+fn a_kill_of_a_repertoire_leaves_an_index_that_the_next_run_removes() {
+    let dir = temp();
+    let dir = dir.path();
+    let temporary = dir.join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    fs::write(dir.join("many.pgn"), many_games().repeat(40)).unwrap();
+    fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();
+    let line = |games: &str| {
+        format!("repertoire build {games} --color white --out mine.pgn --temp-dir temporary")
+    };
+    let has_index = || {
+        let directories = names(&temporary).into_iter();
+        let mut directories = directories.map(|name| temporary.join(name));
+        directories.any(|directory| !names(&directory).is_empty())
+    };
+    let mut run = Running::start(dir, &line("many.pgn"));
+    until("the index is begun", has_index);
+    // A run that lives keeps its directory.
+    ok(dir, &line("famous.pgn"));
+    assert!(has_index());
+    run.signal("-KILL");
+    run.end();
+    assert!(has_index());
+    ok(dir, &line("famous.pgn"));
+    assert_eq!(names(&temporary), [""; 0]);
+}
+
 /// Everything below a directory, with its bytes. Directories have none.
 #[cfg(target_os = "linux")]
 type Snapshot = std::collections::BTreeMap<PathBuf, Option<Vec<u8>>>;

@@ -14,6 +14,7 @@ use std::{
 use clap::error::ErrorKind as ClapErrorKind;
 use polybook::{
     Error, ErrorKind, ForeignFormat,
+    output::discard_all,
     position::{LineError, Variant},
 };
 
@@ -55,7 +56,7 @@ pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     }));
     let ended = panic::catch_unwind(AssertUnwindSafe(command));
     signals::give_way();
-    signals::remove_temporaries();
+    discard_all();
     match ended {
         Ok(Ok(())) => SUCCESS,
         Ok(Err(err)) => failure(&err),

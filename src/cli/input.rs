@@ -2,6 +2,7 @@
 //! first, because books and databases are read from any place.
 
 use std::{
+    env,
     fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
@@ -9,9 +10,15 @@ use std::{
 };
 
 use anyhow::Context as _;
-use polybook::{Error, counts::is_counts, index::is_index, output::refuse_clashes, tally::Memory};
+use polybook::{
+    Error,
+    counts::is_counts,
+    index::is_index,
+    output::{TemporaryDir, refuse_clashes},
+    tally::Memory,
+};
 
-use super::{signals, usage::Usage};
+use super::usage::Usage;
 
 /// The book of a command that polyglot has too.
 #[derive(clap::Args, Debug)]
@@ -63,8 +70,8 @@ pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Res
 
 const STANDARD_INPUT: &str = "standard input";
 
-/// Where the copy of standard input is.
-static COPY: OnceLock<PathBuf> = OnceLock::new();
+/// The directory of the copy of standard input, which goes at the end of the program.
+static COPY: OnceLock<TemporaryDir> = OnceLock::new();
 
 /// The file to open for an argument.
 pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
@@ -119,12 +126,9 @@ pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
 }
 
 /// Copies standard input to a file of its name, which headers of books may mention, in a directory of its own.
-fn copied() -> io::Result<PathBuf> {
-    let dir = tempfile::Builder::new().prefix("polybook-").tempdir()?;
-    let dir = dir.keep();
-    signals::remove_at_end(&dir);
-    let path = dir.join(STANDARD_INPUT);
-    COPY.get_or_init(|| path.clone());
+fn copied() -> anyhow::Result<PathBuf> {
+    let dir = TemporaryDir::new_in(&env::temp_dir())?;
+    let path = COPY.get_or_init(|| dir).path().join(STANDARD_INPUT);
     io::copy(&mut io::stdin().lock(), &mut File::create_new(&path)?)?;
     Ok(path)
 }
@@ -150,7 +154,10 @@ pub fn output_name(argument: &Path) -> String {
 /// A message that names standard input instead of its copy.
 pub fn with_given_names(message: &str) -> String {
     match COPY.get() {
-        Some(copy) => message.replace(&*copy.to_string_lossy(), STANDARD_INPUT),
+        Some(dir) => {
+            let copy = dir.path().join(STANDARD_INPUT);
+            message.replace(&*copy.to_string_lossy(), STANDARD_INPUT)
+        }
         None => message.to_owned(),
     }
 }

@@ -18,6 +18,7 @@ use polybook::{
     Error,
     explorer::Explorer,
     make_book::Progress,
+    output::TemporaryDir,
     serve::{
         BookFile, Cache, CachedIndex, Indexing, Listening, Log, Origin, Served, ServedRepertoire,
         Server, Stop,
@@ -176,9 +177,14 @@ fn repertoire(text: &str) -> Result<(PathBuf, Color), &'static str> {
 
 /// The repertoires to serve.
 fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepertoire>> {
+    if args.repertoire.is_empty() {
+        return Ok(Vec::new());
+    }
+    let memory = Memory::default();
     let opener = Opener {
         variant: None,
-        memory: Memory::default(),
+        directory: TemporaryDir::new_in(&memory.temp_dir)?,
+        memory,
         threads: 0,
         context,
     };
@@ -312,9 +318,7 @@ fn cache(args: &Args) -> anyhow::Result<Cache> {
         return Err(Usage(usage.to_owned()).into());
     }
     if args.no_cache {
-        let cache = Cache::temporary()?;
-        signals::remove_at_end(cache.path());
-        return Ok(cache);
+        return Ok(Cache::temporary()?);
     }
     let Some(directory) = dirs::cache_dir() else {
         let usage = "this system has no directory for caches: add --no-cache, or serve an index";

@@ -5,9 +5,7 @@
 use std::{
     fs,
     io::{self, Write},
-    panic,
-    path::{Path, PathBuf},
-    process,
+    panic, process,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -21,9 +19,6 @@ use polybook::{evals::end_engines, output::discard_all};
 
 /// Set when a signal ends the program.
 static ENDING: AtomicBool = AtomicBool::new(false);
-
-/// Temporary directories of the command line's own, which are removed when the program ends.
-static TEMPORARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Runs before the end, such as finishing answers.
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
@@ -83,7 +78,7 @@ fn end(status: i32) -> ! {
         false => "interrupted",
     };
     // Whatever panics here, the program ends: the command waits for that.
-    for step in [say_farewell, end_engines, discard_all, remove_temporaries] {
+    for step in [say_farewell, end_engines, discard_all] {
         let _ = panic::catch_unwind(step);
     }
     // A terminal that takes no text must not hold up the end.
@@ -107,25 +102,12 @@ fn say_farewell() {
     }
 }
 
-/// Removes temporary directories of the command line's own.
-pub fn remove_temporaries() {
-    for path in temporaries().drain(..) {
-        // The directory for temporary files is cleaned by the system too.
-        let _ = fs::remove_dir_all(path);
-    }
-}
-
 /// Waits for the end if a signal is ending the program. What fails then fails because its files were removed, and
 /// must neither be reported nor decide the exit status.
 pub fn give_way() {
     while ENDING.load(Ordering::SeqCst) {
         thread::park();
     }
-}
-
-/// Enters a temporary directory that is removed when the program ends, by a signal too.
-pub fn remove_at_end(path: &Path) {
-    temporaries().push(path.to_owned());
 }
 
 /// Does something when a signal ends the program, before unfinished files are removed. It must take less than a second.
@@ -136,9 +118,4 @@ pub fn before_end(farewell: impl FnOnce() + Send + 'static) {
 
 fn farewell() -> std::sync::MutexGuard<'static, Option<Farewell>> {
     FAREWELL.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn temporaries() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
-    // A push that panicked added nothing.
-    TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner)
 }

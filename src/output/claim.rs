@@ -18,7 +18,7 @@ pub(super) fn file(_file: &File) {}
 
 /// Claims a temporary directory until the answer is dropped.
 #[cfg(unix)]
-pub(crate) fn directory(path: &Path) -> io::Result<File> {
+pub(super) fn directory(path: &Path) -> io::Result<File> {
     let directory = File::open(path)?;
     file(&directory);
     Ok(directory)
@@ -26,7 +26,7 @@ pub(crate) fn directory(path: &Path) -> io::Result<File> {
 
 /// Claims a temporary directory until the answer is dropped.
 #[cfg(windows)]
-pub(crate) fn directory(path: &Path) -> io::Result<File> {
+pub(super) fn directory(path: &Path) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt;
     use windows_sys::Win32::Storage::FileSystem::{
         FILE_ADD_FILE, FILE_FLAG_BACKUP_SEMANTICS, FILE_LIST_DIRECTORY,

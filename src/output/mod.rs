@@ -12,6 +12,7 @@ mod place;
 mod rename;
 mod target;
 mod temporary;
+mod temporary_dir;
 
 use std::{
     ffi::OsString,
@@ -27,15 +28,14 @@ use self::{
     temporary::Temporary,
 };
 pub(crate) use self::{
-    claim::{directory as claim_directory, left_behind as claim_left_behind},
-    identity::FileId,
-    temporary::own_files,
+    claim::left_behind as claim_left_behind, identity::FileId, temporary::own_files,
 };
 pub use self::{
     identity::repeated,
     place::{Finished, commit_all},
     target::{check_first_line, refuse_clashes},
     temporary::{IsOwnFile, discard_all},
+    temporary_dir::TemporaryDir,
 };
 use crate::{
     error::{At, Error, Result},

@@ -20,7 +20,7 @@ use super::{
 use crate::error::{At, Error, Result};
 
 /// How many random characters distinguish the temporaries of a target.
-const RANDOM: usize = 8;
+pub(super) const RANDOM: usize = 8;
 
 /// The ending of an output that is not in place, and of an old one that is no more.
 const SUFFIX: &str = ".part";
@@ -48,8 +48,8 @@ fn live() -> MutexGuard<'static, Live> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all unfinished outputs of this process and prevents that any other is begun or put in place. For
-/// a program that a signal ends: afterwards it can exit at any point.
+/// Removes all unfinished outputs and temporary directories of this process and prevents that any other is begun or put in
+/// place. For a program that ends, by a signal too: afterwards it can exit at any point.
 ///
 /// A commit that is under way is completed first.
 pub fn discard_all() {
@@ -114,21 +114,33 @@ impl Temporary {
         // What replaces an output is for the eyes of its owner until it has the rights of that output.
         let is_private = target.exists();
         with_mode(&mut builder, if is_private { all & 0o700 } else { all });
+        let doing = match is_directory {
+            true => "make a temporary directory next to",
+            false => "make a temporary file next to",
+        };
+        let parent = parent(&target.path);
+        Temporary::create(&builder, parent, is_directory, (&target.name, doing))
+    }
+
+    /// Makes one. The last parameters are for errors.
+    pub(super) fn create(
+        builder: &Builder<'_, '_>,
+        parent: &Path,
+        is_directory: bool,
+        (name, doing): (&Path, &'static str),
+    ) -> Result<Temporary> {
         let mut live = live();
         if live.is_closed {
             return Err(Error::Interrupted);
         }
-        let parent = parent(&target.path);
         let (path, handle) = if is_directory {
-            let made = builder.tempdir_in(parent);
-            let path = made.at(&target.name, "make a temporary directory next to")?;
-            let path = path.keep();
+            let path = builder.tempdir_in(parent).at(name, doing)?.keep();
             let handle = claim::directory(&path).ok();
             (path, handle)
         } else {
             let made = builder.tempfile_in(parent);
             let made = made.and_then(|file| Ok(file.keep()?));
-            let (file, path) = made.at(&target.name, "make a temporary file next to")?;
+            let (file, path) = made.at(name, doing)?;
             claim::file(&file);
             (path, Some(file))
         };
@@ -187,14 +199,14 @@ impl Drop for Temporary {
 }
 
 #[cfg(unix)]
-fn with_mode(builder: &mut Builder<'_, '_>, mode: u32) {
+pub(super) fn with_mode(builder: &mut Builder<'_, '_>, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     builder.permissions(fs::Permissions::from_mode(mode));
 }
 
 /// Elsewhere a file has the rights of its directory.
 #[cfg(not(unix))]
-fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {}
+pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {}
 
 /// What the names of the temporaries of a target begin with.
 fn prefix(target: &Path) -> OsString {
@@ -320,8 +332,8 @@ pub(super) fn remove_directory<'a>(
     fs::remove_dir(path)
 }
 
-/// Whether a name is that of a temporary of the target with this prefix.
-fn is_temporary(name: &[u8], prefix: &OsString, ending: &str) -> bool {
+/// Whether a name is that of a temporary with this prefix and ending.
+pub(super) fn is_temporary(name: &[u8], prefix: &OsStr, ending: &str) -> bool {
     name.strip_prefix(prefix.as_encoded_bytes())
         .and_then(|rest| rest.strip_suffix(ending.as_bytes()))
         .is_some_and(|random| {

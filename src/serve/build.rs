@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     error::{At, Error},
+    output::TemporaryDir,
     position::Keyed,
     progress::Meter,
     repertoire::{Build, By, FindGaps, Known, Opening, Writing, build, gaps},
@@ -54,7 +55,7 @@ impl AppState {
         let counting = self.counting(&filters, &parameters, depth, &mut words)?;
         let variant = counting.variant;
 
-        let directory = tempfile::tempdir().at("a temporary directory", "create")?;
+        let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
         let (source, games) = counted(counting, "repertoire", directory.path(), stop)?;
         let (start, meter) = (variant.start(), Meter::stopped_by(stop));
         let built = build(&Build {
@@ -148,7 +149,7 @@ impl AppState {
             let problem = format!("repertoire: {name} has no move in the first position");
             return Err(Refusal::bad(problem));
         }
-        let directory = tempfile::tempdir().at("a temporary directory", "create")?;
+        let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
         let (source, _) = counted(counting, "gap list", directory.path(), stop)?;
         let mut found = gaps(&FindGaps {
             repertoire: &served.known,

@@ -1,19 +1,16 @@
 //! Indexes that are made of PGN files to be served, and found again next time.
 
 use std::{
-    fs::{self, DirBuilder, File, Metadata},
+    fs::{self, DirBuilder},
     path::{Path, PathBuf},
-    time::Duration,
 };
-
-use tempfile::TempDir;
 
 use super::hash;
 use crate::{
     MakeBook,
     error::{At, Error, Result},
     index::{is_index, remove},
-    output::{claim_directory, claim_left_behind},
+    output::{TemporaryDir, claim_left_behind},
     pgn::Input,
     position::VariantChoice,
 };
@@ -21,67 +18,12 @@ use crate::{
 /// Changes with the contents of indexes, so that those of an older version are made again.
 const GENERATION: u32 = 6;
 
-/// The rights of directories of indexes, whose games are the user's own.
-#[cfg(unix)]
-const OWNER_ONLY: u32 = 0o700;
-
 /// A directory of indexes, each named by its PGN file and what that was like.
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
-    /// Of a temporary directory, the claim that says that the run lives, and what removes it. Windows does not remove a
-    /// directory that is open, so the claim is closed first.
-    _temporary: Option<(File, TempDir)>,
-}
-
-/// What the names of temporary caches begin with.
-const TEMPORARY: &str = "polybook-serve-";
-
-/// How long a run may take to claim the temporary cache that it has made.
-const UNCLAIMED: Duration = Duration::from_secs(60);
-
-/// Removes the temporary caches of runs that were killed, as far as they can be removed. `own` is that of this run.
-fn remove_abandoned(parent: &Path, own: &Path) {
-    let Ok(own) = own.metadata() else {
-        return;
-    };
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let random = name.as_encoded_bytes().strip_prefix(TEMPORARY.as_bytes());
-        let is_named = random.is_some_and(|random| random.iter().all(u8::is_ascii_alphanumeric));
-        // The metadata of a link are its own.
-        if is_named && entry.metadata().is_ok_and(|found| is_left(&found, &own)) {
-            // The system cleans the directory too, so files that cannot be removed stay.
-            let _ = remove_cache(&entry.path());
-        }
-    }
-}
-
-/// Whether this may be a temporary cache that a run of the same user left, by what this run's own is like. What others
-/// own or may write into can have anything in it.
-fn is_left(found: &Metadata, own: &Metadata) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        if found.uid() != own.uid() || found.mode() & 0o022 != 0 {
-            return false;
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = own;
-    let age = found.modified().ok().and_then(|time| time.elapsed().ok());
-    found.is_dir() && age.is_some_and(|age| age > UNCLAIMED)
-}
-
-/// Removes the indexes of a temporary cache and its directory, unless its run lives or something else is in it.
-fn remove_cache(path: &Path) -> Result<()> {
-    let Some(_claim) = claim_left_behind(path, true).at(path, "open")? else {
-        return Ok(());
-    };
-    for entry in fs::read_dir(path).at(path, "read")? {
-        remove(&entry.at(path, "read")?.path())?;
-    }
-    fs::remove_dir(path).at(path, "remove")
+    /// Removes a temporary directory.
+    _temporary: Option<TemporaryDir>,
 }
 
 /// The place of the index of one PGN file as it is now.
@@ -103,7 +45,7 @@ impl Cache {
         let directory = directory.into();
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, OWNER_ONLY);
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         let created = builder.recursive(true).create(&directory);
         created.at(&directory, "create")?;
         Ok(Cache {
@@ -112,23 +54,16 @@ impl Cache {
         })
     }
 
-    /// A cache for one run, in a temporary directory that goes with it. Where the run is killed, the next one removes it.
+    /// A cache for one run, in a temporary directory that goes with it.
     ///
     /// # Errors
     ///
     /// A directory that cannot be made.
     pub fn temporary() -> Result<Cache> {
-        let parent = std::env::temp_dir();
-        let mut builder = tempfile::Builder::new();
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(OWNER_ONLY));
-        let directory = builder.prefix(TEMPORARY).tempdir_in(&parent);
-        let directory = directory.at(&parent, "create a directory in")?;
-        let claim = claim_directory(directory.path()).at(directory.path(), "open")?;
-        remove_abandoned(&parent, directory.path());
+        let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
         Ok(Cache {
             directory: directory.path().to_owned(),
-            _temporary: Some((claim, directory)),
+            _temporary: Some(directory),
         })
     }
 
@@ -289,7 +224,7 @@ mod tests {
         // Another server was faster, or is at it.
         index.remove_unless(|| index.is_made()).unwrap();
         assert!(index.is_made());
-        let claim = claim_directory(index.path()).unwrap();
+        let claim = claim_left_behind(index.path(), true).unwrap().unwrap();
         let busy = index.remove_unless(|| false).unwrap_err();
         assert!(matches!(busy, Error::Busy { .. }) && index.is_made());
         drop(claim);

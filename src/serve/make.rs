@@ -29,6 +29,7 @@ use crate::{
     error::{At, Error, Result},
     explorer::{Filters, Speed},
     make_book::{MakeBook, Report},
+    output::TemporaryDir,
     pgn::{GameFilter, GameResult, Input},
     position::Variant,
     progress::Meter,
@@ -209,7 +210,7 @@ impl AppState {
         let parameters = Parameters::parse_only(&key.query, &own)?;
         let only_counts = parameters.flag("count")?.unwrap_or(false);
         let plan = self.plan(&filters, &parameters, key.path.ends_with(".pgn"))?;
-        let directory = tempfile::tempdir().at("a temporary directory", "create")?;
+        let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
         let path = directory.path().join("book.bin");
         let mut counting = plan.counting;
         let variant = counting.variant;

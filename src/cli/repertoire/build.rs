@@ -82,7 +82,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let inputs: Vec<&PathBuf> = args.keep.iter().chain([&args.source]).collect();
     check_output(&args.out, &inputs, args.json)?;
     RepertoireFormat::check(&args.out)?;
-    let opener = Opener::new(args.lines.variant, &args.resources, context);
+    let opener = Opener::new(args.lines.variant, &args.resources, context)?;
     let source = opener.source(&args.source, args.filter.given()?.as_ref())?;
     let keep = args.keep.as_ref();
     let keep = keep.map(|keep| opener.repertoire(keep)).transpose()?;

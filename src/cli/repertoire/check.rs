@@ -92,7 +92,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         refuse_printed(out)?;
         check_output(out, &all, false)?;
     }
-    let opener = Opener::new(None, &args.resources, context);
+    let opener = Opener::new(None, &args.resources, context)?;
     let open = |path: &PathBuf| opener.repertoire(path);
     let known = ByColor {
         white: repertoires.white.map(open).transpose()?,

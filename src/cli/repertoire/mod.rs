@@ -7,11 +7,10 @@ mod new_moves;
 
 use std::{any::Any, path::Path, sync::Arc};
 
-use anyhow::Context as _;
 use clap::Subcommand;
 use polybook::{
     make_book::Progress,
-    output::check_first_line,
+    output::{TemporaryDir, check_first_line},
     pgn::GameFilter,
     position::{LineError, Variant},
     repertoire::{By, Known, Opening},
@@ -22,7 +21,7 @@ use shakmaty::variant::VariantPosition;
 
 use super::{
     Context, counted, input::file_or_index, position, progress::Bar, resources::ResourceArgs,
-    signals, terminal::Output, usage::Usage, weighting::one_of,
+    terminal::Output, usage::Usage, weighting::one_of,
 };
 
 /// Build a repertoire, check games against it, find its gaps and new moves
@@ -109,17 +108,25 @@ pub struct Opener {
     pub variant: Option<Variant>,
     pub memory: Memory,
     pub threads: usize,
+    /// For the index of a source.
+    pub directory: TemporaryDir,
     pub context: Context,
 }
 
 impl Opener {
-    fn new(variant: Option<Variant>, resources: &ResourceArgs, context: Context) -> Opener {
-        Opener {
+    fn new(
+        variant: Option<Variant>,
+        resources: &ResourceArgs,
+        context: Context,
+    ) -> polybook::Result<Opener> {
+        let memory = resources.memory();
+        Ok(Opener {
             variant,
-            memory: resources.memory(),
+            directory: TemporaryDir::new_in(&memory.temp_dir)?,
+            memory,
             threads: resources.threads(),
             context,
-        }
+        })
     }
 
     pub fn repertoire(&self, argument: &Path) -> anyhow::Result<Known> {
@@ -145,13 +152,6 @@ impl Opener {
             true => argument.to_owned(),
             false => file_or_index(argument)?,
         };
-        let directory = tempfile::Builder::new()
-            .prefix("polybook-")
-            .tempdir_in(&self.memory.temp_dir);
-        let directory = directory
-            .context("cannot make a temporary directory")?
-            .keep();
-        signals::remove_at_end(&directory);
         let counting = |progress: Arc<Progress>| -> Box<dyn Any> {
             Box::new(Bar::of_make_book(progress, self.context))
         };
@@ -162,7 +162,7 @@ impl Opener {
                 filter,
                 memory: self.memory.clone(),
                 threads: self.threads,
-                directory: &directory,
+                directory: self.directory.path(),
                 counting: &counting,
             },
         )?;

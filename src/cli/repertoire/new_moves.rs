@@ -95,7 +95,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     refuse_twice(&inputs)?;
     inputs.retain(|path| *path != Path::new("-"));
     check_output(&args.out, &inputs, false)?;
-    let opener = Opener::new(None, &args.resources, context);
+    let opener = Opener::new(None, &args.resources, context)?;
     let known = opener.open(&args.reference, None, |path, opening| {
         // The moves before an illegal one count.
         Known::source(path, true, opening)

@@ -1,0 +1,150 @@
+//! Directories for what a run needs and nobody asked for.
+
+use std::{
+    fs::{self, Metadata},
+    path::Path,
+    time::Duration,
+};
+
+use tempfile::Builder;
+
+use super::{
+    claim,
+    temporary::{RANDOM, Temporary, is_temporary, with_mode},
+};
+use crate::error::Result;
+
+// What the names of the directories begin and end with.
+const PREFIX: &str = "polybook-";
+const SUFFIX: &str = ".tmp";
+
+/// How long a run may take to claim the directory that it has made.
+const UNCLAIMED: Duration = Duration::from_secs(60);
+
+/// The rights of a directory, in which the games are the user's own.
+const OWNER_ONLY: u32 = 0o700;
+
+/// A temporary directory that belongs to this run as long as the value lives, and then goes. If a signal ends the run,
+/// [`discard_all`](super::discard_all) removes it; if the run is killed, the next one that makes a directory in the same
+/// place.
+#[derive(Debug)]
+pub struct TemporaryDir(Temporary);
+
+impl TemporaryDir {
+    /// A new one in a directory. Removes those of runs that were killed, as far as they can be removed.
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be made, and [`Error::Interrupted`](crate::Error::Interrupted) if the process is about to
+    /// end.
+    pub fn new_in(parent: &Path) -> Result<TemporaryDir> {
+        let mut builder = Builder::new();
+        builder.prefix(PREFIX).suffix(SUFFIX).rand_bytes(RANDOM);
+        with_mode(&mut builder, OWNER_ONLY);
+        let made = Temporary::create(
+            &builder,
+            parent,
+            true,
+            (parent, "make a temporary directory in"),
+        )?;
+        remove_left_behind(parent, made.path());
+        Ok(TemporaryDir(made))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+/// Removes the directories of runs of this user that were killed. `own` is that of this run.
+fn remove_left_behind(parent: &Path, own: &Path) {
+    let Ok(own) = own.metadata() else {
+        return;
+    };
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        // The metadata of a link are its own.
+        let may_be_left = is_temporary(name.as_encoded_bytes(), PREFIX.as_ref(), SUFFIX)
+            && entry
+                .metadata()
+                .is_ok_and(|found| is_as_own(&found, &own) && was_claimed(&path, &found));
+        if may_be_left && let Ok(Some(_claim)) = claim::left_behind(&path, true) {
+            // The system cleans the directory too, so what cannot be removed stays.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+/// Whether it is a directory of the same user, and of that user alone, as this run's own.
+fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        if found.uid() != own.uid() || found.mode() & 0o777 != OWNER_ONLY {
+            return false;
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = own;
+    found.is_dir()
+}
+
+/// Whether its run claimed it, before it put anything into it, or had the time to.
+fn was_claimed(path: &Path, found: &Metadata) -> bool {
+    let age = found.modified().ok().and_then(|time| time.elapsed().ok());
+    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+        || age.is_some_and(|age| age > UNCLAIMED)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{
+        fs::{DirBuilder, File, Permissions},
+        os::unix::fs::{DirBuilderExt, PermissionsExt, symlink},
+        time::SystemTime,
+    };
+
+    use super::*;
+
+    #[test]
+    fn only_what_a_run_left_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let parent = dir.path();
+        let make = |name: &str| {
+            let path = parent.join(name);
+            DirBuilder::new().mode(0o700).create(&path).unwrap();
+            path
+        };
+        let fill = |path: &Path| fs::write(path.join("games"), "1. e4 *").unwrap();
+        let living = TemporaryDir::new_in(parent).unwrap();
+        let full = make("polybook-AbCd1234.tmp");
+        let old = make("polybook-AbCd1235.tmp");
+        let young = make("polybook-AbCd1236.tmp");
+        let shared = make("polybook-AbCd1237.tmp");
+        let backups = make("polybook-my-games.tmp");
+        let theirs = make("theirs");
+        let link = parent.join("polybook-AbCd1238.tmp");
+        symlink(&theirs, &link).unwrap();
+        symlink(&theirs, full.join("link")).unwrap();
+        for path in [living.path(), &full, &shared, &backups, &theirs] {
+            fill(path);
+        }
+        fs::set_permissions(&shared, Permissions::from_mode(0o755)).unwrap();
+        let time = SystemTime::now() - 2 * UNCLAIMED;
+        File::open(&old).unwrap().set_modified(time).unwrap();
+
+        let new = TemporaryDir::new_in(parent).unwrap();
+        let mode = new.path().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert!(!full.exists() && !old.exists());
+        assert!(young.exists() && link.exists());
+        for path in [living.path(), &shared, &backups, &theirs] {
+            assert!(path.join("games").exists(), "{}", path.display());
+        }
+        let path = new.path().to_owned();
+        fill(&path);
+        drop(new);
+        assert!(!path.exists());
+    }
+}
