@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, ForeignFormat, Result},
+    position::looks_like_move,
     positioned::read_exact_at,
 };
 
@@ -32,12 +33,14 @@ pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
 /// The same, for bytes that a file of some size begins with.
 ///
 /// The first keys of a book may happen to be the mark of another format. What has the shape of records
-/// is a book all the same.
+/// is a book all the same, unless it is text that begins as PGN does.
 pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Result<()> {
     let start = &start[..start.len().min(START as usize)];
     let is_whole = size.is_multiple_of(Entry::SIZE as u64);
     match format_of(start) {
-        Some((format, name)) if !is_whole || !are_records(start) => {
+        Some((format, name))
+            if format == ForeignFormat::Pgn || !is_whole || !are_records(start) =>
+        {
             let problem = format!("not a Polyglot book but {name}");
             Err(Error::of_format(format, path, problem))
         }
@@ -77,23 +80,32 @@ fn format_of(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     if !is_text(start) {
         return None;
     }
-    let text = start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start);
-    let begins_tags = text.trim_ascii_start().starts_with(b"[");
-    Some(match begins_tags {
-        true => (ForeignFormat::Pgn, "PGN"),
-        false => (ForeignFormat::Other, "text"),
-    })
+    // A single record may be text by chance. It ends no line and does not begin as PGN does.
+    let is_short = start.len() <= Entry::SIZE && !start.ends_with(b"\n");
+    match begins_as_pgn(start) {
+        true => Some((ForeignFormat::Pgn, "PGN")),
+        false => (!is_short).then_some((ForeignFormat::Other, "text")),
+    }
 }
 
-/// Whether bytes are text: no control characters, nearly all ASCII. A single record may look so by
-/// chance, and is text only if it ends a line.
+/// Whether bytes are text: no control characters, nearly all ASCII.
 fn is_text(bytes: &[u8]) -> bool {
     let is_printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
-    let is_short = bytes.len() <= Entry::SIZE;
     !bytes.is_empty()
         && bytes.iter().all(is_printable)
         && bytes.iter().filter(|byte| !byte.is_ascii()).count() <= bytes.len() / 10
-        && (!is_short || bytes.ends_with(b"\n"))
+}
+
+/// Whether text begins with a tag, a comment, a move number or a move.
+fn begins_as_pgn(text: &[u8]) -> bool {
+    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
+    let text = text.trim_ascii_start();
+    let word = text.split(u8::is_ascii_whitespace).next();
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    text.starts_with(b"[")
+        || text.starts_with(b"{")
+        || digits > 0 && text[digits..].starts_with(b".")
+        || word.is_some_and(looks_like_move)
 }
 
 /// Whether a book may be written where a file is already: over an empty file or a book always, over
@@ -129,7 +141,11 @@ pub fn is_book_or_empty(path: impl AsRef<Path>) -> Result<bool> {
     if !metadata.is_file() || !metadata.len().is_multiple_of(Entry::SIZE as u64) {
         return Ok(false);
     }
-    looks_like_a_book(&file, metadata.len() / Entry::SIZE as u64).at(path, "read")
+    match refuse_foreign(&file, path) {
+        Err(err @ Error::Io { .. }) => Err(err),
+        Err(_) => Ok(false),
+        Ok(()) => looks_like_a_book(&file, metadata.len() / Entry::SIZE as u64).at(path, "read"),
+    }
 }
 
 fn looks_like_a_book(file: &File, len: u64) -> io::Result<bool> {
@@ -202,6 +218,10 @@ mod tests {
             sqlite,
             header::create_raw("something else"),
             "[Event \"x\"]\n".repeat(16).into_bytes(),
+            b"1. e4 e5 2. d4 *".to_vec(),
+            b"[E \"\"] 1. e4 e5".to_vec(),
+            b"e4 e5 Nf3 Nc6 d4".to_vec(),
+            b"1.e4 e5 2.Nf3 Nc6 3.Bb5 a6 4.a4*".to_vec(),
         ] {
             assert!(!judged(&other), "{:?}", &other[..other.len().min(32)]);
         }
