@@ -73,7 +73,12 @@ impl<const SIZE: usize> Storage<SIZE> {
             let start = guess.saturating_sub(width / 2).clamp(low, high - width);
             let bytes = self.bytes(start, width)?;
             let block = bytes.as_chunks::<SIZE>().0;
-            let below = block.partition_point(|record| key_of(record) < key);
+            // Most blocks but the last have the key before or after them, which their ends show.
+            let below = match block {
+                [first, ..] if key_of(first) >= key => 0,
+                [.., last] if key_of(last) < key => block.len(),
+                _ => block.partition_point(|record| key_of(record) < key),
+            };
             if below == 0 && start > low {
                 (high, high_key) = (start, key_of(&block[0]));
             } else if below == block.len() && start + width < high {
