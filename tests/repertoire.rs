@@ -477,11 +477,12 @@ fn players_and_both_colors() {
         "repertoire check --white white.pgn --black black.pgn games.pgn --json",
     );
     assert_eq!(all["games"].as_array().unwrap().len(), 6);
-    let whole = ok_json(
+    let whole = fails(
         dir,
-        "repertoire check white.pgn games.pgn --color white --player Ann --exact --json",
+        "repertoire check white.pgn games.pgn --color white --player Ann --exact",
+        1,
     );
-    assert_eq!(whole["games"].as_array().unwrap().len(), 0);
+    assert!(whole.contains("did you mean \"Ann Lee\"?"), "{whole}");
     let text = ok(
         dir,
         "repertoire check --black black.pgn games.pgn --player ann",
@@ -961,12 +962,75 @@ fn a_player_without_games_is_said() {
     write(dir, "games.pgn", "[White \"Carlsen,M\"]\n\n1. e4 *");
     let line = "repertoire check mine.pgn games.pgn --color white --player";
     assert!(ok(dir, &format!("{line} carlsen")).contains("1 game"));
-    let none = run(dir, &format!("{line} carlsn"));
-    assert!(
-        String::from_utf8(none.stderr)
-            .unwrap()
-            .contains("no game has \"carlsn\"")
+    let none = |name: &str| fails(dir, &format!("{line} {name}"), 1);
+    assert_eq!(
+        none("carlsn").trim(),
+        "polybook: --player: no game has \"carlsn\" in the name of a player who is checked: did you mean \"Carlsen,M\"?"
     );
+    assert!(none("x --exact").contains("no game has \"x\""));
+    assert!(none("x --json").contains("no game has \"x\""));
+    // Nobody played.
+    write(dir, "games.pgn", "");
+    ok(dir, &format!("{line} carlsen"));
+    ok(dir, "make-book -q mine.pgn --leveldb games.idx");
+    for line in [
+        "check mine.pgn games.idx --color white",
+        "new games.idx --reference mine.pgn",
+    ] {
+        let error = fails(dir, &format!("repertoire {line}"), 1);
+        assert!(error.contains("an index: name the PGN"), "{error}");
+    }
+}
+
+#[test]
+fn the_wrong_color_is_said() {
+    let dir = temp();
+    let dir = dir.path();
+    let famous = sample("famous.pgn");
+    let famous = famous.display();
+    for out in ["mine.pgn", "mine.bin"] {
+        ok(
+            dir,
+            &format!("repertoire build {famous} --color white --reach 60 --out {out}"),
+        );
+    }
+    // A line without alternatives is of either side.
+    write(dir, "line.pgn", "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 *");
+    let said = |line: &str| {
+        let output = run(dir, &format!("repertoire {line} --out more.pgn"));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (repertoire, color, warning) in [
+        ("mine.pgn", "white", None),
+        ("mine.bin", "white", None),
+        ("line.pgn", "white", None),
+        ("line.pgn", "black", None),
+        (
+            "mine.pgn",
+            "black",
+            Some("warning: the repertoire seems to be for white"),
+        ),
+        (
+            "mine.bin",
+            "black",
+            Some("warning: the repertoire is for white by its header"),
+        ),
+    ] {
+        for line in [
+            format!("check {repertoire} {famous} --color {color}"),
+            format!("gaps {repertoire} --color {color} --against {famous} --add 1"),
+            format!("build {famous} --color {color} --keep {repertoire}"),
+        ] {
+            let said = said(&line);
+            assert_eq!(
+                said.contains("warning:"),
+                warning.is_some(),
+                "{line}: {said}"
+            );
+            assert!(said.contains(warning.unwrap_or("")), "{line}: {said}");
+            let _ = fs::remove_file(dir.join("more.pgn"));
+        }
+    }
 }
 
 /// An OOBS database does not say who won the games of a repertoire that never were.

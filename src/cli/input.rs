@@ -15,6 +15,7 @@ use polybook::{
     counts::is_counts,
     index::is_index,
     output::{TemporaryDir, refuse_clashes},
+    pgn::Input,
     tally::Memory,
 };
 
@@ -109,6 +110,18 @@ pub fn refuse_twice(arguments: &[&PathBuf]) -> Result<(), Usage> {
 
 fn given_twice() -> Usage {
     Usage("- is given twice, and there is one standard input".to_owned())
+}
+
+/// Games in PGN. An index has none.
+pub fn pgn_inputs(arguments: &[PathBuf]) -> polybook::Result<Vec<Input>> {
+    let indexes = arguments.iter().filter(|path| path.is_dir());
+    for path in indexes {
+        if is_index(path)? {
+            let problem = "an index: name the PGN files that it was made of";
+            return Err(Error::file(path, problem));
+        }
+    }
+    Ok(arguments.iter().map(Input::from_argument).collect())
 }
 
 /// The files to open for several arguments.

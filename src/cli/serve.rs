@@ -192,7 +192,7 @@ fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepert
         Ok(ServedRepertoire::new(
             path,
             *color,
-            opener.repertoire(path)?,
+            opener.repertoire(path, *color)?,
         )?)
     });
     opened.collect()

@@ -7,14 +7,14 @@ use std::{
 };
 
 use polybook::{
-    pgn::{Games, Input},
+    pgn::Games,
     position::Variant,
     suite::{ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile},
 };
 
 use super::{
     Context, counted,
-    input::{self, check_output, output_name},
+    input::{self, check_output, output_name, pgn_inputs},
     position,
     resources::ResourceArgs,
     terminal::{print, print_json},
@@ -88,7 +88,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let memory = args.resources.memory();
     let text = input::read_text(&args.suite, &memory, ENTRIES)?;
     let suite = SuiteFile::read(input::name(&args.suite).as_ref(), text, args.variant)?;
-    let inputs: Vec<Input> = args.games.iter().map(Input::from_argument).collect();
+    let inputs = pgn_inputs(&args.games)?;
     let options = ReportOptions {
         first: args.first.clone(),
         min_pairs: args.min_pairs,

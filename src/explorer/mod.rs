@@ -52,7 +52,6 @@ mod timed;
 mod unknown_name;
 mod words;
 
-pub(crate) use self::arrivals::{Arrivals, Ask, Reached, first_day};
 pub use self::{
     answer::{
         About, AboutSource, Answer, GameInfo, GameList, ListedGame, MatchGames, MonthCount,
@@ -66,6 +65,10 @@ pub use self::{
     suggest::Suggestion,
     timed::{MoveTime, Times},
     unknown_name::UnknownName,
+};
+pub(crate) use self::{
+    arrivals::{Arrivals, Ask, Reached, first_day},
+    unknown_name::{NearestNames, did_you_mean},
 };
 pub use crate::{
     openings::Opening,

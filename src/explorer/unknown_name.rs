@@ -42,12 +42,15 @@ impl fmt::Display for UnknownName {
             NameMatch::Part => write!(f, "no {whose}'s name contains \"{}\"", self.name)?,
             NameMatch::Whole => write!(f, "no {whose} has the whole name \"{}\"", self.name)?,
         }
-        for (number, name) in self.nearest.iter().enumerate() {
-            let before = if number == 0 { ": did you mean" } else { " or" };
-            write!(f, "{before} \"{name}\"")?;
-        }
-        let end = if self.nearest.is_empty() { "" } else { "?" };
-        f.write_str(end)
+        f.write_str(&did_you_mean(&self.nearest))
+    }
+}
+
+/// The end of a message about a name that nobody has.
+pub(crate) fn did_you_mean(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        names => format!(": did you mean \"{}\"?", names.join("\" or \"")),
     }
 }
 
@@ -116,23 +119,46 @@ fn nearest(
     role: NameRole,
     wanted: &str,
 ) -> Result<Vec<String>> {
-    let wanted = folded(wanted);
-    let mut best: Vec<(Reverse<u32>, String)> = Vec::new();
+    let mut nearest = NearestNames::new(wanted);
     for source in asked(sources, filters) {
         let used = used(source, role);
         source.for_each_name(|number, name| {
-            if !used.contains(&number) {
-                return;
-            }
-            let found = (Reverse(likeness(&wanted, &folded(name))), name.to_owned());
-            if found.0.0 >= LIKE && !best.contains(&found) {
-                best.push(found);
-                best.sort();
-                best.truncate(OFFERED);
+            if used.contains(&number) {
+                nearest.offer(name);
             }
         })?;
     }
-    Ok(best.into_iter().map(|(_, name)| name).collect())
+    Ok(nearest.names())
+}
+
+/// The names that are most like one.
+#[derive(Debug)]
+pub(crate) struct NearestNames {
+    wanted: String,
+    best: Vec<(Reverse<u32>, String)>,
+}
+
+impl NearestNames {
+    pub(crate) fn new(wanted: &str) -> NearestNames {
+        NearestNames {
+            wanted: folded(wanted),
+            best: Vec::new(),
+        }
+    }
+
+    pub(crate) fn offer(&mut self, name: &str) {
+        let likeness = Reverse(likeness(&self.wanted, &folded(name)));
+        let found = (likeness, name.to_owned());
+        if likeness.0 >= LIKE && !self.best.contains(&found) {
+            self.best.push(found);
+            self.best.sort();
+            self.best.truncate(OFFERED);
+        }
+    }
+
+    pub(crate) fn names(self) -> Vec<String> {
+        self.best.into_iter().map(|(_, name)| name).collect()
+    }
 }
 
 /// How like two names are in thousandths: the mean over the words of the one of how like the other's word is that is

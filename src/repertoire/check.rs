@@ -1,12 +1,15 @@
 //! Checking games against repertoires.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::hash::BuildHasher;
+
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use serde::Serialize;
 use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
 use super::{Known, Side, line_text, position_after, san};
 use crate::{
-    error::Result,
+    error::{Error, Result},
+    explorer::{NearestNames, did_you_mean},
     pgn::{
         GameReader, GameResult, Games, NameMatch, Tags, commented, folded, play_from_start,
         start_of, tag_text,
@@ -159,7 +162,7 @@ pub struct CheckSummary {
 ///
 /// # Errors
 ///
-/// A file that cannot be read, and what `take` answers.
+/// A file that cannot be read, a player whom no game has, and what `take` answers.
 pub fn check(
     games: &Games<'_>,
     check: &Check<'_>,
@@ -167,9 +170,26 @@ pub fn check(
 ) -> Result<CheckSummary> {
     let player = check.player.map(folded);
     let mut found = Found::default();
+    // As long as no game has the name, those that are like it.
+    let unknown = check.player.map(NearestNames::new);
+    let mut unknown = unknown.zip(Some(FxHashSet::default()));
     let read = games.for_each(
         |text, reader| check.game(text, reader, player.as_deref()),
         |number, checked| {
+            let checked = match checked {
+                Checked::Lines(checked) => checked,
+                Checked::OtherPlayers(names) => {
+                    for name in names {
+                        if let Some((nearest, seen)) = &mut unknown
+                            && seen.insert(FxBuildHasher.hash_one(&name))
+                        {
+                            nearest.offer(&name);
+                        }
+                    }
+                    return Ok(());
+                }
+            };
+            unknown = None;
             for mut game in checked {
                 game.game = number;
                 found.add(&mut game);
@@ -178,7 +198,23 @@ pub fn check(
             Ok(())
         },
     )?;
+    if let (Some((nearest, _)), Some(name)) = (unknown, check.player)
+        && read > 0
+    {
+        let meant = did_you_mean(&nearest.names());
+        let problem =
+            format!("no game has \"{name}\" in the name of a player who is checked{meant}");
+        return Err(Error::file("--player", problem));
+    }
     Ok(found.summary(read))
+}
+
+/// What came of a game.
+enum Checked {
+    /// The repertoires that it was checked against.
+    Lines(Vec<CheckedGame>),
+    /// The players of these names were asked for not to be checked.
+    OtherPlayers(Vec<String>),
 }
 
 /// A departure from a repertoire while a game is played.
@@ -240,16 +276,22 @@ impl Check<'_> {
         text: &[u8],
         reader: &mut GameReader<'_>,
         player: Option<&str>,
-    ) -> Result<Vec<CheckedGame>> {
+    ) -> Result<Checked> {
         let tags = reader.tags().clone();
         let how = match self.exact {
             true => NameMatch::Whole,
             false => NameMatch::Part,
         };
         let is_wanted = |color: Color| {
-            let name = name_of(&tags, color);
-            player.is_none_or(|player| how.matches(&folded(&name), player))
+            player.is_none_or(|player| how.matches(&folded(&name_of(&tags, color)), player))
         };
+        let sides = Color::ALL.into_iter();
+        let sides = sides.filter(|color| self.repertoires.get(*color).is_some());
+        if !sides.clone().any(is_wanted) {
+            reader.skip_moves();
+            let names = sides.map(|color| name_of(&tags, color)).collect();
+            return Ok(Checked::OtherPlayers(names));
+        }
         let variant = start_of(&tags).map_or(Variant::Standard, |start| start.0);
         let mut lines: Vec<Line<'_>> = Color::ALL
             .into_iter()
@@ -272,7 +314,7 @@ impl Check<'_> {
             .collect();
         if lines.is_empty() {
             reader.skip_moves();
-            return Ok(Vec::new());
+            return Ok(Checked::Lines(Vec::new()));
         }
         let (begin, first_move) = (reader.game_offset(), reader.offset());
         let mut moves: Vec<(Move, usize)> = Vec::new();
@@ -322,7 +364,7 @@ impl Check<'_> {
                 first.text = text;
             }
         }
-        Ok(checked)
+        Ok(Checked::Lines(checked))
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustc_hash::FxHashSet;
-use shakmaty::{Color, Move, variant::VariantPosition};
+use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
 use crate::{
     book::{Book, is_book_or_empty},
@@ -22,7 +22,7 @@ use crate::{
     sort::Memory,
     tally::{FindableCounts, Stats, Tally},
     task,
-    tree::{Explored, LinesOf, Source, TreeMove},
+    tree::{Event, Explored, Limits, LinesOf, Order, Replies, Source, Tree, TreeMove},
 };
 
 /// How a file is opened.
@@ -279,6 +279,54 @@ impl Known {
         &self.warnings
     }
 
+    /// Says so if a repertoire seems to be of the other side: by the header of a book, or because the side has several moves
+    /// in many more positions than the other.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub fn color_warning(&self, color: Color) -> Result<Option<String>> {
+        let other = color.other();
+        let is_for = format!("Repertoire for {other}");
+        if let Kind::Book(book) = &self.kind
+            && book
+                .header()
+                .is_ok_and(|header| header.comment.contains(&is_for))
+        {
+            return Ok(Some(format!("the repertoire is for {other} by its header")));
+        }
+        let mut several = ByColor { white: 0, black: 0 };
+        let meter = Meter::default();
+        for start in self.starts() {
+            let limits = Limits {
+                moves: Some(WALKED),
+                ..Limits::default()
+            };
+            let mut moves = 0;
+            Tree::new(Replies(self), start, limits, &meter).walk(
+                Order::Positions,
+                &mut |event| {
+                    match event {
+                        Event::Position { .. } => moves = 0,
+                        Event::Move(branch) => {
+                            moves += 1;
+                            let turn = branch.pos.position().turn();
+                            *several.get_mut(turn) += u64::from(moves == 2);
+                        }
+                        _ => (),
+                    }
+                    Ok(())
+                },
+            )?;
+        }
+        let [own, replies] = [color, other].map(|color| *several.get(color));
+        Ok((own > 3 + 4 * replies).then(|| {
+            format!(
+                "the repertoire seems to be for {other}: it has several moves of {color} in {own} positions, of {other} in {replies}"
+            )
+        }))
+    }
+
     /// Whether its moves have results, and not weights alone.
     pub fn has_results(&self) -> bool {
         !matches!(self.kind, Kind::Book(_))
@@ -367,12 +415,15 @@ impl Opening<'_> {
                 wins: row.stats.games().max(1),
                 ..Stats::default()
             };
-            let turn = shakmaty::Position::turn(&pos);
+            let turn = pos.turn();
             tally.add(Keyed::new(pos).identity(), mv, turn, games)?;
         }
         task::pool(self.threads)?.install(|| FindableCounts::new(tally.seal()?))
     }
 }
+
+/// How many moves are looked at to see whose a repertoire is.
+const WALKED: u64 = 10_000;
 
 /// Of a source that cannot be filtered.
 const NO_FILTER: &str = "not PGN: only games in PGN can be filtered here";

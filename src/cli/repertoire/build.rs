@@ -85,7 +85,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let opener = Opener::new(args.lines.variant, &args.resources, context)?;
     let source = opener.source(&args.source, args.filter.given()?.as_ref())?;
     let keep = args.keep.as_ref();
-    let keep = keep.map(|keep| opener.repertoire(keep)).transpose()?;
+    let keep = keep
+        .map(|keep| opener.repertoire(keep, args.color))
+        .transpose()?;
     let variant = args.lines.variant.unwrap_or(source.variant());
     let start = args.lines.start(variant)?;
     let memory = &opener.memory;

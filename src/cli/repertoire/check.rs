@@ -6,7 +6,7 @@ use std::{
 };
 
 use polybook::{
-    pgn::{Games, Input},
+    pgn::Games,
     repertoire::{Check, CheckSummary, CheckedGame, Departure, Results, Side, check},
 };
 use shakmaty::{ByColor, Color};
@@ -15,7 +15,7 @@ use super::{Opener, json_game, pgn_output, pgn_text, refuse_printed, say_contrad
 use crate::cli::{
     Context, counted,
     errors::of_several_outputs,
-    input::{check_output, refuse_twice},
+    input::{check_output, pgn_inputs, refuse_twice},
     position,
     progress::beside_lines,
     resources::ResourceArgs,
@@ -93,10 +93,11 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         check_output(out, &all, false)?;
     }
     let opener = Opener::new(None, &args.resources, context)?;
-    let open = |path: &PathBuf| opener.repertoire(path);
+    let open =
+        |path: Option<&PathBuf>, color| path.map(|path| opener.repertoire(path, color)).transpose();
     let known = ByColor {
-        white: repertoires.white.map(open).transpose()?,
-        black: repertoires.black.map(open).transpose()?,
+        white: open(repertoires.white, Color::White)?,
+        black: open(repertoires.black, Color::Black)?,
     };
     let out = args.out.as_deref().map(pgn_output);
     let mut out = out.transpose()?;
@@ -112,7 +113,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         exact: args.exact,
         with_text: args.out.is_some(),
     };
-    let inputs: Vec<Input> = games.iter().map(Input::from_argument).collect();
+    let inputs = pgn_inputs(games)?;
     let mut summary = beside_lines(context).show_progress("checking", |meter| {
         let games = Games {
             inputs: &inputs,
@@ -143,7 +144,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         && summary.read > 0
     {
         context.say(&format!(
-            "no game has {player:?} in the name of a player who is checked; games of other variants are not checked\n"
+            "the games of {player:?} are not checked: the repertoire is of another variant\n"
         ));
     }
     if let Some(out) = out {

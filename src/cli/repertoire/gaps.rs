@@ -87,7 +87,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         RepertoireFormat::check(out)?;
     }
     let opener = Opener::new(args.lines.variant, &args.resources, context)?;
-    let repertoire = opener.repertoire(&args.repertoire)?;
+    let repertoire = opener.repertoire(&args.repertoire, args.color)?;
     let mut source = opener.source(&args.against, args.filter.given()?.as_ref())?;
     let variant = match args.lines.variant {
         Some(variant) => variant,

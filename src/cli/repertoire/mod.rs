@@ -17,7 +17,7 @@ use polybook::{
     tally::Memory,
     tree::Limits,
 };
-use shakmaty::variant::VariantPosition;
+use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     Context, counted, input::file_or_index, position, progress::Bar, resources::ResourceArgs,
@@ -129,8 +129,13 @@ impl Opener {
         })
     }
 
-    pub fn repertoire(&self, argument: &Path) -> anyhow::Result<Known> {
-        self.open(argument, None, Known::repertoire)
+    /// Opens the repertoire of a side.
+    pub fn repertoire(&self, argument: &Path, color: Color) -> anyhow::Result<Known> {
+        let known = self.open(argument, None, Known::repertoire)?;
+        if let Some(warning) = known.color_warning(color)? {
+            self.context.say(&format!("warning: {warning}\n"));
+        }
+        Ok(known)
     }
 
     /// Opens a source, of whose games those that pass the filter count.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use polybook::{
     output::check_first_line,
-    pgn::{Games, Input},
+    pgn::Games,
     repertoire::{Known, NewMove, Reference, last_text, new_moves},
 };
 
@@ -12,7 +12,7 @@ use super::{Opener, json_game, pgn_output, pgn_text};
 use crate::cli::{
     Context, counted,
     errors::of_several_outputs,
-    input::{check_output, refuse_twice},
+    input::{check_output, pgn_inputs, refuse_twice},
     progress::beside_lines,
     resources::ResourceArgs,
     terminal::Output,
@@ -100,7 +100,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         // The moves before an illegal one count.
         Known::source(path, true, opening)
     })?;
-    let inputs: Vec<Input> = args.games.iter().map(Input::from_argument).collect();
+    let inputs = pgn_inputs(&args.games)?;
     let reference = Reference {
         known: &known,
         earlier: args.earlier,
