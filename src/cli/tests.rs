@@ -155,6 +155,7 @@ fn become_command() {
         ["interrupted"] => errors::without_backtraces(|| {
             super::signals::watch()?;
             super::signals::before_end(|| panic!("while saying farewell"));
+            let _directory = polybook::output::TemporaryDir::new_in(&env::temp_dir())?;
             signal_hook::low_level::raise(signal_hook::consts::SIGTERM)?;
             loop {
                 super::signals::give_way();
@@ -273,10 +274,12 @@ fn a_panic_does_not_hold_up_the_end_by_a_signal() {
     become_command();
     let test = "a_panic_does_not_hold_up_the_end_by_a_signal";
     let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("tmp")).unwrap();
     let child = command(test, "interrupted", dir.path()).spawn().unwrap();
     let (status, errors) = ended(child, test);
     assert_eq!(status, Some(143), "{errors}");
     assert_eq!(errors, "polybook: stopped\n");
+    assert_eq!(content(&dir.path().join("tmp")), BTreeMap::new());
 }
 
 #[test]
