@@ -77,6 +77,8 @@ cfg_if::cfg_if! {
         pub mod obs;
         pub mod openings;
         pub mod output;
+        #[cfg(feature = "parquet")]
+        mod parquet_table;
         pub mod pgn;
         pub mod plies;
         pub mod progress;

@@ -8,6 +8,7 @@ use std::{
     path::Path,
 };
 
+use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -89,6 +90,39 @@ pub(super) struct ListedFile {
     /// The CRC-32 of its bytes, as in gzip and PNG. Not every query engine writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crc32: Option<u32>,
+}
+
+impl ListedFile {
+    /// Lists a file that has been written.
+    pub(super) fn of(
+        directory: &Path,
+        file: String,
+        rows: u64,
+        plies: u64,
+    ) -> io::Result<ListedFile> {
+        let mut written = File::open(directory.join(&file))?;
+        Ok(ListedFile {
+            rows,
+            bytes: written.metadata()?.len(),
+            plies,
+            crc32: Some(crc32_of(&mut written)?),
+            file,
+        })
+    }
+}
+
+/// The CRC-32 of a file.
+pub(super) fn crc32_of(file: &mut File) -> io::Result<u32> {
+    let mut sum = Hasher::new();
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(sum.finalize()),
+            Ok(read) => sum.update(&buffer[..read]),
+            Err(err) if err.kind() == io::ErrorKind::Interrupted => {}
+            Err(err) => return Err(err),
+        }
+    }
 }
 
 /// All that a sidecar holds.
@@ -248,6 +282,15 @@ mod tests {
             ..About::default()
         };
         Sidecar::new(about, vec![part], None)
+    }
+
+    #[test]
+    fn what_was_written_is_listed_with_its_checksum() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("file"), "123456789").unwrap();
+        let listed = ListedFile::of(dir.path(), "file".to_owned(), 1, 2).unwrap();
+        // The check value of the catalogue of CRCs.
+        assert_eq!((listed.bytes, listed.crc32), (9, Some(0xcbf4_3926)));
     }
 
     fn parsed(sidecar: &Sidecar) -> Result<Sidecar, CountsError> {

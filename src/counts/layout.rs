@@ -107,9 +107,6 @@ pub(super) const STARTS_SCHEMA: &str =
 /// About how many rows a part has. It decides where parts are cut, so it is part of the format.
 const ROWS_OF_PART: u64 = 1 << 21;
 
-/// How many rows a row group has: few, because every thread holds one in memory.
-pub(super) const ROWS_OF_GROUP: usize = 1 << 16;
-
 /// The games of a move in a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Row {

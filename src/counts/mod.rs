@@ -38,7 +38,6 @@ mod replace;
 mod rows;
 mod source;
 mod starts;
-mod summed;
 mod write;
 
 pub use self::{

@@ -2,76 +2,36 @@
 
 use std::{
     fs::File,
-    io,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use parquet::{
-    basic::{Compression, Encoding, ZstdLevel},
-    data_type::{BoolType, DataType, Int32Type, Int64Type},
+    basic::{Compression, Encoding},
+    data_type::{BoolType, Int32Type, Int64Type},
     errors::ParquetError,
     file::{
-        metadata::SortingColumn,
-        properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder},
-        writer::{SerializedFileWriter, SerializedRowGroupWriter},
+        metadata::SortingColumn, properties::EnabledStatistics, writer::SerializedRowGroupWriter,
     },
-    schema::{parser::parse_message_type, types::ColumnPath},
+    schema::types::ColumnPath,
 };
 
 use super::{
     about::ListedFile,
     layout::{
-        BLACK, ClassRow, IDENTITY, KEY, MONTH, MOVE, RATED, RATING_GROUP, RATING_SUM,
-        ROWS_OF_GROUP, Row, SPEED, part_schema, rating_groups,
+        BLACK, ClassRow, IDENTITY, KEY, MONTH, MOVE, RATED, RATING_GROUP, RATING_SUM, Row, SPEED,
+        part_schema, rating_groups,
     },
-    summed::SummedFile,
 };
 use crate::{
     error::{At, Error, Result},
+    parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
     tally::{By, Class, Ratings},
 };
 
-/// Adds the path to an error of the crate `parquet`.
-pub(super) fn not_written(target: &Path, err: ParquetError) -> Error {
-    let source = match err {
-        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-            Ok(err) => *err,
-            Err(other) => io::Error::other(other),
-        },
-        other => io::Error::other(other),
-    };
-    Error::Io {
-        path: target.to_owned(),
-        doing: "write",
-        source,
-    }
-}
-
-/// How all files are packed.
-pub(super) fn properties() -> Result<WriterPropertiesBuilder, ParquetError> {
-    Ok(WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
-        .set_created_by(concat!("polybook ", env!("CARGO_PKG_VERSION")).to_owned()))
-}
-
-/// Writes the values of the next column.
-pub(super) fn write_column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, SummedFile>,
-    values: impl Iterator<Item = T::T>,
-) -> Result<(), ParquetError> {
-    let mut column = group.next_column()?.expect("the schema has the column");
-    let values: Vec<T::T> = values.collect();
-    column.typed::<T>().write_batch(&values, None, None)?;
-    column.close()
-}
-
 /// Writes the columns of classes.
 fn write_classes(
-    group: &mut SerializedRowGroupWriter<'_, SummedFile>,
+    group: &mut SerializedRowGroupWriter<'_, File>,
     by: By,
     classes: &[(Class, Ratings)],
 ) -> Result<(), ParquetError> {
@@ -95,7 +55,8 @@ const ROWS_OF_CLASSED_PAGE: usize = 1 << 13;
 
 /// Writes a part.
 pub(super) struct PartWriter<'a> {
-    file: SerializedFileWriter<SummedFile>,
+    file: TableWriter<File>,
+    directory: &'a Path,
     name: String,
     /// The path that errors name.
     target: &'a Path,
@@ -113,58 +74,54 @@ pub(super) struct PartWriter<'a> {
 impl<'a> PartWriter<'a> {
     /// Starts the part `name` in a directory that will be `target`.
     pub(super) fn create(
-        directory: &Path,
+        directory: &'a Path,
         name: String,
         target: &'a Path,
         (with_identities, by): (bool, By),
         stop: &'a AtomicBool,
     ) -> Result<PartWriter<'a>> {
         let file = File::create_new(directory.join(&name)).at(target, "write")?;
-        let open = || {
-            let sorted = |column_idx| SortingColumn {
-                column_idx,
-                descending: false,
-                nulls_first: false,
-            };
-            // Sorted keys differ little from one to the next, and no two are alike for long.
-            let mut properties =
-                properties()?.set_sorting_columns(Some(vec![sorted(0), sorted(1)]));
-            // Readers look for keys. The range of other columns is nearly all there can be in each group.
-            properties = properties
-                .set_statistics_enabled(EnabledStatistics::None)
-                .set_column_statistics_enabled(KEY.into(), EnabledStatistics::Page);
-            // Each page costs its reader a beginning.
-            let rows_of_page = if by.is_none() {
-                ROWS_OF_GROUP
-            } else {
-                ROWS_OF_CLASSED_PAGE
-            };
-            properties = properties.set_data_page_row_count_limit(rows_of_page);
-            // These are as long when they are packed, and take longer to read.
-            let packed_already = [
-                KEY,
-                MOVE,
-                BLACK,
-                IDENTITY,
-                SPEED,
-                RATING_GROUP,
-                MONTH,
-                RATING_SUM,
-            ];
-            for column in packed_already.map(ColumnPath::from) {
-                properties = properties.set_column_compression(column, Compression::UNCOMPRESSED);
-            }
-            for column in [KEY, IDENTITY, SPEED, RATING_SUM, RATED].map(ColumnPath::from) {
-                properties = properties
-                    .set_column_dictionary_enabled(column.clone(), false)
-                    .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
-            }
-            let schema = Arc::new(parse_message_type(&part_schema(with_identities, by))?);
-            let file = SummedFile::new(file);
-            SerializedFileWriter::new(file, schema, Arc::new(properties.build()))
+        let sorted = |column_idx| SortingColumn {
+            column_idx,
+            descending: false,
+            nulls_first: false,
         };
+        // Sorted keys differ little from one to the next, and no two are alike for long.
+        let mut properties = properties().set_sorting_columns(Some(vec![sorted(0), sorted(1)]));
+        // Readers look for keys. The range of other columns is nearly all there can be in each group.
+        properties = properties
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_column_statistics_enabled(KEY.into(), EnabledStatistics::Page);
+        // Each page costs its reader a beginning.
+        let rows_of_page = if by.is_none() {
+            ROWS_OF_GROUP
+        } else {
+            ROWS_OF_CLASSED_PAGE
+        };
+        properties = properties.set_data_page_row_count_limit(rows_of_page);
+        // These are as long when they are packed, and take longer to read.
+        let packed_already = [
+            KEY,
+            MOVE,
+            BLACK,
+            IDENTITY,
+            SPEED,
+            RATING_GROUP,
+            MONTH,
+            RATING_SUM,
+        ];
+        for column in packed_already.map(ColumnPath::from) {
+            properties = properties.set_column_compression(column, Compression::UNCOMPRESSED);
+        }
+        for column in [KEY, IDENTITY, SPEED, RATING_SUM, RATED].map(ColumnPath::from) {
+            properties = properties
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+        }
+        let schema = part_schema(with_identities, by);
         Ok(PartWriter {
-            file: open().map_err(|err| not_written(target, err))?,
+            file: TableWriter::new(file, target, &schema, properties.build())?,
+            directory,
             name,
             target,
             stop,
@@ -199,28 +156,26 @@ impl<'a> PartWriter<'a> {
             return Err(Error::Interrupted);
         }
         self.written += self.rows.len() as u64;
-        let (file, rows, by, classes) = (&mut self.file, &self.rows, self.by, &self.classes);
-        let mut write = || {
-            let mut group = file.next_row_group()?;
+        let (rows, by, classes) = (&self.rows, self.by, &self.classes);
+        self.file.write_group(|group| {
             let rows = || rows.iter();
             let integers = |group: &mut _, value: fn(&Row) -> u64| {
                 write_column::<Int64Type>(group, rows().map(|row| value(row).cast_signed()))
             };
-            integers(&mut group, |row| row.key)?;
-            write_column::<Int32Type>(&mut group, rows().map(|row| i32::from(row.mv.0)))?;
-            write_column::<BoolType>(&mut group, rows().map(|row| row.turn.is_black()))?;
-            integers(&mut group, |row| row.stats.wins)?;
-            integers(&mut group, |row| row.stats.draws)?;
-            integers(&mut group, |row| row.stats.losses)?;
+            integers(group, |row| row.key)?;
+            write_column::<Int32Type>(group, rows().map(|row| i32::from(row.mv.0)))?;
+            write_column::<BoolType>(group, rows().map(|row| row.turn.is_black()))?;
+            integers(group, |row| row.stats.wins)?;
+            integers(group, |row| row.stats.draws)?;
+            integers(group, |row| row.stats.losses)?;
             if self.with_identities {
-                integers(&mut group, |row| row.identity)?;
+                integers(group, |row| row.identity)?;
             }
-            if !by.is_none() {
-                write_classes(&mut group, by, classes)?;
+            match by.is_none() {
+                true => Ok(()),
+                false => write_classes(group, by, classes),
             }
-            group.close()
-        };
-        write().map_err(|err| not_written(self.target, err))?;
+        })?;
         self.rows.clear();
         self.classes.clear();
         Ok(())
@@ -231,15 +186,8 @@ impl<'a> PartWriter<'a> {
         if !self.rows.is_empty() {
             self.write_group()?;
         }
-        self.file
-            .finish()
-            .map_err(|err| not_written(self.target, err))?;
-        Ok(ListedFile {
-            file: self.name,
-            rows: self.written,
-            bytes: self.file.bytes_written() as u64,
-            plies: self.plies,
-            crc32: Some(self.file.inner().crc32()),
-        })
+        self.file.finish()?;
+        let listed = ListedFile::of(self.directory, self.name, self.written, self.plies);
+        listed.at(self.target, "read")
     }
 }

@@ -6,13 +6,12 @@ use std::{
 };
 
 use super::{
-    about::{About, ListedFile, Sidecar},
+    about::{About, ListedFile, Sidecar, crc32_of},
     error::CountsError,
     file::{ParquetFile, caught, file_size, metadata_memory},
     layout::{ClassRow, ENDING, Row, STARTS},
     rows::{GroupReader, MOST_GAMES, PartColumns, Rows, classes_of},
     starts::{Start, read_starts},
-    summed::crc32_of,
 };
 use crate::{
     error::{At, Error, Result},

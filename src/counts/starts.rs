@@ -1,25 +1,21 @@
 //! Where games started: `starts.parquet`.
 
-use std::{fs::File, path::Path, sync::Arc};
+use std::{fs::File, path::Path};
 
-use parquet::{
-    data_type::{ByteArray, ByteArrayType, Int64Type},
-    errors::ParquetError,
-    file::writer::SerializedFileWriter,
-    schema::parser::parse_message_type,
-};
+use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 
 use super::{
     about::ListedFile,
     columns::{Column, Holds},
     error::CountsError,
     file::ParquetFile,
-    layout::{EPD, GAMES, ROWS_OF_GROUP, STARTS, STARTS_SCHEMA},
-    part::{not_written, properties, write_column},
+    layout::{EPD, GAMES, STARTS, STARTS_SCHEMA},
     rows::MOST_GAMES,
-    summed::SummedFile,
 };
-use crate::error::{At, Result};
+use crate::{
+    error::{At, Result},
+    parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
+};
 
 /// The longest EPD that is read. Those of the largest variants have some 100 bytes.
 const LONGEST_EPD: usize = 1000;
@@ -47,11 +43,7 @@ pub(super) fn write_starts(
         return Ok(None);
     }
     let file = File::create_new(directory.join(STARTS)).at(target, "write")?;
-    let failed = |err: ParquetError| not_written(target, err);
-    let schema = Arc::new(parse_message_type(STARTS_SCHEMA).map_err(failed)?);
-    let properties = Arc::new(properties().map_err(failed)?.build());
-    let file = SummedFile::new(file);
-    let mut out = SerializedFileWriter::new(file, schema, properties).map_err(failed)?;
+    let mut out = TableWriter::new(file, target, STARTS_SCHEMA, properties().build())?;
     let (mut rows, mut plies) = (0, 0);
     let (mut epds, mut games) = (Vec::new(), Vec::new());
     while let Some(start) = starts.next() {
@@ -61,23 +53,15 @@ pub(super) fn write_starts(
         epds.push(ByteArray::from(start.epd.into_bytes()));
         games.push(start.games.cast_signed());
         if epds.len() == ROWS_OF_GROUP || starts.peek().is_none() {
-            let mut write = || {
-                let mut group = out.next_row_group()?;
-                write_column::<ByteArrayType>(&mut group, epds.drain(..))?;
-                write_column::<Int64Type>(&mut group, games.drain(..))?;
-                group.close()
-            };
-            write().map_err(failed)?;
+            out.write_group(|group| {
+                write_column::<ByteArrayType>(group, epds.drain(..))?;
+                write_column::<Int64Type>(group, games.drain(..))
+            })?;
         }
     }
-    out.finish().map_err(failed)?;
-    Ok(Some(ListedFile {
-        file: STARTS.to_owned(),
-        rows,
-        bytes: out.bytes_written() as u64,
-        plies,
-        crc32: Some(out.inner().crc32()),
-    }))
+    out.finish()?;
+    let listed = ListedFile::of(directory, STARTS.to_owned(), rows, plies);
+    listed.at(target, "read").map(Some)
 }
 
 /// Hands the starts of a file to `f`, some at a time. Returns how many rows and games they are.
