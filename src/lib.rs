@@ -60,6 +60,7 @@ pub mod book;
 mod checksum;
 mod error;
 mod keyed;
+mod kind;
 pub mod position;
 mod positioned;
 
@@ -98,7 +99,10 @@ cfg_if::cfg_if! {
     }
 }
 
-pub use self::error::{Error, ErrorKind, ForeignFormat, Result};
+pub use self::{
+    error::{Error, ErrorKind, ForeignFormat, Result},
+    kind::FileKind,
+};
 
 /// The commands, so that tests can let any part of them panic.
 #[cfg(all(test, feature = "cli"))]

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, ForeignFormat, Result},
+    kind::FileKind,
     position::looks_like_move,
     positioned::read_exact_at,
 };
@@ -60,23 +61,21 @@ fn are_records(bytes: &[u8]) -> bool {
 
 /// The format that a start of a file shows, with its name, if it is a known one other than a book.
 fn format_of(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
-    const SQLITE: &[u8] = b"SQLite format 3\0";
-    const MAGICS: [(&[u8], &str); 7] = [
-        (SQLITE, "an SQLite database"),
-        (b"\x1f\x8b\x08", "compressed with gzip"),
-        (b"\x28\xb5\x2f\xfd", "compressed with zstd"),
-        (b"\xfd7zXZ\0", "compressed with xz"),
-        (b"BZh", "compressed with bzip2"),
-        (b"PK\x03\x04", "a zip archive"),
-        (b"PAR1", "a Parquet file"),
-    ];
-    if let Some((magic, name)) = MAGICS.iter().find(|(magic, _)| start.starts_with(magic)) {
-        let format = match *magic {
-            SQLITE => ForeignFormat::Sqlite,
-            _ => ForeignFormat::Other,
-        };
-        return Some((format, name));
-    }
+    let name = match FileKind::of_start(start) {
+        FileKind::Sqlite => return Some((ForeignFormat::Sqlite, "an SQLite database")),
+        FileKind::Gzip => "compressed with gzip",
+        FileKind::Zstd => "compressed with zstd",
+        FileKind::Xz => "compressed with xz",
+        FileKind::Bzip2 => "compressed with bzip2",
+        FileKind::Zip => "a zip archive",
+        FileKind::Parquet => "a Parquet file",
+        _ => return text_format(start),
+    };
+    Some((ForeignFormat::Other, name))
+}
+
+/// The same, for text.
+fn text_format(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     if !is_text(start) {
         return None;
     }

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum as _;
 use polybook::{
+    FileKind,
     book::Book,
     convert::{Convert, ConvertBook, Converted, SuiteFormat, TableFormat},
-    obs::{self, Info, Obs},
+    obs::{Info, Obs},
     position::Variant,
     tally::MoveFilter,
 };
@@ -113,10 +114,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let mut inputs = args.suite.inputs();
     inputs.push(&file);
     check_output(&args.out, &inputs, args.json)?;
-    let converted = if obs::is_database(&file)? {
-        database(args, format, &file, context)?
-    } else {
-        book(args, format, &file, context)?
+    let converted = match FileKind::of(&file)? {
+        FileKind::Sqlite => database(args, format, &file, context)?,
+        _ => book(args, format, &file, context)?,
     };
     let mut document = json!({
         "path": output_name(&args.out),

@@ -10,7 +10,7 @@ use polybook::{
     book::{Book, LossSummary, is_book_or_empty},
     evals::{
         EngineOptions, Eval, Evals, EvalsFormat, EvalsReport, MakeEvals, MaxLoss, Positions,
-        is_evals, read_positions,
+        read_positions,
     },
     pgn::Input,
     tally::Memory,
@@ -127,7 +127,7 @@ impl EngineArgs {
         let input = Input::file(&file);
         // A pipe can be read once, as text.
         let is_file = input.size().is_some();
-        let positions = match is_file && !is_evals(&file)? && is_book_or_empty(&file)? {
+        let positions = match is_file && is_book_or_empty(&file)? {
             true => Positions {
                 positions: context.show_progress("reading the book", |meter| {
                     let book = Book::open_within(&file, in_memory(memory))?;

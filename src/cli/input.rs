@@ -11,8 +11,7 @@ use std::{
 
 use anyhow::Context as _;
 use polybook::{
-    Error,
-    counts::is_counts,
+    Error, FileKind,
     index::is_index,
     output::{TemporaryDir, refuse_clashes},
     pgn::Input,
@@ -131,7 +130,7 @@ pub fn files_of(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 
 /// Refuses a directory of counts, which only make-book reads.
 pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
-    if is_counts(path) {
+    if matches!(FileKind::of(path), Ok(FileKind::Counts)) {
         let problem = "a directory of counts: polybook make-book checks it and makes a book or an index of it";
         return Err(Error::file(path, problem));
     }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use polybook::{
+    FileKind,
     book::{self, MergePolicy},
     obs::{self, Obs, ObsWriter},
     output::repeated,
@@ -104,7 +105,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 fn are_databases(paths: &[PathBuf]) -> anyhow::Result<bool> {
     let mut databases = 0;
     for path in paths {
-        databases += usize::from(obs::is_database(path)?);
+        databases += usize::from(FileKind::of(path)? == FileKind::Sqlite);
     }
     if databases > 0 && databases < paths.len() {
         let usage = "some of these are Polyglot books and some OOBS databases: merge books with books and databases with \

@@ -7,7 +7,7 @@ use std::{
 };
 
 use polybook::{
-    Error,
+    Error, FileKind,
     book::{Book, Scaling, Weights, is_book_or_empty},
     evals::Eval,
     obs::{self, Obs},
@@ -82,19 +82,19 @@ struct GameCounts {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let file = file_or_index(&args.book)?;
-    if file.is_dir() {
-        let problem = "a directory: polybook moves --leveldb lists the moves of an index";
-        return Err(Error::file(file, problem).into());
-    }
-    let is_database = obs::is_database(&file)?;
-    let (pos, mut moves, is_empty) = match is_database {
-        true => in_database(args, &file)?,
-        false => in_book(args, &file)?,
+    let kind = FileKind::of(&file)?;
+    let (pos, mut moves, is_empty) = match kind {
+        FileKind::Directory => {
+            let problem = "a directory: polybook moves --leveldb lists the moves of an index";
+            return Err(Error::file(file, problem).into());
+        }
+        FileKind::Sqlite => in_database(args, &file)?,
+        _ => in_book(args, &file)?,
     };
     let key = match key::book_key(&pos) {
         Ok(key) => Some(key),
         // A database has it all the same.
-        Err(_) if is_database => None,
+        Err(_) if kind == FileKind::Sqlite => None,
         Err(err) => return Err(err),
     };
     let sum: u64 = moves.iter().map(|mv| u64::from(mv.weight)).sum();

@@ -7,10 +7,11 @@ use std::{
 };
 
 use polybook::{
+    FileKind,
     book::Book,
     explorer::{Explorer, Filters},
     index::Index,
-    obs::{self, Obs},
+    obs::Obs,
     position::Variant,
     progress::Meter,
     tree::{Evaluated, Explored, Format, Limits, LinesOf, Source, Tree, check_replaceable},
@@ -149,7 +150,7 @@ fn opened(
         refuse_other_of_index(&index, variant)?;
         return Ok((Box::new(index), variant));
     }
-    if obs::is_database(path)? {
+    if FileKind::of(path)? == FileKind::Sqlite {
         let obs = Obs::open(path)?;
         let variant = of_database(&args.source, &obs, asked)?;
         return Ok((Box::new(obs), variant));

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use polybook::{
+    FileKind,
     book::{self, fix},
-    evals::{Evals, is_evals},
+    evals::Evals,
     index, obs,
     tally::Memory,
 };
@@ -62,56 +63,60 @@ struct Findings {
 }
 
 fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
-    if file.is_dir() {
-        let found = context.show_progress("reading", |meter| index::verify(file, meter))?;
-        return Ok(Findings {
-            records: found.entries,
-            header_records: 0,
-            faults: texts(&found.faults),
-            checksum_differs: Some(found.faults.iter().any(|fault| fault.key.is_empty())),
-            second_opinion: Some(found.has_second_opinion),
-            advice: "make the index again",
-        });
+    match FileKind::of(file)? {
+        FileKind::Directory => {
+            let found = context.show_progress("reading", |meter| index::verify(file, meter))?;
+            Ok(Findings {
+                records: found.entries,
+                header_records: 0,
+                faults: texts(&found.faults),
+                checksum_differs: Some(found.faults.iter().any(|fault| fault.key.is_empty())),
+                second_opinion: Some(found.has_second_opinion),
+                advice: "make the index again",
+            })
+        }
+        FileKind::Sqlite => {
+            let found = obs::verify(file)?;
+            let differs = found.faults.contains(&obs::Fault::Checksum);
+            Ok(Findings {
+                records: found.rows,
+                header_records: 0,
+                faults: texts(&found.faults),
+                checksum_differs: found.has_checksum.then_some(differs),
+                second_opinion: None,
+                advice: "make the database again, or take a copy of it",
+            })
+        }
+        FileKind::Evals => {
+            let evals = Evals::open(file)?;
+            let fault = evals.fault()?;
+            Ok(Findings {
+                records: evals.len(),
+                header_records: 0,
+                checksum_differs: Some(fault.is_some()),
+                faults: fault.iter().map(ToString::to_string).collect(),
+                second_opinion: None,
+                advice: "make the store again, or take a copy of it",
+            })
+        }
+        _ => {
+            let found = book::verify(file, &Memory::default())?;
+            let differs = found.faults.contains(&book::Fault::Checksum);
+            Ok(Findings {
+                records: found.records,
+                header_records: found.header_records,
+                faults: texts(&found.faults),
+                checksum_differs: found.has_checksum.then_some(differs),
+                second_opinion: None,
+                advice: match differs {
+                    true => {
+                        "take a good copy; verify --fix OUT sorts this one but keeps changed moves and weights"
+                    }
+                    false => "verify --fix OUT writes a copy without these faults",
+                },
+            })
+        }
     }
-    if obs::is_database(file)? {
-        let found = obs::verify(file)?;
-        let differs = found.faults.contains(&obs::Fault::Checksum);
-        return Ok(Findings {
-            records: found.rows,
-            header_records: 0,
-            faults: texts(&found.faults),
-            checksum_differs: found.has_checksum.then_some(differs),
-            second_opinion: None,
-            advice: "make the database again, or take a copy of it",
-        });
-    }
-    if is_evals(file)? {
-        let evals = Evals::open(file)?;
-        let fault = evals.fault()?;
-        return Ok(Findings {
-            records: evals.len(),
-            header_records: 0,
-            checksum_differs: Some(fault.is_some()),
-            faults: fault.iter().map(ToString::to_string).collect(),
-            second_opinion: None,
-            advice: "make the store again, or take a copy of it",
-        });
-    }
-    let found = book::verify(file, &Memory::default())?;
-    let differs = found.faults.contains(&book::Fault::Checksum);
-    Ok(Findings {
-        records: found.records,
-        header_records: found.header_records,
-        faults: texts(&found.faults),
-        checksum_differs: found.has_checksum.then_some(differs),
-        second_opinion: None,
-        advice: match differs {
-            true => {
-                "take a good copy; verify --fix OUT sorts this one but keeps changed moves and weights"
-            }
-            false => "verify --fix OUT writes a copy without these faults",
-        },
-    })
 }
 
 fn texts(faults: &[impl ToString]) -> Vec<String> {
@@ -122,12 +127,13 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let file = file_or_index(&args.book)?;
     let name = input::name(&args.book);
     if let Some(out) = &args.fix {
+        let kind = FileKind::of(&file)?;
         anyhow::ensure!(
-            !file.is_dir(),
+            kind != FileKind::Directory,
             "{name}: is a directory: --fix writes a copy of a book alone"
         );
         check_output(out, &[&file], args.json)?;
-        if obs::is_database(&file)? || is_evals(&file)? {
+        if matches!(kind, FileKind::Sqlite | FileKind::Evals) {
             let usage = "--fix is for Polyglot books: make another damaged file again, or take a copy of it";
             return Err(Usage(usage.to_owned()).into());
         }

@@ -31,6 +31,7 @@ use std::{ffi::OsStr, ops::Range};
 use shakmaty::Color;
 
 use crate::{
+    kind,
     pgn::RatingGroup,
     position::BookMove,
     sort::SHARDS,
@@ -38,13 +39,13 @@ use crate::{
 };
 
 /// The file that says where the counts come from.
-pub const SIDECAR: &str = "counts.json";
+pub const SIDECAR: &str = kind::SIDECAR;
 
 /// Where games started.
 pub const STARTS: &str = "starts.parquet";
 
 /// The ending of all parts.
-pub const ENDING: &str = ".parquet";
+pub const ENDING: &str = kind::ENDING;
 
 /// The version of this layout.
 pub const VERSION: u32 = 1;

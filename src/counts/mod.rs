@@ -45,7 +45,6 @@ pub use self::{
     error::CountsError,
     layout::{ClassRow, Row},
     read::{CountsDirectory, Part},
-    replace::is_counts,
     starts::Start,
     write::CountsSummary,
 };

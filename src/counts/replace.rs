@@ -8,24 +8,12 @@ use std::{
 
 use super::{
     about::Sidecar,
-    layout::{ENDING, SIDECAR, STARTS, is_part_name},
+    layout::{SIDECAR, STARTS, is_part_name},
 };
 use crate::{
     error::{Error, Result},
     output::own_files,
 };
-
-/// Whether a directory holds counts: a sidecar, or files that are named like parts, of whatever program.
-pub fn is_counts(path: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(path) else {
-        return false;
-    };
-    entries.flatten().any(|entry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        name == SIDECAR || name.ends_with(ENDING)
-    })
-}
 
 /// Whether counts may be made where something is already: an empty directory always, counts of polybook with
 /// `force`. Returns the files of the counts.
@@ -67,11 +55,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path();
         check_replaceable(path, false).unwrap();
-        assert!(!is_counts(path));
         Sidecar::new(About::default(), Vec::new(), None)
             .write(path, path)
             .unwrap();
-        assert!(is_counts(path));
         assert!(matches!(
             check_replaceable(path, false),
             Err(Error::Exists { .. })
@@ -85,6 +71,6 @@ mod tests {
         }
         fs::write(path.join("thesis.txt"), "precious").unwrap();
         let file = path.join("thesis.txt");
-        assert!(check_replaceable(&file, true).is_err() && !is_counts(&file));
+        assert!(check_replaceable(&file, true).is_err());
     }
 }

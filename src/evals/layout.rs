@@ -30,7 +30,7 @@ use crate::{
 /// Bytes of a record.
 pub(super) const RECORD: usize = 44;
 
-/// The first bytes of a store, as long as a record. They sort before every record, as the key 0.
+/// The first bytes of a store, as long as a record: [`EVALS`](crate::kind::EVALS), and the version. They sort before every record, as the key 0.
 pub(super) const START: [u8; RECORD] = {
     let text = b"polybook evals 1";
     let mut start = [0; RECORD];
@@ -41,9 +41,6 @@ pub(super) const START: [u8; RECORD] = {
     }
     start
 };
-
-/// Bytes of the start that all versions have.
-pub(super) const MAGIC: usize = 8 + b"polybook evals ".len();
 
 /// The most bytes of a footer.
 pub(super) const MOST_OF_FOOTER: u64 = 1 << 17;

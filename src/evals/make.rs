@@ -19,13 +19,13 @@ use super::{
     report::{BadEntry, EvalsReport},
     sorted::Sorted,
     source::{EvalsSource, InputEntries, read_batch},
-    store::is_evals,
     uci::EngineOptions,
     write::{self, EvalsFormat},
     writer::EvalsWriter,
 };
 use crate::{
     error::{Error, Result},
+    kind::FileKind,
     output::Finished,
     pgn::{Input, StreamOptions},
     progress::Meter,
@@ -107,7 +107,7 @@ impl MakeEvals {
         task::caught(|| {
             let mut inputs = self.inputs.clone();
             let is_kept = self.engine.is_some() && format == EvalsFormat::Store;
-            if is_kept && out.is_file() && is_evals(out)? {
+            if is_kept && out.is_file() && FileKind::of(out)? == FileKind::Evals {
                 inputs.push(Input::file(out));
             }
             let sources: Result<Vec<_>> = inputs.iter().map(EvalsSource::new).collect();

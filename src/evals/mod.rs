@@ -45,7 +45,7 @@ pub use self::{
     positions::{Positions, read_positions},
     report::{BadEntry, EngineReport, EvalsReport, FailedPosition},
     score::Score,
-    store::{Evals, is_evals},
+    store::Evals,
     uci::{EngineOptions, end_engines},
     write::EvalsFormat,
 };

@@ -15,10 +15,11 @@ use super::{
     games::read_games,
     layout::RECORD,
     lines::{LineFormat, read_lines},
-    store::{Evals, is_evals},
+    store::Evals,
 };
 use crate::{
     error::{Error, Result},
+    kind::FileKind,
     pgn::{Batch, Cutter, Input, Stream, StreamOptions},
     progress::Meter,
 };
@@ -49,19 +50,21 @@ pub(super) enum InputEntries {
 impl EvalsSource {
     /// Looks what an input is. A store is opened and its checksum compared.
     pub(super) fn new(input: &Input) -> Result<EvalsSource> {
-        // A pipe can be read once.
-        if input.size().is_some() && is_evals(input.path())? {
-            let evals = Evals::open(input.path())?;
-            evals.check()?;
-            return Ok(EvalsSource::Store(evals));
-        }
-        #[cfg(feature = "parquet")]
-        if input.size().is_some() && super::parquet::is_ours(input.path())? {
-            let problem = "evaluations as Parquet, which polybook does not read: name their store";
-            return Err(Error::foreign(input.path(), problem));
-        }
         input.check()?;
-        Ok(EvalsSource::Text(input.clone()))
+        match input.kind()? {
+            FileKind::Evals => {
+                let evals = Evals::open(input.path())?;
+                evals.check()?;
+                Ok(EvalsSource::Store(evals))
+            }
+            #[cfg(feature = "parquet")]
+            FileKind::Parquet if super::parquet::is_ours(input.path())? => {
+                let problem =
+                    "evaluations as Parquet, which polybook does not read: name their store";
+                Err(Error::foreign(input.path(), problem))
+            }
+            _ => Ok(EvalsSource::Text(input.clone())),
+        }
     }
 
     /// The store that it is.

@@ -2,19 +2,19 @@
 
 use std::{
     fs::File,
-    io::Read,
     path::{Path, PathBuf},
 };
 
 use shakmaty::{Chess, Move};
 
 use super::layout::{
-    Eval, EvalRecord, Footer, MAGIC, MOST_OF_FOOTER, RECORD, START, eval_key, with_origins,
+    Eval, EvalRecord, Footer, MOST_OF_FOOTER, RECORD, START, eval_key, with_origins,
 };
 use crate::{
     checksum::Checksum,
     error::{At, Error, Result},
     keyed::{Storage, key_of},
+    kind::EVALS,
     position::Rules,
     positioned::read_exact_at,
 };
@@ -35,19 +35,6 @@ impl PartialEq for Evals {
     }
 }
 
-/// Whether a file begins as a store does, of whatever version.
-///
-/// # Errors
-///
-/// A file that cannot be read.
-pub fn is_evals(path: &Path) -> Result<bool> {
-    let mut start = Vec::new();
-    let file = File::open(path).at(path, "open")?;
-    let read = file.take(MAGIC as u64).read_to_end(&mut start);
-    read.at(path, "read")?;
-    Ok(start == START[..MAGIC])
-}
-
 impl Evals {
     /// Opens a store. Looking a position up takes a few reads.
     ///
@@ -63,7 +50,7 @@ impl Evals {
         if has_start {
             read_exact_at(&file, &mut start, 0).at(path, "read")?;
         }
-        if !has_start || start[..MAGIC] != START[..MAGIC] {
+        if !has_start || !start.starts_with(EVALS) {
             let problem = "not a store of evaluations: make one with polybook evals";
             return Err(Error::foreign(path, problem));
         }

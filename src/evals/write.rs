@@ -5,12 +5,12 @@ use std::{fs::File, path::Path};
 use super::{
     layout::{EvalRecord, Footer, START},
     lines::{are_own, write_eval_epd},
-    store::is_evals,
     writer::EvalsWriter,
 };
 use crate::{
     checksum::Checksum,
     error::{At, Error, Result},
+    kind::FileKind,
     output::{AtomicFile, BufferedFile, Finished, check_first_line},
 };
 
@@ -29,7 +29,7 @@ pub enum EvalsFormat {
 /// Refuses to replace a file that is not of the format.
 fn may_replace(old: &Path, format: EvalsFormat) -> Result<()> {
     let is_own = match format {
-        EvalsFormat::Store => is_evals(old)?,
+        EvalsFormat::Store => FileKind::of(old)? == FileKind::Evals,
         EvalsFormat::Epd => File::open(old).and_then(are_own).at(old, "read")?,
         #[cfg(feature = "parquet")]
         EvalsFormat::Parquet => super::parquet::is_ours(old)?,

@@ -47,18 +47,6 @@ pub use self::{
 };
 use crate::error::{At, Error, Result};
 
-/// Whether a file is an SQLite database, by its first bytes.
-///
-/// # Errors
-///
-/// A file that cannot be read.
-pub fn is_database(path: &Path) -> Result<bool> {
-    let mut start = Vec::new();
-    let file = File::open(path).at(path, "open")?;
-    file.take(16).read_to_end(&mut start).at(path, "read")?;
-    Ok(start == b"SQLite format 3\0")
-}
-
 /// Whether a database may be made where a file is already: over an empty file always, over a database of this
 /// schema with `force`.
 ///

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     book::Factors,
     error::Result,
+    kind::FileKind,
     position::{Rules, epd_of},
     sort::Memory,
 };
@@ -42,7 +43,7 @@ impl Obs {
     /// A file that cannot be read, or that is not such a database.
     pub fn open(path: impl AsRef<Path>) -> Result<Obs> {
         let path = path.as_ref();
-        if !super::is_database(path)? {
+        if FileKind::of(path)? != FileKind::Sqlite {
             return Err(ObsError::NotSqlite.at(path));
         }
         let connections = Connections::open(path)?;

@@ -15,6 +15,7 @@ use crate::{
     error::{At, Error, Result},
     explorer::{Explorer, Filters},
     index::Index,
+    kind::FileKind,
     make_book::{MakeBook, Progress, Report},
     pgn::{GameFilter, Games, Input, start_of},
     position::{Keyed, Variant, VariantChoice},
@@ -102,13 +103,14 @@ impl Known {
     ///
     /// A file that cannot be read, or that is none of these.
     pub fn source(path: &Path, keep_prefix: bool, opening: &Opening<'_>) -> Result<Known> {
-        let stored = match path.is_dir() {
-            true if opening.filter.is_some() => Err(Error::file(path, NO_FILTER)),
-            true if crate::counts::is_counts(path) => {
-                Known::counted(path, |run, _| run, opening).map(Some)
+        let is_filtered = opening.filter.is_some();
+        let stored = match FileKind::of(path)? {
+            FileKind::Counts | FileKind::Directory if is_filtered => {
+                Err(Error::file(path, NO_FILTER))
             }
-            true => Known::index(path, opening).map(Some),
-            false => Known::stored(path, opening),
+            FileKind::Counts => Known::counted(path, |run, _| run, opening).map(Some),
+            FileKind::Directory => Known::index(path, opening).map(Some),
+            _ => Known::stored(path, opening),
         };
         if let Some(known) = stored? {
             return match opening.filter {
@@ -143,7 +145,7 @@ impl Known {
                 warnings: Vec::new(),
             })
         };
-        if crate::obs::is_database(path)? {
+        if FileKind::of(path)? == FileKind::Sqlite {
             let obs = crate::obs::Obs::open(path)?;
             let own = obs.info().variant.parse().ok();
             return Ok(with(Kind::Obs(Box::new(obs)), own));

@@ -8,6 +8,7 @@ use crate::{
     book::{Book, Scaling, Weights},
     error::Result,
     explorer::Line,
+    kind::FileKind,
     obs::{self, Obs},
     position::BookMove,
 };
@@ -49,7 +50,7 @@ impl BookFile {
     /// A file that cannot be read, or that is neither.
     pub fn open(path: impl AsRef<Path>) -> Result<BookFile> {
         let path = path.as_ref();
-        let format = if obs::is_database(path)? {
+        let format = if FileKind::of(path)? == FileKind::Sqlite {
             let obs = Obs::open(path)?;
             let largest = obs.largest_weight(Weights::default().factors)?;
             BookFormat::Oobs(Box::new(obs), Scaling::new(largest))

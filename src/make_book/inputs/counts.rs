@@ -3,8 +3,9 @@
 use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
 use crate::{
-    counts::{About, CountsDirectory, CountsError, OrderedParts, Part, Row, Start, is_counts},
+    counts::{About, CountsDirectory, CountsError, OrderedParts, Part, Row, Start},
     error::{Error, Result},
+    kind::FileKind,
     make_book::{
         input::{CountedBefore, OrderedInput, RunInput},
         needs::Needs,
@@ -38,7 +39,7 @@ impl CountsInput {
     /// Opens an input, if it is counts. The metadata of a part may take `most_metadata` bytes of memory.
     pub(super) fn open(input: &Input, most_metadata: usize) -> Result<Option<CountsInput>> {
         let path = input.path();
-        if input.is_stdin() || !is_counts(path) {
+        if !matches!(input.kind(), Ok(FileKind::Counts)) {
             return Ok(None);
         }
         let directory = CountsDirectory::open(path)?;

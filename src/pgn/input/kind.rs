@@ -1,37 +1,37 @@
 //! The kind of a file that is certainly not PGN, by its first bytes.
 
+use crate::kind::FileKind;
+
 /// How many bytes are looked at.
 pub(super) const LOOKED_AT: usize = 1 << 16;
 
 /// The kind of a file that is certainly not PGN, and what to do with it. `None` if it may be PGN.
 pub(super) fn foreign(text: &[u8]) -> Option<&'static str> {
     let start = &text[..text.len().min(LOOKED_AT)];
-    let known = match *start {
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            Some("packed with xz: unpack it, for instance with xz -d")
-        }
-        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => Some("7z archive: unpack it"),
-        [b'R', b'a', b'r', b'!', 0x1a, 0x07, ..] => Some("rar archive: unpack it"),
-        [0x04, 0x22, 0x4d, 0x18, ..] => {
-            Some("packed with lz4: unpack it, for instance with lz4 -d")
-        }
-        [0x1f, 0x9d, ..] => Some("packed with compress: unpack it, for instance with uncompress"),
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some(UTF_16),
-        _ if start.starts_with(b"SQLite format 3\0") => Some(
+    let known = match FileKind::of_start(start) {
+        FileKind::Xz => Some("packed with xz: unpack it, for instance with xz -d"),
+        FileKind::Sqlite => Some(
             "SQLite database: name a PGN file, or convert the database if it is one of openings",
         ),
-        _ if start.starts_with(b"PAR1") => {
-            Some("Parquet file: name the directory of counts that it is in")
-        }
-        _ if start.starts_with(b"%PDF-") => Some("PDF document: name a PGN file"),
-        _ if start.get(257..262) == Some(b"ustar") => {
-            Some("tar archive: unpack it and name the PGN files in it")
-        }
+        FileKind::Parquet => Some("Parquet file: name the directory of counts that it is in"),
         // Packed within what was unpacked.
-        [0x1f, 0x8b, 8, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [b'P', b'K', 3, 4, ..] => {
-            Some("packed twice: unpack it once")
-        }
-        _ => None,
+        kind if kind.is_unpacked() => Some("packed twice: unpack it once"),
+        _ => match *start {
+            [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => Some("7z archive: unpack it"),
+            [b'R', b'a', b'r', b'!', 0x1a, 0x07, ..] => Some("rar archive: unpack it"),
+            [0x04, 0x22, 0x4d, 0x18, ..] => {
+                Some("packed with lz4: unpack it, for instance with lz4 -d")
+            }
+            [0x1f, 0x9d, ..] => {
+                Some("packed with compress: unpack it, for instance with uncompress")
+            }
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some(UTF_16),
+            _ if start.starts_with(b"%PDF-") => Some("PDF document: name a PGN file"),
+            _ if start.get(257..262) == Some(b"ustar") => {
+                Some("tar archive: unpack it and name the PGN files in it")
+            }
+            _ => None,
+        },
     };
     known.or_else(|| {
         if !start.contains(&0) {

@@ -1,10 +1,10 @@
 //! Inputs: files and standard input, packed or not.
 
 mod kind;
-mod packing;
 mod stream;
 #[cfg(feature = "compression")]
 mod unpack;
+mod window;
 
 use std::{
     fs::File,
@@ -13,9 +13,12 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use self::packing::{Packing, zstd_window};
 pub use self::stream::Stream;
-use crate::error::{At, Error, Result};
+use self::window::zstd_window;
+use crate::{
+    error::{At, Error, Result},
+    kind::FileKind,
+};
 
 /// A source of PGN: a file, or standard input. [`MakeBook`](crate::MakeBook) also takes a directory of
 /// [counts](crate::counts).
@@ -113,17 +116,22 @@ impl Input {
         metadata.is_file().then_some(metadata.len())
     }
 
+    /// The kind of the file; [`FileKind::Other`] for standard input.
+    ///
+    /// # Errors
+    ///
+    /// A missing or unreadable file.
+    pub fn kind(&self) -> Result<FileKind> {
+        self.path.as_ref().map_or(Ok(FileKind::Other), FileKind::of)
+    }
+
     /// Whether the input is packed, so that all before a game must be unpacked to read the game.
     ///
     /// # Errors
     ///
-    /// A missing or unreadable file, or a directory.
+    /// A missing or unreadable file.
     pub fn is_packed(&self) -> Result<bool> {
-        let Some(path) = &self.path else {
-            return Ok(false);
-        };
-        let start = read_start(&mut open(path)?).at(path, "read")?;
-        Ok(Packing::detect(&start) != Packing::None)
+        Ok(self.kind()?.is_unpacked())
     }
 
     /// Makes sure that the input is there and can be read. A named pipe is not opened, because that
@@ -199,6 +207,9 @@ impl Input {
     }
 }
 
+/// This many bytes show how a file is packed, and the window of zstd.
+const START: usize = 18;
+
 fn open(path: &Path) -> Result<File> {
     // Windows opens no directory, and a console has no metadata there.
     if path.is_dir() {
@@ -217,8 +228,8 @@ fn file_start(path: &Path) -> io::Result<Vec<u8>> {
 
 /// The first bytes, fewer if there are no more.
 fn read_start(source: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut start = Vec::with_capacity(Packing::MAGIC);
-    source.take(Packing::MAGIC as u64).read_to_end(&mut start)?;
+    let mut start = Vec::with_capacity(START);
+    source.take(START as u64).read_to_end(&mut start)?;
     Ok(start)
 }
 

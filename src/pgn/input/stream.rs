@@ -16,12 +16,11 @@ use std::{
 use super::{
     Input, SMALL_WINDOW, StreamOptions,
     kind::{LOOKED_AT, foreign},
-    open,
-    packing::Packing,
-    read_start,
+    open, read_start,
 };
 use crate::{
     error::{At, Error, Result},
+    kind::FileKind,
     task::{self, Feed, Feeder},
 };
 
@@ -110,16 +109,16 @@ impl Sender {
             Box::new(CountingReader::new(open(path)?, &self.taken))
         };
         let start = read_start(&mut source).at(path, "read")?;
-        let packing = Packing::detect(&start);
+        let kind = FileKind::of_start(&start);
         chunks.send(Vec::new())?;
-        if packing == Packing::None {
-            return self.send_text(chunks, Cursor::new(start).chain(source), true);
+        if kind.is_unpacked() {
+            return self.send_packed(chunks, kind, start, source);
         }
-        self.send_packed(chunks, packing, start, source)
+        self.send_text(chunks, Cursor::new(start).chain(source), true)
     }
 
     #[cfg(not(feature = "compression"))]
-    fn send_packed(&self, _: &Chunks, _: Packing, _: Vec<u8>, _: Box<dyn Read>) -> Result<()> {
+    fn send_packed(&self, _: &Chunks, _: FileKind, _: Vec<u8>, _: Box<dyn Read>) -> Result<()> {
         let problem = "packed, and this program was built to read plain PGN only: unpack it";
         Err(Error::file(self.input.path(), problem))
     }

@@ -13,26 +13,29 @@ use zip::{ZipArchive, result::ZipError};
 
 use super::{
     open,
-    packing::{Packing, refuse_large_window},
     stream::{Chunks, CountingReader, Sender},
+    window::refuse_large_window,
 };
-use crate::error::{At, Error, Result};
+use crate::{
+    error::{At, Error, Result},
+    kind::FileKind,
+};
 
 impl Sender {
     pub(super) fn send_packed(
         &self,
         chunks: &Chunks,
-        packing: Packing,
+        kind: FileKind,
         start: Vec<u8>,
         source: Box<dyn Read>,
     ) -> Result<()> {
         let path = self.input.path();
-        if packing == Packing::Zip {
+        if kind == FileKind::Zip {
             return self.send_zip(chunks, start, source);
         }
         refuse_large_window(path, &start, self.memory)?;
         let source = Cursor::new(start).chain(source);
-        let reader = unpacked(packing, source, self.memory).at(path, "unpack")?;
+        let reader = unpacked(kind, source, self.memory).at(path, "unpack")?;
         self.send_text(chunks, reader, true)
     }
 
@@ -77,23 +80,22 @@ impl Seek for CountingReader<File> {
 /// A reader of the unpacked bytes of anything but a zip archive. Zstd may take `memory` bytes, not 0, for
 /// its window.
 fn unpacked(
-    packing: Packing,
+    kind: FileKind,
     source: impl Read + 'static,
     memory: usize,
 ) -> io::Result<Box<dyn Read>> {
-    Ok(match packing {
-        Packing::None => Box::new(source),
-        Packing::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(
+    Ok(match kind {
+        FileKind::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(
             1 << 17,
             source,
         ))),
-        Packing::Bzip2 => Box::new(MultiBzDecoder::new(source)),
-        Packing::Zstd => {
+        FileKind::Bzip2 => Box::new(MultiBzDecoder::new(source)),
+        FileKind::Zstd => {
             let mut decoder = zstd::Decoder::new(source)?;
             decoder.window_log_max(memory.ilog2().min(31))?;
             Box::new(decoder)
         }
-        Packing::Zip => unreachable!("a zip archive is read member by member"),
+        _ => unreachable!("a zip archive is read member by member"),
     })
 }
 

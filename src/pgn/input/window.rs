@@ -1,33 +1,8 @@
-//! How inputs are packed, and unpacking them.
+//! The window of zstd.
 
 use std::path::Path;
 
 use crate::error::{Error, Result};
-
-/// How an input is packed.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Packing {
-    None,
-    Gzip,
-    Bzip2,
-    Zstd,
-    Zip,
-}
-
-impl Packing {
-    /// This many bytes show the packing, and the window of zstd.
-    pub(super) const MAGIC: usize = 18;
-
-    pub(super) fn detect(start: &[u8]) -> Packing {
-        match *start {
-            [0x1f, 0x8b, ..] => Packing::Gzip,
-            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Packing::Bzip2,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Packing::Zstd,
-            [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Packing::Zip,
-            _ => Packing::None,
-        }
-    }
-}
 
 /// Refuses an archive whose first frame needs a larger window than the memory allows. Windows are powers
 /// of two to the decoder, so it takes up to twice of what it needs.
