@@ -236,12 +236,8 @@ impl<T> Feed<T> {
     }
 
     /// As [`next`](Feed::next), but `None` as well if nothing comes before the deadline.
-    pub(crate) fn next_before(
-        &mut self,
-        deadline: Instant,
-        stop: &[&AtomicBool],
-    ) -> Result<Option<T>> {
-        self.next_while(stop, || Instant::now() < deadline)
+    pub(crate) fn next_before(&mut self, deadline: Instant) -> Result<Option<T>> {
+        self.next_while(&[], || Instant::now() < deadline)
     }
 
     /// An item that waits to be received, if one does.

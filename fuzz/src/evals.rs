@@ -1,5 +1,7 @@
 //! Evaluations of any text become a store that has them all again as EPDs, and any bytes are a store or refused.
 
+use std::path::Path;
+
 use polybook::{
     evals::{Evals, EvalsFormat, MakeEvals},
     pgn::Input,
@@ -19,11 +21,18 @@ pub fn run(data: &[u8]) {
     }
 }
 
+/// A run on one thread.
+fn make(input: &Path) -> MakeEvals {
+    MakeEvals {
+        threads: 1,
+        ..MakeEvals::new([Input::file(input)])
+    }
+}
+
 /// Reads a text: PGN, EPDs or lines of Lichess.
 fn of_text(room: &Room, text: &[u8]) {
     let input = room.file("input", text);
     let [first, second, epd, again] = ["1", "2", "1.epd", "2.epd"].map(|name| room.path(name));
-    let make = |input: &_| MakeEvals::new([Input::file(input)]).threads(1);
     let Ok(report) = make(&input).run(&first, EvalsFormat::Store) else {
         return;
     };
@@ -45,8 +54,7 @@ fn of_text(room: &Room, text: &[u8]) {
 /// Opens a store with changed bytes: each three say where, and to what.
 fn damaged(room: &Room, edits: &[u8]) {
     let (pgn, path) = (room.file("games.pgn", SOUND), room.path("evals"));
-    let make = MakeEvals::new([Input::file(pgn)]).threads(1);
-    make.run(&path, EvalsFormat::Store).unwrap();
+    make(&pgn).run(&path, EvalsFormat::Store).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
     for edit in edits.chunks_exact(3).take(32) {
         let place = usize::from(u16::from_be_bytes([edit[0], edit[1]])) % bytes.len();
@@ -58,8 +66,6 @@ fn damaged(room: &Room, edits: &[u8]) {
             .chunks_exact(8)
             .map(|key| u64::from_be_bytes(key.try_into().unwrap()));
         keys.for_each(|key| drop(evals.find(key)));
-        let _ = MakeEvals::new([Input::file(&path)])
-            .threads(1)
-            .run(&room.path("epd"), EvalsFormat::Epd);
+        let _ = make(&path).run(&room.path("epd"), EvalsFormat::Epd);
     }
 }

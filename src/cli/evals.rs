@@ -249,15 +249,17 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         Some(_) => "evaluating positions",
         None => "reading evaluations",
     };
-    let mut make = MakeEvals::new(args.inputs.into_iter().map(Input::from_argument))
-        .threads(args.resources.threads())
-        .memory(memory);
+    let mut make = MakeEvals {
+        threads: args.resources.threads(),
+        memory,
+        ..MakeEvals::new(args.inputs.into_iter().map(Input::from_argument))
+    };
     let mut variations = 0;
     if let Some((options, found)) = engine {
         variations = found.variations;
-        make = make.engine(options, found.positions);
+        make.engine = Some((options, found.positions));
     }
-    let bar = Bar::of_phase(phase, &make.meter(), context);
+    let bar = Bar::of_phase(phase, &make.meter, context);
     let report = make.run(&args.out, format)?;
     drop(bar);
     let mut document = serde_json::to_value(&report)?;

@@ -4,7 +4,7 @@ use std::{
     path::Path,
     sync::{
         Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
@@ -44,10 +44,9 @@ pub(super) fn analyze(
     positions: &[Chess],
     before: Option<&Evals>,
     out: &Path,
-    stop: &AtomicBool,
     meter: &Meter,
 ) -> Result<(Analysis, Journal)> {
-    let first = Engine::start(options, stop)?;
+    let first = Engine::start(options)?;
     let mut report = EngineReport {
         name: first.name.clone(),
         ..EngineReport::default()
@@ -96,7 +95,6 @@ pub(super) fn analyze(
         done: Mutex::new((journal, Vec::new())),
         failed: Mutex::new(Vec::new()),
         failure: Failure::default(),
-        stop,
         meter,
     };
     let pool = task::pool(options.jobs)?;
@@ -130,7 +128,6 @@ struct Jobs<'a> {
     /// The numbers of the positions at which engines failed, and how.
     failed: Mutex<Vec<(usize, String)>>,
     failure: Failure,
-    stop: &'a AtomicBool,
     meter: &'a Meter,
 }
 
@@ -147,7 +144,7 @@ impl Jobs<'_> {
             };
             let started = match engine.take() {
                 Some(running) => Ok(running),
-                None => Engine::start(self.options, self.stop),
+                None => Engine::start(self.options),
             };
             failed_starts = if started.is_ok() {
                 0
@@ -183,7 +180,7 @@ impl Jobs<'_> {
     }
 
     fn evaluated(&self, engine: &mut Engine, pos: &Chess) -> Result<EvalRecord> {
-        let eval = engine.evaluate(pos, self.options.nodes, self.stop)?;
+        let eval = engine.evaluate(pos, self.options.nodes)?;
         let program = &self.options.program;
         let record = EvalRecord::new(pos, key(pos), eval);
         record.ok_or_else(|| Error::file(program, "was asked for more than 32 pieces"))

@@ -3,10 +3,7 @@
 use std::{
     collections::BTreeSet,
     path::Path,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
 };
 
 use shakmaty::Chess;
@@ -45,64 +42,37 @@ const MOST_ORIGINS: usize = 256;
 /// once.
 #[derive(Clone, Debug)]
 pub struct MakeEvals {
-    inputs: Vec<Input>,
-    engine: Option<(EngineOptions, Vec<Chess>)>,
-    threads: usize,
-    memory: Memory,
-    stop: Arc<AtomicBool>,
-    meter: Arc<Meter>,
+    /// What is read.
+    pub inputs: Vec<Input>,
+    /// Also asks an engine for these positions, but for those that the output has already with as many nodes. The output,
+    /// if it is a store, keeps what it has. What the engine has said is in a journal next to the output until the run
+    /// ends, so that a run that was killed goes on.
+    pub engine: Option<(EngineOptions, Vec<Chess>)>,
+    /// How many threads read, 0 for one per core.
+    pub threads: usize,
+    /// How much memory evaluations may take before they go to temporary files.
+    pub memory: Memory,
+    /// How far the run has come, for another thread to show.
+    pub meter: Arc<Meter>,
 }
 
 impl MakeEvals {
-    /// A run that reads these inputs.
+    /// A run that reads these inputs, with 1 GiB of memory, on all cores.
     pub fn new(inputs: impl IntoIterator<Item = Input>) -> MakeEvals {
         MakeEvals {
             inputs: inputs.into_iter().collect(),
             engine: None,
             threads: 0,
             memory: Memory::default(),
-            stop: Arc::default(),
             meter: Arc::default(),
         }
-    }
-
-    /// Also asks an engine for these positions, but for those that the output has already with as many nodes. The output,
-    /// if it is a store, keeps what it has. What the engine has said is in a journal next to the output until the run
-    /// ends, so that a run that was killed goes on.
-    pub fn engine(mut self, options: EngineOptions, positions: Vec<Chess>) -> MakeEvals {
-        self.engine = Some((options, positions));
-        self
-    }
-
-    /// How many threads read, 0 for one per core. Default: 0.
-    pub fn threads(mut self, threads: usize) -> MakeEvals {
-        self.threads = threads;
-        self
-    }
-
-    /// How much memory evaluations may take before they go to temporary files. Default: 1 GiB.
-    pub fn memory(mut self, memory: Memory) -> MakeEvals {
-        self.memory = memory;
-        self
-    }
-
-    /// A flag that, once set, ends the run with [`Error::Interrupted`].
-    pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> MakeEvals {
-        self.stop = stop;
-        self
-    }
-
-    /// How far the run has come, for another thread to show.
-    pub fn meter(&self) -> Arc<Meter> {
-        Arc::clone(&self.meter)
     }
 
     /// Reads the inputs and writes `out`, which appears when it is complete.
     ///
     /// # Errors
     ///
-    /// An input that cannot be read, no evaluation at all, an output that cannot be written, or
-    /// [`Error::Interrupted`].
+    /// An input that cannot be read, no evaluation at all, or an output that cannot be written.
     pub fn run(&self, out: &Path, format: EvalsFormat) -> Result<EvalsReport> {
         task::caught(|| {
             let mut inputs = self.inputs.clone();
@@ -116,7 +86,7 @@ impl MakeEvals {
             let analysis = self.engine.as_ref().map(|(options, positions)| {
                 let before = sources.last().and_then(|(source, _)| source.store());
                 let before = before.filter(|before| before.path() == out);
-                analyze(options, positions, before, out, &self.stop, &self.meter)
+                analyze(options, positions, before, out, &self.meter)
             });
             let (analysis, journal) = analysis.transpose()?.unzip();
             let pool = task::pool(self.threads)?;
@@ -145,11 +115,10 @@ impl MakeEvals {
         let unpacking = unpacking.max().unwrap_or(0);
         memory.bytes -= unpacking;
         let stream = StreamOptions {
-            stop: Arc::clone(&self.stop),
             memory: unpacking,
+            ..StreamOptions::default()
         };
         let mut reading = Reading {
-            stop: &self.stop,
             meter: &self.meter,
             sorted: Sorted::new(&memory),
             origins: origins(sources, analysis.as_ref()),
@@ -198,9 +167,6 @@ impl MakeEvals {
             }
         }
         sorted.for_each(|mut record| {
-            if report.positions.is_multiple_of(1 << 14) && self.stop.load(Ordering::Relaxed) {
-                return Err(Error::Interrupted);
-            }
             record.eval.origin = numbers[usize::from(record.eval.origin)];
             report.positions += 1;
             output.push(&record, &kept)
@@ -219,7 +185,6 @@ fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Ve
 
 /// The inputs so far.
 struct Reading<'a> {
-    stop: &'a AtomicBool,
     meter: &'a Meter,
     sorted: Sorted,
     origins: Vec<String>,
@@ -238,9 +203,6 @@ impl Reading<'_> {
         let failure = task::Failure::default();
         let read = || {
             while !failure.is_set() {
-                if self.stop.load(Ordering::Relaxed) {
-                    return Err(Error::Interrupted);
-                }
                 let (batch, number) = {
                     let mut batches = task::lock(&batches);
                     let Some(batch) = batches.0.next_batch(self.meter)? else {

@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::{Mutex, atomic::AtomicBool},
+    sync::Mutex,
     thread,
     time::{Duration, Instant},
 };
@@ -109,7 +109,7 @@ impl Drop for Engine {
 
 impl Engine {
     /// Starts an engine and sets its options.
-    pub(super) fn start(options: &EngineOptions, stop: &AtomicBool) -> Result<Engine> {
+    pub(super) fn start(options: &EngineOptions) -> Result<Engine> {
         let program = &options.program;
         let mut command = Command::new(program);
         command
@@ -154,15 +154,15 @@ impl Engine {
             name: String::new(),
             time_limit: options.time_limit,
         };
-        engine.prepare(options, stop)?;
+        engine.prepare(options)?;
         Ok(engine)
     }
 
-    fn prepare(&mut self, options: &EngineOptions, stop: &AtomicBool) -> Result<()> {
+    fn prepare(&mut self, options: &EngineOptions) -> Result<()> {
         self.say("uci")?;
         let mut name = None;
         let mut known = Vec::new();
-        self.read_until(stop, |line| {
+        self.read_until(|line| {
             if let Some(said) = line.strip_prefix("option name ") {
                 let name = said.split_once(" type ").map_or(said, |(name, _)| name);
                 known.push(shortened(name));
@@ -193,11 +193,11 @@ impl Engine {
     }
 
     /// Evaluates a position. It forgets those before, so that the order of positions does not matter.
-    pub(super) fn evaluate(&mut self, pos: &Chess, nodes: u64, stop: &AtomicBool) -> Result<Eval> {
+    pub(super) fn evaluate(&mut self, pos: &Chess, nodes: u64) -> Result<Eval> {
         use shakmaty::Position;
         self.say("ucinewgame")?;
         self.say("isready")?;
-        self.read_until(stop, |line| line == "readyok")?;
+        self.read_until(|line| line == "readyok")?;
         // An evaluation is that of all games with this position, so none of their clocks counts.
         self.say(&format!("position fen {} 0 1", epd_of(pos)))?;
         // An answer that is there already is not one.
@@ -212,7 +212,7 @@ impl Engine {
         }
         self.say(&format!("go nodes {nodes}"))?;
         let mut last = EngineInfo::default();
-        self.read_until(stop, |line| {
+        self.read_until(|line| {
             last.read(line);
             is_answer(line)
         })?;
@@ -233,14 +233,10 @@ impl Engine {
     }
 
     /// Reads lines until one is the last, within the time limit.
-    fn read_until(
-        &mut self,
-        stop: &AtomicBool,
-        mut is_last: impl FnMut(&str) -> bool,
-    ) -> Result<()> {
+    fn read_until(&mut self, mut is_last: impl FnMut(&str) -> bool) -> Result<()> {
         let end = Instant::now() + self.time_limit;
         loop {
-            match self.lines.next_before(end, &[stop])? {
+            match self.lines.next_before(end)? {
                 Some(line) if is_last(&line) => return Ok(()),
                 // Rubbish without end is not an answer.
                 Some(_) if Instant::now() < end => {}
