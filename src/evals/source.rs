@@ -1,14 +1,12 @@
 //! The inputs of a store, cut into batches that any thread can read.
 
 use std::{
-    io::{self, Chain, Cursor, ErrorKind, Read},
+    io::{Chain, Cursor, Read},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
-
-use memchr::memrchr;
 
 use super::{
     batch::BatchRead,
@@ -26,9 +24,6 @@ use crate::{
 
 /// About how many bytes a batch has.
 const BATCH_SIZE: usize = 1 << 19;
-
-/// The longest line.
-const LONGEST_LINE: usize = 16 << 20;
 
 /// How much of a text is looked at to know its format.
 const LOOKED_AT: u64 = 1 << 16;
@@ -104,10 +99,14 @@ impl<'a> SourceBatches<'a> {
         read.map_err(|err| input.error(err))?;
         let format = LineFormat::of(&start);
         let text = Cursor::new(start).chain(stream);
-        let cut = match format {
-            Some(format) => Cut::Lines(input, format, LineCutter::new(text)),
-            None => Cut::Games(input, Box::new(Cutter::new(text, BATCH_SIZE))),
+        let (entries, cutter) = match format {
+            Some(format) => (
+                InputEntries::Lines(format),
+                Cutter::of_lines(text, BATCH_SIZE),
+            ),
+            None => (InputEntries::Games, Cutter::new(text, BATCH_SIZE)),
         };
+        let cut = Cut::Text(input, entries, Box::new(cutter));
         Ok(SourceBatches::new(cut, taken))
     }
 }
@@ -129,8 +128,7 @@ pub(super) struct SourceBatches<'a> {
 
 /// What cuts an input.
 enum Cut<'a> {
-    Games(&'a Input, Box<Cutter<Text>>),
-    Lines(&'a Input, LineFormat, LineCutter<Text>),
+    Text(&'a Input, InputEntries, Box<Cutter<Text>>),
     Records(&'a Evals),
 }
 
@@ -150,8 +148,7 @@ impl<'a> SourceBatches<'a> {
     /// What batches have.
     pub(super) fn entries(&self) -> InputEntries {
         match &self.cut {
-            Cut::Games(..) => InputEntries::Games,
-            Cut::Lines(_, format, _) => InputEntries::Lines(*format),
+            Cut::Text(_, entries, _) => *entries,
             Cut::Records(..) => InputEntries::Records,
         }
     }
@@ -159,8 +156,7 @@ impl<'a> SourceBatches<'a> {
     /// The next batch, `None` at the end.
     pub(super) fn next_batch(&mut self, meter: &Meter) -> Result<Option<Batch>> {
         let batch = match &mut self.cut {
-            Cut::Games(input, cutter) => cutter.next_batch().map_err(|err| input.error(err))?,
-            Cut::Lines(input, _, cutter) => cutter.next_batch().map_err(|err| input.error(err))?,
+            Cut::Text(input, _, cutter) => cutter.next_batch().map_err(|err| input.error(err))?,
             Cut::Records(evals) => {
                 let offset = self.records;
                 let text = evals.records(offset, (BATCH_SIZE / RECORD) as u64)?;
@@ -205,89 +201,5 @@ pub(super) fn read_batch(
             Ok(read)
         }
         (InputEntries::Records, EvalsSource::Text(_)) => unreachable!("a text has no records"),
-    }
-}
-
-/// Cuts a stream into batches of whole lines.
-pub(super) struct LineCutter<R> {
-    stream: R,
-    held: Vec<u8>,
-    offset: u64,
-}
-
-impl<R: Read> LineCutter<R> {
-    fn new(stream: R) -> LineCutter<R> {
-        LineCutter {
-            stream,
-            held: Vec::new(),
-            offset: 0,
-        }
-    }
-
-    fn next_batch(&mut self) -> io::Result<Option<Batch>> {
-        let mut wanted = BATCH_SIZE;
-        loop {
-            let missing = wanted - self.held.len();
-            let stream = (&mut self.stream).take(missing as u64);
-            let read = { stream }.read_to_end(&mut self.held)?;
-            let end = match memrchr(b'\n', &self.held) {
-                _ if read < missing => self.held.len(),
-                Some(last) => last + 1,
-                None if wanted < LONGEST_LINE => {
-                    wanted *= 2;
-                    continue;
-                }
-                None => {
-                    let problem = format!(
-                        "the line at byte {} is longer than {} MiB",
-                        self.offset,
-                        LONGEST_LINE >> 20
-                    );
-                    return Err(io::Error::new(ErrorKind::InvalidData, problem));
-                }
-            };
-            let rest = self.held.split_off(end);
-            let text = std::mem::replace(&mut self.held, rest);
-            let offset = self.offset;
-            self.offset += end as u64;
-            return Ok((end > 0).then_some(Batch { text, offset }));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(16))]
-
-        #[test]
-        fn batches_are_whole_lines(lengths in proptest::collection::vec(0..300_000usize, 0..20), ends: bool) {
-            let mut text = Vec::new();
-            for length in &lengths {
-                text.resize(text.len() + length, b'x');
-                text.push(b'\n');
-            }
-            if !ends {
-                text.pop();
-            }
-            let mut cutter = LineCutter::new(&*text);
-            let mut all = Vec::new();
-            while let Some(batch) = cutter.next_batch().unwrap() {
-                prop_assert_eq!(batch.offset, all.len() as u64);
-                all.extend(batch.text);
-                prop_assert!(all.len() == text.len() || all.ends_with(b"\n"));
-            }
-            prop_assert_eq!(all, text);
-        }
-    }
-
-    #[test]
-    fn a_line_that_is_too_long_is_refused() {
-        let text = vec![b'x'; LONGEST_LINE + 2];
-        assert!(LineCutter::new(&*text).next_batch().is_err());
     }
 }

@@ -48,6 +48,10 @@ pub struct Cutter<R> {
     held: Vec<u8>,
     offset: u64,
     ended: bool,
+    /// The last place, after its start, where a text may be cut.
+    boundary: fn(&[u8]) -> Option<usize>,
+    /// What is missing in a text that cannot be cut.
+    lacks: &'static str,
 }
 
 impl<R: Read> Cutter<R> {
@@ -60,6 +64,17 @@ impl<R: Read> Cutter<R> {
             held: Vec::new(),
             offset: 0,
             ended: false,
+            boundary: last_boundary,
+            lacks: "game begins",
+        }
+    }
+
+    /// The same for a text of lines of any kind: a batch is whole lines.
+    pub(crate) fn of_lines(stream: R, batch_size: usize) -> Cutter<R> {
+        Cutter {
+            boundary: |text| memrchr(b'\n', text).map(|last| last + 1),
+            lacks: "line ends",
+            ..Cutter::new(stream, batch_size)
         }
     }
 
@@ -76,14 +91,15 @@ impl<R: Read> Cutter<R> {
             if self.ended {
                 return Ok(self.hand_out(self.held.len()));
             }
-            if let Some(end) = last_boundary(&self.held) {
+            if let Some(end) = (self.boundary)(&self.held) {
                 return Ok(self.hand_out(end));
             }
             if self.held.len() >= LONGEST_GAME {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
                     format!(
-                        "no game begins in the {} MiB after byte {}: cut the damaged part out",
+                        "no {} in the {} MiB after byte {}: cut the damaged part out",
+                        self.lacks,
                         LONGEST_GAME >> 20,
                         self.offset
                     ),
@@ -245,6 +261,40 @@ mod tests {
         }
         assert_eq!(offset, text.len() as u64);
         found
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn batches_are_whole_lines(lengths in proptest::collection::vec(0..300_000usize, 0..20), ends: bool) {
+            let mut text = Vec::new();
+            for length in &lengths {
+                text.resize(text.len() + length, b'x');
+                text.push(b'\n');
+            }
+            if !ends {
+                text.pop();
+            }
+            let mut cutter = Cutter::of_lines(&*text, 1 << 19);
+            let mut all = Vec::new();
+            while let Some(batch) = cutter.next_batch().unwrap() {
+                prop_assert_eq!(batch.offset, all.len() as u64);
+                all.extend(batch.text);
+                prop_assert!(all.len() == text.len() || all.ends_with(b"\n"));
+            }
+            prop_assert_eq!(all, text);
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_refused() {
+        let text = vec![b'x'; LONGEST_GAME + 2];
+        let err = Cutter::of_lines(&*text, 1 << 19).next_batch().unwrap_err();
+        assert!(
+            err.to_string().starts_with("no line ends in the 16 MiB"),
+            "{err}"
+        );
     }
 
     #[test]
