@@ -15,7 +15,7 @@ use crate::{
     position::{Keyed, Variant, fen_of},
     progress::Meter,
     sort::{Memory, Seen},
-    suite::{self, Suite, SuiteFormat, SuiteOf, SuiteSummary},
+    suite::{self, Suite, SuiteFormat, SuiteOf},
     task,
     walk::{Source, TreeMove, each_position},
 };
@@ -163,17 +163,8 @@ impl<'a> ConvertBook<'a> {
                 memory: self.memory.clone(),
                 meter: &self.meter,
             };
-            let SuiteSummary {
-                entries,
-                is_cut,
-                unevaluated,
-            } = suite.write(file, format)?;
-            Ok(Converted {
-                entries,
-                is_cut,
-                unevaluated,
-                ..Converted::default()
-            })
+            let written = suite.write(file, format)?;
+            Ok(written.into())
         })
     }
 }

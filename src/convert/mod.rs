@@ -91,6 +91,17 @@ pub struct Converted {
     pub unevaluated: Option<u64>,
 }
 
+impl From<SuiteSummary> for Converted {
+    fn from(written: SuiteSummary) -> Converted {
+        Converted {
+            entries: written.entries,
+            is_cut: written.is_cut,
+            unevaluated: written.unevaluated,
+            ..Converted::default()
+        }
+    }
+}
+
 impl Convert {
     /// A conversion of a database.
     pub fn new(obs: Obs) -> Convert {
@@ -208,17 +219,10 @@ impl Convert {
                 memory: self.memory.share(2),
                 meter: &self.meter,
             };
-            let SuiteSummary {
-                entries,
-                is_cut,
-                unevaluated,
-            } = suite.write(file, format)?;
+            let written = suite.write(file, format)?;
             Ok(Converted {
-                entries,
-                is_cut,
-                unevaluated,
                 passed_over,
-                ..Converted::default()
+                ..written.into()
             })
         })
     }

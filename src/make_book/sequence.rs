@@ -240,7 +240,10 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut Seen) -> Result<()
 }
 
 /// Keeps those stretches of a list that are to be kept.
-fn retain_stretches<T>(list: &mut Vec<T>, stretches: impl Iterator<Item = (usize, bool)>) {
+pub(super) fn retain_stretches<T>(
+    list: &mut Vec<T>,
+    stretches: impl Iterator<Item = (usize, bool)>,
+) {
     let mut keep = stretches.flat_map(|(length, keep)| repeat_n(keep, length));
     list.retain(|_| keep.next().expect("the stretches are the whole list"));
 }

@@ -12,7 +12,7 @@ use super::{
     error::{ObsError, Sql},
     info::{ChecksumCheck, Info},
     row::{Row, legal_move},
-    source::{BadRow, Queries, add_spelling, read_row, respelled},
+    source::{Queries, add_spelling, read_row, respelled},
     stream::Rows,
 };
 use crate::{
@@ -109,13 +109,8 @@ impl Obs {
         let mut rows: BTreeMap<String, Row> = BTreeMap::new();
         let mut without_pinned = BTreeMap::new();
         while let Some(row) = found.next().sql(path, doing)? {
-            let mut row = match read_row(row).sql(path, doing)? {
-                Ok(row) => row,
-                Err(BadRow::Malformed(problem)) => {
-                    return Err(ObsError::MalformedRow(problem).at(path));
-                }
-                Err(BadRow::Impossible(err)) => return Err(err.at(path)),
-            };
+            let row = read_row(row).sql(path, doing)?;
+            let mut row = row.map_err(|err| err.at(path))?;
             let theirs: Vec<&str> = row.epd.split_ascii_whitespace().take(fields).collect();
             let named = match respelled(pos.rules(), &theirs.join(" ")) {
                 _ if row.epd == wanted => &mut rows,

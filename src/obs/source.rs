@@ -110,17 +110,8 @@ fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     names.collect()
 }
 
-/// Why there is no row.
-#[derive(Debug)]
-pub(super) enum BadRow {
-    /// It makes no sense, but does no harm to the others.
-    Malformed(String),
-    /// Its numbers would falsify every sum.
-    Impossible(ObsError),
-}
-
 /// Reads a row of [`Queries::select`].
-pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, BadRow>> {
+pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, ObsError>> {
     let epd = match text(row.get_ref(0)?, LONGEST_EPD) {
         Ok(epd) => epd,
         Err(problem) => return Ok(malformed(format!("a row has an EPD that {problem}"))),
@@ -135,17 +126,14 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, 
     };
     let mut numbers = [0; 3];
     for (column, number) in (3..).zip(&mut numbers) {
-        *number = match integer(row.get_ref(column)?) {
-            Ok(games) => match games.unwrap_or(0) {
-                games @ 0..=MOST_GAMES => games as u64,
-                games => {
-                    let mv = mv.to_owned();
-                    let epd = epd.to_owned();
-                    let impossible = ObsError::ImpossibleGames { epd, mv, games };
-                    return Ok(Err(BadRow::Impossible(impossible)));
-                }
-            },
-            Err(NotANumber) => {
+        *number = match integer(row.get_ref(column)?, 0) {
+            Some(games @ 0..=MOST_GAMES) => games as u64,
+            Some(games) => {
+                let mv = mv.to_owned();
+                let epd = epd.to_owned();
+                return Ok(Err(ObsError::ImpossibleGames { epd, mv, games }));
+            }
+            None => {
                 return Ok(malformed(format!(
                     "\"{epd}\" \"{mv}\" has a count that is not a number"
                 )));
@@ -153,7 +141,7 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, 
         };
     }
     let [wins, draws, losses] = numbers;
-    let Ok(active) = integer(row.get_ref(2)?) else {
+    let Some(active) = integer(row.get_ref(2)?, Row::ACTIVE) else {
         return Ok(malformed(format!(
             "\"{epd}\" \"{mv}\" has an Active that is not a number"
         )));
@@ -161,7 +149,7 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, 
     Ok(Ok(Row {
         epd: epd.to_owned(),
         mv: mv.to_owned(),
-        active: active.unwrap_or(Row::ACTIVE),
+        active,
         stats: Stats {
             wins,
             draws,
@@ -171,8 +159,8 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, 
     }))
 }
 
-fn malformed(problem: String) -> Result<Row, BadRow> {
-    Err(BadRow::Malformed(problem))
+fn malformed(problem: String) -> Result<Row, ObsError> {
+    Err(ObsError::MalformedRow(problem))
 }
 
 /// A cell that must hold a few printable characters; else its fault.
@@ -197,19 +185,13 @@ fn comment(value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-/// A cell should hold a number and does not.
-struct NotANumber;
-
-/// SQLite lets people write numbers as they like. No number is `None`.
-fn integer(value: ValueRef<'_>) -> Result<Option<i64>, NotANumber> {
+/// SQLite lets people write numbers as they like. An empty cell is `empty`; `None` is not a number.
+fn integer(value: ValueRef<'_>, empty: i64) -> Option<i64> {
     match value {
-        ValueRef::Null => Ok(None),
-        ValueRef::Integer(number) => Ok(Some(number)),
-        ValueRef::Real(number) if number.fract() == 0.0 => Ok(Some(number as i64)),
-        ValueRef::Text(bytes) => {
-            let text = str::from_utf8(bytes).map_err(|_| NotANumber)?;
-            text.trim().parse().map(Some).map_err(|_| NotANumber)
-        }
-        _ => Err(NotANumber),
+        ValueRef::Null => Some(empty),
+        ValueRef::Integer(number) => Some(number),
+        ValueRef::Real(number) if number.fract() == 0.0 => Some(number as i64),
+        ValueRef::Text(bytes) => str::from_utf8(bytes).ok()?.trim().parse().ok(),
+        _ => None,
     }
 }

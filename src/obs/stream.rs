@@ -17,7 +17,7 @@ use super::{
     error::{ObsError, Sql},
     info::ChecksumCheck,
     row::{PassedOver, Row},
-    source::{BadRow, read_row},
+    source::read_row,
 };
 use crate::{
     error::Result,
@@ -167,8 +167,8 @@ fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<(
             .sql(path, "read")?;
         match read_row(row).sql(path, "read")? {
             Ok(row) => chunk.push(row),
-            Err(BadRow::Malformed(problem)) => chunk.passed_over.problem(problem),
-            Err(BadRow::Impossible(err)) => return Err(err.at(path)),
+            Err(ObsError::MalformedRow(problem)) => chunk.passed_over.problem(problem),
+            Err(err) => return Err(err.at(path)),
         }
         if chunk.is_full() {
             task::fault("rows");

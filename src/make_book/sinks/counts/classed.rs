@@ -1,13 +1,14 @@
 //! The half-moves of games by class, for counts.
 
-use std::iter::repeat_n;
-
 use rustc_hash::FxHashSet;
 use shakmaty::Color;
 
 use crate::{
     error::Result,
-    make_book::sink::{BatchSink, CountedGame},
+    make_book::{
+        sequence::retain_stretches,
+        sink::{BatchSink, CountedGame},
+    },
     pgn::{Date, GameReader, RatingGroup, Speed, rating},
     position::BookMove,
     tally::{By, Class, ClassRecord, ClassTally, KeyedIdentity},
@@ -131,18 +132,11 @@ impl BatchSink for ClassBatch<'_> {
     }
 
     fn leave_out(&mut self, games: &[u32]) {
-        let stretches = || {
-            let kept = self
-                .games
-                .iter()
-                .map(|(number, records)| (games.binary_search(number).is_err(), *records));
-            kept.flat_map(|(is_kept, records)| repeat_n(is_kept, records))
-        };
-        let (mut of_records, mut of_keys) = (stretches(), stretches());
-        self.records
-            .retain(|_| of_records.next().expect("each record is of a game"));
-        self.keys
-            .retain(|_| of_keys.next().expect("each key is of a game"));
+        let is_kept = |number| games.binary_search(number).is_err();
+        let stretches = self.games.iter();
+        let stretches = stretches.map(|(number, records)| (*records, is_kept(number)));
+        retain_stretches(&mut self.records, stretches.clone());
+        retain_stretches(&mut self.keys, stretches);
     }
 
     fn add(self: Box<Self>) -> Result<()> {
