@@ -174,7 +174,7 @@ fn random_filters(explorer: &Explorer, random: &mut Random) -> Result<Filters> {
                     .parse()
                     .ok()
             }
-            10 => filters.event = Some(header.event().into_owned()),
+            10 => filters.event = Some(header.tag("Event").into_owned()),
             _ => filters.min_ply = 20 + random.below(80) as u32,
         }
     }

@@ -30,7 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{} of {} games", ids.len(), index.game_count());
     for id in ids {
         let game = index.header(id)?;
-        println!("{} - {} {}", game.white(), game.black(), game.result());
+        let [white, black] = ["White", "Black"].map(|color| game.tag(color));
+        println!("{white} - {black} {}", game.result());
     }
     Ok(())
 }

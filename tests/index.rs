@@ -290,7 +290,7 @@ fn filtered_and_rejected_games_keep_their_records() {
     assert_eq!(found["total"], 1);
     let index = Index::open(dir.path().join("idx")).unwrap();
     let names: Vec<_> = (0..3)
-        .map(|id| index.header(id).unwrap().white().into_owned())
+        .map(|id| index.header(id).unwrap().tag("White").into_owned())
         .collect();
     assert_eq!(names, ["A", "B", "C"]);
 }

@@ -49,22 +49,7 @@ impl Index {
     fn header<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Bound<'py, PyDict>> {
         let game = detached(py, || self.index.header(id))?;
         let dict = PyDict::new(py);
-        let fields = [
-            ("white", game.white()),
-            ("white_elo", game.white_elo()),
-            ("black", game.black()),
-            ("black_elo", game.black_elo()),
-            ("result", game.result()),
-            ("date", game.date()),
-            ("event", game.event()),
-            ("site", game.site()),
-            ("eco", game.eco()),
-            ("fen", game.fen()),
-            ("ply_count", game.ply_count()),
-            ("event_date", game.event_date()),
-            ("event_type", game.event_type()),
-        ];
-        for (name, value) in fields {
+        for (name, value) in game.fields().filter(|(name, _)| *name != "offset") {
             dict.set_item(name, value)?;
         }
         dict.set_item("offset", game.offset())?;

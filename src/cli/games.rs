@@ -169,36 +169,27 @@ fn line(id: u64, game: &GameHeader) -> String {
     };
     format!(
         "{id:>8}  {:<10} {:<7} {} - {}, {}\n",
-        game.date(),
+        game.tag("Date"),
         game.result(),
-        rated(&game.white(), &game.white_elo()),
-        rated(&game.black(), &game.black_elo()),
-        game.event()
+        rated(&game.tag("White"), &game.tag("WhiteElo")),
+        rated(&game.tag("Black"), &game.tag("BlackElo")),
+        game.tag("Event")
     )
 }
 
 /// One game for programs.
 fn document(id: u64, game: &GameHeader) -> Value {
-    json!({
-        "id": id,
-        "white": known(game.white()),
-        "white_elo": known(game.white_elo()),
-        "black": known(game.black()),
-        "black_elo": known(game.black_elo()),
-        // `*` is a result: that of a game without one.
-        "result": game.result(),
-        "date": known(game.date()),
-        "event": known(game.event()),
-        "site": known(game.site()),
-        "eco": known(game.eco()),
-        // A game without tags has none.
-        "offset": game.offset(),
-        // The start of the variant has none.
-        "fen": known(game.fen()),
-        "ply_count": known(game.ply_count()),
-        "event_date": known(game.event_date()),
-        "event_type": known(game.event_type()),
-    })
+    let mut document = json!({ "id": id });
+    for (name, value) in game.fields() {
+        document[name] = match name {
+            // `*` is a result: that of a game without one.
+            "result" => json!(value),
+            // A game without tags has none.
+            "offset" => json!(game.offset()),
+            _ => json!(known(value)),
+        };
+    }
+    document
 }
 
 /// The value of a tag, unless it is empty, `*`, or says unknown: `?`, `-` or `????.??.??`.

@@ -14,7 +14,7 @@
 //! let evans = key(&from_text(None, Some("e4 e5 Nf3 Nc6 Bc4 Bc5 b4"))?);
 //! for id in index.games(evans)? {
 //!     let game = index.header(id)?;
-//!     println!("{} - {}", game.white(), game.black());
+//!     println!("{} - {}", game.tag("White"), game.tag("Black"));
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -26,23 +26,23 @@ impl GamePlace {
     }
 }
 
-/// The fields of a game record in their order, by the tags they come from. The tenth is not a tag but
+/// The fields of a game record in their order: the tags they come from, and their names. The tenth is not a tag but
 /// the place of the game.
-const FIELDS: [&str; 14] = [
-    "White",
-    "WhiteElo",
-    "Black",
-    "BlackElo",
-    "Result",
-    "Date",
-    "Event",
-    "Site",
-    "ECO",
-    "",
-    "FEN",
-    "PlyCount",
-    "EventDate",
-    "EventType",
+const FIELDS: [(&str, &str); 14] = [
+    ("White", "white"),
+    ("WhiteElo", "white_elo"),
+    ("Black", "black"),
+    ("BlackElo", "black_elo"),
+    ("Result", "result"),
+    ("Date", "date"),
+    ("Event", "event"),
+    ("Site", "site"),
+    ("ECO", "eco"),
+    ("", "offset"),
+    ("FEN", "fen"),
+    ("PlyCount", "ply_count"),
+    ("EventDate", "event_date"),
+    ("EventType", "event_type"),
 ];
 const RESULT_FIELD: usize = 4;
 const OFFSET_FIELD: usize = 9;
@@ -50,7 +50,7 @@ const FEN_FIELD: usize = 10;
 
 /// Appends the fields of a game record.
 pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
-    for (i, name) in FIELDS.iter().enumerate() {
+    for (i, (tag, _)) in FIELDS.iter().enumerate() {
         if i > 0 {
             out.push(b'|');
         }
@@ -62,7 +62,7 @@ pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
             }
             continue;
         }
-        match tags.get(name.as_bytes()) {
+        match tags.get(tag.as_bytes()) {
             Some(value) => out.extend(value.iter().map(|byte| match byte {
                 b'|' | b'\r' | b'\n' => b'/',
                 _ => *byte,
@@ -164,24 +164,19 @@ impl GameHeader {
         tag_text(self.field(number))
     }
 
-    /// White's name.
-    pub fn white(&self) -> Cow<'_, str> {
-        self.text(0)
+    /// The value of a tag that a game record has, as text; empty for another tag.
+    pub fn tag(&self, name: &str) -> Cow<'_, str> {
+        let number = FIELDS.iter().position(|(tag, _)| *tag == name);
+        number.map_or_else(Cow::default, |number| self.text(number))
     }
 
-    /// White's rating.
-    pub fn white_elo(&self) -> Cow<'_, str> {
-        self.text(1)
-    }
-
-    /// Black's name.
-    pub fn black(&self) -> Cow<'_, str> {
-        self.text(2)
-    }
-
-    /// Black's rating.
-    pub fn black_elo(&self) -> Cow<'_, str> {
-        self.text(3)
+    /// All fields in their order, by their names.
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
+        let fields = FIELDS.iter().enumerate();
+        fields.map(|(number, (_, name))| match number {
+            RESULT_FIELD => (*name, self.result()),
+            _ => (*name, self.text(number)),
+        })
     }
 
     /// The result: with the explorer's data the one by which the game counts, that of the `Result` tag or else that
@@ -193,50 +188,10 @@ impl GameHeader {
         }
     }
 
-    /// The `Date` tag.
-    pub fn date(&self) -> Cow<'_, str> {
-        self.text(5)
-    }
-
-    /// The `Event` tag.
-    pub fn event(&self) -> Cow<'_, str> {
-        self.text(6)
-    }
-
-    /// The `Site` tag.
-    pub fn site(&self) -> Cow<'_, str> {
-        self.text(7)
-    }
-
-    /// The `ECO` tag.
-    pub fn eco(&self) -> Cow<'_, str> {
-        self.text(8)
-    }
-
     /// Where the text after the bracket of the game's first tag is in the unpacked PGN, `None` if it has
     /// no tags.
     pub fn offset(&self) -> Option<u64> {
         parse_number(self.field(OFFSET_FIELD))
-    }
-
-    /// The `FEN` tag, empty if there is none.
-    pub fn fen(&self) -> Cow<'_, str> {
-        self.text(FEN_FIELD)
-    }
-
-    /// The `PlyCount` tag.
-    pub fn ply_count(&self) -> Cow<'_, str> {
-        self.text(11)
-    }
-
-    /// The `EventDate` tag.
-    pub fn event_date(&self) -> Cow<'_, str> {
-        self.text(12)
-    }
-
-    /// The `EventType` tag.
-    pub fn event_type(&self) -> Cow<'_, str> {
-        self.text(13)
     }
 }
 
@@ -260,12 +215,12 @@ mod tests {
         let record = record(pgn, GamePlace::Tags(0));
         assert_eq!(record, b"M\xfcller||*|*|1-0|*|a/b|*|*|1||*|*|*");
         let header = GameHeader::parse(record).unwrap();
-        assert_eq!(header.white(), "Müller");
-        assert_eq!(header.white_elo(), "");
-        assert_eq!(header.event(), "a/b");
+        assert_eq!(header.tag("White"), "Müller");
+        assert_eq!(header.tag("WhiteElo"), "");
+        assert_eq!(header.tag("Event"), "a/b");
         assert_eq!(header.offset(), Some(1));
-        assert_eq!(header.fen(), "");
-        assert_eq!(header.event_type(), "*");
+        assert_eq!(header.tag("FEN"), "");
+        assert_eq!(header.tag("EventType"), "*");
     }
 
     #[test]
@@ -299,7 +254,7 @@ mod tests {
         fn any_bytes_are_read(bytes in "[0-9|a-]{0,40}", fields: Vec<u8>) {
             for bytes in [bytes.into_bytes(), fields] {
                 if let Some(header) = GameHeader::parse(bytes) {
-                    let _ = (header.white(), header.offset(), header.event_type());
+                    let _ = (header.tag("White"), header.offset(), header.tag("EventType"));
                 }
             }
         }
