@@ -20,7 +20,7 @@ use crate::{
         layout::{
             Subject,
             counted::CountedRow,
-            sums::{ClassSums, MoveSum, Period},
+            sums::{ClassSums, Period, PeriodPart},
         },
     },
     position::{BookMove, Keyed},
@@ -68,10 +68,10 @@ impl PositionTally {
             }
             match (source.place(subject)?, class_filter) {
                 (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
-                    filter.for_each_class(
+                    filter.for_each_part(
                         source,
                         subject,
-                        apart,
+                        apart.items,
                         split_of(query),
                         |period, class| counted.add_class(source, period, class),
                     )?;
@@ -275,10 +275,11 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, subject: Subject) -> Resu
         }
         match (source.place(subject)?, filters.of_sums()) {
             (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
-                filter.for_each_class(source, subject, apart, Split::Nowhere, |_, class| {
-                    games += class.moves.iter().map(MoveSum::total).sum::<u64>();
+                let add = |_, class: &ClassSums| {
+                    games += class.games();
                     Some(())
-                })?;
+                };
+                filter.for_each_part(source, subject, apart.items, Split::Nowhere, add)?;
             }
             (place, _) => {
                 let list = source.list(subject, place)?;

@@ -5,10 +5,9 @@ use crate::{
     error::Result,
     index::layout::{
         Subject,
-        counted::{CountedClass, CountedList, CountedRow},
-        played::Apart,
+        counted::{CountedList, CountedRow},
         rows::date_number,
-        sums::{ClassSums, Period, YearMonths},
+        sums::{Class, Period, PeriodPart, YearMonths},
     },
     pgn::{Date, RatingGroup, Speed},
 };
@@ -32,8 +31,8 @@ pub(super) fn date_of(period: Period) -> u32 {
 
 /// Filters that whole [classes](Class) and months pass or not: those that Lichess's own explorer has.
 pub(super) struct ClassFilter {
-    /// Whether each class passes. Those of [`Class`] have the same numbers.
-    classes: [bool; CountedClass::COUNT],
+    /// Whether each class passes.
+    classes: [bool; Class::COUNT],
     dates: DateRange,
 }
 
@@ -44,14 +43,14 @@ impl ClassFilter {
             return None;
         }
         let (speeds, groups) = (&filters.speeds, &filters.groups);
-        let mut classes = [false; CountedClass::COUNT];
+        let mut classes = [false; Class::COUNT];
         for speed in Speed::ALL {
             let of_speed = speeds.as_ref().is_none_or(|set| set.contains(&speed));
             for group in RatingGroup::all() {
                 let of_group = groups.as_ref().is_none_or(|set| set.contains(&group));
-                classes[CountedClass::new(speed, Some(group)).number()] = of_speed && of_group;
+                classes[Class::new(speed, Some(group)).number()] = of_speed && of_group;
             }
-            let unrated = CountedClass::new(speed, None);
+            let unrated = Class::new(speed, None);
             classes[unrated.number()] = of_speed && filters.admit_unrated();
         }
         Some(ClassFilter {
@@ -62,12 +61,12 @@ impl ClassFilter {
 
     /// Whether games without ratings pass and others of the lowest group do not, or these alone.
     pub(super) fn separates_unrated(&self) -> bool {
-        let passes = |class: CountedClass| self.classes[class.number()];
+        let passes = |class: Class| self.classes[class.number()];
         let lowest = RatingGroup::of(0);
         let mut speeds = Speed::ALL.into_iter();
         speeds.any(|speed| {
-            let lowest = CountedClass::new(speed, Some(lowest));
-            passes(lowest) != passes(CountedClass::new(speed, None))
+            let lowest = Class::new(speed, Some(lowest));
+            passes(lowest) != passes(Class::new(speed, None))
         })
     }
 
@@ -81,32 +80,24 @@ impl ClassFilter {
         split: Split,
         mut f: impl FnMut(Period, &CountedRow),
     ) -> Result<()> {
-        let mut add = |period: Period, rows: &[CountedRow]| {
-            let rows = rows.iter().filter(|row| self.classes[row.class.number()]);
-            rows.for_each(|row| f(period, row));
-        };
-        let games = match list {
-            None => return Ok(()),
-            Some(CountedList::Apart(games)) => games,
+        match list {
+            None => Ok(()),
+            Some(CountedList::Apart(games)) => {
+                self.for_each_part(source, subject, games, split, |period, row| {
+                    f(period, row);
+                    Some(())
+                })
+            }
             Some(CountedList::Rows(rows)) => {
                 for row in &rows {
                     let period = row.month.period();
-                    if self.contains(period) {
-                        add(period, &[*row]);
+                    if self.contains(period) && self.classes[row.class.number()] {
+                        f(period, row);
                     }
                 }
-                return Ok(());
+                Ok(())
             }
-        };
-        let (years, all) = source.index.counted_sums_of_all(subject, games)?;
-        if split == Split::Nowhere && self.dates.is_all() {
-            add(Period::All, &all);
-            return Ok(());
         }
-        for period in self.periods(&years, split) {
-            add(period, &source.index.counted_sums(subject, period)?);
-        }
-        Ok(())
     }
 
     /// Whether the games of a month pass.
@@ -114,23 +105,23 @@ impl ClassFilter {
         self.dates.contains(date_of(period))
     }
 
-    /// Calls `f` with the classes that pass of periods that have all games that pass, each in one of them: periods as
-    /// long as the split allows. `f` answers `None` if a class is malformed.
-    pub(super) fn for_each_class(
+    /// Calls `f` with what passes of periods that have all games that pass, each in one of them: periods as long as the
+    /// split allows. The subject has this many games. `f` answers `None` if what it gets is malformed.
+    pub(super) fn for_each_part<T: PeriodPart>(
         &self,
         source: &OpenIndex,
         subject: Subject,
-        apart: Apart,
+        games: u64,
         split: Split,
-        mut f: impl FnMut(Period, &ClassSums) -> Option<()>,
+        mut f: impl FnMut(Period, &T) -> Option<()>,
     ) -> Result<()> {
-        let (years, all) = source.index.sums_of_all(subject, apart)?;
-        let mut add = |period: Period, classes: &[ClassSums]| {
-            let mut passing = classes
+        let (years, all) = source.index.sums_of_all(subject, games)?;
+        let mut add = |period: Period, parts: &[T]| {
+            let mut passing = parts
                 .iter()
-                .filter(|class| self.classes[class.class.number()]);
+                .filter(|part| self.classes[part.class().number()]);
             passing
-                .try_for_each(|class| f(period, class))
+                .try_for_each(|part| f(period, part))
                 .ok_or_else(|| source.damaged("the sums of a list name an unknown game"))
         };
         if split == Split::Nowhere && self.dates.is_all() {
@@ -212,7 +203,7 @@ mod tests {
         };
         let passing = ClassFilter::new(&filters).unwrap().classes;
         assert_eq!(passing.iter().filter(|passes| **passes).count(), 1);
-        assert!(passing[CountedClass::new(Speed::Blitz, Some(RatingGroup::of(1600))).number()]);
+        assert!(passing[Class::new(Speed::Blitz, Some(RatingGroup::of(1600))).number()]);
         let lowest: Option<_> = Some([RatingGroup::of(0)].into_iter().collect());
         let others = Some(vec![RatingGroup::of(1600)]);
         for (groups, unrated, separates) in [

@@ -18,7 +18,8 @@ use crate::{
         CountedSource, IndexWriter,
         layout::{
             AboutCounts, Subject,
-            counted::{CountedClass, CountedRow, MonthNumber},
+            counted::{CountedRow, MonthNumber},
+            sums::Class,
         },
         verify,
     },
@@ -62,7 +63,7 @@ fn counted(explorer: &Explorer) -> (Rows, HashMap<u64, VariantPosition>) {
             games[hot.result() % 3] = 1;
             rows.entry(Subject(identity)).or_default().push(CountedRow {
                 mv,
-                class: CountedClass::new(speed, group),
+                class: Class::new(speed, group),
                 month: month.unwrap(),
                 games,
                 rated: u64::from(rating > 0),

@@ -5,13 +5,14 @@ use std::{fmt, mem, path::Path};
 use super::{
     explored::NAMED,
     layout::{
-        self, Contents, CountedContents, GameHeader, IdReader, ListKey, PositionStats, Subject,
-        counted::games_of,
-        counted_list_key, list_key,
+        self, COUNTS, Contents, CountedContents, GameHeader, IdReader, LISTS, ListKey,
+        PositionStats, Subject,
+        counted::CountedRow,
+        list_key,
         names::NAMES,
         played::{Apart, List},
         rows::ROWS,
-        sums::{Period, total},
+        sums::{ClassSums, Period, PeriodPart, games_of},
     },
     leveldb::TableValue,
     read::Index,
@@ -378,7 +379,7 @@ impl IndexCheck<'_> {
 
     /// A page, or a chunk or sums, which the page that follows counts.
     fn list(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        match (list_key(key), self.contents) {
+        match (list_key(LISTS, key), self.contents) {
             (Some(ListKey::Chunk(_) | ListKey::Sums), Some(_)) => self.apart += 1,
             (Some(ListKey::Page(last)), Some(contents))
                 if contents.paging.last_of(last) == last =>
@@ -393,7 +394,7 @@ impl IndexCheck<'_> {
     /// A page of counts, or the rows of a period, which the page that follows counts.
     fn counts(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let paging = self.counted.as_ref().map(CountedContents::paging);
-        match (counted_list_key(key), paging) {
+        match (list_key(COUNTS, key), paging) {
             (Some(ListKey::Sums), Some(_)) => self.apart += 1,
             (Some(ListKey::Page(last)), Some(paging)) if paging.last_of(last) == last => {
                 let (mut apart, mut positions, mut items) = (Vec::new(), 0, 0);
@@ -409,7 +410,9 @@ impl IndexCheck<'_> {
                 self.items += items;
                 let mut expected = 0;
                 for (subject, games) in apart {
-                    expected += self.counts_apart(subject, games)?;
+                    let (entries, rows) = self.periods::<CountedRow>(subject, games)?;
+                    expected += entries;
+                    self.items += rows;
                 }
                 if mem::take(&mut self.apart) != expected {
                     self.found.fault("does not name the periods before it", key);
@@ -420,28 +423,29 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks the periods of a position with this many games. Returns how many there are.
-    fn counts_apart(&mut self, subject: Subject, games: u64) -> Result<u64> {
-        let (years, _) = self.index.counted_sums_of_all(subject, games)?;
-        let (mut entries, mut of_years, mut of_months) = (1, 0, 0);
+    /// Checks the periods of a position with this many games. Returns how many there are, and how many parts its months
+    /// have.
+    fn periods<T: PeriodPart>(&mut self, subject: Subject, games: u64) -> Result<(u64, u64)> {
+        let (years, _) = self.index.sums_of_all::<T>(subject, games)?;
+        let (mut entries, mut parts, mut of_years, mut of_months) = (1, 0, 0, 0);
         for year in years {
-            let rows = self.index.counted_sums(subject, Period::Year(year.year))?;
-            of_years += games_of(&rows);
+            let sums = self.index.sums::<T>(subject, Period::Year(year.year))?;
+            of_years += games_of(&sums);
             entries += 1;
             for month in year.months() {
                 let month = Period::Month(year.year, month);
-                let rows = self.index.counted_sums(subject, month)?;
-                of_months += games_of(&rows);
-                self.items += rows.len() as u64;
+                let sums = self.index.sums::<T>(subject, month)?;
+                of_months += games_of(&sums);
+                parts += sums.len() as u64;
                 entries += 1;
             }
         }
         if [of_years, of_months] != [games; 2] {
-            let key = layout::counted_sums_key(subject, Period::All);
+            let key = layout::sums_key(T::KEYS, subject, Period::All);
             self.found
                 .fault("has years or months that do not add up to it", &key);
         }
-        Ok(entries)
+        Ok((entries, parts))
     }
 
     fn page(&mut self, key: &[u8], last: Subject, page: &[u8], contents: Contents) -> Result<()> {
@@ -498,23 +502,8 @@ impl IndexCheck<'_> {
         if !apart.has_sums {
             return Ok(entries);
         }
-        let (years, _) = self.index.sums_of_all(subject, apart)?;
-        entries += 1;
-        let (mut of_years, mut of_months) = (0, 0);
-        for year in years {
-            of_years += total(&self.index.sums(subject, Period::Year(year.year))?);
-            entries += 1;
-            for month in year.months() {
-                of_months += total(&self.index.sums(subject, Period::Month(year.year, month))?);
-                entries += 1;
-            }
-        }
-        if [of_years, of_months] != [apart.items; 2] {
-            let key = layout::sums_key(subject, Period::All);
-            self.found
-                .fault("has years or months that do not add up to it", &key);
-        }
-        Ok(entries)
+        let (periods, _) = self.periods::<ClassSums>(subject, apart.items)?;
+        Ok(entries + periods)
     }
 
     /// Compares the numbers that were counted with those in the index.

@@ -5,14 +5,14 @@ use crate::{
     index::{
         Index,
         layout::{
-            self, CountedContents, Subject,
+            self, COUNTS, CountedContents, Subject,
             counted::{
-                CountedList, CountedPage, CountedRow, INLINE, MOST_GAMES, games_of, parse_period,
-                periods_of, write_period,
+                CountedList, CountedPage, CountedRow, INLINE, MOST_GAMES, periods_of, write_period,
             },
-            counted_page_key, counted_sums_key,
+            page_key,
             played::Paging,
-            sums::{Period, YearMonths, take_years, write_years},
+            sums::{Period, games_of, write_years},
+            sums_key,
         },
         positions::MadeEntries,
     },
@@ -130,14 +130,14 @@ impl CountedPages {
                 write_years(&years, &mut value);
             }
             value.extend(write_period(&rows));
-            let key = counted_sums_key(self.subject, period);
+            let key = sums_key(COUNTS, self.subject, period);
             self.made.entries.push(&key, &value);
         }
     }
 
     fn end_page(&mut self) {
         if let Some((last, page)) = self.page.take(self.paging) {
-            self.made.entries.push(&counted_page_key(last), &page);
+            self.made.entries.push(&page_key(COUNTS, last), &page);
         }
     }
 
@@ -170,35 +170,12 @@ impl Index {
         paging: Paging,
         subject: Subject,
     ) -> Result<Option<CountedList>> {
-        let key = counted_page_key(paging.last_of(subject));
+        let key = page_key(COUNTS, paging.last_of(subject));
         let Some(page) = self.value(&key)? else {
             return Ok(None);
         };
         let found = paging.find_counts(&page, subject);
         found.ok_or_else(|| self.malformed(&key))
-    }
-
-    /// The rows of all games of a position apart, which has this many, and its years and months.
-    pub(crate) fn counted_sums_of_all(
-        &self,
-        subject: Subject,
-        games: u64,
-    ) -> Result<(Vec<YearMonths>, Vec<CountedRow>)> {
-        let key = counted_sums_key(subject, Period::All);
-        let value = self.value(&key)?.unwrap_or_default();
-        let parse = |mut rest: &[u8]| {
-            let years = take_years(&mut rest)?;
-            let rows = parse_period(rest)?;
-            (games_of(&rows) == games).then_some((years, rows))
-        };
-        parse(&value).ok_or_else(|| self.malformed(&key))
-    }
-
-    /// The rows of a year or a month of a position apart.
-    pub(crate) fn counted_sums(&self, subject: Subject, period: Period) -> Result<Vec<CountedRow>> {
-        let key = counted_sums_key(subject, period);
-        let value = self.value(&key)?.unwrap_or_default();
-        parse_period(&value).ok_or_else(|| self.malformed(&key))
     }
 }
 
@@ -206,7 +183,7 @@ impl Index {
 mod tests {
     use super::*;
     use crate::{
-        index::layout::counted::{CountedClass, MonthNumber},
+        index::layout::{counted::MonthNumber, sums::Class},
         pgn::Speed,
         position::BookMove,
     };
@@ -214,7 +191,7 @@ mod tests {
     fn row(mv: u16, games: u64) -> CountedRow {
         CountedRow {
             mv: BookMove(mv),
-            class: CountedClass::new(Speed::Blitz, None),
+            class: Class::new(Speed::Blitz, None),
             month: MonthNumber::new(2024, 1).unwrap(),
             games: [games, 0, 0],
             rated: 0,

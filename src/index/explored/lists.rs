@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     index::{
         layout::{
-            ListKey, Subject, chunk_key, list_key, page_key,
+            LISTS, ListKey, Subject, chunk_key, list_key, page_key,
             played::{Apart, CHUNK, INLINE, Item, Paging, write_list},
         },
         leveldb::BLOCK_SIZE,
@@ -150,7 +150,7 @@ impl<'a> PageMaker<'a> {
     pub(in crate::index) fn pass(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;
         self.end_page();
-        if let Some(ListKey::Page(_)) = list_key(key) {
+        if let Some(ListKey::Page(_)) = list_key(LISTS, key) {
             self.made.entries.push(key, value);
             self.bytes_before = 0;
             return Ok(());
@@ -160,7 +160,7 @@ impl<'a> PageMaker<'a> {
 
     fn end_page(&mut self) {
         if self.page.take().is_some() {
-            let key = page_key(self.paging.last_of(self.subject));
+            let key = page_key(LISTS, self.paging.last_of(self.subject));
             self.made.entries.push(&key, &self.lists);
             self.lists.clear();
             self.bytes_before = 0;

@@ -10,12 +10,12 @@ use crate::{
     index::{
         Index,
         layout::{
-            self, Contents, GameRow, Subject, chunk_key,
+            self, Contents, GameRow, LISTS, Subject, chunk_key,
             names::{NAMES, parse_names},
             page_key,
             played::{Apart, CHUNK, List, Paging},
             rows::{ROW, ROWS},
-            sums::{ClassSums, Period, YearMonths, parse_sums, take_years, total},
+            sums::{Period, PeriodPart, YearMonths, games_of, take_years},
             sums_key,
         },
     },
@@ -87,7 +87,7 @@ impl Index {
     /// Where the list of a subject is.
     pub(crate) fn find_list(&self, paging: Paging, subject: Subject) -> Result<ListPlace> {
         let nowhere = ListPlace::InPage(None);
-        let key = page_key(paging.last_of(subject));
+        let key = page_key(LISTS, paging.last_of(subject));
         let Some(page) = self.value(&key)? else {
             return Ok(nowhere);
         };
@@ -114,7 +114,7 @@ impl Index {
         any: Subject,
         mut f: impl FnMut(Subject, List<'_>) -> Result<()>,
     ) -> Result<()> {
-        let key = page_key(paging.last_of(any));
+        let key = page_key(LISTS, paging.last_of(any));
         let page = self.value(&key)?.unwrap_or_default();
         let mut failed = Ok(());
         let read = paging.for_each_list(&page, any, |subject, list, _| {
@@ -153,28 +153,29 @@ impl Index {
         }
     }
 
-    /// The sums of all games of a list with sums, and the years and months that have sums of their own.
-    pub(crate) fn sums_of_all(
+    /// The sums of all games of a subject that has sums and this many games, and the years and months that have sums of
+    /// their own.
+    pub(crate) fn sums_of_all<T: PeriodPart>(
         &self,
         subject: Subject,
-        apart: Apart,
-    ) -> Result<(Vec<YearMonths>, Vec<ClassSums>)> {
-        let key = sums_key(subject, Period::All);
+        games: u64,
+    ) -> Result<(Vec<YearMonths>, Vec<T>)> {
+        let key = sums_key(T::KEYS, subject, Period::All);
         let value = self.value(&key)?.unwrap_or_default();
         let parse = |mut rest: &[u8]| {
             let years = take_years(&mut rest)?;
-            let classes = parse_sums(rest)?;
-            (total(&classes) == apart.items).then_some((years, classes))
+            let parts = T::parse(rest)?;
+            (games_of(&parts) == games).then_some((years, parts))
         };
         parse(&value).ok_or_else(|| self.malformed(&key))
     }
 
     /// The sums of the games of a year or a month.
-    pub(crate) fn sums(&self, subject: Subject, period: Period) -> Result<Vec<ClassSums>> {
-        let key = sums_key(subject, period);
+    pub(crate) fn sums<T: PeriodPart>(&self, subject: Subject, period: Period) -> Result<Vec<T>> {
+        let key = sums_key(T::KEYS, subject, period);
         let value = self.value(&key)?.unwrap_or_default();
-        parse_sums(&value)
-            .filter(|classes| !classes.is_empty())
+        T::parse(&value)
+            .filter(|parts| !parts.is_empty())
             .ok_or_else(|| self.malformed(&key))
     }
 

@@ -14,7 +14,7 @@ use crate::{
     index::{
         entries::Entries,
         layout::{
-            GameRow, Subject,
+            GameRow, LISTS, Subject,
             played::Item,
             rows::date_number,
             sums::{
@@ -183,7 +183,7 @@ impl<'a> Adder<'a> {
     fn add(&mut self, id: u32, mv: BookMove, row: &GameRow) {
         let date = row.date;
         let month = Period::Month(date.year().unwrap_or(0), date.month().unwrap_or(0));
-        let class = Class::new(row.speed, row.group());
+        let class = Class::new(row.speed, Some(row.group()));
         let rating = match self.white_to_move {
             true => row.white_elo,
             false => row.black_elo,
@@ -215,20 +215,15 @@ impl<'a> Adder<'a> {
         let all = of_longer_periods(&years);
         let mut with_months: Vec<YearMonths> = Vec::new();
         for (period, _) in months.keys() {
-            let Period::Month(year, month) = *period else {
-                continue;
-            };
-            let months = 1 << month;
-            match with_months.last_mut() {
-                Some(last) if last.year == year => last.months |= months,
-                _ => with_months.push(YearMonths { year, months }),
+            if let Period::Month(year, month) = *period {
+                YearMonths::note(&mut with_months, year, month);
             }
         }
         for sums in [all, years, months] {
             let sums: Vec<((Period, Class), Summed)> = sums.into_iter().collect();
             for classes in sums.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
                 let period = classes[0].0.0;
-                let key = sums_key(subject, period);
+                let key = sums_key(LISTS, subject, period);
                 let value = entries.begin(&key);
                 if period == Period::All {
                     write_years(&with_months, value);
@@ -314,7 +309,7 @@ mod tests {
             let month = row.date.year().unwrap_or(0);
             let month = Period::Month(month, row.date.month().unwrap_or(0));
             let is_in = [month, month.longer(), Period::All].contains(&period);
-            if is_in && Class::new(row.speed, row.group()).number() == class {
+            if is_in && Class::new(row.speed, Some(row.group())).number() == class {
                 let sum = sums.entry(*mv).or_insert(MoveSum::new(*mv));
                 sum.games[row.result_number()] += 1;
                 sum.rated += u32::from(row.black_elo > 0);
@@ -349,13 +344,13 @@ mod tests {
                 let Value::Held(value) = entries.value(number) else { unreachable!("sums are held") };
                 found.insert(entries.key(number).to_vec(), value);
             }
-            let mut rest = found[&sums_key(SUBJECT, Period::All)];
+            let mut rest = found[&sums_key(LISTS, SUBJECT, Period::All)];
             let years = take_years(&mut rest).unwrap();
             let mut periods = vec![(Period::All, rest)];
             for year in years {
                 let months = year.months().map(|month| Period::Month(year.year, month));
                 let of_year = [Period::Year(year.year)].into_iter().chain(months);
-                periods.extend(of_year.map(|period| (period, found[&sums_key(SUBJECT, period)])));
+                periods.extend(of_year.map(|period| (period, found[&sums_key(LISTS, SUBJECT, period)])));
             }
             prop_assert_eq!(periods.len(), found.len());
             for (period, value) in periods {

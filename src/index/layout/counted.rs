@@ -20,15 +20,12 @@
 //! page, 0 is unknown and the first month, which is not, 1.
 
 use super::{
-    Subject,
+    COUNTS, Subject,
     bits::{BitReader, BitWriter},
     played::Paging,
-    sums::{Period, YearMonths},
+    sums::{Class, Period, PeriodPart, YearMonths},
 };
-use crate::{
-    pgn::{RatingGroup, Speed},
-    position::BookMove,
-};
+use crate::{pgn::RatingGroup, position::BookMove};
 
 /// The most rows of a position in a page.
 pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
@@ -44,44 +41,6 @@ const MONTH_BITS: u32 = 17;
 
 /// The highest rating that a mover can have.
 const HIGHEST: u64 = (1 << 12) - 1;
-
-/// A speed and a group of ratings. Games in which nobody has a rating are a group of their own, the last.
-///
-/// Classes of other groups have the numbers of [`Class`](super::sums::Class).
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct CountedClass(u8);
-
-impl CountedClass {
-    /// How many there are.
-    pub const COUNT: usize = (RatingGroup::COUNT + 1) * Speed::ALL.len();
-
-    /// The class of a speed and a group, `None` if nobody has a rating.
-    pub fn new(speed: Speed, group: Option<RatingGroup>) -> CountedClass {
-        let group = group.map_or(RatingGroup::COUNT, RatingGroup::number);
-        CountedClass((group * Speed::ALL.len() + speed as usize) as u8)
-    }
-
-    /// The number from 0.
-    pub fn number(self) -> usize {
-        self.0.into()
-    }
-
-    /// The number of the group, after those of all groups if nobody has a rating.
-    pub fn group(self) -> usize {
-        self.number() / Speed::ALL.len()
-    }
-
-    /// The number of the speed.
-    pub fn speed(self) -> usize {
-        self.number() % Speed::ALL.len()
-    }
-
-    /// About the rating that a mover has.
-    fn middle(self) -> u64 {
-        let group = RatingGroup::all().nth(self.group());
-        group.map_or(0, |group| u64::from(group.floor()) + 100)
-    }
-}
 
 /// A month of a year as a number. The order is that of time.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -111,7 +70,7 @@ pub struct CountedRow {
     /// The move.
     pub mv: BookMove,
     /// The class.
-    pub class: CountedClass,
+    pub class: Class,
     /// The month.
     pub month: MonthNumber,
     /// Games that neither side won, that White won, and that Black won.
@@ -129,7 +88,7 @@ impl CountedRow {
     }
 
     /// What rows differ by, in their order.
-    pub fn kind(&self) -> (BookMove, CountedClass, MonthNumber) {
+    pub fn kind(&self) -> (BookMove, Class, MonthNumber) {
         (self.mv, self.class, self.month)
     }
 
@@ -192,22 +151,19 @@ impl Months {
         row.class.number() as u64 * self.count + month
     }
 
-    fn parse(self, number: u64) -> Option<(CountedClass, MonthNumber)> {
-        let class = u8::try_from(number / self.count).ok()?;
+    fn parse(self, number: u64) -> Option<(Class, MonthNumber)> {
+        let class = Class::of_number(u8::try_from(number / self.count).ok()?)?;
         let month = match (number % self.count) as u32 {
             0 => 0,
             month => self.first + month - 1,
         };
         let is_month = month == 0 || (13..13 * 10_000).contains(&month);
-        (usize::from(class) < CountedClass::COUNT && is_month)
-            .then_some((CountedClass(class), MonthNumber(month)))
+        is_month.then_some((class, MonthNumber(month)))
     }
 
     /// The order of the code for the difference of two of this many numbers.
     fn order(self, rows: u64) -> u32 {
-        (self.count * CountedClass::COUNT as u64 / rows)
-            .max(1)
-            .ilog2()
+        (self.count * Class::COUNT as u64 / rows).max(1).ilog2()
     }
 }
 
@@ -254,7 +210,7 @@ fn put_games(row: &CountedRow, out: &mut BitWriter) {
         out.put(row.rated, bits_of(total));
     }
     if row.rated > 0 {
-        let usual = row.rated * row.class.middle();
+        let usual = row.rated * middle_of(row.class);
         let more = row.ratings.wrapping_sub(usual).cast_signed();
         out.put_golomb(
             (more << 1 ^ more >> 63).cast_unsigned(),
@@ -301,7 +257,7 @@ fn take_moves(
 fn take_games(
     bits: &mut BitReader<'_>,
     mv: BookMove,
-    class: CountedClass,
+    class: Class,
     month: MonthNumber,
 ) -> Option<CountedRow> {
     let total = bits.take_golomb(0)?.checked_add(1)?;
@@ -326,14 +282,31 @@ fn take_games(
     if rated > 0 {
         let doubled = bits.take_golomb(order_of_ratings(rated))?;
         let more = (doubled >> 1).cast_signed() ^ -((doubled & 1).cast_signed());
-        row.ratings = (rated * class.middle()).checked_add_signed(more)?;
+        row.ratings = (rated * middle_of(class)).checked_add_signed(more)?;
     }
     row.is_possible().then_some(row)
 }
 
-/// How many games rows have.
-pub fn games_of(rows: &[CountedRow]) -> u64 {
-    rows.iter().map(CountedRow::total).sum()
+impl PeriodPart for CountedRow {
+    const KEYS: &[u8; 2] = COUNTS;
+
+    fn parse(value: &[u8]) -> Option<Vec<CountedRow>> {
+        parse_period(value)
+    }
+
+    fn games(&self) -> u64 {
+        self.total()
+    }
+
+    fn class(&self) -> Class {
+        self.class
+    }
+}
+
+/// About the rating that a mover of a class has.
+fn middle_of(class: Class) -> u64 {
+    let group = RatingGroup::all().nth(class.group());
+    group.map_or(0, |group| u64::from(group.floor()) + 100)
 }
 
 /// The rows of a period of a position apart, in their order.
@@ -375,11 +348,7 @@ pub fn periods_of(rows: &[CountedRow]) -> (Vec<(Period, Vec<CountedRow>)>, Vec<Y
             });
             periods.push((period, summed.collect()));
             if let Period::Month(year, month) = period {
-                let months = 1 << month;
-                match years.last_mut() {
-                    Some(last) if last.year == year => last.months |= months,
-                    _ => years.push(YearMonths { year, months }),
-                }
+                YearMonths::note(&mut years, year, month);
             }
         }
     }
@@ -535,14 +504,14 @@ mod tests {
             (2013..2026u16, 0..=12u8),
             (1..9999u16, 0..=12u8)
         ];
-        let kind = (0..30u16, 0..CountedClass::COUNT as u8, month);
+        let kind = (0..30u16, 0..Class::COUNT as u8, month);
         proptest::collection::btree_map(kind, games(), 1..40).prop_map(|rows| {
             let row = |((mv, class, (year, month)), (games, rated, ratings)): (
                 (u16, _, (u16, u8)),
                 _,
             )| CountedRow {
                 mv: BookMove(mv * 0x333),
-                class: CountedClass(class),
+                class: Class::of_number(class).unwrap(),
                 month: MonthNumber::new(year, month).unwrap(),
                 games,
                 rated,
@@ -586,7 +555,7 @@ mod tests {
         #[test]
         fn periods_have_all_rows(rows in rows()) {
             let (periods, years) = periods_of(&rows);
-            let mut sums: BTreeMap<(Period, BookMove, CountedClass), CountedRow> = BTreeMap::new();
+            let mut sums: BTreeMap<(Period, BookMove, Class), CountedRow> = BTreeMap::new();
             for row in &rows {
                 for period in [Period::All, Period::Year(row.month.year()), row.month.period()] {
                     let sum = CountedRow { month: MonthNumber::default(), ..*row };
@@ -630,7 +599,7 @@ mod tests {
         let paging = Paging::of_bits(13).unwrap();
         let mut page = CountedPage::default();
         for number in 0..128u64 {
-            let class = CountedClass((number % 54) as u8);
+            let class = Class::of_number((number % 54) as u8).unwrap();
             let row = CountedRow {
                 mv: BookMove(796),
                 class,
@@ -638,7 +607,7 @@ mod tests {
                     .unwrap(),
                 games: [u64::from(number % 9 == 0), u64::from(number % 9 > 0), 0],
                 rated: 1,
-                ratings: class.middle() + number,
+                ratings: middle_of(class) + number,
             };
             page.push(Subject(number * 0x5f_ffff_ffff), &[row]);
         }

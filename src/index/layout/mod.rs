@@ -88,9 +88,15 @@ pub fn names_key(number: u32) -> Vec<u8> {
     [b"xn", &number.to_be_bytes()[..]].concat()
 }
 
-/// The key of a page, by the last subject that it may have.
-pub fn page_key(last: Subject) -> Vec<u8> {
-    [&subject_start(last)[..], &[0xff]].concat()
+/// How the keys of lists begin.
+pub const LISTS: &[u8; 2] = b"xp";
+
+/// How the keys of counted positions begin.
+pub const COUNTS: &[u8; 2] = b"xq";
+
+/// The key of a page of [`LISTS`] or [`COUNTS`], by the last subject that it may have.
+pub fn page_key(of: &[u8; 2], last: Subject) -> Vec<u8> {
+    [&of[..], &last.0.to_be_bytes(), &[0xff]].concat()
 }
 
 /// The key of a chunk of a list, by its number from 0.
@@ -98,57 +104,33 @@ pub fn chunk_key(subject: Subject, number: u32) -> Vec<u8> {
     [&subject_start(subject)[..], &[0], &number.to_be_bytes()].concat()
 }
 
-/// The key of the sums of a period.
-pub fn sums_key(subject: Subject, period: Period) -> Vec<u8> {
-    [&subject_start(subject)[..], &[1], &period.key_bytes()].concat()
+/// The key of the sums or rows of a period.
+pub fn sums_key(of: &[u8; 2], subject: Subject, period: Period) -> Vec<u8> {
+    let subject = subject.0.to_be_bytes();
+    [&of[..], &subject, &[1], &period.key_bytes()].concat()
 }
 
-/// The key of a page of counted positions, by the last subject that it may have.
-pub fn counted_page_key(last: Subject) -> Vec<u8> {
-    counted_key(page_key(last))
-}
-
-/// The key of the rows of a period of a counted position.
-pub fn counted_sums_key(subject: Subject, period: Period) -> Vec<u8> {
-    counted_key(sums_key(subject, period))
-}
-
-/// The key for counts that corresponds to one of lists.
-fn counted_key(mut key: Vec<u8>) -> Vec<u8> {
-    key[..2].copy_from_slice(COUNTS);
-    key
-}
-
-/// How the keys of counted positions begin.
-const COUNTS: &[u8] = b"xq";
-
-/// What a key of the explorer's lists is of.
+/// What a key of the explorer's lists or counts is of.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum ListKey {
     /// A page, by the last subject that it may have.
     Page(Subject),
     /// A chunk of a list.
     Chunk(Subject),
-    /// Sums of a list's games.
+    /// Sums of a list's games, or rows of a period.
     Sums,
 }
 
 /// Reads a key of a page, a chunk or sums.
-pub(super) fn list_key(key: &[u8]) -> Option<ListKey> {
-    let subject = list_subject(key)?;
-    match &key[10..] {
+pub(super) fn list_key(of: &[u8; 2], key: &[u8]) -> Option<ListKey> {
+    let (subject, rest) = key.strip_prefix(of)?.split_first_chunk()?;
+    let subject = Subject(u64::from_be_bytes(*subject));
+    match rest {
         [0xff] => Some(ListKey::Page(subject)),
         [0, _, _, _, _] => Some(ListKey::Chunk(subject)),
         [1, 0] | [1, 1, _, _] | [1, 2, _, _, _] => Some(ListKey::Sums),
         _ => None,
     }
-}
-
-/// Reads a key of a page of counts or of the rows of a period.
-pub(super) fn counted_list_key(key: &[u8]) -> Option<ListKey> {
-    let key = key.strip_prefix(COUNTS)?;
-    let key = list_key(&[b"xp", key].concat())?;
-    (!matches!(key, ListKey::Chunk(_))).then_some(key)
 }
 
 /// The first key that an entry of a subject's list may have.
@@ -160,7 +142,7 @@ pub(super) fn subject_start(subject: Subject) -> [u8; 10] {
 
 /// The subject in the key of a page, a chunk or sums.
 pub(super) fn list_subject(key: &[u8]) -> Option<Subject> {
-    let (subject, _) = key.strip_prefix(b"xp")?.split_first_chunk()?;
+    let (subject, _) = key.strip_prefix(LISTS)?.split_first_chunk()?;
     Some(Subject(u64::from_be_bytes(*subject)))
 }
 

@@ -16,7 +16,7 @@
 //! for games that end in the position. The games of a class are those among which the [`TOP`] with the highest ratings
 //! and the [`RECENT`] newest of the class are; none of them ends there. Numbers of two bytes are little-endian.
 
-use super::{played::bits_for, put_varint, take_size, take_varint};
+use super::{LISTS, played::bits_for, put_varint, take_size, take_varint};
 use crate::{
     pgn::{RatingGroup, Speed},
     position::BookMove,
@@ -72,32 +72,56 @@ pub struct YearMonths {
 }
 
 impl YearMonths {
+    /// Adds a month to years that end with its year or one before.
+    pub fn note(years: &mut Vec<YearMonths>, year: u16, month: u8) {
+        let months = 1 << month;
+        match years.last_mut() {
+            Some(last) if last.year == year => last.months |= months,
+            _ => years.push(YearMonths { year, months }),
+        }
+    }
+
     /// The months.
     pub fn months(self) -> impl Iterator<Item = u8> {
         (0..=12).filter(move |month| self.months >> month & 1 == 1)
     }
 }
 
-/// A speed and a group of ratings.
+/// A speed and a group of ratings. Games in which nobody has a rating are a group of their own, the last, in counts.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Class(u8);
 
 impl Class {
     /// How many there are.
-    pub const COUNT: usize = RatingGroup::COUNT * Speed::ALL.len();
+    pub const COUNT: usize = Class::RATED + Speed::ALL.len();
 
-    /// The class of a speed and a group.
-    pub fn new(speed: Speed, group: RatingGroup) -> Class {
-        Class((group.number() * Speed::ALL.len() + speed as usize) as u8)
+    /// How many there are with ratings.
+    const RATED: usize = RatingGroup::COUNT * Speed::ALL.len();
+
+    /// The class of a speed and a group, `None` if nobody has a rating.
+    pub fn new(speed: Speed, group: Option<RatingGroup>) -> Class {
+        let group = group.map_or(RatingGroup::COUNT, RatingGroup::number);
+        Class((group * Speed::ALL.len() + speed as usize) as u8)
     }
 
-    fn of_number(number: u8) -> Option<Class> {
+    /// The class of a number.
+    pub fn of_number(number: u8) -> Option<Class> {
         (usize::from(number) < Class::COUNT).then_some(Class(number))
     }
 
     /// The number from 0.
     pub fn number(self) -> usize {
         self.0.into()
+    }
+
+    /// The number of the group, after those of all groups if nobody has a rating.
+    pub fn group(self) -> usize {
+        self.number() / Speed::ALL.len()
+    }
+
+    /// The number of the speed.
+    pub fn speed(self) -> usize {
+        self.number() % Speed::ALL.len()
     }
 }
 
@@ -216,7 +240,7 @@ impl ClassSums {
     fn take(rest: &mut &[u8]) -> Option<ClassSums> {
         let class = rest.split_off_first()?;
         let mut sums = ClassSums {
-            class: Class::of_number(*class)?,
+            class: Class::of_number(*class).filter(|class| class.number() < Class::RATED)?,
             moves: Vec::new(),
             games: Vec::new(),
         };
@@ -244,10 +268,40 @@ impl ClassSums {
     }
 }
 
-/// How many games the classes have.
-pub fn total(classes: &[ClassSums]) -> u64 {
-    let sums = classes.iter().flat_map(|class| &class.moves);
-    sums.map(MoveSum::total).sum()
+/// What the entry of a period has: sums of the games of classes, or rows of counts.
+pub trait PeriodPart: Sized {
+    /// How the keys begin.
+    const KEYS: &[u8; 2];
+
+    /// Reads an entry, without the years that begin that of all games; `None` if it is malformed.
+    fn parse(value: &[u8]) -> Option<Vec<Self>>;
+
+    /// How many games it is of.
+    fn games(&self) -> u64;
+
+    /// The class of these.
+    fn class(&self) -> Class;
+}
+
+impl PeriodPart for ClassSums {
+    const KEYS: &[u8; 2] = LISTS;
+
+    fn parse(value: &[u8]) -> Option<Vec<ClassSums>> {
+        parse_sums(value)
+    }
+
+    fn games(&self) -> u64 {
+        self.moves.iter().map(MoveSum::total).sum()
+    }
+
+    fn class(&self) -> Class {
+        self.class
+    }
+}
+
+/// How many games the parts of a period have.
+pub fn games_of(parts: &[impl PeriodPart]) -> u64 {
+    parts.iter().map(PeriodPart::games).sum()
 }
 
 /// Appends the years that begin the entry of all games.
@@ -317,7 +371,7 @@ mod tests {
         let moves = proptest::collection::btree_map(any::<u16>(), move_sums(), 1..40);
         let games =
             proptest::collection::btree_map(any::<u32>(), any::<prop::sample::Index>(), 0..30);
-        (0..Class::COUNT as u8, moves, games).prop_map(|(class, moves, games)| ClassSums {
+        (0..Class::RATED as u8, moves, games).prop_map(|(class, moves, games)| ClassSums {
             class: Class(class),
             games: games
                 .into_iter()
@@ -361,7 +415,7 @@ mod tests {
         fn any_bytes_are_read(bytes: Vec<u8>) {
             let _ = take_years(&mut &bytes[..]);
             if let Some(classes) = parse_sums(&bytes) {
-                prop_assert!(classes.iter().all(|sums| sums.class.number() < Class::COUNT));
+                prop_assert!(classes.iter().all(|sums| sums.class.number() < Class::RATED));
             }
         }
     }
@@ -369,6 +423,8 @@ mod tests {
     #[test]
     fn classes_have_numbers_of_their_own() {
         let mut numbers: Vec<usize> = RatingGroup::all()
+            .map(Some)
+            .chain([None])
             .flat_map(|group| Speed::ALL.map(|speed| Class::new(speed, group).number()))
             .collect();
         numbers.sort_unstable();

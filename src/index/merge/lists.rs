@@ -13,7 +13,7 @@ use crate::{
         Index,
         explored::{NAMED, PageMaker, Played},
         layout::{
-            Contents, ListKey, Subject, list_key, list_subject,
+            Contents, LISTS, ListKey, Subject, list_key, list_subject,
             played::{Apart, List, Paging},
             subject_start,
         },
@@ -318,7 +318,7 @@ impl<'p> ListStream<'p> {
         while self.lists.is_empty()
             && let Some((key, _)) = self.next_key()?
         {
-            match (list_key(key), self.entries.value()) {
+            match (list_key(LISTS, key), self.entries.value()) {
                 (Some(ListKey::Chunk(_)), _) => self.chunks += 1,
                 // Sums are made anew.
                 (Some(ListKey::Sums), _) => {}

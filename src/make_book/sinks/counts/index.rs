@@ -10,7 +10,8 @@ use crate::{
         CountedSource, IndexWriter,
         layout::{
             AboutCounts, Subject,
-            counted::{CountedClass, CountedRow, MonthNumber},
+            counted::{CountedRow, MonthNumber},
+            sums::Class,
         },
     },
     make_book::{
@@ -138,7 +139,7 @@ fn counted_row(row: &ClassRow) -> Option<CountedRow> {
     let has_games = stats.games() > 0;
     (!class.book_only && has_games).then_some(CountedRow {
         mv: row.row.mv,
-        class: CountedClass::new(speed, group),
+        class: Class::new(speed, group),
         month,
         games: [stats.draws, stats.wins, stats.losses],
         rated: row.ratings.games,
