@@ -147,16 +147,6 @@ impl Entries {
     /// The first of some entries with which their keys and values have `size` bytes together, or else how
     /// many bytes all of them have.
     pub(super) fn reach(&self, some: Range<usize>, size: usize) -> Result<usize, usize> {
-        if self.spilled.is_empty() {
-            // The ends add up the lengths already.
-            let start = self.start(some.start);
-            let ends = &self.ends[some.clone()];
-            let before = ends.partition_point(|(_, end)| end - start < size);
-            return match ends.last() {
-                Some(_) if before < ends.len() => Ok(some.start + before),
-                last => Err(last.map_or(0, |(_, end)| end - start)),
-            };
-        }
         let mut sum = 0;
         for number in some {
             sum += match self.value(number) {

@@ -100,8 +100,6 @@ impl Database {
 pub(in crate::index) struct TableCursor {
     table: Arc<Table>,
     longest: usize,
-    /// All of the file, if it is not too long.
-    file: Option<Vec<u8>>,
     index: Block,
     in_index: EntryState,
     /// The first block to be read, if it is not that of the table.
@@ -131,7 +129,6 @@ impl TableCursor {
         }
         Ok(TableCursor {
             longest,
-            file: table.read_whole()?,
             index,
             in_index: EntryState::default(),
             first,
@@ -203,10 +200,9 @@ impl TableCursor {
         }
         self.handle = handle;
         self.place = EntryState::default();
-        self.block = match (self.table.long_block(handle, self.longest)?, &self.file) {
-            (Some(long), _) => long,
-            (None, Some(file)) => self.table.block_of(file, handle)?,
-            (None, None) => self.table.block(handle)?,
+        self.block = match self.table.long_block(handle, self.longest)? {
+            Some(long) => long,
+            None => self.table.block(handle)?,
         };
         Ok(true)
     }

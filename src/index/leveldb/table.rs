@@ -24,10 +24,6 @@ use crate::{
 /// A byte of Snappy's output unpacks to fewer bytes than this.
 pub(super) const MOST_EXPANSION: usize = 64;
 
-/// The most bytes of a table that are read at once. Ours have a mebibyte before they are compressed, unless a value is
-/// longer.
-const MOST_AT_ONCE: u64 = 4 << 20;
-
 /// A block that was read is kept if it takes at most this many bytes in the file.
 const MOST_KEPT: u64 = 1 << 14;
 
@@ -206,24 +202,6 @@ impl Table {
     /// Reads bytes of the file.
     pub(super) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
         read_exact_at(&self.file, bytes, offset).at(&self.path, "read")
-    }
-
-    /// Reads all of the file, so that blocks can be read with [`Table::block_of`]; `None` if it is larger than a table
-    /// need be.
-    pub(super) fn read_whole(&self) -> Result<Option<Vec<u8>>> {
-        if self.known.size > MOST_AT_ONCE {
-            return Ok(None);
-        }
-        let mut bytes = vec![0; self.known.size as usize];
-        self.read_at(&mut bytes, 0)?;
-        Ok(Some(bytes))
-    }
-
-    /// The same as [`Table::block`] from the bytes of the file.
-    pub(super) fn block_of(&self, file: &[u8], handle: Handle) -> Result<Block> {
-        let len = self.stored_len(handle)?;
-        let start = handle.offset as usize;
-        self.unpacked(&file[start..start + len], handle)
     }
 
     /// How many bytes a block takes in the file; the file has all of them.
