@@ -29,72 +29,43 @@ const SMALL: usize = 64 << 10;
 /// megabytes that the system would keep on this machine, a client that reads slowly looks like one that does not read.
 const SENT_AHEAD: u32 = 128 << 10;
 
-/// How much clients may take at once.
+/// What clients take.
 #[derive(Copy, Clone)]
-struct ClientLimits {
-    connections: usize,
+enum Share {
+    /// Those beyond wait to be accepted.
+    Connections,
     /// Requests that are answered. More wait.
-    requests: usize,
+    Requests,
     /// Requests that read games' texts or wait to, so that counts are still answered.
-    texts: usize,
+    Texts,
     /// Requests that make books or wait to.
-    books: usize,
+    Books,
     /// Bytes of large answers that are not sent yet.
-    unsent: usize,
+    Unsent,
     /// Large answers that wait until others are sent.
-    waiting: usize,
+    Waiting,
 }
 
-const OF_SERVER: ClientLimits = ClientLimits {
-    // Those beyond wait to be accepted.
-    connections: 4096,
-    requests: 256,
-    texts: 64,
-    books: 4,
-    unsent: 64 << 20,
-    waiting: 8,
-};
+/// How much clients may take at once of each [`Share`], in their order.
+type ClientLimits = [usize; 6];
 
-const OF_ADDRESS: ClientLimits = ClientLimits {
-    connections: 256,
-    requests: 32,
-    texts: 2,
-    books: 2,
-    unsent: 16 << 20,
-    waiting: Semaphore::MAX_PERMITS,
-};
+const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8];
+const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, Semaphore::MAX_PERMITS];
 
 /// On this machine all clients have the same address.
-const OF_THIS_MACHINE: ClientLimits = ClientLimits {
-    connections: Semaphore::MAX_PERMITS,
-    requests: Semaphore::MAX_PERMITS,
-    texts: Semaphore::MAX_PERMITS,
-    books: Semaphore::MAX_PERMITS,
-    unsent: Semaphore::MAX_PERMITS,
-    waiting: Semaphore::MAX_PERMITS,
-};
+const OF_THIS_MACHINE: ClientLimits = [Semaphore::MAX_PERMITS; 6];
 
 /// Permits, as many as the limits say.
-struct Capacity {
-    connections: Arc<Semaphore>,
-    requests: Arc<Semaphore>,
-    texts: Arc<Semaphore>,
-    books: Arc<Semaphore>,
-    unsent: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
-}
+struct Capacity([Arc<Semaphore>; 6]);
 
 impl Capacity {
     fn new(limits: ClientLimits) -> Arc<Capacity> {
-        let permits = |count| Arc::new(Semaphore::new(count));
-        Arc::new(Capacity {
-            connections: permits(limits.connections),
-            requests: permits(limits.requests),
-            texts: permits(limits.texts),
-            books: permits(limits.books),
-            unsent: permits(limits.unsent),
-            waiting: permits(limits.waiting),
-        })
+        let permits = limits.map(|count| Arc::new(Semaphore::new(count)));
+        Arc::new(Capacity(permits))
+    }
+
+    fn of(&self, share: Share) -> Arc<Semaphore> {
+        Arc::clone(&self.0[share as usize])
     }
 }
 
@@ -118,19 +89,17 @@ pub(super) struct Client {
 impl Clients {
     /// No clients yet of a server that listens at this address.
     pub(super) fn new(listening: IpAddr) -> Clients {
+        let (mut server, mut share) = (OF_SERVER, OF_ADDRESS);
         let connections = most_connections();
+        server[Share::Connections as usize] = connections;
+        // Where there may be few open files, an address may have a quarter of the places.
+        let own = &mut share[Share::Connections as usize];
+        *own = (*own).min(connections / 4);
         Clients {
-            server: Capacity::new(ClientLimits {
-                connections,
-                ..OF_SERVER
-            }),
+            server: Capacity::new(server),
             share: match listening.is_loopback() {
                 true => OF_THIS_MACHINE,
-                false => ClientLimits {
-                    // Where there may be few open files, an address may have a quarter of the places.
-                    connections: OF_ADDRESS.connections.min(connections / 4),
-                    ..OF_ADDRESS
-                },
+                false => share,
             },
             shares: HashMap::new(),
         }
@@ -138,7 +107,7 @@ impl Clients {
 
     /// A place for a connection, once one is free.
     pub(super) async fn place(&self) -> OwnedSemaphorePermit {
-        let place = Arc::clone(&self.server.connections).acquire_owned().await;
+        let place = self.server.of(Share::Connections).acquire_owned().await;
         place.expect("nobody closes the semaphore")
     }
 
@@ -151,7 +120,7 @@ impl Clients {
         address: IpAddr,
     ) -> Option<(Client, net::TcpStream)> {
         let share = self.share_of(address);
-        let own = Arc::clone(&share.connections).try_acquire_owned().ok()?;
+        let own = share.of(Share::Connections).try_acquire_owned().ok()?;
         let stream = stream.into_std().ok()?;
         let socket = TcpSocket::from_std_stream(stream.try_clone().ok()?);
         // Without it the system sends as it likes.
@@ -184,13 +153,13 @@ impl Clients {
 fn most_connections() -> usize {
     let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
     let files = usize::try_from(soft / 2).unwrap_or(usize::MAX);
-    (files.saturating_sub(64) / 2).clamp(8, OF_SERVER.connections)
+    (files.saturating_sub(64) / 2).clamp(8, OF_SERVER[Share::Connections as usize])
 }
 
 /// Elsewhere the system has no limit that matters.
 #[cfg(not(unix))]
 fn most_connections() -> usize {
-    OF_SERVER.connections
+    OF_SERVER[Share::Connections as usize]
 }
 
 /// What one client has for itself: an IPv4 address, or the 64 bits of a network of IPv6.
@@ -219,8 +188,8 @@ impl Client {
     ///
     /// Waiting too long.
     pub(super) async fn place_for_request(&self) -> Result<impl Send + use<>, Refusal> {
-        let own = in_time(Arc::clone(&self.share.requests).acquire_owned()).await?;
-        let place = in_time(Arc::clone(&self.server.requests).acquire_owned()).await?;
+        let own = in_time(self.share.of(Share::Requests).acquire_owned()).await?;
+        let place = in_time(self.server.of(Share::Requests).acquire_owned()).await?;
         Ok((own, place))
     }
 
@@ -230,8 +199,8 @@ impl Client {
     ///
     /// Waiting too long, and too many requests of all clients.
     pub(super) async fn place_for_texts(&self) -> Result<impl Send + use<>, Refusal> {
-        let own = in_time(Arc::clone(&self.share.texts).acquire_owned()).await?;
-        let place = Arc::clone(&self.server.texts).try_acquire_owned();
+        let own = in_time(self.share.of(Share::Texts).acquire_owned()).await?;
+        let place = self.server.of(Share::Texts).try_acquire_owned();
         let too_many = |_| Refusal::unavailable("too many games are being read: ask again");
         Ok((own, place.map_err(too_many)?))
     }
@@ -242,7 +211,7 @@ impl Client {
     ///
     /// Too many requests of the client's address, or of all clients.
     pub(super) fn place_for_book(&self) -> Result<impl Send + use<>, Refusal> {
-        let place = |of: &Capacity| Arc::clone(&of.books).try_acquire_owned();
+        let place = |of: &Capacity| of.of(Share::Books).try_acquire_owned();
         let too_many = |_| Refusal::unavailable("too many books are being made: ask again");
         let own = place(&self.share).map_err(too_many)?;
         Ok((own, place(&self.server).map_err(too_many)?))
@@ -258,15 +227,15 @@ impl Client {
             return Ok(content);
         }
         // One that is larger than a share is sent too, when nothing else is.
-        let permits = content.size().min(OF_ADDRESS.unsent) as u32;
-        let own = Arc::clone(&self.share.unsent).try_acquire_many_owned(permits);
+        let permits = content.size().min(OF_ADDRESS[Share::Unsent as usize]) as u32;
+        let own = self.share.of(Share::Unsent).try_acquire_many_owned(permits);
         let too_much = |_| Refusal::unavailable("read the answers that you asked for before");
         let own = own.map_err(too_much)?;
-        let unsent = || Arc::clone(&self.server.unsent);
+        let unsent = || self.server.of(Share::Unsent);
         if let Ok(unsent) = unsent().try_acquire_many_owned(permits) {
             return Ok(content.holding((own, unsent)));
         }
-        let waits = self.server.waiting.try_acquire();
+        let waits = self.server.of(Share::Waiting).try_acquire_owned();
         let _waits =
             waits.map_err(|_| Refusal::unavailable("too many large answers: ask again"))?;
         let unsent = in_time(unsent().acquire_many_owned(permits)).await?;
@@ -302,7 +271,10 @@ mod tests {
         let network = share("2001:db8:0:1::1");
         assert!(Arc::ptr_eq(&network, &share("2001:db8:0:1:ffff::")));
         assert!(!Arc::ptr_eq(&network, &share("2001:db8:0:2::")));
-        assert_eq!(first.requests.available_permits(), OF_ADDRESS.requests);
+        assert_eq!(
+            first.of(Share::Requests).available_permits(),
+            OF_ADDRESS[Share::Requests as usize]
+        );
         drop((first, network));
         // Those of addresses without connections go when another comes.
         share("10.0.0.3");
@@ -321,7 +293,10 @@ mod tests {
             let client = clients.enter(place, stream, [10, 0, 0, 1].into());
             let (client, _stream) = client.unwrap();
             let content = |size| Content::pgn(vec![b'x'; size]);
-            let unsent = || OF_SERVER.unsent - client.server.unsent.available_permits();
+            let unsent = || {
+                OF_SERVER[Share::Unsent as usize]
+                    - client.server.of(Share::Unsent).available_permits()
+            };
 
             let small = client.to_be_sent(content(SMALL)).await.unwrap();
             assert_eq!(unsent(), 0);
@@ -335,16 +310,18 @@ mod tests {
             drop((small, response));
             assert_eq!(unsent(), 0);
             let largest = client.to_be_sent(content(24 << 20)).await.unwrap();
-            assert_eq!(unsent(), OF_ADDRESS.unsent);
+            assert_eq!(unsent(), OF_ADDRESS[Share::Unsent as usize]);
             drop(largest);
             assert_eq!(unsent(), 0);
 
             // While all of the server's bytes are taken, a few answers wait and further ones are refused.
             let server = Arc::clone(&client.server);
-            let taken = Arc::clone(&server.unsent).try_acquire_many_owned(OF_SERVER.unsent as u32);
+            let taken = server
+                .of(Share::Unsent)
+                .try_acquire_many_owned(OF_SERVER[Share::Unsent as usize] as u32);
             let _waiting = server
-                .waiting
-                .try_acquire_many(OF_SERVER.waiting as u32 - 1);
+                .of(Share::Waiting)
+                .try_acquire_many_owned(OF_SERVER[Share::Waiting as usize] as u32 - 1);
             let waits = client.to_be_sent(content(1 << 20));
             let mut waits = std::pin::pin!(waits);
             let soon = std::time::Duration::from_millis(10);
