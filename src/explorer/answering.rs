@@ -105,16 +105,8 @@ impl Explorer {
         query: &'a Query,
         page: &Page,
     ) -> Result<(u64, impl Iterator<Item = Result<u64>> + use<'a>)> {
-        let (total, games) = self.ranked(query, page)?;
+        let (total, games) = ranked(self.filters_of_games(&query.filters)?, query, page)?;
         Ok((total, games.map(|game| Ok(game?.0))))
-    }
-
-    fn ranked<'a>(
-        &'a self,
-        query: &'a Query,
-        page: &Page,
-    ) -> Result<(u64, impl Iterator<Item = Result<(u64, BookMove)>> + use<'a>)> {
-        ranked(self.filters_of_games(&query.filters)?, query, page)
     }
 
     fn played_move(

@@ -2,7 +2,7 @@
 
 use shakmaty::Color;
 
-use super::dates::{earliest, latest};
+use super::dates::{date_of_number, earliest, latest};
 use crate::{
     index::layout::{
         EcoNumber, GameRow, SiteId,
@@ -179,14 +179,6 @@ impl Hot {
     pub(super) fn elo_of(&self, color: Color) -> u16 {
         color.fold_wb(self.elo[0], self.elo[1])
     }
-}
-
-fn date_of_number(date: u32) -> Date {
-    Date::new(
-        (date >> 9) as u16,
-        (date >> 5 & 15) as u8,
-        (date & 31) as u8,
-    )
 }
 
 /// The games of a source by their ids, 32 bytes of each. All columns have the same length.

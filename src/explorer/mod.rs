@@ -59,7 +59,7 @@ pub use self::{
     },
     facets::{ColorCount, Facets, RatingScore},
     line::Line,
-    names::{SuggestField, UnknownField},
+    names::SuggestField,
     query::{Filters, Page, Query, Sort, UnknownSort, View},
     sources::{Explorer, NeedsGames},
     suggest::Suggestion,

@@ -3,11 +3,8 @@
 use std::{
     cmp::Reverse,
     collections::HashSet,
-    str::FromStr,
     sync::{Mutex, OnceLock},
 };
-
-use thiserror::Error;
 
 use super::{
     copies::folded_names,
@@ -35,24 +32,6 @@ pub enum SuggestField {
     Event,
     /// Openings of standard chess.
     Opening,
-}
-
-/// A name of no field.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("write player, event or opening")]
-pub struct UnknownField;
-
-impl FromStr for SuggestField {
-    type Err = UnknownField;
-
-    fn from_str(text: &str) -> Result<SuggestField, UnknownField> {
-        match text {
-            "player" => Ok(SuggestField::Player),
-            "event" => Ok(SuggestField::Event),
-            "opening" => Ok(SuggestField::Opening),
-            _ => Err(UnknownField),
-        }
-    }
 }
 
 /// The tables of names, each made when it is first needed.
@@ -95,7 +74,7 @@ pub(super) struct NameTable {
 }
 
 /// What a source knows of a name.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Default, Debug)]
 pub(super) struct Facts {
     pub(super) source: u32,
     /// The name's number in the source.
@@ -229,10 +208,7 @@ fn facts_by_number(
     let games = &source.rows;
     let empty = Facts {
         source: number,
-        number: 0,
-        games: 0,
-        first: 0,
-        last: 0,
+        ..Facts::default()
     };
     let mut counted = vec![empty; folded.len()];
     let mut add = |name: u32, date: u32| {
@@ -330,10 +306,7 @@ fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<Facts>> {
         let filters = SourceFilters::new(std::slice::from_ref(source), &query.filters)?;
         let mut facts = Facts {
             source: number,
-            number: 0,
-            games: 0,
-            first: 0,
-            last: 0,
+            ..Facts::default()
         };
         for (month, results) in PositionTally::new(&filters, &query)?
             .months

@@ -80,9 +80,8 @@ impl Explorer {
     /// The lowest number of moves that a position of the sources that filters ask has, if counts without others are among
     /// them.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
-        let counted = self
-            .asked(filters)
-            .filter_map(|source| source.counted.as_ref());
+        let asked = self.asked(filters.source.as_deref());
+        let counted = asked.filter_map(|source| source.counted.as_ref());
         let pruned = counted.map(|counted| counted.about.min_game);
         pruned.max().filter(|fewest| *fewest > 1)
     }
@@ -97,23 +96,21 @@ impl Explorer {
 
     /// What filters ask that needs games, if one of their sources has counts and no games.
     pub fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
-        self.needs_all_games(filters, filters.of_games()?)
+        self.needs_all_games(filters.source.as_deref(), filters.of_games()?)
     }
 
-    /// The same for what is made of the games of all of the filters' sources.
-    pub fn needs_all_games(&self, filters: &Filters, what: &'static str) -> Option<NeedsGames> {
-        let source = self
-            .asked(filters)
-            .find(|source| source.counted.is_some())?;
+    /// The same for what is made of all games of a source, or of all sources.
+    pub fn needs_all_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
+        let source = self.asked(wanted).find(|source| source.counted.is_some())?;
         Some(NeedsGames {
             what,
             source: source.name.clone(),
         })
     }
 
-    /// The same for something that only games have, if all of the filters' sources have counts and no games.
-    pub fn lacks_games(&self, filters: &Filters, what: &'static str) -> Option<NeedsGames> {
-        let mut sources = self.asked(filters).peekable();
+    /// The same for something that only games have, if the source, or all sources, have counts and no games.
+    pub fn lacks_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
+        let mut sources = self.asked(wanted).peekable();
         let first = sources.peek()?.name.clone();
         let lacks_all = sources.all(|source| source.counted.is_some());
         lacks_all.then_some(NeedsGames {
@@ -122,9 +119,8 @@ impl Explorer {
         })
     }
 
-    /// The sources that filters ask.
-    pub(super) fn asked(&self, filters: &Filters) -> impl Iterator<Item = &OpenIndex> {
-        let wanted = filters.source.as_ref();
+    /// The source with a name, or all sources.
+    pub(super) fn asked(&self, wanted: Option<&str>) -> impl Iterator<Item = &OpenIndex> {
         let is_asked = move |source: &&OpenIndex| wanted.is_none_or(|name| *name == source.name);
         self.sources.iter().filter(is_asked)
     }
@@ -137,7 +133,7 @@ impl Explorer {
     pub fn files(&self, filters: &Filters) -> Result<Vec<(PathBuf, u64)>> {
         self.check(filters)?;
         let mut files = Vec::new();
-        for source in self.asked(filters) {
+        for source in self.asked(filters.source.as_deref()) {
             if source.counted.is_some() {
                 let problem = "has counts and no games, so it names no files";
                 return Err(Error::file(&source.name, problem));
@@ -194,8 +190,9 @@ impl Explorer {
 
     /// The same for lists of games, which come from the sources that have games.
     pub(super) fn filters_of_games(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
-        self.check_source(filters)?;
-        match self.lacks_games(filters, "a list of games") {
+        let source = filters.source.as_deref();
+        self.check_source(source)?;
+        match self.lacks_games(source, "a list of games") {
             Some(needs) => Err(Error::file(&needs.source, needs.problem())),
             None => self.unchecked_filters(filters),
         }
@@ -220,16 +217,17 @@ impl Explorer {
 
     /// Refuses filters for a source that does not exist, or has no games where they need some.
     pub(super) fn check(&self, filters: &Filters) -> Result<()> {
-        self.check_source(filters)?;
+        self.check_source(filters.source.as_deref())?;
         match self.needs_games(filters) {
             Some(needs) => Err(Error::file(&needs.source, needs.problem())),
             None => Ok(()),
         }
     }
 
-    fn check_source(&self, filters: &Filters) -> Result<()> {
-        match &filters.source {
-            Some(name) if self.sources.iter().all(|source| source.name != *name) => {
+    /// Refuses a source that does not exist.
+    pub(super) fn check_source(&self, wanted: Option<&str>) -> Result<()> {
+        match wanted {
+            Some(name) if self.sources.iter().all(|source| source.name != name) => {
                 let names: Vec<&str> = self.sources.iter().map(|source| &*source.name).collect();
                 let problem = format!("is no source: name one of {}", names.join(", "));
                 Err(Error::file(name, problem))

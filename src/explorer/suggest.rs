@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use super::{
     dates::text_of_number,
     names::{Facts, SuggestField, WantedWords},
-    query::Filters,
     sources::Explorer,
     words::words,
 };
@@ -55,10 +54,7 @@ impl Explorer {
         limit: usize,
         source: Option<&str>,
     ) -> Result<Vec<Suggestion>> {
-        self.check(&Filters {
-            source: source.map(str::to_owned),
-            ..Filters::default()
-        })?;
+        self.check_source(source)?;
         let table = self.suggestions.table(&self.sources, field)?;
         let wanted = words(text);
         if wanted.is_empty() && !text.trim().is_empty() {

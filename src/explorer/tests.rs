@@ -334,8 +334,7 @@ fn sources_of_both_kinds_answer_together() {
         .is_none()
     );
     assert!(
-        both.lacks_games(&of(None), "x").is_none()
-            && both.lacks_games(&of(Some("counts")), "x").is_some()
+        both.lacks_games(None, "x").is_none() && both.lacks_games(Some("counts"), "x").is_some()
     );
     assert!(both.files(&of(None)).is_err() && both.files(&of(Some("games"))).is_ok());
 }

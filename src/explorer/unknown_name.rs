@@ -61,7 +61,6 @@ impl Explorer {
     ///
     /// A damaged index.
     pub fn unknown_name(&self, filters: &Filters) -> Result<Option<UnknownName>> {
-        let sources = &self.sources;
         let names = [
             (&filters.player, NameRole::Player),
             (&filters.opponent, NameRole::Player),
@@ -69,11 +68,11 @@ impl Explorer {
         ];
         for (name, role) in names {
             if let Some(name) = name
-                && !is_known(sources, filters, role, name)?
+                && !self.is_known(filters, role, name)?
             {
                 return Ok(Some(UnknownName {
                     name: name.clone(),
-                    nearest: nearest(sources, filters, role, name)?,
+                    nearest: self.nearest(filters, role, name)?,
                     role,
                     how: filters.names,
                 }));
@@ -81,27 +80,31 @@ impl Explorer {
         }
         Ok(None)
     }
-}
 
-/// The sources that filters ask.
-fn asked<'a>(
-    sources: &'a [OpenIndex],
-    filters: &'a Filters,
-) -> impl Iterator<Item = &'a OpenIndex> {
-    let wanted = filters.source.as_ref();
-    let is_asked = move |source: &&OpenIndex| wanted.is_none_or(|name| *name == source.name);
-    sources.iter().filter(is_asked)
-}
-
-fn is_known(sources: &[OpenIndex], filters: &Filters, role: NameRole, name: &str) -> Result<bool> {
-    for source in asked(sources, filters) {
-        let used = used(source, role);
-        let numbers = source.numbers_of(name, filters.names)?;
-        if numbers.iter().any(|number| used.contains(number)) {
-            return Ok(true);
+    fn is_known(&self, filters: &Filters, role: NameRole, name: &str) -> Result<bool> {
+        for source in self.asked(filters.source.as_deref()) {
+            let used = used(source, role);
+            let numbers = source.numbers_of(name, filters.names)?;
+            if numbers.iter().any(|number| used.contains(number)) {
+                return Ok(true);
+            }
         }
+        Ok(false)
     }
-    Ok(false)
+
+    /// The names that are most like one.
+    fn nearest(&self, filters: &Filters, role: NameRole, wanted: &str) -> Result<Vec<String>> {
+        let mut nearest = NearestNames::new(wanted);
+        for source in self.asked(filters.source.as_deref()) {
+            let used = used(source, role);
+            source.for_each_name(|number, name| {
+                if used.contains(&number) {
+                    nearest.offer(name);
+                }
+            })?;
+        }
+        Ok(nearest.names())
+    }
 }
 
 /// The numbers of the names of a source's players, or of its events.
@@ -110,25 +113,6 @@ fn used(source: &OpenIndex, role: NameRole) -> FxHashSet<u32> {
         NameRole::Player => source.rows.players.iter().flatten().copied().collect(),
         NameRole::Event => source.rows.events.iter().copied().collect(),
     }
-}
-
-/// The names that are most like one.
-fn nearest(
-    sources: &[OpenIndex],
-    filters: &Filters,
-    role: NameRole,
-    wanted: &str,
-) -> Result<Vec<String>> {
-    let mut nearest = NearestNames::new(wanted);
-    for source in asked(sources, filters) {
-        let used = used(source, role);
-        source.for_each_name(|number, name| {
-            if used.contains(&number) {
-                nearest.offer(name);
-            }
-        })?;
-    }
-    Ok(nearest.names())
 }
 
 /// The names that are most like one.

@@ -112,10 +112,9 @@ impl WordIndex {
             map.insert(words.word(same[0]), starts.len() as u64)
                 .expect("the words are in order, and memory takes them");
             starts.push(texts.len() as u32);
-            let begin = texts.len();
-            texts.extend(same.iter().map(|place| place.2));
-            let kept = begin + dedup(&mut texts[begin..]);
-            texts.truncate(kept);
+            let mut last = None;
+            let numbers = same.iter().map(|place| place.2);
+            texts.extend(numbers.filter(|text| last.replace(*text) != Some(*text)));
         }
         starts.push(texts.len() as u32);
         texts.shrink_to_fit();
@@ -236,18 +235,6 @@ impl WordIndex {
             }
         }
     }
-}
-
-/// Moves the different ones of ascending numbers to the front, and returns how many there are.
-fn dedup(numbers: &mut [u32]) -> usize {
-    let mut kept = 0;
-    for at in 0..numbers.len() {
-        if at == 0 || numbers[at] != numbers[kept - 1] {
-            numbers[kept] = numbers[at];
-            kept += 1;
-        }
-    }
-    kept
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{
     Parameters, Refusal, Route, content::Content, response_cache::CacheKey, state::AppState,
 };
-use crate::explorer::{Filters, SuggestField};
+use crate::explorer::SuggestField;
 
 /// How many names are suggested if the request does not say.
 const SUGGESTED: u32 = 8;
@@ -13,17 +13,18 @@ impl AppState {
     pub(super) fn suggest(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let own = ["field", "text", "limit", "source"];
         let parameters = Parameters::parse_only(&key.query, &own)?;
-        let field = parameters.choice("field", |name| name.parse().ok())?;
+        let field = parameters.choice("field", |name| match name {
+            "player" => Some(SuggestField::Player),
+            "event" => Some(SuggestField::Event),
+            "opening" => Some(SuggestField::Opening),
+            _ => None,
+        })?;
         let missing = || Refusal::bad("field: missing; write player, event or opening");
         let text = parameters.text("text").unwrap_or_default();
         let limit = parameters.number("limit")?.unwrap_or(SUGGESTED) as usize;
         let source = parameters.filled("source")?;
         self.check_source(source)?;
-        let of_names = Filters {
-            source: source.map(str::to_owned),
-            ..Filters::default()
-        };
-        if let Some(needs) = self.explorer.lacks_games(&of_names, "names")
+        if let Some(needs) = self.explorer.lacks_games(source, "names")
             && field != Some(SuggestField::Opening)
         {
             return Err(Refusal::bad(needs.to_string()));

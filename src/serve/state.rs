@@ -304,14 +304,15 @@ impl AppState {
     pub(super) fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
         let request = Request::parse(route, &key.query)?;
         let filters = &request.query.filters;
-        self.check_source(filters.source.as_deref())?;
+        let source = filters.source.as_deref();
+        self.check_source(source)?;
         let needs = match route {
-            Route::Games => self.explorer.lacks_games(filters, "games"),
-            Route::Make => self.explorer.needs_all_games(filters, "books"),
-            Route::Build => self.explorer.needs_all_games(filters, "repertoires"),
-            Route::Gaps => self.explorer.needs_all_games(filters, "gaps"),
+            Route::Games => self.explorer.lacks_games(source, "games"),
+            Route::Make => self.explorer.needs_all_games(source, "books"),
+            Route::Build => self.explorer.needs_all_games(source, "repertoires"),
+            Route::Gaps => self.explorer.needs_all_games(source, "gaps"),
             _ => {
-                let clocks = || self.explorer.lacks_games(filters, "clocks");
+                let clocks = || self.explorer.lacks_games(source, "clocks");
                 let needs = self.explorer.needs_games(filters);
                 needs.or_else(|| request.clocks.then(clocks).flatten())
             }
