@@ -13,7 +13,7 @@
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -204,17 +204,16 @@ fn read_batch(
     batch: &Batch,
 ) -> Result<(PlyBatch, Games, Option<Rejection>)> {
     task::fault("plies");
-    let read = Mutex::default();
+    let mut plies = PlyBatch::default();
     let columns = Box::new(PlyColumns {
         options,
         text: &batch.text,
         has_commands: options.comments && memmem::find(&batch.text, b"[%").is_some(),
         game: 0,
-        plies: PlyBatch::default(),
-        read: &read,
+        plies: &mut plies,
     });
     let (games, rejected) = replay_games(replayed, input, batch, columns)?;
-    Ok((task::unlocked(read), games, rejected))
+    Ok((plies, games, rejected))
 }
 
 /// Takes the half-moves of a batch.
@@ -225,8 +224,7 @@ struct PlyColumns<'a> {
     has_commands: bool,
     /// Where the present game begins in the text.
     game: usize,
-    plies: PlyBatch,
-    read: &'a Mutex<PlyBatch>,
+    plies: &'a mut PlyBatch,
 }
 
 impl PlyColumns<'_> {
@@ -269,7 +267,7 @@ impl BatchSink for PlyColumns<'_> {
         if self.has_commands {
             self.read_comments(game.plies.len());
         }
-        let plies = &mut self.plies;
+        let plies = &mut *self.plies;
         plies.keys.extend(game.plies.iter().map(|ply| ply.key));
         plies.moves.extend(game.plies.iter().map(|ply| ply.mv.0));
         let result = game.result.winner();
@@ -287,7 +285,6 @@ impl BatchSink for PlyColumns<'_> {
     }
 
     fn add(self: Box<Self>) -> Result<()> {
-        *task::lock(self.read) = self.plies;
         Ok(())
     }
 }
