@@ -97,6 +97,11 @@ impl<'a> Portions<'a> {
         }
     }
 
+    /// Refuses to go on with work that shall end.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.meter.check()
+    }
+
     /// Counts a part that is done.
     pub(crate) fn add(&mut self, portion: f64) {
         self.done += portion;

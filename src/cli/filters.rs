@@ -208,11 +208,7 @@ fn rating_group(text: &str) -> Result<Option<RatingGroup>, ParseIntError> {
 }
 
 fn color(text: &str) -> Result<Color, String> {
-    match text {
-        "white" => Ok(Color::White),
-        "black" => Ok(Color::Black),
-        _ => Err("write white or black".to_owned()),
-    }
+    text.parse().map_err(|_| "write white or black".to_owned())
 }
 
 impl ExplorerFilterArgs {

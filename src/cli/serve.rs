@@ -167,12 +167,9 @@ fn cannot_listen(address: SocketAddr, err: io::Error) -> anyhow::Error {
 
 /// A file and the side whose repertoire it is.
 fn repertoire(text: &str) -> Result<(PathBuf, Color), &'static str> {
-    let (path, color) = match text.rsplit_once(':') {
-        Some((path, "white")) => (path, Color::White),
-        Some((path, "black")) => (path, Color::Black),
-        _ => return Err("write the side after the file: my.pgn:white"),
-    };
-    Ok((path.into(), color))
+    let of_side = text.rsplit_once(':');
+    let of_side = of_side.and_then(|(path, color)| Some((path.into(), color.parse().ok()?)));
+    of_side.ok_or("write the side after the file: my.pgn:white")
 }
 
 /// The repertoires to serve.

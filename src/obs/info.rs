@@ -274,11 +274,7 @@ impl InfoValues {
         if let Some(min_score) = self.parsed("MinScore", percent)? {
             move_filter.min_score = min_score;
         }
-        move_filter.only = self.parsed("Only", |text| match text {
-            "white" => Some(Color::White),
-            "black" => Some(Color::Black),
-            _ => None,
-        })?;
+        move_filter.only = self.parsed("Only", |text| text.parse().ok())?;
         Ok(move_filter)
     }
 }

@@ -2,7 +2,6 @@
 //! does. Gaps of repertoires in such games.
 
 use std::{
-    fs,
     path::Path,
     sync::{
         Arc,
@@ -14,15 +13,14 @@ use serde_json::json;
 use shakmaty::{Color, Position};
 
 use super::{
-    Parameters, Refusal, Route,
+    Parameters, Refusal, Request, Route,
     content::Content,
-    make::{Counting, LONGEST, MEMORY, OptionWords, depth},
-    request,
+    make::{Counting, MEMORY, OptionWords, depth, short},
     response_cache::CacheKey,
     state::AppState,
 };
 use crate::{
-    error::{At, Error},
+    error::Error,
     output::TemporaryDir,
     position::Keyed,
     progress::Meter,
@@ -37,9 +35,9 @@ const RAREST: u32 = 10_000;
 impl AppState {
     /// Builds a repertoire, or counts what is in it.
     pub(super) fn build(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
-        let filters = self.request(key, Route::Build)?.query.filters;
-        let own = [&Parameters::OF_GAMES[..], &request::OF_BUILDING].concat();
-        let parameters = Parameters::parse_only(&key.query, &own)?;
+        let Request {
+            query, parameters, ..
+        } = self.request(key, Route::Build)?;
         let only_counts = parameters.flag("count")?.unwrap_or(false);
         let color = side(&parameters)?;
         let by = parameters.choice("by", |by| match by {
@@ -52,7 +50,7 @@ impl AppState {
         let depth = depth(&parameters)?;
         let mut words = OptionWords::default();
         words.add("--max-ply", depth);
-        let counting = self.counting(&filters, &parameters, depth, &mut words)?;
+        let counting = self.counting(&query.filters, &parameters, depth, &mut words)?;
         let variant = counting.variant;
 
         let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
@@ -85,14 +83,7 @@ impl AppState {
             meter: &meter,
         };
         writing.write(&path, &|branch| Some(built.comment(branch)))?;
-        let size = fs::metadata(&path).at(&path, "read")?.len();
-        if size > LONGEST as u64 {
-            let problem = format!(
-                "the repertoire has more than {} MiB: lower depth",
-                LONGEST >> 20
-            );
-            return Err(Refusal::bad(problem));
-        }
+        let bytes = short(&path, "repertoire", "lower depth")?;
         if only_counts {
             let by = if by == By::Games { " --by games" } else { "" };
             let command = format!(
@@ -103,11 +94,10 @@ impl AppState {
             return Content::json(&json!({
                 "games": games,
                 "answers": built.summary.positions,
-                "bytes": size,
+                "bytes": bytes.len(),
                 "command": command,
             }));
         }
-        let bytes = fs::read(&path).at(&path, "read")?;
         Ok(match name.ends_with(".pgn") {
             true => Content::pgn(bytes),
             false => Content::book(bytes),
@@ -116,9 +106,9 @@ impl AppState {
 
     /// Finds the gaps of a repertoire.
     pub(super) fn gaps(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
-        let filters = self.request(key, Route::Gaps)?.query.filters;
-        let own = [&Parameters::OF_GAMES[..], &request::OF_FINDING].concat();
-        let parameters = Parameters::parse_only(&key.query, &own)?;
+        let Request {
+            query, parameters, ..
+        } = self.request(key, Route::Gaps)?;
         let (color, depth) = (side(&parameters)?, depth(&parameters)?);
         let limit = parameters.number("limit")?.unwrap_or(20);
         let of_side = self.repertoires.iter();
@@ -138,7 +128,8 @@ impl AppState {
             Refusal::bad(problem)
         })?;
         let name = &served.name;
-        let counting = self.counting(&filters, &parameters, depth, &mut OptionWords::default())?;
+        let mut words = OptionWords::default();
+        let counting = self.counting(&query.filters, &parameters, depth, &mut words)?;
         let variant = counting.variant;
         if !served.known.is_for(variant) {
             let problem = format!("repertoire: {name} has no games of {variant}");
@@ -168,11 +159,7 @@ impl AppState {
 }
 
 fn side(parameters: &Parameters) -> Result<Color, Refusal> {
-    let color = parameters.choice("side", |side| match side {
-        "white" => Some(Color::White),
-        "black" => Some(Color::Black),
-        _ => None,
-    })?;
+    let color = parameters.choice("side", |side| side.parse().ok())?;
     color.ok_or_else(|| Refusal::bad("side: choose white or black"))
 }
 

@@ -1,9 +1,9 @@
 //! Books of the games that pass filters, as `make-book` makes them of the PGN files, and the command that does.
 
 use std::{
-    fs,
-    io::{self, Write},
-    path::Path,
+    fs::{self, File},
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,15 +13,16 @@ use std::{
 
 use axum::{
     Extension,
-    extract::{Request, State},
+    extract::{self, State},
     http::{Method, header},
     response::Response,
+    routing::{MethodRouter, get},
 };
 use serde_json::json;
 use shakmaty::Color;
 
 use super::{
-    Parameters, Refusal, Route, client::Client, content::Content, request,
+    Parameters, Refusal, Request, Route, client::Client, content::Content, request,
     response_cache::CacheKey, state::AppState,
 };
 use crate::{
@@ -38,7 +39,10 @@ use crate::{
 };
 
 /// How many bytes a book may have, which are held until they are sent.
-pub(super) const LONGEST: usize = 64 << 20;
+const LONGEST: u64 = 64 << 20;
+
+/// What to do if a book has more.
+const WAYS: &str = "raise minGame or lower depth";
 
 /// What counting may take before it goes to temporary files.
 pub(super) const MEMORY: usize = 128 << 20;
@@ -80,7 +84,7 @@ impl Drop for StopAtEnd {
 
 /// What is made of games, one at a time.
 #[derive(Copy, Clone)]
-struct Making {
+pub(super) struct Making {
     /// What it is called.
     what: &'static str,
     /// What to do if it takes too long.
@@ -88,52 +92,33 @@ struct Making {
     make: fn(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal>,
 }
 
-/// `/book.bin` and `/book.pgn`.
-pub(super) async fn book(
-    state: State<Arc<AppState>>,
-    client: Extension<Client>,
-    request: Request,
-) -> Result<Response, Refusal> {
-    let making = Making {
-        what: "book",
-        ways: "raise minGame, lower depth, or use make-book",
-        make: AppState::make,
-    };
-    made(state, client, request, making).await
-}
+pub(super) const BOOK: Making = Making {
+    what: "book",
+    ways: "raise minGame, lower depth, or use make-book",
+    make: AppState::make,
+};
 
-/// `/repertoire.bin` and `/repertoire.pgn`.
-pub(super) async fn repertoire(
-    state: State<Arc<AppState>>,
-    client: Extension<Client>,
-    request: Request,
-) -> Result<Response, Refusal> {
-    let making = Making {
-        what: "repertoire",
-        ways: "lower depth, or use polybook repertoire",
-        make: AppState::build,
-    };
-    made(state, client, request, making).await
-}
+pub(super) const REPERTOIRE: Making = Making {
+    what: "repertoire",
+    ways: "lower depth, or use polybook repertoire",
+    make: AppState::build,
+};
 
-/// `/gaps`.
-pub(super) async fn gaps(
-    state: State<Arc<AppState>>,
-    client: Extension<Client>,
-    request: Request,
-) -> Result<Response, Refusal> {
-    let making = Making {
-        what: "gap list",
-        ways: "lower depth, or use polybook repertoire",
-        make: AppState::gaps,
-    };
-    made(state, client, request, making).await
+pub(super) const GAPS: Making = Making {
+    what: "gap list",
+    make: AppState::gaps,
+    ..REPERTOIRE
+};
+
+/// A route whose answer is made of games.
+pub(super) fn route(making: Making) -> MethodRouter<Arc<AppState>> {
+    get(async move |state, client, request| made(state, client, request, making).await)
 }
 
 async fn made(
     State(app): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
-    request: Request,
+    request: extract::Request,
     Making { what, ways, make }: Making,
 ) -> Result<Response, Refusal> {
     if *request.method() == Method::HEAD {
@@ -205,11 +190,11 @@ struct BookPlan {
 impl AppState {
     /// Makes a book, or counts what is in it.
     fn make(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
-        let filters = self.request(key, Route::Make)?.query.filters;
-        let own = [&Parameters::OF_GAMES[..], &request::OF_MAKING].concat();
-        let parameters = Parameters::parse_only(&key.query, &own)?;
+        let Request {
+            query, parameters, ..
+        } = self.request(key, Route::Make)?;
         let only_counts = parameters.flag("count")?.unwrap_or(false);
-        let plan = self.plan(&filters, &parameters, key.path.ends_with(".pgn"))?;
+        let plan = self.plan(&query.filters, &parameters, key.path.ends_with(".pgn"))?;
         let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
         let path = directory.path().join("book.bin");
         let mut counting = plan.counting;
@@ -217,14 +202,10 @@ impl AppState {
         let run = counting.run.bin(&path).allow_empty(only_counts);
         counting.run = run.temp_dir(directory.path());
         let report = counting.report("book", stop)?;
-        let size = fs::metadata(&path).at(&path, "read")?.len();
-        if size > LONGEST as u64 {
-            return Err(too_long());
-        }
-        let bytes = fs::read(&path).at(&path, "read")?;
+        let bytes = short(&path, "book", WAYS)?;
         let (entries, positions) = counts_of(&bytes);
         let written = match plan.as_pgn && report.book.is_some() {
-            true => lines(&path, variant, plan.side, stop)?,
+            true => short(&lines(&path, variant, plan.side, stop)?, "book", WAYS)?,
             false => bytes,
         };
         match only_counts {
@@ -252,13 +233,7 @@ impl AppState {
         words.add("--min-game", min_game);
         let depth = depth(parameters)?;
         words.add("--max-ply", depth);
-        let side = parameters.choice("side", |side| match side {
-            "white" => Some(Some(Color::White)),
-            "black" => Some(Some(Color::Black)),
-            "both" => Some(None),
-            _ => None,
-        })?;
-        let side = side.flatten();
+        let side = parameters.choice("side", request::side)?.flatten();
         if let Some(side) = side {
             words.switch(side.fold_wb("--only-white", "--only-black"));
         }
@@ -279,12 +254,8 @@ impl AppState {
             _ => None,
         })?;
         let weights = weights.unwrap_or_default();
-        if weights.uniform {
-            words.switch("--uniform");
-        } else if weights != Weights::default() {
-            for factor in ["--win-factor", "--draw-factor", "--loss-factor"] {
-                words.add(factor, 1);
-            }
+        if weights != Weights::default() {
+            words.switch(&weights.option_text());
         }
         let mut counting = self.counting(filters, parameters, depth, &mut words)?;
         counting.run = counting
@@ -518,50 +489,31 @@ fn lines(
     path: &Path,
     variant: Variant,
     side: Option<Color>,
-    stop: &AtomicBool,
-) -> Result<Vec<u8>, Refusal> {
+    stop: &Arc<AtomicBool>,
+) -> Result<PathBuf> {
     let book: Box<dyn Source> = Box::new(Book::open(path)?);
     let book = match side {
         Some(side) => Box::new(LinesOf(book, side)),
         None => book,
     };
-    let meter = Meter::default();
+    let meter = Meter::stopped_by(stop);
     let tree = Tree::new(book, variant.start(), Limits::default(), &meter);
-    let mut out = Bounded {
-        bytes: Vec::new(),
-        stop,
-    };
-    match tree.write_pgn(&mut out, path) {
-        Err(_) if out.bytes.len() > LONGEST => Err(too_long()),
-        written => Ok(written.map(|_| out.bytes)?),
-    }
+    let path = path.with_extension("pgn");
+    let mut out = BufWriter::new(File::create(&path).at(&path, "create")?);
+    tree.write_pgn(&mut out, &path)?;
+    out.flush().at(&path, "write")?;
+    Ok(path)
 }
 
-fn too_long() -> Refusal {
-    let size = LONGEST >> 20;
-    Refusal::bad(format!(
-        "the book has more than {size} MiB: raise minGame or lower depth"
-    ))
-}
-
-/// Bytes up to a limit, as long as somebody waits for them.
-struct Bounded<'a> {
-    bytes: Vec<u8>,
-    stop: &'a AtomicBool,
-}
-
-impl Write for Bounded<'_> {
-    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
-        self.bytes.extend_from_slice(more);
-        if self.bytes.len() > LONGEST || self.stop.load(Ordering::Relaxed) {
-            return Err(io::Error::other(Error::Interrupted));
-        }
-        Ok(more.len())
+/// What a file has, if that is not too much to be held.
+pub(super) fn short(path: &Path, what: &str, ways: &str) -> Result<Vec<u8>, Refusal> {
+    let size = fs::metadata(path).at(path, "read")?.len();
+    if size > LONGEST {
+        let most = LONGEST >> 20;
+        let problem = format!("the {what} has more than {most} MiB: {ways}");
+        return Err(Refusal::bad(problem));
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    Ok(fs::read(path).at(path, "read")?)
 }
 
 #[cfg(test)]

@@ -28,13 +28,13 @@ const OF_BOOKS: [&str; 7] = [
 ];
 
 /// The parameters of books that are made, besides filters.
-pub(super) const OF_MAKING: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
+const OF_MAKING: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
 
 /// The parameters of repertoires that are built, besides filters.
-pub(super) const OF_BUILDING: [&str; 5] = ["side", "depth", "reach", "by", "count"];
+const OF_BUILDING: [&str; 5] = ["side", "depth", "reach", "by", "count"];
 
 /// The parameters of lists of gaps, besides filters.
-pub(super) const OF_FINDING: [&str; 4] = ["repertoire", "side", "depth", "limit"];
+const OF_FINDING: [&str; 4] = ["repertoire", "side", "depth", "limit"];
 
 /// How many of both say where.
 const PLACE: usize = 4;
@@ -85,6 +85,8 @@ pub struct Request {
     pub page: Page,
     /// Whether the times of the moves are asked for, which are in the texts of the games.
     pub clocks: bool,
+    /// All that was asked.
+    pub(super) parameters: Parameters,
 }
 
 impl Request {
@@ -114,7 +116,8 @@ impl Request {
             Route::Game => Parameters::parse_only(query, &OF_BOOKS[..PLACE]),
             Route::Book => Parameters::parse_only(query, &OF_BOOKS),
         };
-        let parameters = &parameters?;
+        let all = parameters?;
+        let parameters = &all;
         let view = match route {
             Route::Masters => View::Masters,
             Route::Player => View::Player,
@@ -148,6 +151,7 @@ impl Request {
             query,
             page: page(route, parameters)?,
             clocks: parameters.flag("clocks")?.unwrap_or(false),
+            parameters: all,
         })
     }
 }
@@ -214,12 +218,7 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     })?;
     filters.once = once.unwrap_or(false);
     filters.player = name(parameters, "player")?;
-    let color = parameters.choice("color", |name| match name {
-        "white" => Some(Some(Color::White)),
-        "black" => Some(Some(Color::Black)),
-        "both" => Some(None),
-        _ => None,
-    })?;
+    let color = parameters.choice("color", side)?;
     filters.color = color.flatten();
     if route == Route::Player {
         if filters.player.is_none() {
@@ -297,6 +296,14 @@ fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), 
     };
     let unrated = named.contains(&None);
     Ok((Some(named.into_iter().flatten().collect()), unrated))
+}
+
+/// A side, `None` for both.
+pub(super) fn side(name: &str) -> Option<Option<Color>> {
+    match name {
+        "both" => Some(None),
+        name => name.parse().ok().map(Some),
+    }
 }
 
 fn result(text: &str) -> Option<GameResult> {

@@ -213,6 +213,7 @@ impl<S: Source> TreeWalk<'_, S> {
         self.tasks.push(task);
         let first = self.deferred.len();
         while let Some(task) = self.tasks.pop() {
+            self.done.check()?;
             self.run(task)?;
         }
         // The first that was deferred is the first to go on with.
