@@ -4,10 +4,7 @@ use shakmaty::Color;
 
 use super::dates::{date_of_number, earliest, latest};
 use crate::{
-    index::layout::{
-        EcoNumber, GameRow, SiteId,
-        rows::{RESULTS, date_number},
-    },
+    index::layout::{EcoNumber, GameRow, SiteId, rows::date_number},
     pgn::{Date, GameResult, Mode, RatingGroup, Speed},
     position::Variant,
 };
@@ -48,7 +45,7 @@ impl Traits {
             _ => row.group().number(),
         } as u16;
         let variant = row.variant.map_or(0, |variant| variant as u16 + 1);
-        let result = row.result_number() as u16;
+        let result = row.result as u16;
         let counts = u16::from(row.counts);
         Traits(
             result
@@ -115,7 +112,7 @@ impl Traits {
             number => Some(RatingGroup::all().nth(number)?),
         };
         Some(AskedTraits {
-            result: RESULTS[self.result()],
+            result: GameResult::ALL[self.result()],
             speed: *Speed::ALL.get(self.speed())?,
             mode: Mode::ALL[usize::from(self.0 >> 5 & 1)],
             group,
@@ -133,7 +130,7 @@ impl Hot {
     /// Whether it is known how the game ended.
     #[inline]
     pub(super) fn has_result(&self) -> bool {
-        RESULTS[self.result()] != GameResult::Unknown
+        GameResult::ALL[self.result()] != GameResult::Unknown
     }
 
     pub(super) fn winner(&self) -> Option<Color> {

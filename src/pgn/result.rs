@@ -7,12 +7,13 @@ use super::{Tags, word::dash};
 /// How a game ended, as its `Result` tag or its termination marker says.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum GameResult {
+    // An index has them by these numbers.
+    /// `1/2-1/2`
+    Draw,
     /// `1-0`
     WhiteWins,
     /// `0-1`
     BlackWins,
-    /// `1/2-1/2`
-    Draw,
     /// `*`: unfinished, or not known.
     #[default]
     Unknown,
@@ -22,6 +23,14 @@ pub enum GameResult {
 const LONGEST_MARKER: usize = 7;
 
 impl GameResult {
+    /// All results, in the order of their numbers.
+    pub const ALL: [GameResult; 4] = [
+        GameResult::Draw,
+        GameResult::WhiteWins,
+        GameResult::BlackWins,
+        GameResult::Unknown,
+    ];
+
     /// Reads one of the four tokens of the PGN standard, exactly.
     ///
     /// ```

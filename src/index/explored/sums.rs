@@ -191,7 +191,7 @@ impl<'a> Adder<'a> {
         let summed = self.months.entry((month, class)).or_default();
         self.move_sums -= summed.moves.len();
         let sum = summed.sum_of(mv);
-        sum.games[row.result_number()] += 1;
+        sum.games[row.result as usize] += 1;
         sum.rated += u32::from(rating > 0);
         sum.ratings += u64::from(rating);
         sum.game = id;
@@ -311,7 +311,7 @@ mod tests {
             let is_in = [month, month.longer(), Period::All].contains(&period);
             if is_in && Class::new(row.speed, Some(row.group())).number() == class {
                 let sum = sums.entry(*mv).or_insert(MoveSum::new(*mv));
-                sum.games[row.result_number()] += 1;
+                sum.games[row.result as usize] += 1;
                 sum.rated += u32::from(row.black_elo > 0);
                 sum.ratings += u64::from(row.black_elo);
                 sum.game = *id;

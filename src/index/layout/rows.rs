@@ -66,26 +66,7 @@ pub struct GameRow {
 /// The largest fingerprint of a position: as many numbers as six bytes have besides ids.
 pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MOST;
 
-/// How a game may end, by number.
-pub const RESULTS: [GameResult; 4] = [
-    GameResult::Draw,
-    GameResult::WhiteWins,
-    GameResult::BlackWins,
-    GameResult::Unknown,
-];
-
 impl GameRow {
-    /// The number of the result.
-    #[inline]
-    pub fn result_number(&self) -> usize {
-        match self.result {
-            GameResult::Draw => 0,
-            GameResult::WhiteWins => 1,
-            GameResult::BlackWins => 2,
-            GameResult::Unknown => 3,
-        }
-    }
-
     /// The sum of both ratings.
     #[inline]
     pub fn rating_sum(&self) -> u32 {
@@ -119,7 +100,7 @@ impl GameRow {
         let variant = self.variant.map_or(0, |variant| variant as u8 + 1);
         bytes[18] = self.date.month().unwrap_or(0) | variant << 4;
         bytes[19] = self.date.day().unwrap_or(0);
-        let result = self.result_number() as u8;
+        let result = self.result as u8;
         let traits = (self.speed as u8) << 2 | (self.mode as u8) << 5;
         let bits = u8::from(self.counts) << 6 | u8::from(self.has_event_date) << 7;
         bytes[20] = result | traits | bits;
@@ -150,7 +131,7 @@ impl GameRow {
             black_elo: u16_at(14),
             date: Date::new(u16_at(16), month, bytes[19]),
             has_event_date: traits >> 7 == 1,
-            result: RESULTS[usize::from(traits & 3)],
+            result: GameResult::ALL[usize::from(traits & 3)],
             speed: *Speed::ALL.get(usize::from(traits >> 2 & 7))?,
             mode: Mode::ALL[usize::from(traits >> 5 & 1)],
             counts: traits >> 6 & 1 == 1,
@@ -370,7 +351,7 @@ mod tests {
             black_elo: numbers.1[1],
             date: Date::new(date.0, date.1, date.2),
             has_event_date: traits.3[1],
-            result: RESULTS[traits.0],
+            result: GameResult::ALL[traits.0],
             speed: Speed::ALL[traits.1],
             mode: Mode::ALL[traits.2],
             counts: traits.3[0],

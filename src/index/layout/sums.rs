@@ -130,7 +130,7 @@ impl Class {
 pub struct MoveSum {
     /// The move.
     pub mv: BookMove,
-    /// How many games there are, by the [numbers of results](super::rows::RESULTS).
+    /// How many games there are, by the [numbers of results](crate::pgn::GameResult::ALL).
     pub games: [u32; 4],
     /// How many movers have a rating.
     pub rated: u32,
