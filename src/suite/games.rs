@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
+use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
     Suite,
@@ -19,7 +19,7 @@ use crate::{
     sort::{ByteRun, Memory, TextSorter},
     tally::Stats,
     task,
-    tree::move_number,
+    tree::push_move,
 };
 
 /// Bytes of the variant and of the identity of the last position.
@@ -46,12 +46,7 @@ impl GameLine {
         bytes.extend(start.as_bytes());
         bytes.push(0);
         bytes.extend(moves.flat_map(|mv| mv.0.to_be_bytes()));
-        bytes.push(match result {
-            GameResult::WhiteWins => b'1',
-            GameResult::BlackWins => b'0',
-            GameResult::Draw => b'=',
-            GameResult::Unknown => b'*',
-        });
+        bytes.push(result as u8);
         GameLine(bytes)
     }
 }
@@ -116,6 +111,7 @@ impl GameLines {
         } = ranker;
         let (file, entries) = write_ranked(file, format, suite, &mut ranking, start_of)?;
         counts.entries = entries;
+        counts.unevaluated = ranking.unevaluated;
         Ok((file, counts))
     }
 }
@@ -205,7 +201,7 @@ impl Ranker<'_> {
                     Evaluated::Kept(_) => self.add_line(line, ending.played),
                     Evaluated::LeftOut => Ok(()),
                     Evaluated::Unknown => {
-                        self.counts.unevaluated += 1;
+                        self.ranking.unevaluated += 1;
                         Ok(())
                     }
                 }
@@ -219,13 +215,8 @@ impl Ranker<'_> {
         let Some((pos, opening)) = ending.position(self.suite)? else {
             return Ok(());
         };
-        let operations = match self.suite.evaluated(pos.position())? {
-            Evaluated::Kept(operations) => operations,
-            Evaluated::LeftOut => return Ok(()),
-            Evaluated::Unknown => {
-                self.counts.unevaluated += 1;
-                return Ok(());
-            }
+        let Some(operations) = self.ranking.judged(pos.position())? else {
+            return Ok(());
         };
         self.ranking.add(&Candidate {
             text: &(epd(pos.position(), self.suite.opcodes) + &operations),
@@ -375,16 +366,11 @@ impl<'a> CountedLine<'a> {
     /// The line of one game.
     fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
-        let stats = Stats {
-            wins: u64::from(*result == b'1'),
-            draws: u64::from(*result == b'='),
-            losses: u64::from(*result == b'0'),
-        };
-        let without_result = u64::from(*result == b'*');
-        let played = Played {
-            stats,
-            without_result,
-        };
+        let mut played = Played::default();
+        match GameResult::ALL[usize::from(*result)] {
+            GameResult::Unknown => played.without_result = 1,
+            result => played.stats = Stats::of_game(result.winner(), Color::White),
+        }
         CountedLine::new(bytes, played)
     }
 
@@ -420,17 +406,11 @@ impl<'a> CountedLine<'a> {
         for mv in self.moves.as_chunks().0 {
             let before = pos.position();
             let mv = BookMove(u16::from_be_bytes(*mv)).to_move(before)?;
-            if text.is_empty() || before.turn().is_white() {
-                text.push_str(&move_number(before));
-                text.push(' ');
-            }
-            text.push_str(&SanPlus::from_move(before.clone(), mv).to_string());
-            text.push(' ');
+            push_move(&mut text, before, mv);
             pos.play(mv);
             way.push(pos.identity());
             opening = suite.opening(pos.position(), &opening);
         }
-        text.pop();
         Some(Replayed {
             text,
             way,

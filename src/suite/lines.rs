@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
+use shakmaty::variant::VariantPosition;
 
 use super::{
-    RankedMoves, Suite, SuiteOf,
-    evaluated::Evaluated,
+    Suite, SuiteOf,
     ranking::{Candidate, Ranking},
     write::note_of_times,
 };
@@ -15,7 +14,7 @@ use crate::{
     position::Keyed,
     progress::Portions,
     sort::Seen,
-    tree::move_number,
+    tree::push_move,
     walk::{Source, TreeMove},
 };
 
@@ -40,14 +39,7 @@ impl SuiteLine {
     fn then(&self, mv: &TreeMove, portion: f64, suite: &Suite) -> SuiteLine {
         let pos = self.pos.position();
         let mut text = self.text.clone();
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        if text.is_empty() || pos.turn().is_white() {
-            text.push_str(&move_number(pos));
-            text.push(' ');
-        }
-        text.push_str(&SanPlus::from_move(pos.clone(), mv.mv).to_string());
+        push_move(&mut text, pos, mv.mv);
         let mut after = self.pos.clone();
         after.play(mv.mv);
         SuiteLine {
@@ -62,15 +54,13 @@ impl SuiteLine {
 }
 
 impl<S: Source> SuiteOf<'_, S> {
-    /// Ranks the lines.
-    pub(super) fn rank_lines(&self, path: &Path) -> Result<RankedMoves<'_>> {
+    /// Ranks the lines. Returns too whether some were left that nobody looked at.
+    pub(super) fn rank_lines(&self, path: &Path) -> Result<(Ranking<'_>, bool)> {
         let mut lines = SuiteLines {
             of: self,
             ranking: Ranking::new(self.suite, &self.memory, path),
             ends: (self.suite.unique).then(|| Seen::new(self.memory.share(4))),
             found: 0,
-            unevaluated: 0,
-            longest: 0,
             looked_at: 0,
             band: Band::ALL,
             next: None,
@@ -79,14 +69,9 @@ impl<S: Source> SuiteOf<'_, S> {
         let is_cut = !lines.find()?;
         lines.done.finish();
         if is_cut && (!self.suite.takes_the_commonest() || lines.found == 0) {
-            return Err(cut(path, self.suite, lines.longest));
+            return Err(cut(path, self.suite, lines.ranking.longest));
         }
-        Ok(RankedMoves {
-            ranking: lines.ranking,
-            longest: lines.longest,
-            is_cut,
-            unevaluated: lines.unevaluated,
-        })
+        Ok((lines.ranking, is_cut))
     }
 }
 
@@ -156,10 +141,6 @@ struct SuiteLines<'a, S> {
     ends: Option<Seen>,
     /// How many lines were found, or how many ends if these are unique.
     found: u64,
-    /// Lines that were left out because they have no evaluation.
-    unevaluated: u64,
-    /// How many half-moves the longest line has.
-    longest: usize,
     looked_at: u64,
     band: Band,
     /// The most games that a line below the band has.
@@ -220,7 +201,7 @@ impl<S: Source> SuiteLines<'_, S> {
         }];
         while let Some(line) = stack.pop() {
             let length = line.way.len() - 1;
-            self.longest = self.longest.max(length);
+            self.ranking.longest = self.ranking.longest.max(length);
             if length < plies {
                 if self.looked_at == MOST_LOOKED_AT {
                     return Ok(false);
@@ -267,17 +248,9 @@ impl<S: Source> SuiteLines<'_, S> {
     /// Takes a line of the wanted length, if its results are as asked.
     fn take(&mut self, start: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
-        let suite = self.of.suite;
-        if !suite.keeps(results) {
+        let is_kept = self.of.suite.keeps(results);
+        if !is_kept || self.ranking.judged(line.pos.position())?.is_none() {
             return Ok(());
-        }
-        match suite.evaluated(line.pos.position())? {
-            Evaluated::Kept(_) => {}
-            Evaluated::LeftOut => return Ok(()),
-            Evaluated::Unknown => {
-                self.unevaluated += 1;
-                return Ok(());
-            }
         }
         let identity = line.pos.identity();
         let is_new = match &mut self.ends {

@@ -21,7 +21,6 @@ pub use self::{
 };
 use self::{
     evaluated::{Evaluated, without_evaluation},
-    ranking::Ranking,
     write::write_ranked,
 };
 pub(crate) use self::{
@@ -196,40 +195,28 @@ impl<S: Source> SuiteOf<'_, S> {
     /// Writes the suite, and puts it in place.
     pub(crate) fn write(&self, file: BufferedFile, format: SuiteFormat) -> Result<SuiteSummary> {
         let path = file.target().to_owned();
-        let mut ranked = match format {
+        let (mut ranking, is_cut) = match format {
             SuiteFormat::Pgn => self.rank_lines(&path)?,
-            SuiteFormat::Epd => self.rank_positions(&path)?,
+            SuiteFormat::Epd => (self.rank_positions(&path)?, false),
         };
         let start_of = |start: &[u8]| {
             let number = start.try_into().map_or(0, u64::from_le_bytes);
             self.starts[number as usize].clone()
         };
-        let (file, entries) =
-            write_ranked(file, format, self.suite, &mut ranked.ranking, start_of)?;
+        let (file, entries) = write_ranked(file, format, self.suite, &mut ranking, start_of)?;
         if entries == 0 {
             return Err(Error::empty(
                 path,
-                self.suite.why_empty(ranked.longest, ranked.unevaluated),
+                self.suite.why_empty(ranking.longest, ranking.unevaluated),
             ));
         }
         file.commit()?;
         Ok(SuiteSummary {
             entries,
-            is_cut: ranked.is_cut,
-            unevaluated: self.suite.evals.as_ref().map(|_| ranked.unevaluated),
+            is_cut,
+            unevaluated: self.suite.evals.as_ref().map(|_| ranking.unevaluated),
         })
     }
-}
-
-/// What may be in a suite.
-struct RankedMoves<'a> {
-    ranking: Ranking<'a>,
-    /// How many half-moves the longest line has.
-    longest: usize,
-    /// Whether lines were left that nobody looked at.
-    is_cut: bool,
-    /// Those that were left out because they have no evaluation.
-    unevaluated: u64,
 }
 
 /// Reads positions, one a line: a FEN, or an EPD with or without operations. `hmvc` and `fmvn` are its counters of moves.

@@ -5,8 +5,7 @@ use std::path::Path;
 use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
-    RankedMoves, Suite, SuiteOf,
-    evaluated::Evaluated,
+    Suite, SuiteOf,
     ranking::{Candidate, Ranking},
     write::{epd, note_of_times},
 };
@@ -24,7 +23,7 @@ const MOST_WAYS: usize = 64;
 
 impl<S: Source> SuiteOf<'_, S> {
     /// Goes from level to level, and ranks the positions of the last.
-    pub(super) fn rank_positions(&self, path: &Path) -> Result<RankedMoves<'_>> {
+    pub(super) fn rank_positions(&self, path: &Path) -> Result<Ranking<'_>> {
         let (suite, starts) = (self.suite, self.starts);
         let mut done = Portions::new(self.meter);
         let mut level = Level::new(self.memory.share(4));
@@ -60,14 +59,10 @@ impl<S: Source> SuiteOf<'_, S> {
                 break;
             }
         }
-        let mut ranked = RankedMoves {
-            ranking: Ranking::new(suite, &self.memory.share(2), path),
-            longest,
-            is_cut: false,
-            unevaluated: 0,
-        };
+        let mut ranking = Ranking::new(suite, &self.memory.share(2), path);
+        ranking.longest = longest;
         if longest < suite.plies {
-            return Ok(ranked);
+            return Ok(ranking);
         }
         level.for_each(rules, |reached| {
             done.add(reached.portion);
@@ -76,15 +71,10 @@ impl<S: Source> SuiteOf<'_, S> {
             if !is_kept {
                 return Ok(());
             }
-            let operations = match suite.evaluated(reached.pos().position())? {
-                Evaluated::Kept(operations) => operations,
-                Evaluated::LeftOut => return Ok(()),
-                Evaluated::Unknown => {
-                    ranked.unevaluated += 1;
-                    return Ok(());
-                }
+            let Some(operations) = ranking.judged(reached.pos().position())? else {
+                return Ok(());
             };
-            ranked.ranking.add(&Candidate {
+            ranking.add(&Candidate {
                 start: &[0; 8],
                 way: &[reached.pos().identity()],
                 games: results.map_or(reached.weight, Stats::games),
@@ -93,7 +83,7 @@ impl<S: Source> SuiteOf<'_, S> {
                 note: &results.map(note_of_times).unwrap_or_default(),
             })
         })?;
-        Ok(ranked)
+        Ok(ranking)
     }
 }
 

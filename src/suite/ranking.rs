@@ -6,9 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use shakmaty::variant::VariantPosition;
 use siphasher::sip::SipHasher13;
 
-use super::Suite;
+use super::{Suite, evaluated::Evaluated};
 use crate::{
     error::{Error, Result},
     sort::{Memory, TextSorter},
@@ -47,6 +48,10 @@ pub(super) struct Ranking<'a> {
     suite: &'a Suite,
     /// What errors call the suite.
     path: PathBuf,
+    /// How many half-moves the longest line has that was looked at.
+    pub longest: usize,
+    /// Those that were left out because they have no evaluation.
+    pub unevaluated: u64,
     /// How many candidates were added, if all of them may be in the suite.
     all: Option<usize>,
     ranked: TextSorter,
@@ -75,10 +80,22 @@ impl<'a> Ranking<'a> {
         Ranking {
             suite,
             path: path.to_owned(),
+            longest: 0,
+            unevaluated: 0,
             all: takes_all.then_some(0),
             ranked: TextSorter::new(share.clone(), kept),
             by_position: suite.unique.then(|| TextSorter::unique(share, IDENTITY)),
         }
+    }
+
+    /// The operations of a position whose evaluation is as asked. Counts it if it has none.
+    pub(super) fn judged(&mut self, pos: &VariantPosition) -> Result<Option<String>> {
+        let evaluated = self.suite.evaluated(pos)?;
+        self.unevaluated += u64::from(matches!(evaluated, Evaluated::Unknown));
+        Ok(match evaluated {
+            Evaluated::Kept(operations) => Some(operations),
+            _ => None,
+        })
     }
 
     /// Adds a candidate.

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, hash::Hash, io::Write, num::NonZeroU64, ops::Ra
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use shakmaty::{Color, Position, san::SanPlus, variant::VariantPosition};
+use shakmaty::{Color, variant::VariantPosition};
 
 use super::{SuiteFormat, begin, read_start};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
     position::{Keyed, Variant, epd_of},
     tally::Stats,
-    tree::move_number,
+    tree::push_move,
 };
 
 /// A suite that was read: lines in PGN, or positions as EPDs or FENs, one a line. The position that an entry leads to is an
@@ -317,11 +317,7 @@ fn lines_of(text: &str) -> Result<Vec<FoundExit>, String> {
         let start = pos.identity();
         let (mut plies, mut line) = (0, String::new());
         let ending = play(&mut reader, &mut pos, |pos, mv, _| {
-            let pos = pos.position();
-            if plies == 0 || pos.turn().is_white() {
-                line += &format!("{} ", move_number(pos));
-            }
-            line += &format!("{} ", SanPlus::from_move(pos.clone(), mv));
+            push_move(&mut line, pos.position(), mv);
             plies += 1;
             Ok(true)
         });
@@ -329,7 +325,6 @@ fn lines_of(text: &str) -> Result<Vec<FoundExit>, String> {
         ending
             .problem()
             .map_or(Ok(()), |reason| Err(problem(reason)))?;
-        line.pop();
         found.push(FoundExit {
             text: begin..reader.offset(),
             line: Some(((plies, start, pos.identity()), line)),

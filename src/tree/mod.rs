@@ -35,7 +35,11 @@ pub use self::{
     find::{FoundPositions, Wanted, book_positions},
     source::Explored,
 };
-pub(crate) use self::{pgn::GameWriter, source::played, text::move_number};
+pub(crate) use self::{
+    pgn::GameWriter,
+    source::played,
+    text::{move_number, push_move},
+};
 pub use crate::walk::{
     Branch, Evaluated, Event, Limits, LinesOf, Order, Replies, Source, Tree, TreeMove, Union,
 };

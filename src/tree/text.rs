@@ -6,12 +6,12 @@ use std::{
 };
 
 use serde::Serialize;
-use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
+use shakmaty::{Move, Position, variant::VariantPosition};
 
 use crate::{
     error::{At, Result},
     evals::Eval,
-    position::{Keyed, uci},
+    position::{Keyed, san, uci},
     tally::Stats,
     walk::{Branch, Event, Order, Source, Tree},
 };
@@ -20,6 +20,18 @@ use crate::{
 pub(crate) fn move_number(pos: &VariantPosition) -> String {
     let dots = if pos.turn().is_white() { "." } else { "..." };
     format!("{}{dots}", pos.fullmoves())
+}
+
+/// Adds a move to movetext, the first one or one of White with its number: `1. e4 c5 2. Nf3`.
+pub(crate) fn push_move(text: &mut String, pos: &VariantPosition, mv: Move) {
+    if !text.is_empty() {
+        text.push(' ');
+    }
+    if text.is_empty() || pos.turn().is_white() {
+        *text += &move_number(pos);
+        text.push(' ');
+    }
+    *text += &san(pos, mv).to_string();
 }
 
 impl<S: Source> Tree<'_, S> {
@@ -47,7 +59,7 @@ impl<S: Source> Tree<'_, S> {
 fn line(branch: &Branch<'_>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
-    let san = SanPlus::from_move(pos.clone(), branch.mv.mv);
+    let san = san(pos, branch.mv.mv);
     let mark = match branch.is_transposition {
         true => "  transposition",
         false => "",
@@ -122,7 +134,7 @@ impl TextMove {
         let pos = branch.pos.position();
         TextMove {
             uci: uci(pos, branch.mv.mv),
-            san: SanPlus::from_move(pos.clone(), branch.mv.mv).to_string(),
+            san: san(pos, branch.mv.mv).to_string(),
             weight: branch.mv.weight,
             probability: branch.share,
             stats: branch.mv.stats,
