@@ -4,39 +4,16 @@
 /// Whether a move may hold this byte after its first.
 #[inline]
 pub(super) fn is_move_byte(byte: u8) -> bool {
-    MOVE_BYTE[usize::from(byte)]
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'+' | b'#' | b'=' | b'-' | b':' | b'@' | b'/' | b'_')
 }
-
-const MOVE_BYTE: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let b = byte as u8;
-        table[byte] = b.is_ascii_alphanumeric()
-            || matches!(b, b'+' | b'#' | b'=' | b'-' | b':' | b'@' | b'/' | b'_');
-        byte += 1;
-    }
-    table
-};
 
 /// Whether a move may go on after its [move bytes](is_move_byte) with this one: `e8(Q)`, `exd6e.p.`,
 /// `O–O`, `e×d5`.
 #[inline]
 pub(super) fn may_go_on(byte: u8) -> bool {
-    MAY_GO_ON[usize::from(byte)]
+    matches!(byte, b'(' | b'.' | 0x80..)
 }
-
-const MAY_GO_ON: [bool; 256] = {
-    let mut table = [false; 256];
-    table[b'(' as usize] = true;
-    table[b'.' as usize] = true;
-    let mut byte = 0x80;
-    while byte < 256 {
-        table[byte] = true;
-        byte += 1;
-    }
-    table
-};
 
 /// The length of the no-break space at the start of a text: in UTF-8, or in Latin-1 where the byte
 /// before is ASCII. 0 if there is none.
