@@ -1,10 +1,6 @@
 //! `polybook tree`: what can be reached from a position.
 
-use std::{
-    io::{self, IsTerminal},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use polybook::{
     FileKind,
@@ -24,7 +20,7 @@ use super::{
     evals::EvalsArg,
     input::{check_output, file_or_index, in_memory, output_name},
     position::{self, PositionArgs, of_book, of_database, refuse_other_of_index},
-    progress::Bar,
+    progress::beside_lines,
     resources::MemoryArgs,
     terminal::Output,
     usage::Usage,
@@ -114,12 +110,13 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     check_output(&args.out, &[&file], args.json)?;
     let (source, variant) = opened(args, &file, context)?;
     let is_file = args.out != Path::new("-");
-    let meter = Arc::default();
-    // A bar would disturb a tree that is printed to the terminal.
-    let has_bar = is_file || !io::stdout().is_terminal();
-    let bar = has_bar.then(|| Bar::of_phase("writing the tree", &meter, context));
-    let moves = write(args, source, variant, &meter)?;
-    drop(bar);
+    let progress = match is_file {
+        true => context,
+        false => beside_lines(context),
+    };
+    let moves = progress.show_progress("writing the tree", |meter| {
+        write(args, source, variant, meter)
+    })?;
     let path = output_name(&args.out);
     let text = match moves {
         _ if is_file => format!("{path}: {}\n", counted(moves, "move")),

@@ -19,7 +19,8 @@ use super::{
 /// assert_eq!(Speed::of_tag(None), Speed::Classical);
 /// assert_eq!("ultraBullet".parse(), Ok(Speed::UltraBullet));
 /// ```
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Speed {
     /// Less than 30 seconds.
     UltraBullet,
@@ -96,14 +97,9 @@ impl FromStr for Speed {
     }
 }
 
-impl serde::Serialize for Speed {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
 /// Whether a game counted for ratings.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// It did, or does not say.
     Rated,
@@ -149,12 +145,6 @@ impl FromStr for Mode {
     fn from_str(text: &str) -> Result<Mode, UnknownMode> {
         let named = |mode: &&Mode| mode.name().eq_ignore_ascii_case(text.trim());
         Mode::ALL.iter().find(named).copied().ok_or(UnknownMode)
-    }
-}
-
-impl serde::Serialize for Mode {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
     }
 }
 
