@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Ordering,
-    iter,
+    iter, mem,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
 };
@@ -20,9 +20,13 @@ use super::{
 use crate::{
     error::Result,
     output::{Finished, repeated},
-    sort::{Memory, Merge},
+    sort::{Memory, Merge, TextSorter},
+    tally::Stats,
     task,
 };
+
+/// Bytes of the rows of a position that stay in memory. No real position has a hundredth of them.
+const MOST_BYTES: usize = 1 << 23;
 
 /// What became of the databases.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -126,36 +130,31 @@ fn merge_rows(
             Some(row.map(ByMove))
         })
     });
-    let mut position: Vec<Row> = Vec::new();
+    let mut position = PositionRows::new(&memory.temp_dir);
+    let mut open: Option<Row> = None;
     for row in Merge::of_long(sources, ByMove::text_bytes) {
         let ByMove(row) = row?;
-        match position.last_mut() {
-            Some(last) if last.epd == row.epd && last.mv == row.mv => {
-                last.join(row);
-                check(last, target)?;
-                continue;
+        match &mut open {
+            Some(open) if open.epd == row.epd && open.mv == row.mv => {
+                open.join(row);
+                check(open, target)?;
             }
-            Some(last) if last.epd != row.epd => take_position(&mut position, gatherer)?,
-            _ => {}
+            _ => {
+                if let Some(complete) = open.replace(row) {
+                    position.take(complete, gatherer)?;
+                }
+            }
         }
-        position.push(row);
     }
-    take_position(&mut position, gatherer)?;
+    if let Some(complete) = open {
+        position.take(complete, gatherer)?;
+    }
+    position.finish(gatherer)?;
     let mut passed_over = PassedOver::default();
     for rows in &readers {
         passed_over.add(rows.passed_over().clone());
     }
     Ok(passed_over)
-}
-
-/// Hands over the rows of a position in the order of their games.
-fn take_position(rows: &mut Vec<Row>, gatherer: &mut Gatherer<'_>) -> Result<()> {
-    rows.sort_by(Row::by_games);
-    for row in rows.drain(..) {
-        let comment = row.comment.as_deref();
-        gatherer.take(&row.epd, &row.mv, row.active, row.stats, comment)?;
-    }
-    Ok(())
 }
 
 /// Refuses a sum that no database can have.
@@ -202,3 +201,129 @@ impl PartialEq for ByMove {
 }
 
 impl Eq for ByMove {}
+
+/// The rows of a position, which are wanted in the order of their games.
+struct PositionRows {
+    /// All but the last.
+    rows: TextSorter,
+    last: Option<Row>,
+    memory: Memory,
+}
+
+impl PositionRows {
+    fn new(temp_dir: &Path) -> PositionRows {
+        let memory = Memory {
+            bytes: MOST_BYTES,
+            temp_dir: temp_dir.to_owned(),
+        };
+        PositionRows {
+            rows: TextSorter::new(memory.clone(), None),
+            last: None,
+            memory,
+        }
+    }
+
+    /// Takes a row. If it is of another position, the gatherer gets those of the last one.
+    fn take(&mut self, row: Row, gatherer: &mut Gatherer<'_>) -> Result<()> {
+        match &self.last {
+            Some(last) if last.epd == row.epd => self.rows.push(&sortable(last))?,
+            _ => self.finish(gatherer)?,
+        }
+        self.last = Some(row);
+        Ok(())
+    }
+
+    fn finish(&mut self, gatherer: &mut Gatherer<'_>) -> Result<()> {
+        let Some(last) = self.last.take() else {
+            return Ok(());
+        };
+        // Nearly every position has one row.
+        if self.rows.size() == 0 {
+            let comment = last.comment.as_deref();
+            return gatherer.take(&last.epd, &last.mv, last.active, last.stats, comment);
+        }
+        self.rows.push(&sortable(&last))?;
+        let rows = TextSorter::new(self.memory.clone(), None);
+        for row in mem::replace(&mut self.rows, rows).sorted() {
+            let row = row?;
+            let (mv, [active, wins, draws, losses], comment) = parts(&row);
+            let stats = Stats {
+                wins,
+                draws,
+                losses,
+            };
+            gatherer.take(&last.epd, mv, active as i64, stats, comment)?;
+        }
+        Ok(())
+    }
+}
+
+/// A row without its position as a text that sorts by games and by the move.
+fn sortable(row: &Row) -> Vec<u8> {
+    let mut text = (u64::MAX - row.stats.games()).to_be_bytes().to_vec();
+    text.extend_from_slice(row.mv.as_bytes());
+    text.push(0);
+    let Stats {
+        wins,
+        draws,
+        losses,
+    } = row.stats;
+    for number in [row.active as u64, wins, draws, losses] {
+        text.extend_from_slice(&number.to_le_bytes());
+    }
+    if let Some(comment) = &row.comment {
+        text.push(0);
+        text.extend_from_slice(comment.as_bytes());
+    }
+    text
+}
+
+/// The move, the numbers and the comment of a [sortable] row.
+fn parts(text: &[u8]) -> (&str, [u64; 4], Option<&str>) {
+    let string = |text| str::from_utf8(text).expect("it was text");
+    let text = &text[size_of::<u64>()..];
+    let end = text
+        .iter()
+        .position(|byte| *byte == 0)
+        .expect("a move ends");
+    let (numbers, _) = text[end + 1..].as_chunks();
+    let (_, comment) = text[end + 1..].split_at(size_of::<[u64; 4]>());
+    let number = |place: usize| u64::from_le_bytes(numbers[place]);
+    let comment = comment.split_first().map(|(_, comment)| string(comment));
+    (string(&text[..end]), [0, 1, 2, 3].map(number), comment)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_sortable_row_has_all_of_the_row(
+            games in any::<(u32, u16, i64)>(), mv in "[ -~]{0,9}", comment in proptest::option::of("\\PC{0,20}"),
+        ) {
+            let (wins, draws, bits) = games;
+            let stats = Stats { wins: wins.into(), draws: draws.into(), losses: 1 };
+            let row = Row { epd: String::new(), mv: mv.clone(), active: bits, stats, comment: comment.clone() };
+            let numbers = [bits as u64, stats.wins, stats.draws, stats.losses];
+            let text = sortable(&row);
+            prop_assert_eq!(parts(&text), (&mv[..], numbers, comment.as_deref()));
+        }
+
+        #[test]
+        fn rows_sort_as_their_texts(rows in proptest::collection::vec((0..4u64, "[a-c]{0,3}"), 0..9)) {
+            let row = |(draws, mv): &(u64, String)| Row {
+                epd: String::new(),
+                mv: mv.clone(),
+                active: Row::ACTIVE,
+                stats: Stats { draws: *draws, ..Stats::default() },
+                comment: None,
+            };
+            let mut sorted: Vec<Row> = rows.iter().map(row).collect();
+            sorted.sort_by(Row::by_games);
+            prop_assert!(sorted.iter().map(sortable).is_sorted());
+        }
+    }
+}
