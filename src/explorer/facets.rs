@@ -27,6 +27,9 @@ use crate::{
     task,
 };
 
+/// Games that are asked at a time for their variants.
+const STRETCH: usize = 1 << 16;
+
 /// How many games of a position there would be with each value of a filter, if the other filters stay.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -346,19 +349,26 @@ fn variants_of(
     filter: &SourceFilter<'_>,
 ) -> Vec<(Variant, u64)> {
     let (games, only) = (&source.rows, source.index.variant().only());
-    filter.ask_all();
-    let passing = (0..games.len()).into_par_iter().filter(|id| {
-        games.traits[*id].counts() && filter.admits(*id) && filters.is_first(source, *id as u32)
-    });
-    let none = || [0; Variant::ALL.len()];
-    let add = |mut counted: [u64; Variant::ALL.len()], id: usize| {
-        if let Some(variant) = only.or(games.traits[id].variant()) {
-            counted[variant as usize] += 1;
+    let count = |first: usize| {
+        let stretch = first..games.len().min(first + STRETCH);
+        let mut passes = Vec::new();
+        filter.mark(stretch, &mut passes);
+        let passing = (first..)
+            .zip(passes)
+            .filter(|(id, passes)| *passes && games.traits[*id].counts());
+        let mut passing: Vec<(u32, u32)> = passing.map(|(id, _)| (id as u32, 0)).collect();
+        let mut counted = [0; Variant::ALL.len()];
+        for (id, _) in filters.keep_first(source, &mut passing) {
+            if let Some(variant) = only.or(games.traits[*id as usize].variant()) {
+                counted[variant as usize] += 1;
+            }
         }
         counted
     };
-    let counted = passing
-        .fold(none, add)
+    let stretches = (0..games.len().div_ceil(STRETCH)).into_par_iter();
+    let none = || [0; Variant::ALL.len()];
+    let counted = stretches
+        .map(|number| count(number * STRETCH))
         .reduce(none, |a, b| std::array::from_fn(|at| a[at] + b[at]));
     let counted = Variant::ALL.into_iter().zip(counted);
     counted.filter(|(_, games)| *games > 0).collect()

@@ -81,25 +81,19 @@ impl<'a> SourceFilters<'a> {
         self
     }
 
-    /// Whether no equal game before one of those that pass passes.
-    pub(super) fn is_first(&self, source: &OpenIndex, id: u32) -> bool {
-        let number = source.first + u64::from(id);
-        let before = self.copies.map(|copies| copies.before(number));
-        before.is_none_or(|mut before| !before.any(|other| self.admits(other)))
-    }
-
     /// The games of those that pass before which no equal one passes. All are moved.
     pub(super) fn keep_first<'b>(
         &self,
         source: &OpenIndex,
         games: &'b mut [(u32, u32)],
     ) -> &'b [(u32, u32)] {
-        if self.copies.is_none() {
+        let Some(copies) = self.copies else {
             return games;
-        }
+        };
         let mut kept = 0;
         for at in 0..games.len() {
-            if self.is_first(source, games[at].0) {
+            let number = source.first + u64::from(games[at].0);
+            if !copies.before(number).any(|other| self.admits(other)) {
                 games[kept] = games[at];
                 kept += 1;
             }
