@@ -215,8 +215,10 @@ impl FaultyBook {
 
     /// The records after the header, each with its number.
     fn records(&self) -> impl Iterator<Item = Result<(u64, Entry)>> {
+        let first = self.null.size / Entry::SIZE as u64;
         let records = (0..).zip(&self.book);
-        let records = records.skip(self.null.size as usize / Entry::SIZE);
+        // An error is one wherever it is.
+        let records = records.filter(move |(index, entry)| *index >= first || entry.is_err());
         records.map(|(index, entry)| Ok((index, entry?)))
     }
 }

@@ -57,21 +57,26 @@ pub(super) fn file_size(path: &Path) -> Result<u64> {
     }
 }
 
-/// About how much memory the metadata of a file of this size take.
+/// About how much memory the metadata of a file of this size take. Those of a file that has none take nothing: reading it
+/// says what is wrong.
 pub(super) fn metadata_memory(file: &File, size: u64) -> Result<u64, CountsError> {
     let Some(footer) = size.checked_sub(FOOTER) else {
         return Ok(0);
     };
-    let mut length = [0; 4];
-    read_exact_at(file, &mut length, footer)?;
-    let length = u64::from(u32::from_le_bytes(length));
-    if length > MOST_OF_METADATA && length <= footer {
+    let mut bytes = [0; 8];
+    read_exact_at(file, &mut bytes, footer)?;
+    let [a, b, c, d, magic @ ..] = bytes;
+    let length = u64::from(u32::from_le_bytes([a, b, c, d]));
+    if magic != *b"PAR1" || length > footer {
+        return Ok(0);
+    }
+    if length > MOST_OF_METADATA {
         return Err(CountsError::Metadata {
             bytes: length,
             most: MOST_OF_METADATA,
         });
     }
-    Ok(PARSED * length.min(footer))
+    Ok(PARSED * length)
 }
 
 /// A Parquet file that is open.

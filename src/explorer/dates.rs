@@ -51,9 +51,13 @@ pub(super) fn latest(date: u32) -> u32 {
 
 /// A date as `2006-01-02`, or only as much of it as is known, by its number; `None` if the year is not known.
 pub(super) fn text_of_number(number: u32) -> Option<String> {
-    let date = date_of_number(number);
-    date.year()?;
-    Some(date.to_string().replace('.', "-"))
+    let (year, month, day) = (number >> 9, number >> 5 & 15, number & 31);
+    Some(match (year, month, day) {
+        (0, ..) => return None,
+        (_, 0, _) => format!("{year:04}"),
+        (_, _, 0) => format!("{year:04}-{month:02}"),
+        _ => format!("{year:04}-{month:02}-{day:02}"),
+    })
 }
 
 pub(super) fn date_of_number(number: u32) -> Date {

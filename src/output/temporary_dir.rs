@@ -15,7 +15,7 @@ use super::{
 use crate::error::Result;
 
 // What the names of the directories begin and end with.
-const PREFIX: &str = "polybook-";
+const PREFIX: &str = "polybook-temporary-";
 const SUFFIX: &str = ".tmp";
 
 /// How long a run may take to claim the directory that it has made.
@@ -118,13 +118,13 @@ mod tests {
         };
         let fill = |path: &Path| fs::write(path.join("games"), "1. e4 *").unwrap();
         let living = TemporaryDir::new_in(parent).unwrap();
-        let full = make("polybook-AbCd1234.tmp");
-        let old = make("polybook-AbCd1235.tmp");
-        let young = make("polybook-AbCd1236.tmp");
-        let shared = make("polybook-AbCd1237.tmp");
-        let backups = make("polybook-my-games.tmp");
+        let full = make("polybook-temporary-AbCd1234.tmp");
+        let old = make("polybook-temporary-AbCd1235.tmp");
+        let young = make("polybook-temporary-AbCd1236.tmp");
+        let shared = make("polybook-temporary-AbCd1237.tmp");
+        let backups = make("polybook-temporary-my-games.tmp");
         let theirs = make("theirs");
-        let link = parent.join("polybook-AbCd1238.tmp");
+        let link = parent.join("polybook-temporary-AbCd1238.tmp");
         symlink(&theirs, &link).unwrap();
         symlink(&theirs, full.join("link")).unwrap();
         for path in [living.path(), &full, &shared, &backups, &theirs] {

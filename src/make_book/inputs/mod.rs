@@ -130,6 +130,9 @@ impl<'a> Inputs<'a> {
 
     /// A warning if `--max-ply` differs among the options of the counts.
     fn cut_differently(&self) -> Option<String> {
+        if !self.has_counts() {
+            return None;
+        }
         let max_ply = |options: &str| {
             let number = options.strip_prefix("--max-ply ")?;
             number.split(' ').next()?.parse().ok()
