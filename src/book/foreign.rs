@@ -95,16 +95,21 @@ fn is_text(bytes: &[u8]) -> bool {
         && bytes.iter().filter(|byte| !byte.is_ascii()).count() <= bytes.len() / 10
 }
 
-/// Whether text begins with a tag, a comment, a move number or a move.
+/// Whether text begins with a tag, a comment or a move, which may have its number before it.
 fn begins_as_pgn(text: &[u8]) -> bool {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let text = text.trim_ascii_start();
-    let word = text.split(u8::is_ascii_whitespace).next();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    text.starts_with(b"[")
-        || text.starts_with(b"{")
-        || digits > 0 && text[digits..].starts_with(b".")
-        || word.is_some_and(looks_like_move)
+    let moves = match text[digits..]
+        .iter()
+        .take_while(|byte| **byte == b'.')
+        .count()
+    {
+        dots if digits > 0 && dots > 0 => text[digits + dots..].trim_ascii_start(),
+        _ => text,
+    };
+    let word = moves.split(u8::is_ascii_whitespace).next();
+    text.starts_with(b"[") || moves.starts_with(b"{") || word.is_some_and(looks_like_move)
 }
 
 /// Whether a book may be written where a file is already: over an empty file or a book always, over
