@@ -63,6 +63,7 @@ mod keyed;
 mod kind;
 pub mod position;
 mod positioned;
+pub mod progress;
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "games")] {
@@ -82,7 +83,6 @@ cfg_if::cfg_if! {
         mod parquet_table;
         pub mod pgn;
         pub mod plies;
-        pub mod progress;
         pub mod provenance;
         #[cfg(all(feature = "obs", feature = "parquet"))]
         pub mod repertoire;

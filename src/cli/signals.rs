@@ -3,7 +3,6 @@
 //! A thread of its own receives them, so a signal ends every command at once, in whatever call the command is.
 
 use std::{
-    fs,
     io::{self, Write},
     panic, process,
     sync::{
@@ -58,7 +57,7 @@ pub fn watch() -> io::Result<()> {
 /// Whether the program was started by `nohup`, which means that it survives its terminal. Only Linux says so.
 #[cfg(unix)]
 fn hangup_is_ignored() -> bool {
-    let ignored = fs::read_to_string("/proc/self/status")
+    let ignored = std::fs::read_to_string("/proc/self/status")
         .ok()
         .and_then(|status| {
             let mask = status
