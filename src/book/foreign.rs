@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufReader},
+    io::{self, BufReader, Seek},
     path::Path,
 };
 
@@ -152,7 +152,9 @@ pub fn is_book_or_empty(path: impl AsRef<Path>) -> Result<bool> {
     }
 }
 
-fn looks_like_a_book(file: &File, len: u64) -> io::Result<bool> {
+fn looks_like_a_book(mut file: &File, len: u64) -> io::Result<bool> {
+    // Looking at the start moved the file's own place on Windows.
+    file.rewind()?;
     let null = NullRecords::read(records_of(BufReader::new(file)))?;
     match null.text() {
         Ok(text) if text.starts_with(header::MAGIC) => {}
