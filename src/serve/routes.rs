@@ -24,7 +24,7 @@ use super::{
     guard::Origin,
     make, page,
     response_cache::CacheKey,
-    state::{AppState, GoesOn},
+    state::{AppState, GoesOn, How, made},
 };
 
 /// How long the texts for a request may take to read.
@@ -135,8 +135,9 @@ async fn position(
         };
         of_texts(state, client, request, answer).await
     } else {
+        let how = state.how(&parameters);
         let answer = move |app: &AppState, key: &CacheKey| app.position(key, route, &|| true);
-        of_index(state, client, request, answer).await
+        answered(state, client, request, how, answer).await
     }
 }
 
@@ -173,11 +174,21 @@ async fn book(
     Ok(content.answer_from_files(request.headers()))
 }
 
-/// Answers from the index, unless the asker has the answer already or it was given lately.
 async fn of_index(
+    state: Server,
+    client: Asker,
+    request: Request,
+    answer: impl FnOnce(&AppState, &CacheKey) -> Result<Content, Refusal> + Send + 'static,
+) -> Result<Response, Refusal> {
+    answered(state, client, request, How::ByWorkers, answer).await
+}
+
+/// Answers from the index, unless the asker has the answer already or it was given lately.
+async fn answered(
     State(app): Server,
     Extension(client): Asker,
     request: Request,
+    how: How,
     answer: impl FnOnce(&AppState, &CacheKey) -> Result<Content, Refusal> + Send + 'static,
 ) -> Result<Response, Refusal> {
     let key = CacheKey::of(&request);
@@ -190,7 +201,10 @@ async fn of_index(
         None => {
             let state = Arc::clone(&app);
             let work = move || answer(&state, &key);
-            app.counters.content(&client, work).await?
+            match how {
+                How::AtOnce => client.to_be_sent(made(work)?).await?,
+                How::ByWorkers => app.counters.content(&client, work).await?,
+            }
         }
     };
     Ok(content.into_response(etag))

@@ -86,6 +86,19 @@ pub(super) struct Workers {
     pub(super) permits: Arc<Semaphore>,
 }
 
+/// On which thread a content is made.
+#[derive(Copy, Clone)]
+pub(super) enum How {
+    /// On that of the connection, which is sooner than to hand it on. Other requests wait meanwhile.
+    AtOnce,
+    ByWorkers,
+}
+
+/// What work makes. A panic ends this request alone.
+pub(super) fn made(work: impl FnOnce() -> Result<Content, Refusal>) -> Result<Content, Refusal> {
+    task::caught(|| Ok(work())).unwrap_or_else(|err| Err(err.into()))
+}
+
 impl Workers {
     fn start(count: usize) -> Result<Workers> {
         let mut idle = Vec::new();
@@ -122,9 +135,9 @@ impl Workers {
         let (sender, receiver) = oneshot::channel();
         let (idle, again) = (Arc::clone(&self.idle), worker.clone());
         let job = move || {
-            // A panic ends this request alone. An error: the client has gone.
-            let made = task::caught(|| Ok(work())).unwrap_or_else(|err| Err(err.into()));
+            let made = made(work);
             task::lock(&idle).push(again);
+            // An error: the client has gone.
             let _ = sender.send((made, permit));
         };
         let ended = || Refusal::unavailable("the server has ended");
@@ -187,6 +200,15 @@ impl AppState {
     /// The validator of an answer of the index: what was asked, of what, and in which form.
     pub(super) fn etag(&self, key: &CacheKey) -> HeaderValue {
         etag_of(&(self.identity, key))
+    }
+
+    /// How counts of a position are answered: at once if only sums are read, however many games these are of.
+    pub(super) fn how(&self, parameters: &Parameters) -> How {
+        let source = parameters.text("source");
+        match self.explorer.lacks_games(source, "games") {
+            Some(_) => How::AtOnce,
+            None => How::ByWorkers,
+        }
     }
 
     /// Counts of a position.
