@@ -15,11 +15,12 @@ use super::{
     ordered::{OrderedParts, OrderedRows},
     read::CountsDirectory,
     rows::MOST_GAMES,
+    source::{class_rows, for_each_class_row},
 };
 use crate::{
     error::{Error, Result},
     sort::Merge,
-    tally::By,
+    tally::{By, ClassCounts},
 };
 
 /// More rows of a move than this are added up before all of them are read.
@@ -101,31 +102,41 @@ impl ClassedCounts {
     }
 
     /// Calls `f` with the rows of some neighboring shards of keys, which are all in the upper half or all in the lower, by
-    /// key, move, identity and class. Rows of `own` are added to them.
+    /// key, move, identity and class. Those of `own` are added to them.
     ///
     /// # Errors
     ///
     /// A part that cannot be read, does not hold what it should, or is not in order, and the errors of `f`.
-    pub(crate) fn for_each_row<'a>(
-        &'a self,
+    pub(crate) fn for_each_row(
+        &self,
         shards: Range<usize>,
-        own: ClassedRows<'a>,
+        own: Option<&ClassCounts>,
+        f: impl FnMut(&ClassRow) -> Result<()>,
+    ) -> Result<()> {
+        // Most counts are of games alone, whose rows are in order.
+        if let Some(own) = own
+            && self.directories.is_empty()
+            && own.keys.is_none()
+        {
+            return for_each_class_row(own, shards, f);
+        }
+        let directories = self.directories.iter();
+        let of_directories = directories
+            .map(|(_, has, parts)| self.rows(parts.classed_rows_of(shards.clone(), *has)));
+        let sources = of_directories.chain(own.map(|own| class_rows(own, shards.clone())));
+        let sources = sources.map(|rows| rows.map(|row| row.map(Placed)));
+        self.add_moves(Merge::new(sources).map(|row| row.map(|Placed(row)| row)), f)
+    }
+
+    /// Adds up the rows of each move.
+    fn add_moves(
+        &self,
+        sorted: impl Iterator<Item = Result<ClassRow>>,
         mut f: impl FnMut(&ClassRow) -> Result<()>,
     ) -> Result<()> {
-        let of_directory = |(_, has, parts): &'a (CountsDirectory, By, OrderedParts)| {
-            self.rows(parts.classed_rows_of(shards.clone(), *has))
-        };
-        // Most counts are of games alone, which need not be merged.
-        let merged: ClassedRows<'a> = if self.directories.is_empty() {
-            own
-        } else {
-            let sources = self.directories.iter().map(of_directory).chain([own]);
-            let sources = sources.map(|rows| rows.map(|row| row.map(Placed)));
-            Box::new(Merge::new(sources).map(|row| row.map(|Placed(row)| row)))
-        };
         let mut rows: Vec<ClassRow> = Vec::new();
         let mut most = MOST_OF_MOVE;
-        for row in merged {
+        for row in sorted {
             let mut row = row?;
             row.class = self.by.of(row.class);
             if rows
@@ -269,8 +280,8 @@ mod tests {
                 ratings: Ratings::default(),
             };
             let mut taken = 0;
-            let rows = Box::new((0..months).map(move |month| Ok(row(month))));
-            let ended = counts.for_each_row(0..1, rows, |_| {
+            let rows = (0..months).map(move |month| Ok(row(month)));
+            let ended = counts.add_moves(rows, |_| {
                 taken += 1;
                 Ok(())
             });

@@ -51,7 +51,7 @@ pub use self::{
 pub(crate) use self::{
     classed::ClassedCounts,
     ordered::OrderedParts,
-    source::{RowSource, class_rows},
+    source::RowSource,
     write::{CountsContent, CountsWriter},
 };
 pub use crate::{

@@ -60,8 +60,40 @@ impl RowSource<'_> {
     }
 }
 
-/// The rows by class of some shards of keys, by key, then by move and identity.
-pub(crate) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedRows<'_> {
+/// Calls `f` with the rows by class of some shards of keys, all of standard chess, by key, move and class.
+///
+/// # Errors
+///
+/// A temporary file that cannot be read, and the errors of `f`.
+pub(super) fn for_each_class_row(
+    counts: &ClassCounts,
+    shards: Range<usize>,
+    mut f: impl FnMut(&ClassRow) -> Result<()>,
+) -> Result<()> {
+    let mut open: Option<(ClassRecord, ClassRow)> = None;
+    let mut result = Ok(());
+    for shard in shards {
+        counts.records.for_each(shard, |record| match &mut open {
+            Some((first, row)) if first.has_class_of(record) => {
+                row.row.stats += record.stats();
+                row.ratings += record.ratings();
+            }
+            _ => {
+                let row = class_row(record.key(), record);
+                if let Some((_, ended)) = open.replace((record, row))
+                    && result.is_ok()
+                {
+                    result = f(&ended);
+                }
+            }
+        })?;
+        std::mem::replace(&mut result, Ok(()))?;
+    }
+    open.map_or(Ok(()), |(_, last)| f(&last))
+}
+
+/// The rows by class of some shards of keys, by key, then by move and identity. Several may be of one class.
+pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedRows<'_> {
     let Some(keys) = &counts.keys else {
         let records = shards.flat_map(|shard| counts.records.records(shard));
         return Box::new(

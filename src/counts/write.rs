@@ -1,7 +1,6 @@
 //! Writing a directory of counts.
 
 use std::{
-    ops::Range,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -10,7 +9,7 @@ use rayon::prelude::*;
 
 use super::{
     about::{About, ListedFile, Sidecar},
-    classed::{ClassedCounts, ClassedRows},
+    classed::ClassedCounts,
     layout::{ClassRow, part_count, part_name, ranges_of_part, shards_of_part},
     part::PartWriter,
     prune::Pruner,
@@ -23,7 +22,7 @@ use crate::{
     output::{AtomicDir, Finished},
     progress::Meter,
     provenance::Pruned,
-    tally::By,
+    tally::{By, ClassCounts},
     task,
 };
 
@@ -106,18 +105,14 @@ impl CountsWriter {
         self.finish(parts, counts)
     }
 
-    /// Writes counts by class: those of directories, and the rows that `own` returns for a range of shards. At most
-    /// `at_once` parts are written at a time.
+    /// Writes counts by class: those of directories and those of games. At most `at_once` parts are written at a time.
     ///
     /// # Errors
     ///
     /// As [`write`](CountsWriter::write), and those of the directories.
-    pub(crate) fn write_classed<'a>(
+    pub(crate) fn write_classed(
         self,
-        (classed, own): (
-            &'a ClassedCounts,
-            &(dyn Fn(Range<usize>) -> ClassedRows<'a> + Sync),
-        ),
+        (classed, own): (&ClassedCounts, &ClassCounts),
         has_identities: bool,
         at_once: usize,
         counts: CountsContent<impl Iterator<Item = Result<Start>>>,
@@ -131,7 +126,7 @@ impl CountsWriter {
             let mut pruner = Pruner::new(counts.min_game, has_identities);
             let mut push = |row: &ClassRow| part.push_classed(row);
             for shards in ranges_of_part(number, parts) {
-                classed.for_each_row(shards.clone(), own(shards.clone()), |row| {
+                classed.for_each_row(shards.clone(), Some(own), |row| {
                     if stop.load(Ordering::Relaxed) {
                         return Err(Error::Interrupted);
                     }

@@ -129,6 +129,12 @@ impl ClassRecord {
         }
     }
 
+    /// Whether another record is of the same move in the same class.
+    #[inline]
+    pub(crate) fn has_class_of(self, other: ClassRecord) -> bool {
+        self.0 >> 23 == other.0 >> 23
+    }
+
     pub(crate) fn stats(self) -> Stats {
         let games = self.games();
         let result = self.0 >> 21 & 3;

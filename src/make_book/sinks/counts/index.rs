@@ -1,6 +1,6 @@
 //! The index of counts among the outputs of a run.
 
-use std::{iter, path::Path};
+use std::path::Path;
 
 use super::opened_classed;
 use crate::{
@@ -93,14 +93,10 @@ impl Sink for CountedIndexSink<'_> {
             rows: Box::new(move |take| {
                 // The order of keys as signed numbers is that of keys in either half.
                 for half in [0..SHARDS / 2, SHARDS / 2..SHARDS] {
-                    classed.for_each_row(
-                        half,
-                        Box::new(iter::empty()),
-                        |row| match counted_row(row) {
-                            Some(counted) => take(Subject(row.row.identity), counted),
-                            None => Ok(()),
-                        },
-                    )?;
+                    classed.for_each_row(half, None, |row| match counted_row(row) {
+                        Some(counted) => take(Subject(row.row.identity), counted),
+                        None => Ok(()),
+                    })?;
                 }
                 classed.check_read()
             }),

@@ -9,7 +9,6 @@ use self::classed::ClassBatch;
 use crate::{
     counts::{
         About, ClassedCounts, CountsContent, CountsDirectory, CountsWriter, RowSource, Start,
-        class_rows,
     },
     error::{Error, Result},
     make_book::{
@@ -163,10 +162,9 @@ impl Sink for CountsSink<'_> {
         let (written, finished) = if let Some((tally, classed)) = self.classes.take() {
             let own = tally.seal()?;
             classed.check_bytes()?;
-            let own = |shards| class_rows(&own, shards);
             let at_once = Budget::parts_at_once(self.options, self.reading);
             let has_identities = self.options.distinguishes_variants();
-            let sources = (&classed, &own as _);
+            let sources = (&classed, &own);
             self.writer
                 .write_classed(sources, has_identities, at_once, content, stop, meter)?
         } else {
