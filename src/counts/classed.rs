@@ -111,14 +111,20 @@ impl ClassedCounts {
         &self,
         shards: Range<usize>,
         own: Option<&ClassCounts>,
-        f: impl FnMut(&ClassRow) -> Result<()>,
+        mut f: impl FnMut(&ClassRow) -> Result<()>,
     ) -> Result<()> {
         // Most counts are of games alone, whose rows are in order.
         if let Some(own) = own
             && self.directories.is_empty()
             && own.keys.is_none()
         {
-            return for_each_class_row(own, shards, f);
+            let (mut place, mut classes) = (None, 0);
+            return for_each_class_row(own, shards, |row| {
+                let is_next = place.replace(row.place()) != Some(row.place());
+                classes = if is_next { 1 } else { classes + 1 };
+                self.check_classes(classes)?;
+                f(row)
+            });
         }
         let directories = self.directories.iter();
         let of_directories = directories
@@ -151,19 +157,23 @@ impl ClassedCounts {
             rows.push(row);
             if rows.len() > most {
                 add_up(&mut rows);
-                if rows.len() > MOST_CLASSES {
-                    let directory = self.directories.first();
-                    let path =
-                        directory.map_or("counts".as_ref(), |(directory, ..)| directory.path());
-                    let problem =
-                        "a move has more than half a million classes: count fewer of them";
-                    return Err(Error::too_large(path, problem));
-                }
+                self.check_classes(rows.len())?;
                 most = 2 * rows.len().max(MOST_OF_MOVE);
             }
         }
         add_up(&mut rows);
         rows.iter().try_for_each(&mut f)
+    }
+
+    /// Refuses more classes of a move than memory could take.
+    fn check_classes(&self, classes: usize) -> Result<()> {
+        if classes <= MOST_CLASSES {
+            return Ok(());
+        }
+        let directory = self.directories.first();
+        let path = directory.map_or("counts".as_ref(), |(directory, ..)| directory.path());
+        let problem = "a move has more than half a million classes: count fewer of them";
+        Err(Error::too_large(path, problem))
     }
 
     /// The rows of a directory one by one.
@@ -258,7 +268,8 @@ mod tests {
     use crate::{
         counts::layout::Row,
         position::BookMove,
-        tally::{Class, Ratings, Stats},
+        sort::{Memory, SHARDS},
+        tally::{Class, ClassRecord, ClassTally, Ratings, Stats},
     };
 
     #[test]
@@ -289,6 +300,31 @@ mod tests {
         };
         assert_eq!(rows(MOST_CLASSES as u32).unwrap(), MOST_CLASSES);
         let err = rows(MOST_OF_MOVE as u32 + 1).unwrap_err().to_string();
+        assert!(err.contains("count fewer"), "{err}");
+
+        // Of games alone too, so that others can add them.
+        let of_games = |months: u32| {
+            let tally = ClassTally::new(&Memory::default(), false);
+            let record = |number: u32| {
+                let month = number / 12 * 100 + number % 12 + 1;
+                let class = Class {
+                    month,
+                    ..Class::default()
+                };
+                ClassRecord::new(1, BookMove(1), Color::White, class, None, 0)
+            };
+            let records: Vec<ClassRecord> = (0..months).map(record).collect();
+            tally.append(&records, &[]).unwrap();
+            let own = tally.seal().unwrap();
+            let mut taken = 0;
+            let ended = counts.for_each_row(0..SHARDS, Some(&own), |_| {
+                taken += 1;
+                Ok(())
+            });
+            ended.map(|()| taken)
+        };
+        assert_eq!(of_games(MOST_CLASSES as u32).unwrap(), MOST_CLASSES);
+        let err = of_games(MOST_CLASSES as u32 + 1).unwrap_err().to_string();
         assert!(err.contains("count fewer"), "{err}");
     }
 }

@@ -1,6 +1,6 @@
 //! The rows of sorted counts, shard by shard.
 
-use std::ops::Range;
+use std::{mem, ops::Range};
 
 use super::{classed::ClassedRows, layout::ClassRow};
 use crate::{
@@ -73,21 +73,21 @@ pub(super) fn for_each_class_row(
     let mut open: Option<(ClassRecord, ClassRow)> = None;
     let mut result = Ok(());
     for shard in shards {
-        counts.records.for_each(shard, |record| match &mut open {
+        let read = counts.records.for_each(shard, |record| match &mut open {
+            _ if result.is_err() => {}
             Some((first, row)) if first.has_class_of(record) => {
                 row.row.stats += record.stats();
                 row.ratings += record.ratings();
             }
             _ => {
                 let row = class_row(record.key(), record);
-                if let Some((_, ended)) = open.replace((record, row))
-                    && result.is_ok()
-                {
+                if let Some((_, ended)) = open.replace((record, row)) {
                     result = f(&ended);
                 }
             }
-        })?;
-        std::mem::replace(&mut result, Ok(()))?;
+        });
+        mem::replace(&mut result, Ok(()))?;
+        read?;
     }
     open.map_or(Ok(()), |(_, last)| f(&last))
 }

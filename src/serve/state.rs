@@ -202,12 +202,14 @@ impl AppState {
         etag_of(&(self.identity, key))
     }
 
-    /// How counts of a position are answered: at once if only sums are read, however many games these are of.
+    /// How counts of a position are answered: at once if few sums are read, however many games these are of. A history
+    /// has one for each month.
     pub(super) fn how(&self, parameters: &Parameters) -> How {
         let source = parameters.text("source");
+        let has_history = parameters.text("history").is_some();
         match self.explorer.lacks_games(source, "games") {
-            Some(_) => How::AtOnce,
-            None => How::ByWorkers,
+            Some(_) if !has_history => How::AtOnce,
+            _ => How::ByWorkers,
         }
     }
 
