@@ -12,7 +12,6 @@ use axum::{
     response::Response,
     routing::{MethodRouter, get},
 };
-use tokio::task::yield_now;
 use tower_http::{
     compression::CompressionLayer,
     cors::{AllowHeaders, AllowOrigin, AllowPrivateNetwork, CorsLayer},
@@ -203,11 +202,7 @@ async fn answered(
             let state = Arc::clone(&app);
             let work = move || answer(&state, &key);
             match how {
-                How::AtOnce => {
-                    // Each connection of the thread has its turn.
-                    yield_now().await;
-                    client.to_be_sent(made(work)?).await?
-                }
+                How::AtOnce => client.to_be_sent(made(work)?).await?,
                 How::ByWorkers => app.counters.content(&client, work).await?,
             }
         }
