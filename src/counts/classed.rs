@@ -15,7 +15,7 @@ use super::{
     ordered::{OrderedParts, OrderedRows},
     read::CountsDirectory,
     rows::MOST_GAMES,
-    source::{class_rows, for_each_class_row},
+    source::{ClassedRows, class_rows, for_each_class_row},
 };
 use crate::{
     error::{Error, Result},
@@ -38,9 +38,6 @@ pub(crate) struct ClassedCounts {
     games: AtomicU64,
     ratings: AtomicU64,
 }
-
-/// Rows that are sorted by position and move.
-pub(crate) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a>;
 
 /// A row among those of other directories.
 struct Placed(ClassRow);

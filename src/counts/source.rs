@@ -2,13 +2,16 @@
 
 use std::{mem, ops::Range};
 
-use super::{classed::ClassedRows, layout::ClassRow};
+use super::layout::ClassRow;
 use crate::{
     counts::Row,
     error::Result,
     sort::Sealed,
     tally::{ClassCounts, ClassRecord, Counts, Finder, KeyedIdentity, Scratch},
 };
+
+/// Rows that are sorted by position and move.
+pub(super) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a>;
 
 /// Counts and the keys of their positions.
 pub(crate) enum RowSource<'a> {
