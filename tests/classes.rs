@@ -13,7 +13,7 @@ use polybook::{
     counts::{By, Class, ClassRow, CountsDirectory},
     explorer::{Explorer, Filters, Line, Query, RatingGroup, Speed, Variant, View},
     pgn::{Date, Input},
-    position::key,
+    position::{BookMove, key},
 };
 use shakmaty::{
     CastlingMode, Color, EnPassantMode, Move, Position, fen::Fen, variant::VariantPosition,
@@ -160,7 +160,8 @@ fn uci(row: &ClassRow, pos: &VariantPosition) -> String {
 fn answer_of_rows(rows: &[ClassRow], pos: &VariantPosition, filters: &Filters) -> Answer {
     let mut moves: BTreeMap<String, [u64; 5]> = BTreeMap::new();
     let groups: Vec<RatingGroup> = RatingGroup::all().collect();
-    for row in rows.iter().filter(|row| !row.class.book_only) {
+    let counted = rows.iter().filter(|row| !row.class.book_only);
+    for row in counted.filter(|row| row.row.mv != BookMove::NONE) {
         let Class {
             speed,
             group,
@@ -233,7 +234,8 @@ fn positions(rows: &HashMap<u64, Vec<ClassRow>>) -> Vec<(u64, VariantPosition)> 
     let mut next = 0;
     while let Some((key, pos)) = all.get(next).cloned() {
         next += 1;
-        for row in rows.get(&key).into_iter().flatten() {
+        let moves = rows.get(&key).into_iter().flatten();
+        for row in moves.filter(|row| row.row.mv != BookMove::NONE) {
             let mv: Move = row.row.mv.to_move(&pos).expect("it was played");
             let mut after = pos.clone();
             after.play_unchecked(mv);
@@ -484,10 +486,10 @@ fn classes_of_variants_are_counted_by_identities() {
     }
 }
 
-/// The half-moves of each position.
+/// The half-moves of each position that has some.
 fn plies(rows: &[ClassRow]) -> HashMap<u64, u64> {
     let mut plies = HashMap::new();
-    for row in rows {
+    for row in rows.iter().filter(|row| row.row.mv != BookMove::NONE) {
         *plies.entry(row.row.key).or_default() += row.row.stats.games();
     }
     plies
@@ -517,8 +519,8 @@ fn positions_of_few_moves_are_dropped_and_the_counts_say_so() {
             class_rows(&dir.join("pruned")),
         );
         let plies = plies(&whole);
-        let (expected, dropped): (Vec<&ClassRow>, Vec<&ClassRow>) =
-            whole.iter().partition(|row| plies[&row.row.key] >= 5);
+        let is_kept = |row: &&ClassRow| plies.get(&row.row.key).is_some_and(|plies| *plies >= 5);
+        let (expected, dropped): (Vec<&ClassRow>, Vec<&ClassRow>) = whole.iter().partition(is_kept);
         assert!(
             kept.iter().eq(expected) && !kept.is_empty() && !dropped.is_empty(),
             "{by}"

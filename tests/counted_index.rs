@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use polybook::{
@@ -113,6 +114,7 @@ fn compare([games, counts]: &[Explorer; 2], step: usize, all: usize) {
         query.filters = filters.clone();
         (query.top_games, query.recent_games, query.moves) = (0, Some(0), None);
         (query.history, query.years) = (number % 3 == 1, number % 3 == 2);
+        query.transpositions = number.is_multiple_of(2);
         let mut wanted = games.answer(&query).unwrap();
         wanted.moves.iter_mut().for_each(|mv| mv.game = None);
         assert_eq!(counts.answer(&query).unwrap(), wanted, "{query:?}");
@@ -333,21 +335,44 @@ fn moves_of_rating_groups_add_up() {
 }
 
 #[test]
-fn what_counts_do_not_know_of_transpositions_is_left_out() {
+fn counts_know_the_games_that_end_in_a_position() {
     let dir = temp();
     let dir = dir.path();
-    let pgn =
-        "[Event \"a\"]\n\n1. e4 e5 2. Nf3 Nc6 *\n\n[Event \"b\"]\n\n1. Nf3 Nc6 2. e4 e5 3. Bb5 *\n";
+    // One game comes by another way and goes on, one ends there, and one comes back to where it was and ends.
+    let pgn = "[Event \"a\"]\n\n1. e4 e5 2. Nf3 Nc6 *\n\n\
+               [Event \"b\"]\n\n1. Nf3 Nc6 2. e4 e5 3. Bb5 *\n\n\
+               [Event \"c\"]\n\n1. e4 e5 2. Nf3 Nc6 3. Ng1 Nb8 4. Nf3 Nc6 1-0\n";
     fs::write(dir.join("t.pgn"), pgn).unwrap();
-    let [games, counts] = both(dir, &dir.join("t.pgn"), "");
-    let reached = |explorer: &Explorer| {
-        let line = Line::parse(Variant::Standard, None, "e2e4,e7e5,g1f3").unwrap();
+    let both = both(dir, &dir.join("t.pgn"), "");
+    let asked = |explorer: &Explorer, moves: &str| {
+        let line = Line::parse(Variant::Standard, None, moves).unwrap();
         let mut query = Query::new(line, View::Lichess);
         query.transpositions = true;
-        explorer.answer(&query).unwrap().moves[0].reached
+        (query.top_games, query.recent_games, query.years) = (0, Some(0), true);
+        explorer.answer(&query).unwrap()
     };
-    assert_eq!(reached(&games), Some(2));
-    assert_eq!(reached(&counts), None);
+    for explorer in &both {
+        assert_eq!(asked(explorer, "e2e4,e7e5,g1f3").moves[0].reached, Some(3));
+        let ends = asked(explorer, "e2e4,e7e5,g1f3,b8c6");
+        assert_eq!((ends.games(), ends.moves.len()), (2, 2));
+    }
+
+    // Parts of other programs may lack them.
+    if let Some(python) = python(&["duckdb"]) {
+        let query = "COPY (SELECT * FROM read_parquet('all.counts/part-*') WHERE move <> 0 ORDER BY key, move) \
+                     TO 'foreign/part.parquet'";
+        fs::create_dir(dir.join("foreign")).unwrap();
+        let script = format!("import duckdb; duckdb.sql(\"{query}\")");
+        let done = Command::new(python)
+            .args(["-c", &script])
+            .current_dir(dir)
+            .status();
+        assert!(done.unwrap().success());
+        ok(dir, "make-book -q foreign --leveldb foreign.idx --explorer");
+        let foreign = Explorer::open([("foreign".to_owned(), dir.join("foreign.idx"))]).unwrap();
+        let answer = asked(&foreign, "e2e4,e7e5,g1f3");
+        assert_eq!((answer.games(), answer.moves[0].reached), (2, None));
+    }
 }
 
 #[test]

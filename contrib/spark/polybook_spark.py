@@ -47,6 +47,8 @@ FLAGS = "keep-prefix variations require-elo exact rated".split()
 # The columns of counts by class.
 CLASSES = {"speed": "speed", "rating": "rating_group", "month": "month"}
 SUMS = ["wins", "draws", "losses"]
+# The half-moves of a row. One without a move has the games that end in the position.
+PLIES = "CASE WHEN move = 0 THEN 0 ELSE wins + draws + losses END"
 RATINGS = ["rating_sum", "rated"]
 
 RECORD = (
@@ -328,18 +330,19 @@ def checksum(path):
 
 
 def positions_of(directory, parts, has_identity):
-    """How many positions sorted parts have."""
+    """How many positions with moves sorted parts have."""
     import pyarrow.parquet as pq
 
     positions, key, known = 0, None, set()
-    columns = ["key", "identity"] if has_identity else ["key"]
+    columns = ["move", "key", "identity"] if has_identity else ["move", "key"]
     for part in parts:
         for batch in pq.ParquetFile(os.path.join(directory, part["file"])).iter_batches(columns=columns):
-            for row in zip(*(batch.column(column).to_pylist() for column in columns)):
-                if row[0] != key:
+            for move, *position in zip(*(batch.column(column).to_pylist() for column in columns)):
+                if position[0] != key:
                     positions += len(known)
-                    key, known = row[0], set()
-                known.add(row)
+                    key, known = position[0], set()
+                if move != 0:
+                    known.add(tuple(position))
     return positions + len(known)
 
 
@@ -387,11 +390,13 @@ def sidecar(directory, counts, min_game=0):
         file = pq.ParquetFile(path)
         for batch in file.iter_batches(columns=columns):
             rows += batch.num_rows
-            plies += sum(pc.sum(batch.column(column)).as_py() or 0 for column in columns)
+            if "move" in columns:
+                batch = batch.filter(pc.not_equal(batch.column("move"), 0)).drop_columns("move")
+            plies += sum(pc.sum(column).as_py() or 0 for column in batch.columns)
         return {"file": name, "rows": rows, "bytes": os.path.getsize(path), "plies": plies, "crc32": checksum(path)}
 
     names = sorted(name for name in os.listdir(directory) if name.endswith(".parquet") and name[0] not in "._")
-    about["parts"] = [listed(name, ["wins", "draws", "losses"]) for name in names if name != STARTS]
+    about["parts"] = [listed(name, ["move", *SUMS]) for name in names if name != STARTS]
     if STARTS in names:
         about["starts"] = listed(STARTS, ["games"])
     found = {name for part in about["parts"] for name in pq.ParquetFile(os.path.join(directory, part["file"])).schema.names}
@@ -598,13 +603,13 @@ def checksums(spark, store, directory, sizes):
     return found
 
 
-def listed(spark, store, directory, sizes, numbers):
+def listed(spark, store, directory, sizes, plies):
     """What counts.json lists of the files of a directory, read back from where they lie."""
     from pyspark.sql import functions as F
 
-    total = sum((F.col(column) for column in numbers[1:]), F.col(numbers[0]))
+    total = F.sum(F.expr(plies))
     frame = spark.read.parquet(directory).withColumn("file", last_of(F.input_file_name()))
-    found = {row["file"]: row for row in frame.groupBy("file").agg(F.count("*").alias("rows"), F.sum(total).alias("plies")).collect()}
+    found = {row["file"]: row for row in frame.groupBy("file").agg(F.count("*").alias("rows"), total.alias("plies")).collect()}
     crcs = checksums(spark, store, directory, sizes)
     empty = {"rows": 0, "plies": 0}
     entries = []
@@ -614,10 +619,10 @@ def listed(spark, store, directory, sizes, numbers):
     return entries
 
 
-def place(spark, store, directory, target, names, numbers):
+def place(spark, store, directory, target, names, plies):
     """Moves the files that Spark wrote to a directory into another, under the names of polybook; lists them."""
     files = sorted((name, size) for name, size in store.entries(directory).items() if name.endswith(".parquet"))
-    entries = listed(spark, store, directory, files, numbers)
+    entries = listed(spark, store, directory, files, plies)
     for entry, name in zip(entries, names(len(entries))):
         store.rename(f"{directory}/{entry['file']}", f"{target}/{name}")
         entry["file"] = name
@@ -630,10 +635,11 @@ def pruned(records, about, position, min_game):
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    plies = F.col("wins") + F.col("draws") + F.col("losses")
+    plies = F.expr(PLIES)
     records = records.withColumn("plies", F.sum(plies).over(Window.partitionBy(*position))).persist(StorageLevel.DISK_ONLY)
     dropped = records.where(F.col("plies") < min_game)
-    counted = dropped.agg(F.countDistinct(*position).alias("positions"), F.count("*").alias("rows"), F.sum(plies).alias("plies"))
+    has_moves = F.when(F.col("move") != 0, F.struct(*position))
+    counted = dropped.agg(F.countDistinct(has_moves).alias("positions"), F.count("*").alias("rows"), F.sum(plies).alias("plies"))
     add_pruned(about, min_game, {name: number or 0 for name, number in counted.collect()[0].asDict().items()})
     return records.where(F.col("plies") >= min_game).drop("plies")
 
@@ -687,11 +693,11 @@ def run(spark, arguments, options):
     try:
         write_parts(records, columns, f"{staging}/records")
         name_part = lambda count: [f"part-{number:03}.parquet" for number in range(count)]
-        about["parts"] = place(spark, store, f"{staging}/records", staging, name_part, ["wins", "draws", "losses"])
+        about["parts"] = place(spark, store, f"{staging}/records", staging, name_part, PLIES)
         if any(one.get("starts") for one in abouts):
             starts = results.where("epd is not null").groupBy("epd").agg(F.sum("games").alias("games"))
             write_parts(starts.coalesce(1).sortWithinPartitions("epd"), ["epd", "games"], f"{staging}/starts")
-            about["starts"] = place(spark, store, f"{staging}/starts", staging, lambda count: [STARTS] * count, ["games"])[0]
+            about["starts"] = place(spark, store, f"{staging}/starts", staging, lambda count: [STARTS] * count, "games")[0]
             store.remove_all(f"{staging}/starts")
         store.remove_all(f"{staging}/records")
         check(about)

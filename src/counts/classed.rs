@@ -195,12 +195,13 @@ impl ClassedCounts {
         let Some(step) = rows.next_classed(batch)? else {
             return Ok(false);
         };
-        let ratings = batch
-            .iter()
-            .map(|row| u128::from(row.ratings.sum))
-            .sum::<u128>();
-        let ratings = u64::try_from(ratings).unwrap_or(u64::MAX);
-        for (sum, more) in [(&self.games, step.games), (&self.ratings, ratings)] {
+        let sum_of = |number: fn(&ClassRow) -> u64| {
+            let sum: u128 = batch.iter().map(|row| u128::from(number(row))).sum();
+            u64::try_from(sum).unwrap_or(u64::MAX)
+        };
+        let games = sum_of(|row| row.row.stats.games());
+        let ratings = sum_of(|row| row.ratings.sum);
+        for (sum, more) in [(&self.games, games), (&self.ratings, ratings)] {
             if sum
                 .fetch_add(more.min(MOST_GAMES + 1), Relaxed)
                 .saturating_add(more)

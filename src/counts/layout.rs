@@ -9,7 +9,7 @@
 //! | column of a part | type | what it holds |
 //! |---|---|---|
 //! | `key` | 64-bit integer | the bits of the Polyglot key, as a signed number; 0 for a position that no book can have |
-//! | `move` | 32-bit integer | the 16-bit number of the move |
+//! | `move` | 32-bit integer | the 16-bit number of the move; 0, of counts by class, for games that end in the position |
 //! | `black` | boolean | whether Black is to move |
 //! | `wins`, `draws`, `losses` | 64-bit integers | the games, seen from the side to move |
 //! | `identity` | 64-bit integer | of variants alone: a number that tells positions of one key apart |
@@ -115,12 +115,22 @@ pub struct Row {
     pub key: u64,
     /// Tells the position from others of its key. In standard chess the key itself.
     pub identity: u64,
-    /// The move.
+    /// The move. [`BookMove::NONE`], of counts by class alone, for games that end in the position and never moved from it.
     pub mv: BookMove,
     /// The side to move.
     pub turn: Color,
     /// The games, seen from the side to move.
     pub stats: Stats,
+}
+
+impl Row {
+    /// How many half-moves it counts.
+    pub fn plies(&self) -> u64 {
+        match self.mv {
+            BookMove::NONE => 0,
+            _ => self.stats.games(),
+        }
+    }
 }
 
 /// The games of a move in a position in one class.

@@ -298,7 +298,7 @@ impl<'a> OrderedRows<'a> {
             let mut games = 0;
             for at in range {
                 let row = rows.class_row(at)?;
-                games += row.row.stats.games();
+                games += row.row.plies();
                 if games > MOST_GAMES {
                     return Err(CountsError::Overflow);
                 }

@@ -136,7 +136,7 @@ impl<'a> PartWriter<'a> {
 
     /// Appends a row.
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
-        self.plies += row.stats.games();
+        self.plies += row.plies();
         self.rows.push(row);
         if self.rows.len() == ROWS_OF_GROUP {
             self.write_group()?;

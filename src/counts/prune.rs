@@ -10,12 +10,13 @@ pub(super) struct Pruner {
     /// Rows of positions that share a key are among one another.
     has_identities: bool,
     key: Option<u64>,
-    /// The rows of the present key that wait, and their half-moves.
+    /// The rows of the present key that wait, their half-moves, and whether they have moves.
     waiting: Vec<ClassRow>,
     plies: u64,
+    has_moves: bool,
     is_kept: bool,
     pub pruned: Pruned,
-    /// All positions, and pairs of position and move, those that are dropped too.
+    /// All positions with moves, and pairs of position and move, those that are dropped too.
     pub positions: u64,
     pub pairs: u64,
     place: Option<(i64, BookMove, u64)>,
@@ -29,6 +30,7 @@ impl Pruner {
             key: None,
             waiting: Vec::new(),
             plies: 0,
+            has_moves: false,
             is_kept: false,
             pruned: Pruned {
                 min_game,
@@ -46,49 +48,51 @@ impl Pruner {
         row: &ClassRow,
         out: &mut impl FnMut(&ClassRow) -> Result<()>,
     ) -> Result<()> {
-        let place = row.place();
-        self.pairs += u64::from(self.place.replace(place) != Some(place));
+        let (place, is_move) = (row.place(), row.row.mv != BookMove::NONE);
+        let is_next = self.place.replace(place) != Some(place);
+        self.pairs += u64::from(is_next && is_move);
         if self.key != Some(row.row.key) {
             self.end_key(out)?;
             self.key = Some(row.row.key);
-            // Mostly.
-            if !self.has_identities && row.row.stats.games() >= self.pruned.min_game {
-                self.is_kept = true;
-                self.positions += 1;
+        }
+        if !self.is_kept {
+            self.plies += row.row.plies();
+            self.has_moves |= is_move;
+            let is_enough = self.has_moves && self.plies >= self.pruned.min_game;
+            if self.has_identities || !is_enough {
+                self.waiting.push(*row);
+                return Ok(());
             }
-        }
-        if self.is_kept {
-            return out(row);
-        }
-        self.waiting.push(*row);
-        self.plies += row.row.stats.games();
-        if !self.has_identities && self.plies >= self.pruned.min_game {
             self.is_kept = true;
             self.positions += 1;
             self.waiting.drain(..).try_for_each(|row| out(&row))?;
         }
-        Ok(())
+        out(row)
     }
 
     /// Ends the present key, if there is one.
     pub(super) fn end_key(&mut self, out: &mut impl FnMut(&ClassRow) -> Result<()>) -> Result<()> {
-        (self.plies, self.is_kept) = (0, false);
+        (self.plies, self.has_moves, self.is_kept) = (0, false, false);
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let mut plies: FxHashMap<u64, u64> = FxHashMap::default();
+        let mut positions: FxHashMap<u64, (u64, bool)> = FxHashMap::default();
         for ClassRow { row, .. } in &self.waiting {
-            *plies.entry(row.identity).or_default() += row.stats.games();
+            let (plies, has_moves) = positions.entry(row.identity).or_default();
+            *plies += row.plies();
+            *has_moves |= row.mv != BookMove::NONE;
         }
-        self.positions += plies.len() as u64;
         let least = self.pruned.min_game;
-        self.pruned.positions += plies.values().filter(|plies| **plies < least).count() as u64;
+        for (plies, _) in positions.values().filter(|(_, has_moves)| *has_moves) {
+            self.positions += 1;
+            self.pruned.positions += u64::from(*plies < least);
+        }
         for row in self.waiting.drain(..) {
-            if plies[&row.row.identity] >= least {
+            if positions[&row.row.identity].0 >= least {
                 out(&row)?;
             } else {
                 self.pruned.rows += 1;
-                self.pruned.plies += row.row.stats.games();
+                self.pruned.plies += row.row.plies();
             }
         }
         Ok(())
@@ -109,7 +113,7 @@ mod tests {
     proptest! {
         #[test]
         fn positions_of_few_moves_are_dropped_whole(
-            mut rows in proptest::collection::vec((0..6u64, 1..4u16, 0..3u64, 0..4u64), 0..60),
+            mut rows in proptest::collection::vec((0..6u64, 0..4u16, 0..3u64, 0..4u64), 0..60),
             least in 0..9u64,
             has_identities: bool,
         ) {
@@ -128,7 +132,7 @@ mod tests {
             let rows: Vec<ClassRow> = rows.into_iter().map(row).collect();
             let plies_of = |of: &ClassRow| rows.iter()
                 .filter(|row| (row.row.key, row.row.identity) == (of.row.key, of.row.identity))
-                .map(|row| row.row.stats.games())
+                .map(|row| row.row.plies())
                 .sum::<u64>();
             let (kept, dropped): (Vec<ClassRow>, Vec<ClassRow>) =
                 rows.iter().partition(|row| plies_of(row) >= least);
@@ -139,7 +143,8 @@ mod tests {
             pruner.end_key(&mut |row| { found.push(*row); Ok(()) }).unwrap();
             prop_assert_eq!(found, kept);
             let positions = |rows: &[ClassRow]| {
-                let mut all: Vec<_> = rows.iter().map(|row| (row.row.key, row.row.identity)).collect();
+                let with_moves = rows.iter().filter(|row| row.row.mv != BookMove::NONE);
+                let mut all: Vec<_> = with_moves.map(|row| (row.row.key, row.row.identity)).collect();
                 all.sort();
                 all.dedup();
                 all.len() as u64
@@ -149,7 +154,7 @@ mod tests {
                 min_game: least,
                 positions: positions(&dropped),
                 rows: dropped.len() as u64,
-                plies: dropped.iter().map(|row| row.row.stats.games()).sum(),
+                plies: dropped.iter().map(|row| row.row.plies()).sum(),
             });
         }
     }

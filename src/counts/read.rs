@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
+    position::BookMove,
     tally::By,
     task,
 };
@@ -226,17 +227,17 @@ impl Part {
         Ok(self.named(columns)?.identity.is_some())
     }
 
-    /// Hands all rows to `f`, some thousand at a time. Returns the sum of their games.
+    /// Hands all rows with moves to `f`, some thousand at a time. Returns how many half-moves they count.
     ///
     /// # Errors
     ///
     /// A file that cannot be read; a [`CountsError`] if it does not hold what it should; and the errors of `f`.
     pub fn read(&self, f: &mut dyn FnMut(&[Row]) -> Result<()>) -> Result<u64> {
-        self.read_rows(By::default(), Rows::row, |row| row.stats.games(), f)
+        self.read_rows(By::default(), Rows::row, |row| *row, false, f)
     }
 
-    /// Hands all rows with their classes to `f`, some thousand at a time; `by` says which classes are read. Returns the sum
-    /// of their games.
+    /// Hands all rows with their classes to `f`, some thousand at a time; `by` says which classes are read. Returns how many
+    /// half-moves they count.
     ///
     /// # Errors
     ///
@@ -246,14 +247,15 @@ impl Part {
         by: By,
         f: &mut dyn FnMut(&[ClassRow]) -> Result<()>,
     ) -> Result<u64> {
-        self.read_rows(by, Rows::class_row, |row| row.row.stats.games(), f)
+        self.read_rows(by, Rows::class_row, |row| row.row, true, f)
     }
 
     fn read_rows<R>(
         &self,
         by: By,
-        row: impl Fn(&Rows, usize) -> Result<R, CountsError>,
-        games_of: impl Fn(&R) -> u64,
+        read_row: impl Fn(&Rows, usize) -> Result<R, CountsError>,
+        row_of: impl Fn(&R) -> Row,
+        with_ends: bool,
         f: &mut dyn FnMut(&[R]) -> Result<()>,
     ) -> Result<u64> {
         // A panic of the crate `parquet` is a damaged file, and one of `f` is not.
@@ -266,17 +268,20 @@ impl Part {
                 while group.read(&mut rows)? {
                     batch.clear();
                     for at in 0..rows.keys.len() {
-                        let row = row(&rows, at)?;
-                        games += games_of(&row);
+                        let read = read_row(&rows, at)?;
+                        let row = row_of(&read);
+                        games += row.plies();
                         if games > MOST_GAMES {
                             return Err(CountsError::Overflow);
                         }
-                        batch.push(row);
+                        if with_ends || row.mv != BookMove::NONE {
+                            batch.push(read);
+                        }
                     }
                     if let Err(err) = f(&batch) {
                         return Ok(Err(err));
                     }
-                    read += batch.len() as u64;
+                    read += rows.keys.len() as u64;
                 }
             }
             Ok(Ok((read, games)))

@@ -74,6 +74,8 @@ pub(super) struct GroupReader {
     games: [Values; 3],
     identity: Option<Values>,
     classes: Option<ClassReader>,
+    /// Whether rows may be of games that end in a position.
+    has_ends: bool,
     /// The next row, counted from the beginning of the part, and how many are left.
     row: u64,
     pub left: usize,
@@ -120,6 +122,7 @@ pub(super) struct Rows {
     narrow: [Vec<i64>; 3],
     book_only: Vec<bool>,
     ratings: [Vec<i64>; 2],
+    has_ends: bool,
 }
 
 impl GroupReader {
@@ -142,6 +145,7 @@ impl GroupReader {
             classes: (!by.is_none())
                 .then(|| ClassReader::open(file, group, by))
                 .transpose()?,
+            has_ends: Column::find(file.schema(), BOOK_ONLY, Holds::Booleans)?.is_some(),
             row,
             left: file.rows(group)?,
         })
@@ -153,7 +157,7 @@ impl GroupReader {
         if rows == 0 {
             return Ok(false);
         }
-        out.first = first;
+        (out.first, out.has_ends) = (first, self.has_ends);
         self.key.integers(rows, first, &mut out.keys)?;
         self.mv.integers(rows, first, &mut out.moves)?;
         self.black.booleans(rows, first, &mut out.blacks)?;
@@ -184,7 +188,7 @@ impl GroupReader {
 }
 
 impl Rows {
-    /// Appends some rows to a batch, by their keys; returns the sum of their games.
+    /// Appends some rows with moves to a batch, by their keys; returns the sum of their games.
     pub(super) fn push_to(
         &self,
         range: Range<usize>,
@@ -200,8 +204,8 @@ impl Rows {
             let is_move = (*mv as u64) < NO_STEP && (mv >> 6 ^ mv) & 0x3f != 0;
             // Numbers below 0 are large.
             let is_usual = *key != 0 && is_move && ((wins | draws | losses) as u64) < SMALL;
-            if !is_usual {
-                self.row(at)?;
+            if !is_usual && self.row(at)?.mv == BookMove::NONE {
+                continue;
             }
             let stats = Stats {
                 wins: wins.cast_unsigned(),
@@ -308,7 +312,8 @@ impl Rows {
     #[inline]
     fn mv(&self, at: usize) -> Result<BookMove, CountsError> {
         let mv = u16::try_from(self.moves[at]).ok().map(BookMove);
-        mv.filter(|mv| mv.is_well_formed())
+        let is_end = |mv| mv == BookMove::NONE && self.has_ends;
+        mv.filter(|mv| mv.is_well_formed() || is_end(*mv))
             .ok_or_else(|| self.cannot_be(at, MOVE, self.moves[at]))
     }
 

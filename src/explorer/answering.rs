@@ -34,12 +34,12 @@ impl Explorer {
     fn answer_to(&self, query: &Query) -> Result<Answer> {
         task::fault("answer");
         let filters = self.filters(&query.filters)?;
-        // Counts do not know the games that end in a position, and so not how many reached it.
-        let has_counts = filters
+        // Counts that do not know the games that end in a position do not know how many reached it.
+        let mut counted = filters
             .of_sources
             .iter()
-            .any(|(source, _)| source.counted.is_some());
-        let transpositions = query.transpositions && !has_counts;
+            .filter_map(|(source, _)| source.counted.as_ref());
+        let transpositions = query.transpositions && counted.all(|counted| counted.has_ends);
         let is_long = transpositions && filters.ask_long(subject_of(&query.line))?;
         let mut counted = PositionTally::new(&filters, query)?;
         let mut total = MoveTally::default();

@@ -270,7 +270,7 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, subject: Subject) -> Resu
     let mut games = 0;
     for (source, filter) in &filters.of_sources {
         let add = |_, row: &CountedRow| games += row.total();
-        if filters.for_each_row(source, subject, Split::Nowhere, add)? {
+        if filters.for_each_row_and_end(source, subject, Split::Nowhere, add)? {
             continue;
         }
         match (source.place(subject)?, filters.of_sums()) {

@@ -20,6 +20,7 @@ use crate::{
         layout::{EcoNumber, Subject, counted::CountedRow, sums::Period},
     },
     pgn::{NameMatch, folded},
+    position::BookMove,
 };
 
 /// With at most this many games left, the other filters are applied to each game by itself.
@@ -59,9 +60,24 @@ impl<'a> SourceFilters<'a> {
         filter.filter(|filter| !filter.separates_unrated())
     }
 
-    /// Calls `f` with the rows that pass of the counts of a position, each with a period as long as the split allows. `false`
-    /// of a source of games.
+    /// Calls `f` with the rows of moves that pass of the counts of a position, each with a period as long as the split
+    /// allows. `false` of a source of games.
     pub(super) fn for_each_row(
+        &self,
+        source: &OpenIndex,
+        subject: Subject,
+        split: Split,
+        mut f: impl FnMut(Period, &CountedRow),
+    ) -> Result<bool> {
+        self.for_each_row_and_end(source, subject, split, |period, row| {
+            if row.mv != BookMove::NONE {
+                f(period, row);
+            }
+        })
+    }
+
+    /// The same with the rows of games that end in the position, which have no move.
+    pub(super) fn for_each_row_and_end(
         &self,
         source: &OpenIndex,
         subject: Subject,

@@ -178,8 +178,9 @@ impl IndexWriter {
                         made
                     }
                     None => {
-                        let (made, years) = present.finish().map_err(refused)?;
-                        task::lock(&contents).years = years;
+                        let (made, about) = present.finish().map_err(refused)?;
+                        let mut contents = task::lock(&contents);
+                        (contents.years, contents.has_ends) = (about.years, about.has_ends);
                         made
                     }
                 };

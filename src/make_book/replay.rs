@@ -16,7 +16,10 @@ use super::{
 use crate::{
     error::Result,
     pgn::{Batch, Condition, GameReader, GameResult, Tags},
-    position::{Keyed, LineError, Rules, Variant, VariantChoice, epd_of, game_start},
+    position::{
+        Keyed, LineError, Rules, Variant, VariantChoice, epd_of, game_start,
+        has_inner_castling_rook,
+    },
     provenance::Games,
 };
 
@@ -319,6 +322,7 @@ impl<'a> Replayer<'a> {
             branches: &self.line.variations.branches,
             last_key: pos.key(),
             last_identity: pos.identity(),
+            last_in_book: !has_inner_castling_rook(pos.position()),
         };
         for taken in &mut self.outcome.taken {
             taken.count(&game);

@@ -141,9 +141,10 @@ pub(crate) struct CountedGame<'a> {
     pub identities: &'a [u64],
     /// The half-moves of its variations, if they count.
     pub branches: &'a [VariationPly],
-    /// The key and the identity of the last position.
+    /// The key and the identity of the last position, and whether it is for books.
     pub last_key: u64,
     pub last_identity: u64,
+    pub last_in_book: bool,
 }
 
 /// Refuses games of several variants in an output whose positions do not say by which rules they are played.

@@ -203,12 +203,12 @@ impl AppState {
     }
 
     /// How counts of a position are answered: at once if few sums are read, however many games these are of. A history
-    /// has one for each month.
+    /// has one for each month, transpositions those of the positions after all moves.
     pub(super) fn how(&self, parameters: &Parameters) -> How {
         let source = parameters.text("source");
-        let has_history = parameters.text("history").is_some();
+        let reads_many = |name| parameters.text(name).is_some();
         match self.explorer.lacks_games(source, "games") {
-            Some(_) if !has_history => How::AtOnce,
+            Some(_) if !["history", "transpositions"].into_iter().any(reads_many) => How::AtOnce,
             _ => How::ByWorkers,
         }
     }

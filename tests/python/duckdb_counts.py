@@ -28,7 +28,8 @@ rows = f"SELECT {', '.join(wanted)} FROM read_parquet({parts}) WHERE {keys[0] if
 if options:
     position = "key, identity" if "identity" in columns else "key"
     least = options[0].partition("=")[2]
-    rows = f"FROM ({rows}) QUALIFY sum(wins + draws + losses) OVER (PARTITION BY {position}) >= {least}"
+    plies = "sum(wins + draws + losses) FILTER (WHERE move <> 0)"
+    rows = f"FROM ({rows}) QUALIFY {plies} OVER (PARTITION BY {position}) >= {least}"
 duckdb.sql(f"COPY ({rows} ORDER BY {', '.join(order)}) TO '{directory}/part-000.parquet' (COMPRESSION zstd)")
 if keys:
     sys.exit()

@@ -16,6 +16,7 @@ use crate::{
         },
         positions::MadeEntries,
     },
+    position::BookMove,
 };
 
 /// The most rows that a position may have, and those positions of a page that are not apart. It bounds the memory.
@@ -30,8 +31,16 @@ pub(in crate::index) struct CountedPages {
     /// The present position, and its rows.
     subject: Subject,
     rows: Vec<CountedRow>,
+    about: AboutRows,
+}
+
+/// What is known of all rows.
+#[derive(Copy, Clone, Default, Debug)]
+pub(in crate::index) struct AboutRows {
     /// The first and the last year.
-    years: Option<[u16; 2]>,
+    pub years: Option<[u16; 2]>,
+    /// Whether some have the games that end in a position.
+    pub has_ends: bool,
 }
 
 /// Why counts have no index.
@@ -48,7 +57,7 @@ impl CountedPages {
             page: CountedPage::default(),
             subject: Subject(0),
             rows: Vec::new(),
-            years: None,
+            about: AboutRows::default(),
         }
     }
 
@@ -100,13 +109,14 @@ impl CountedPages {
         self.made.positions += 1;
         self.made.steps += rows.len() as u64;
         self.made.postings += rows.len() as u64;
+        self.about.has_ends |= rows[0].mv == BookMove::NONE;
         for year in rows
             .iter()
             .map(|row| row.month.year())
             .filter(|year| *year > 0)
         {
-            let [first, last] = self.years.unwrap_or([year; 2]);
-            self.years = Some([first.min(year), last.max(year)]);
+            let [first, last] = self.about.years.unwrap_or([year; 2]);
+            self.about.years = Some([first.min(year), last.max(year)]);
         }
         if rows.len() <= INLINE {
             self.page.push(self.subject, rows);
@@ -141,13 +151,11 @@ impl CountedPages {
         }
     }
 
-    /// The last entries, and the first and the last year.
-    pub(in crate::index) fn finish(
-        mut self,
-    ) -> Result<(MadeEntries, Option<[u16; 2]>), &'static str> {
+    /// The last entries, and what is known of all rows.
+    pub(in crate::index) fn finish(mut self) -> Result<(MadeEntries, AboutRows), &'static str> {
         self.end_position()?;
         self.end_page();
-        Ok((self.made, self.years))
+        Ok((self.made, self.about))
     }
 }
 
@@ -185,7 +193,6 @@ mod tests {
     use crate::{
         index::layout::{counted::MonthNumber, sums::Class},
         pgn::Speed,
-        position::BookMove,
     };
 
     fn row(mv: u16, games: u64) -> CountedRow {

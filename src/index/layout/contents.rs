@@ -86,6 +86,9 @@ pub struct CountedContents {
     pub rows: u64,
     /// The first and the last year that is known.
     pub years: Option<[u16; 2]>,
+    /// Whether rows without a move have the games that end in a position.
+    #[serde(default)]
+    pub has_ends: bool,
     /// Where the counts come from.
     #[serde(flatten)]
     pub about: AboutCounts,
@@ -111,6 +114,7 @@ impl CountedContents {
             positions: 0,
             rows: 0,
             years: None,
+            has_ends: false,
             about,
         }
     }
@@ -146,6 +150,7 @@ mod tests {
         };
         let contents = CountedContents {
             years: Some([1999, 2024]),
+            has_ends: true,
             ..CountedContents::new(Paging::for_items(1 << 20), about)
         };
         assert_eq!(

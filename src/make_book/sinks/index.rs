@@ -369,6 +369,7 @@ mod tests {
                 branches: &[],
                 last_key,
                 last_identity: last_key,
+                last_in_book: true,
             });
             batch.in_order("games.pgn".as_ref())
         };

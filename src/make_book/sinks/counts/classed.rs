@@ -1,6 +1,5 @@
 //! The half-moves of games by class, for counts.
 
-use rustc_hash::FxHashSet;
 use shakmaty::Color;
 
 use crate::{
@@ -27,8 +26,6 @@ pub(super) struct ClassBatch<'a> {
     /// The class and the ratings of White and Black of the present game.
     class: Class,
     ratings: [u16; 2],
-    /// The positions of the present game in which a move is played later.
-    later: FxHashSet<u64>,
 }
 
 impl<'a> ClassBatch<'a> {
@@ -47,11 +44,10 @@ impl<'a> ClassBatch<'a> {
             games: Vec::new(),
             class: Class::default(),
             ratings: [0; 2],
-            later: FxHashSet::default(),
         }
     }
 
-    /// Notes a move in a position, whose key is 0 if no book can have it.
+    /// Notes a move in a position, whose key is 0 if no book can have it; without a move, that the game ends there.
     fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, of: OfGame) {
         let key = match self.has_identities {
             true => position.identity(),
@@ -79,6 +75,27 @@ struct OfGame {
     rating: u16,
 }
 
+/// A bit for each position in which a move is played later. Few positions share one.
+#[derive(Default)]
+struct Later([u64; 16]);
+
+impl Later {
+    fn place(identity: u64) -> (usize, u64) {
+        ((identity >> 6) as usize % 16, 1 << (identity % 64))
+    }
+
+    fn add(&mut self, identity: u64) {
+        let (word, bit) = Later::place(identity);
+        self.0[word] |= bit;
+    }
+
+    /// Whether one of these positions, which were added, is this one.
+    fn has(&self, identity: u64, added: &[u64]) -> bool {
+        let (word, bit) = Later::place(identity);
+        self.0[word] & bit != 0 && added.contains(&identity)
+    }
+}
+
 impl BatchSink for ClassBatch<'_> {
     fn next_game(&mut self, game: &GameReader<'_>, _batch_offset: u64) {
         let tags = game.tags();
@@ -101,21 +118,34 @@ impl BatchSink for ClassBatch<'_> {
 
     fn count(&mut self, game: &CountedGame<'_>) {
         let before = self.records.len();
-        self.later.clear();
+        let winner = game.result.winner();
+        let turn_at = |ply: usize| match ply % 2 {
+            0 => game.first_turn,
+            _ => !game.first_turn,
+        };
         // From the last half-move, so that it is known which positions come again.
+        let mut later = Later::default();
         let moves = game.plies.iter().zip(game.identities).enumerate().rev();
         for (at, (ply, identity)) in moves {
-            let turn = match at % 2 {
-                0 => game.first_turn,
-                _ => !game.first_turn,
-            };
+            let turn = turn_at(at);
             let of = OfGame {
-                book_only: !self.later.insert(*identity),
-                winner: game.result.winner(),
+                book_only: later.has(*identity, &game.identities[at + 1..]),
+                winner,
                 rating: self.ratings[usize::from(turn.is_black())],
             };
+            later.add(*identity);
             let key = if ply.in_book { ply.key } else { 0 };
             self.push(KeyedIdentity::new(key, *identity), ply.mv, turn, of);
+        }
+        if !later.has(game.last_identity, game.identities) {
+            let of = OfGame {
+                book_only: false,
+                winner,
+                rating: 0,
+            };
+            let key = if game.last_in_book { game.last_key } else { 0 };
+            let last = KeyedIdentity::new(key, game.last_identity);
+            self.push(last, BookMove::NONE, turn_at(game.plies.len()), of);
         }
         for branch in game.branches {
             // A variation has no result and no players.
