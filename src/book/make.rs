@@ -1,6 +1,6 @@
 //! Making a book from counts.
 
-use std::{cmp::Reverse, io::Write, path::Path, sync::Arc};
+use std::{cmp::Reverse, io::Write, mem, path::Path, sync::Arc};
 
 use rayon::prelude::*;
 use shakmaty::{Color, variant::VariantPosition};
@@ -293,8 +293,11 @@ impl<'a> BookMaker<'a> {
                 .zip(numbers)
                 .map(|(records, shard)| {
                     task::fault("write book");
-                    records.clear();
-                    self.records(shard, records)?;
+                    // Threads that grow neighbors would wait for each other's cache lines.
+                    let mut own = mem::take(records);
+                    own.clear();
+                    self.records(shard, &mut own)?;
+                    *records = own;
                     Ok(checksum_of(records))
                 })
                 .collect::<Result<Vec<_>>>()?;
@@ -373,19 +376,30 @@ impl<'a> BookMaker<'a> {
     /// position's.
     #[inline]
     fn weight(&self, key: u64, turn: Color, count: &MoveCount) -> u64 {
-        let Adjustments { losses, backed_up } = &self.adjustments;
-        let is_lost = |losses: &Arc<(Losses, String)>| losses.0.contains(key, count.mv);
-        if key == 0
-            || !self.filter.selects(turn, count.stats)
-            || losses.as_ref().is_some_and(is_lost)
-        {
+        if key == 0 || !self.filter.selects(turn, count.stats) {
             return 0;
         }
         let weight = self.weights.weight(count.stats);
-        match backed_up {
-            Some(backed_up) => backed_up.lowered(key, count.mv, weight),
-            None => weight,
+        match &self.adjustments {
+            Adjustments {
+                losses: None,
+                backed_up: None,
+            } => weight,
+            adjustments => adjustments.adjusted(key, count.mv, weight),
         }
+    }
+}
+
+impl Adjustments {
+    /// The weight of a move, 0 if it is left out.
+    #[cold]
+    fn adjusted(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
+        let losses = self.losses.as_ref();
+        if losses.is_some_and(|losses| losses.0.contains(key, mv)) {
+            return 0;
+        }
+        let backed_up = self.backed_up.as_ref();
+        backed_up.map_or(weight, |backed_up| backed_up.lowered(key, mv, weight))
     }
 }
 

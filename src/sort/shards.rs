@@ -7,7 +7,7 @@ use std::{
     slice,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -271,17 +271,21 @@ impl<R: Record> Shards<R> {
             shards,
             files,
             memory,
-            ..
+            quota,
         } = self;
         // The runs hold their files.
         drop(files);
         let mut shards: Vec<_> = shards.into_iter().map(task::unlocked).enumerate().collect();
+        let held: usize = shards.iter().map(|(_, shard)| shard.len()).sum();
+        let room = Room(AtomicUsize::new((SHARDS * quota).saturating_sub(held)));
         let sealed = shards.par_chunks_mut(SHARDS_PER_FILE).map(|shards| {
             task::fault("seal");
             let mut writer = SealedWriter::new(&memory);
             let mut seal = |(number, shard): &mut (usize, Shard<R>)| {
                 let shard = mem::take(shard);
-                SCRATCH.with_borrow_mut(|scratch| seal_shard(*number, shard, scratch, &mut writer))
+                SCRATCH.with_borrow_mut(|scratch| {
+                    seal_shard(*number, shard, scratch, &room, &mut writer)
+                })
             };
             shards.iter_mut().map(&mut seal).collect::<Result<_>>()
         });
@@ -290,13 +294,33 @@ impl<R: Record> Shards<R> {
     }
 }
 
-/// Merges all records of a shard, in several rounds where the runs are many.
+/// How many more records may be in memory while shards are sealed.
+struct Room(AtomicUsize);
+
+impl Room {
+    /// Takes room for this many, if there is enough.
+    fn take(&self, records: usize) -> bool {
+        let less = |room: usize| room.checked_sub(records);
+        let taken = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        taken.is_ok()
+    }
+
+    fn give_back(&self, records: usize) {
+        self.0.fetch_add(records, Ordering::Relaxed);
+    }
+}
+
+/// Merges all records of a shard, in several rounds where the runs are many: into memory, or a file if there is no room.
 fn seal_shard<R: Record>(
     number: usize,
     mut shard: Shard<R>,
     scratch: &mut Vec<u128>,
+    room: &Room,
     writer: &mut SealedWriter<R>,
 ) -> Result<SealedShard<R>> {
+    let held = shard.len();
     let sorted = shard.take_sorted(number, scratch);
     let mut runs = shard.runs;
     if runs.is_empty() {
@@ -312,17 +336,26 @@ fn seal_shard<R: Record>(
         };
         runs = runs.chunks(FAN_IN).map(merge).collect::<Result<_>>()?;
     }
+    let spilled: u64 = runs.iter().map(ByteRun::records_len).sum();
+    let most = sorted.len() + spilled as usize;
+    writer.quota = if room.take(most) { most } else { 0 };
     let in_memory: Records<'_, R> = Box::new(sorted.iter().map(|bits| Ok(R::from_bits(*bits))));
     let sequences = runs
         .iter()
         .map(|run| -> Records<'_, R> { Box::new(run.records()) });
     let records = Merge::new(sequences.chain([in_memory]));
     fold_into(records, |record| writer.push(record))?;
-    writer.end_shard()
+    let sealed = writer.end_shard()?;
+    if let SealedShard::Memory(records) = &sealed {
+        room.give_back(writer.quota - records.len());
+    }
+    room.give_back(held);
+    Ok(sealed)
 }
 
 /// Takes the records of shards in ascending order. Those of a shard that is too large for memory go to a file.
 struct SealedWriter<R> {
+    /// How many records of the present shard may be in memory.
     quota: usize,
     file: Arc<RunFile>,
     /// The records of the present shard in memory, and how many these are.

@@ -1,7 +1,6 @@
 //! Wins, draws and losses of every position and move.
 
-use std::path::Path;
-use std::sync::Mutex;
+use std::{mem, path::Path, sync::Mutex};
 
 use rayon::prelude::*;
 
@@ -186,23 +185,38 @@ impl Counts {
         shard: usize,
         mut f: impl FnMut(u64, Color, &[MoveCount]),
     ) -> Result<()> {
+        // The moves of a position but its last, which is open.
         let mut moves: Vec<MoveCount> = Vec::new();
-        let mut open: Option<CountRecord> = None;
-        let mut end = |of: CountRecord, moves: &mut Vec<MoveCount>| {
+        let mut open: Option<(CountRecord, MoveCount)> = None;
+        let mut end = |of: CountRecord, last: MoveCount, moves: &mut Vec<MoveCount>| {
+            // Most positions have one move.
+            if moves.is_empty() && self.large.is_empty() {
+                return f(of.key(), of.turn(), &[last]);
+            }
+            moves.push(last);
             self.large.add_to(of.key(), moves);
             f(of.key(), of.turn(), moves);
             moves.clear();
         };
         self.records.for_each(shard, |record| {
-            let first = *open.get_or_insert(record);
-            if first.key() != record.key() {
-                end(first, &mut moves);
-                open = Some(record);
+            let (mv, stats) = (record.book_move(), record.stats());
+            match &mut open {
+                Some((first, last)) if first.key() == record.key() => {
+                    if last.mv == mv {
+                        last.stats += stats;
+                    } else {
+                        moves.push(mem::replace(last, MoveCount { mv, stats }));
+                    }
+                }
+                _ => {
+                    if let Some((first, last)) = open.replace((record, MoveCount { mv, stats })) {
+                        end(first, last, &mut moves);
+                    }
+                }
             }
-            count_move(record, &mut moves);
         })?;
-        if let Some(last) = open {
-            end(last, &mut moves);
+        if let Some((first, last)) = open {
+            end(first, last, &mut moves);
         }
         Ok(())
     }
