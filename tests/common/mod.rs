@@ -92,7 +92,17 @@ macro_rules! args {
 
 /// Runs the binary in a directory.
 pub fn run(dir: &Path, args: impl Arguments) -> Output {
-    polybook_in(dir).args(args.list()).output().unwrap()
+    // A loaded Wine may fail to give a new process its console. It then ends before its first instruction.
+    const STATUS_DLL_INIT_FAILED: i32 = 0xC000_0142_u32.cast_signed();
+    let mut command = polybook_in(dir);
+    command.args(args.list());
+    for _ in 0..3 {
+        let output = command.output().unwrap();
+        if output.status.code() != Some(STATUS_DLL_INIT_FAILED) {
+            return output;
+        }
+    }
+    command.output().unwrap()
 }
 
 /// Runs the binary in a directory, with these bytes on standard input through a pipe.
