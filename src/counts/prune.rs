@@ -55,18 +55,19 @@ impl Pruner {
             self.end_key(out)?;
             self.key = Some(row.row.key);
         }
+        let had_moves = self.has_moves;
+        self.has_moves |= is_move;
         if !self.is_kept {
             self.plies += row.row.plies();
-            self.has_moves |= is_move;
-            let is_enough = self.has_moves && self.plies >= self.pruned.min_game;
-            if self.has_identities || !is_enough {
+            if self.has_identities || self.plies < self.pruned.min_game {
                 self.waiting.push(*row);
                 return Ok(());
             }
             self.is_kept = true;
-            self.positions += 1;
+            self.positions += u64::from(had_moves);
             self.waiting.drain(..).try_for_each(|row| out(&row))?;
         }
+        self.positions += u64::from(is_move && !had_moves);
         out(row)
     }
 

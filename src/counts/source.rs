@@ -7,7 +7,7 @@ use crate::{
     counts::Row,
     error::Result,
     sort::Sealed,
-    tally::{ClassCounts, ClassRecord, Counts, Finder, KeyedIdentity, Scratch},
+    tally::{ClassCounts, ClassRecord, Counts, Finder, KeyedIdentity, Ratings, Scratch, Stats},
 };
 
 /// Rows that are sorted by position and move.
@@ -73,26 +73,36 @@ pub(super) fn for_each_class_row(
     shards: Range<usize>,
     mut f: impl FnMut(&ClassRow) -> Result<()>,
 ) -> Result<()> {
-    let mut open: Option<(ClassRecord, ClassRow)> = None;
+    let mut open: Option<(ClassRecord, Stats, Ratings)> = None;
     let mut result = Ok(());
+    let row_of = |(first, stats, ratings): (ClassRecord, _, _)| ClassRow {
+        row: Row {
+            key: first.key(),
+            identity: first.key(),
+            mv: first.book_move(),
+            turn: first.turn(),
+            stats,
+        },
+        class: first.class(),
+        ratings,
+    };
     for shard in shards {
         let read = counts.records.for_each(shard, |record| match &mut open {
             _ if result.is_err() => {}
-            Some((first, row)) if first.has_class_of(record) => {
-                row.row.stats += record.stats();
-                row.ratings += record.ratings();
+            Some((first, stats, ratings)) if first.has_class_of(record) => {
+                *stats += record.stats();
+                *ratings += record.ratings();
             }
             _ => {
-                let row = class_row(record.key(), record);
-                if let Some((_, ended)) = open.replace((record, row)) {
-                    result = f(&ended);
+                if let Some(ended) = open.replace((record, record.stats(), record.ratings())) {
+                    result = f(&row_of(ended));
                 }
             }
         });
         mem::replace(&mut result, Ok(()))?;
         read?;
     }
-    open.map_or(Ok(()), |(_, last)| f(&last))
+    open.map_or(Ok(()), |last| f(&row_of(last)))
 }
 
 /// The rows by class of some shards of keys, by key, then by move and identity. Several may be of one class.
