@@ -19,8 +19,8 @@ use parquet::{
 use super::{
     about::ListedFile,
     layout::{
-        BLACK, ClassRow, IDENTITY, KEY, MONTH, MOVE, RATED, RATING_GROUP, RATING_SUM, Row, SPEED,
-        part_schema, rating_groups,
+        BLACK, ClassRow, DRAWS, IDENTITY, KEY, LOSSES, MONTH, MOVE, RATED, RATING_GROUP,
+        RATING_SUM, Row, SPEED, WINS, part_schema, rating_groups,
     },
 };
 use crate::{
@@ -113,7 +113,11 @@ impl<'a> PartWriter<'a> {
         for column in packed_already.map(ColumnPath::from) {
             properties = properties.set_column_compression(column, Compression::UNCOMPRESSED);
         }
-        for column in [KEY, IDENTITY, SPEED, RATING_SUM, RATED].map(ColumnPath::from) {
+        // A dictionary of results takes longer than it saves where rows by class have few games.
+        let results = [WINS, DRAWS, LOSSES].into_iter();
+        let results = results.filter(|_| !by.is_none());
+        let numbers = [KEY, IDENTITY, SPEED, RATING_SUM, RATED].into_iter();
+        for column in numbers.chain(results).map(ColumnPath::from) {
             properties = properties
                 .set_column_dictionary_enabled(column.clone(), false)
                 .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
