@@ -631,6 +631,20 @@ fn a_sidecar_or_part_that_is_not_a_file_is_an_error() {
     fs::remove_file(&sidecar).unwrap();
     make_fifo(&dir.join("pruned/a.parquet"));
     refused("pruned/a.parquet: not a file");
+    // Whatever a sidecar calls it.
+    fs::create_dir(dir.join("listed")).unwrap();
+    make_fifo(&dir.join("listed/pipe"));
+    let pipe = r#"{"file": "pipe", "rows": 0, "bytes": 0, "plies": 0}"#;
+    for files in [
+        format!(r#""parts": [{pipe}]"#),
+        format!(r#""parts": [], "starts": {pipe}"#),
+    ] {
+        let about = r#""format": "polybook counts", "version": 1, "inputs": [], "games": null, "options": "", "variant": "normal""#;
+        let sidecar = format!(r#"{{{about}, "plies": 0, {files}}}"#);
+        fs::write(dir.join("listed/counts.json"), sidecar).unwrap();
+        let err = fails(dir, "make-book listed --counts x", 1);
+        assert!(err.contains("listed/pipe: not a file"), "{err}");
+    }
 }
 
 #[test]

@@ -174,12 +174,11 @@ fn parquet_files(directory: &Path) -> Result<Vec<Part>> {
 impl Part {
     fn listed(directory: &Path, listed: ListedFile) -> Result<Part> {
         let path = directory.join(&listed.file);
-        let size = match fs::metadata(&path) {
-            Ok(metadata) => metadata.len(),
-            Err(err) if err.kind() == std::io::ErrorKind::NotFound => {
+        let size = match file_size(&path) {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::format(path, CountsError::Missing));
             }
-            Err(err) => return Err(err).at(path, "open"),
+            size => size?,
         };
         if size != listed.bytes {
             let (found, expected) = (size, listed.bytes);
