@@ -879,6 +879,48 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
     ok(dir, "make-book -q rows --bin rows.bin");
 }
 
+/// The columns of counts by month, with a row for each key, of 1. e4.
+fn by_month(keys: &[i64], wins: i64) -> Vec<(&'static str, Column)> {
+    let long = |value| Column::Long(vec![Some(value); keys.len()]);
+    vec![
+        (
+            "key",
+            Column::Long(keys.iter().copied().map(Some).collect()),
+        ),
+        ("move", Column::Int(vec![796; keys.len()])),
+        ("black", Column::Bool(vec![false; keys.len()])),
+        ("wins", long(wins)),
+        ("draws", long(0)),
+        ("losses", long(0)),
+        ("month", Column::Int(vec![0; keys.len()])),
+        ("book_only", Column::Bool(vec![false; keys.len()])),
+        ("rating_sum", long(0)),
+        ("rated", long(0)),
+    ]
+}
+
+/// Nothing is written that would not be read.
+#[test]
+fn sums_that_no_counts_can_have_are_not_written() {
+    let dir = temp();
+    let dir = dir.path();
+    let start = 0x463b_9618_1691_fc9c;
+    let most = i64::MAX / 4;
+    foreign(dir, "large", &by_month(&[start], most));
+    foreign(dir, "four", &by_month(&[1, 2, 3, 4], most));
+    fs::write(dir.join("one.pgn"), "1. e4 e5 2. Nf3 Nc6 3. Bb5 1-0\n").unwrap();
+    for inputs in ["large one.pgn", "large large", "four one.pgn"] {
+        let err = fails(dir, &format!("make-book {inputs} --by month --counts x"), 1);
+        assert!(
+            err.contains("x: the games of all rows add up"),
+            "{inputs}: {err}"
+        );
+        assert!(!dir.join("x").exists());
+    }
+    ok(dir, "make-book -q large --counts x");
+    ok(dir, "make-book -q x --counts again");
+}
+
 #[test]
 fn parts_that_are_damaged_missing_or_foreign_are_told() {
     let dir = temp();

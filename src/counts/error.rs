@@ -100,7 +100,9 @@ pub enum CountsError {
         expected: By,
     },
     /// More games than numbers reach.
-    #[error("the games of all rows add up to more than 2^63, which cannot be")]
+    #[error(
+        "the games of all rows add up to more than 2^63, or those of a move to more than 2^61, which cannot be"
+    )]
     Overflow,
     /// A part with other content than the sidecar says.
     #[error("{found} {what}, where counts.json says {expected}: copy or make it again")]

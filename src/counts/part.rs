@@ -18,15 +18,17 @@ use parquet::{
 
 use super::{
     about::ListedFile,
+    error::CountsError,
     layout::{
         BLACK, ClassRow, DRAWS, IDENTITY, KEY, LOSSES, MONTH, MOVE, RATED, RATING_GROUP,
         RATING_SUM, Row, SPEED, WINS, part_schema, rating_groups,
     },
+    rows::{MOST_GAMES, MOST_OF_RESULT},
 };
 use crate::{
     error::{At, Error, Result},
     parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
-    tally::{By, Class, Ratings},
+    tally::{By, Class, Ratings, Stats},
 };
 
 /// Writes the columns of classes.
@@ -140,6 +142,14 @@ impl<'a> PartWriter<'a> {
 
     /// Appends a row.
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
+        let Stats {
+            wins,
+            draws,
+            losses,
+        } = row.stats;
+        if wins.max(draws).max(losses) > MOST_OF_RESULT {
+            return Err(Error::format(self.target, CountsError::Overflow));
+        }
         self.plies += row.plies();
         self.rows.push(row);
         if self.rows.len() == ROWS_OF_GROUP {
@@ -150,6 +160,9 @@ impl<'a> PartWriter<'a> {
 
     /// Appends a row with its class.
     pub(super) fn push_classed(&mut self, row: &ClassRow) -> Result<()> {
+        if row.ratings.sum > MOST_GAMES {
+            return Err(Error::format(self.target, CountsError::Overflow));
+        }
         self.classes.push((row.class, row.ratings));
         self.push(row.row)
     }

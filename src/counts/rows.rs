@@ -26,6 +26,9 @@ const BATCH: usize = 1 << 11;
 /// The numbers of games stay below this, so that sums of them do not overflow.
 pub(super) const MOST_GAMES: u64 = i64::MAX as u64;
 
+/// The most wins, draws or losses of a row: three of them and the sum so far fit 64 bits.
+pub(super) const MOST_OF_RESULT: u64 = MOST_GAMES / 4;
+
 /// Numbers of games below this are in nearly all rows.
 const SMALL: u64 = 1 << 15;
 
@@ -321,8 +324,7 @@ impl Rows {
     fn stats(&self, at: usize) -> Result<Stats, CountsError> {
         let [wins, draws, losses] = &self.games;
         let games = |column, value: i64| match u64::try_from(value) {
-            // Three of them and the sum so far fit 64 bits.
-            Ok(games) if games <= MOST_GAMES / 4 => Ok(games),
+            Ok(games) if games <= MOST_OF_RESULT => Ok(games),
             _ => Err(self.cannot_be(at, column, value)),
         };
         Ok(Stats {

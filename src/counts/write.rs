@@ -10,10 +10,12 @@ use rayon::prelude::*;
 use super::{
     about::{About, ListedFile, Sidecar},
     classed::ClassedCounts,
+    error::CountsError,
     layout::{ClassRow, part_count, part_name, ranges_of_part, shards_of_part},
     part::PartWriter,
     prune::Pruner,
     replace::{check_replaceable, is_own_file},
+    rows::MOST_GAMES,
     source::RowSource,
     starts::{Start, write_starts},
 };
@@ -185,6 +187,9 @@ impl CountsWriter {
         about.plies = listed.iter().map(|part| part.plies).sum();
         written.pruned = about.pruned;
         let target = self.directory.target();
+        if about.plies > MOST_GAMES {
+            return Err(Error::format(target, CountsError::Overflow));
+        }
         let starts = write_starts(self.directory.path(), target, counts.starts)?;
         Sidecar::new(about, listed, starts).write(self.directory.path(), target)?;
         Ok((written, self.directory.finish()?))
