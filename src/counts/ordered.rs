@@ -302,7 +302,10 @@ impl<'a> OrderedRows<'a> {
                 if games > MOST_GAMES {
                     return Err(CountsError::Overflow);
                 }
-                out.push(row);
+                // Without games it says nothing.
+                if row.row.stats.games() > 0 {
+                    out.push(row);
+                }
             }
             Ok(games)
         })

@@ -1,12 +1,23 @@
 //! Dropping positions in which few moves were counted.
 
+use std::path::{Path, PathBuf};
+
 use rustc_hash::FxHashMap;
 
 use super::layout::ClassRow;
-use crate::{error::Result, position::BookMove, provenance::Pruned};
+use crate::{
+    error::{Error, Result},
+    position::BookMove,
+    provenance::Pruned,
+};
+
+/// The most rows of a key that wait, which bounds the memory.
+const MOST_WAITING: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 
 /// Takes rows in order, and hands over those of positions in which enough moves were counted.
 pub(super) struct Pruner {
+    /// The path that errors name.
+    target: PathBuf,
     /// Rows of positions that share a key are among one another.
     has_identities: bool,
     key: Option<u64>,
@@ -24,8 +35,9 @@ pub(super) struct Pruner {
 
 impl Pruner {
     /// Keeps positions in which at least `min_game` moves were counted, all for 0.
-    pub(super) fn new(min_game: u64, has_identities: bool) -> Pruner {
+    pub(super) fn new(min_game: u64, has_identities: bool, target: &Path) -> Pruner {
         Pruner {
+            target: target.to_owned(),
             has_identities,
             key: None,
             waiting: Vec::new(),
@@ -60,6 +72,13 @@ impl Pruner {
         if !self.is_kept {
             self.plies += row.row.plies();
             if self.has_identities || self.plies < self.pruned.min_game {
+                if self.waiting.len() == MOST_WAITING {
+                    let problem = format!(
+                        "the positions of one key have more than {MOST_WAITING} rows, which is too many for --min-game: count \
+                         fewer classes"
+                    );
+                    return Err(Error::too_large(&self.target, problem));
+                }
                 self.waiting.push(*row);
                 return Ok(());
             }
@@ -137,7 +156,7 @@ mod tests {
                 .sum::<u64>();
             let (kept, dropped): (Vec<ClassRow>, Vec<ClassRow>) =
                 rows.iter().partition(|row| plies_of(row) >= least);
-            let (mut pruner, mut found) = (Pruner::new(least, has_identities), Vec::new());
+            let (mut pruner, mut found) = (Pruner::new(least, has_identities, Path::new("x")), Vec::new());
             for row in &rows {
                 pruner.take(row, &mut |row| { found.push(*row); Ok(()) }).unwrap();
             }
@@ -158,5 +177,21 @@ mod tests {
                 plies: dropped.iter().map(|row| row.row.plies()).sum(),
             });
         }
+    }
+
+    #[test]
+    fn rows_of_a_key_that_wait_have_a_limit() {
+        let mut pruner = Pruner::new(9, true, Path::new("x"));
+        let row = ClassRow::from(Row {
+            key: 1,
+            identity: 1,
+            mv: BookMove(1),
+            turn: Color::White,
+            stats: Stats::default(),
+        });
+        let mut take = || pruner.take(&row, &mut |_| Ok(()));
+        (0..MOST_WAITING).for_each(|_| take().unwrap());
+        let err = take().unwrap_err().to_string();
+        assert!(err.contains("x: the positions of one key"), "{err}");
     }
 }

@@ -89,7 +89,7 @@ impl CountsWriter {
         let has_identities = source.has_identities();
         let write_part = |number: usize| {
             let mut part = self.part(number, has_identities, By::default(), stop)?;
-            let mut pruner = Pruner::new(counts.min_game, has_identities);
+            let mut pruner = Pruner::new(counts.min_game, has_identities, self.directory.target());
             for shard in shards_of_part(number, parts) {
                 if counts.min_game == 0 {
                     source.for_each_row(shard, |row| part.push(row))?;
@@ -125,7 +125,7 @@ impl CountsWriter {
         let by = counts.about.by;
         let write_part = |number: usize| {
             let mut part = self.part(number, has_identities, by, stop)?;
-            let mut pruner = Pruner::new(counts.min_game, has_identities);
+            let mut pruner = Pruner::new(counts.min_game, has_identities, self.directory.target());
             let mut push = |row: &ClassRow| part.push_classed(row);
             for shards in ranges_of_part(number, parts) {
                 classed.for_each_row(shards.clone(), Some(own), |row| {
