@@ -6,7 +6,8 @@
 use std::{
     cmp::Ordering,
     ops::Range,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    path::Path,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
 };
 
 use super::{
@@ -26,8 +27,13 @@ use crate::{
 /// More rows of a move than this are added up before all of them are read.
 const MOST_OF_MOVE: usize = 1 << 16;
 
-/// The most classes of a move, which bounds the memory. All speeds, groups of ratings and months of fifty years are a tenth.
-const MOST_CLASSES: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
+/// The most classes of a move, which bounds the memory. All speeds, groups of ratings and months of fifty years are a third,
+/// and as many again if books alone count some games.
+const MOST_CLASSES: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
+
+/// More rows than this without games that end in a position were left without them. Fewer may be of games that all come back
+/// to a position and end there.
+const MOST_WITHOUT_ENDS: u64 = 10_000;
 
 /// Counts by class that are added up.
 #[derive(Debug)]
@@ -142,14 +148,16 @@ impl ClassedCounts {
         for row in sorted {
             let mut row = row?;
             row.class = self.by.of(row.class);
-            if rows
-                .first()
-                .is_some_and(|first| first.place() != row.place())
-            {
-                add_up(&mut rows);
-                rows.iter().try_for_each(&mut f)?;
-                rows.clear();
-                most = MOST_OF_MOVE;
+            if let Some(last) = rows.last() {
+                let position = |row: &ClassRow| (row.row.key, row.row.identity);
+                if position(last) == position(&row) && last.row.turn != row.row.turn {
+                    let sides = CountsError::Sides(row.row.key.cast_signed());
+                    return Err(Error::format(self.path(), sides));
+                }
+                if last.place() != row.place() {
+                    self.hand_over(&mut rows, &mut f)?;
+                    most = MOST_OF_MOVE;
+                }
             }
             rows.push(row);
             if rows.len() > most {
@@ -158,8 +166,25 @@ impl ClassedCounts {
                 most = 2 * rows.len().max(MOST_OF_MOVE);
             }
         }
-        add_up(&mut rows);
-        rows.iter().try_for_each(&mut f)
+        self.hand_over(&mut rows, &mut f)
+    }
+
+    /// Hands over all rows of a move.
+    fn hand_over(
+        &self,
+        rows: &mut Vec<ClassRow>,
+        f: &mut impl FnMut(&ClassRow) -> Result<()>,
+    ) -> Result<()> {
+        add_up(rows);
+        self.check_classes(rows.len())?;
+        note_ends(rows, &self.has_ends);
+        rows.drain(..).try_for_each(|row| f(&row))
+    }
+
+    /// The path that errors about all directories name.
+    fn path(&self) -> &Path {
+        let directory = self.directories.first();
+        directory.map_or("counts".as_ref(), |(directory, ..)| directory.path())
     }
 
     /// Refuses more classes of a move than memory could take.
@@ -167,10 +192,8 @@ impl ClassedCounts {
         if classes <= MOST_CLASSES {
             return Ok(());
         }
-        let directory = self.directories.first();
-        let path = directory.map_or("counts".as_ref(), |(directory, ..)| directory.path());
-        let problem = "a move has more than half a million classes: count fewer of them";
-        Err(Error::too_large(path, problem))
+        let problem = format!("a move has more than {MOST_CLASSES} classes: count fewer of them");
+        Err(Error::too_large(self.path(), problem))
     }
 
     /// The rows of a directory one by one.
@@ -247,9 +270,9 @@ fn add_up(rows: &mut Vec<ClassRow>) {
     if rows.len() < 2 {
         return;
     }
-    rows.sort_by_key(|row| (row.row.turn.is_black(), row.class));
+    rows.sort_unstable_by_key(|row| row.class);
     rows.dedup_by(|later, first| {
-        let is_same = (later.row.turn, later.class) == (first.row.turn, first.class);
+        let is_same = later.class == first.class;
         if is_same {
             first.row.stats += later.row.stats;
             first.ratings += later.ratings;
@@ -297,7 +320,7 @@ mod tests {
             ended.map(|()| taken)
         };
         assert_eq!(rows(MOST_CLASSES as u32).unwrap(), MOST_CLASSES);
-        let err = rows(MOST_OF_MOVE as u32 + 1).unwrap_err().to_string();
+        let err = rows(MOST_CLASSES as u32 + 1).unwrap_err().to_string();
         assert!(err.contains("count fewer"), "{err}");
 
         // Of games alone too, so that others can add them.

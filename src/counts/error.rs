@@ -84,6 +84,11 @@ pub enum CountsError {
     /// Rows of a position with different sides to move.
     #[error("row {0}: \"black\" is not that of the row before, which has the same key")]
     Side(u64),
+    /// Rows of a position with different sides to move in several directories.
+    #[error(
+        "\"black\" is not the same in all inputs where \"key\" is {0}: make the counts again in which it is wrong"
+    )]
+    Sides(i64),
     /// Rows of counts by class that are not in order, or parts that share keys.
     #[error(
         "row {0} is out of order: sort the rows of counts by class by key, move and identity, each key in one part"
