@@ -922,6 +922,40 @@ fn sums_that_no_counts_can_have_are_not_written() {
 }
 
 #[test]
+fn counts_without_games_that_end_in_a_position_are_not_added_to_others() {
+    let dir = temp();
+    let dir = dir.path();
+    let pgn = sample("famous.pgn").display().to_string();
+    ok(
+        dir,
+        &format!("make-book -q {pgn} --by speed,rating,month --counts ends"),
+    );
+    for (name, number) in [("few", 10_000), ("many", 10_001)] {
+        let keys: Vec<i64> = (1..=number).collect();
+        let mut columns = by_month(&keys, 1);
+        columns.push(("speed", Column::Int(vec![0; keys.len()])));
+        columns.push(("rating_group", Column::Int(vec![-1; keys.len()])));
+        foreign(dir, name, &columns);
+    }
+    let pgn = format!("many {pgn} --counts x");
+    for line in [
+        "ends many --counts x",
+        "many ends --leveldb x --explorer",
+        &pgn,
+    ] {
+        let err = fails(dir, &format!("make-book {line}"), 1);
+        assert!(
+            err.contains("many: no \"move\" is 0") && !dir.join("x").exists(),
+            "{err}"
+        );
+    }
+    for inputs in ["many few", "ends few"] {
+        ok(dir, &format!("make-book -q {inputs} --counts x --force"));
+    }
+    ok(dir, "make-book -q many --leveldb many.idx --explorer");
+}
+
+#[test]
 fn parts_that_are_damaged_missing_or_foreign_are_told() {
     let dir = temp();
     let line = format!(

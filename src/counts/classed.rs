@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    position::BookMove,
     sort::Merge,
     tally::{By, ClassCounts},
 };
@@ -39,7 +40,10 @@ const MOST_WITHOUT_ENDS: u64 = 10_000;
 #[derive(Debug)]
 pub(crate) struct ClassedCounts {
     by: By,
-    directories: Vec<(CountsDirectory, By, OrderedParts)>,
+    /// The directories, their classes, whether rows of games that end in a position were read, and their parts.
+    directories: Vec<(CountsDirectory, By, AtomicBool, OrderedParts)>,
+    /// Whether any such rows were added up.
+    has_ends: AtomicBool,
     /// The games and the ratings that were read, so that no sum overflows.
     games: AtomicU64,
     ratings: AtomicU64,
@@ -76,11 +80,13 @@ impl ClassedCounts {
     /// A part that cannot be read, and parts that share keys.
     pub(crate) fn open(directories: &[CountsDirectory], by: By) -> Result<ClassedCounts> {
         let open = |directory: &CountsDirectory| {
-            Ok((directory.clone(), directory.by()?, directory.classed()?))
+            let (by, parts) = (directory.by()?, directory.classed()?);
+            Ok((directory.clone(), by, AtomicBool::new(false), parts))
         };
         Ok(ClassedCounts {
             by,
             directories: directories.iter().map(open).collect::<Result<_>>()?,
+            has_ends: AtomicBool::new(false),
             games: AtomicU64::new(0),
             ratings: AtomicU64::new(0),
         })
@@ -130,8 +136,9 @@ impl ClassedCounts {
             });
         }
         let directories = self.directories.iter();
-        let of_directories = directories
-            .map(|(_, has, parts)| self.rows(parts.classed_rows_of(shards.clone(), *has)));
+        let of_directories = directories.map(|(_, has, has_ends, parts)| {
+            self.rows(parts.classed_rows_of(shards.clone(), *has), has_ends)
+        });
         let sources = of_directories.chain(own.map(|own| class_rows(own, shards.clone())));
         let sources = sources.map(|rows| rows.map(|row| row.map(Placed)));
         self.add_moves(Merge::new(sources).map(|row| row.map(|Placed(row)| row)), f)
@@ -197,14 +204,15 @@ impl ClassedCounts {
     }
 
     /// The rows of a directory one by one.
-    fn rows<'a>(&'a self, mut rows: OrderedRows<'a>) -> ClassedRows<'a> {
+    fn rows<'a>(&'a self, mut rows: OrderedRows<'a>, has_ends: &'a AtomicBool) -> ClassedRows<'a> {
         let (mut batch, mut at) = (Vec::new(), 0);
         Box::new(std::iter::from_fn(move || {
-            if at == batch.len() {
+            // All rows that were read may be without games.
+            while at == batch.len() {
                 batch.clear();
                 at = 0;
                 match self.read(&mut rows, &mut batch) {
-                    Ok(true) => {}
+                    Ok(true) => note_ends(&batch, has_ends),
                     Ok(false) => return None,
                     Err(err) => return Some(Err(err)),
                 }
@@ -256,12 +264,27 @@ impl ClassedCounts {
     ///
     /// # Errors
     ///
-    /// A file that was altered, or has other rows than it says.
+    /// A file that was altered, or has other rows than it says; and a directory without games that end in a position, where
+    /// others have them.
     pub(crate) fn check_read(&self) -> Result<()> {
         self.games.store(0, Relaxed);
         self.ratings.store(0, Relaxed);
-        let mut parts = self.directories.iter().map(|(.., parts)| parts);
-        parts.try_for_each(|parts| parts.check_read().map(drop))
+        for (directory, _, has_ends, parts) in &self.directories {
+            parts.check_read()?;
+            let lacks_ends = self.has_ends.load(Relaxed) && !has_ends.load(Relaxed);
+            if lacks_ends && parts.rows() > MOST_WITHOUT_ENDS {
+                return Err(Error::format(directory.path(), CountsError::NoEnds));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Notes whether rows are of games that end in a position.
+fn note_ends(rows: &[ClassRow], has_ends: &AtomicBool) {
+    let is_end = |row: &ClassRow| row.row.mv == BookMove::NONE;
+    if !has_ends.load(Relaxed) && rows.iter().any(is_end) {
+        has_ends.store(true, Relaxed);
     }
 }
 

@@ -134,6 +134,15 @@ pub enum CountsError {
     /// A sidecar of another version.
     #[error("counts of version {0}, and this polybook reads version 1: take a newer polybook")]
     Version(u32),
+    /// Counts without the games that end in a position, to be added to counts that have them.
+    #[error(
+        "no \"move\" is 0, as for games that end in a position, and other inputs have such rows: keep them in all counts, or \
+         leave them out of all"
+    )]
+    NoEnds,
+    /// A part of a variant that is not named.
+    #[error("a column \"identity\", which counts of variants have: name theirs with --variant")]
+    Identity,
     /// A part of a variant without the column that separates positions with equal keys.
     #[error("no column \"identity\", which counts of variants have")]
     NoIdentity,
