@@ -922,6 +922,60 @@ fn sums_that_no_counts_can_have_are_not_written() {
 }
 
 #[test]
+fn rows_by_class_that_do_not_fit_those_of_other_inputs_are_refused() {
+    let dir = temp();
+    let dir = dir.path();
+    let write = |name: &str, column: &str, values: Column| {
+        let mut columns = by_month(&[5], 1);
+        columns.retain(|(name, _)| *name != column);
+        columns.push((Box::leak(column.to_owned().into_boxed_str()), values));
+        foreign(dir, name, &columns)
+    };
+    foreign(dir, "white", &by_month(&[5], 1));
+    let black = write("black", "black", Column::Bool(vec![true]));
+    let mut other = by_month(&[5], 1);
+    other[1].1 = Column::Int(vec![797]);
+    other[2].1 = Column::Bool(vec![true]);
+    foreign(dir, "other", &other);
+    for inputs in ["white black", "white other"] {
+        let err = fails(dir, &format!("make-book {inputs} --counts x"), 1);
+        assert!(
+            err.contains("white: \"black\" is not the same in all inputs where \"key\" is 5"),
+            "{err}"
+        );
+        assert!(!dir.join("x").exists() && black.exists());
+    }
+    // Counts of variants whose variant is not named.
+    write("identity", "identity", Column::Long(vec![Some(6)]));
+    for by in ["", "--by none"] {
+        let err = fails(dir, &format!("make-book identity {by} --counts x"), 1);
+        assert!(
+            err.contains("identity/data.parquet: a column \"identity\"")
+                && err.contains("--variant"),
+            "{err}"
+        );
+    }
+    ok(
+        dir,
+        "make-book -q identity --variant crazyhouse --counts named",
+    );
+    let err = fails(dir, "make-book white --variant crazyhouse --counts x", 1);
+    assert!(
+        err.contains("white/data.parquet: no column \"identity\""),
+        "{err}"
+    );
+    // Rows of no games.
+    foreign(dir, "none", &by_month(&[4, 5], 0));
+    ok(dir, "make-book -q white none --counts sum");
+    assert_eq!(rows(&dir.join("sum")).concat().len(), 1);
+    // Counts without classes may have a column of this name.
+    let mut plain = one_row();
+    plain.push(("book_only", Column::Int(vec![1])));
+    foreign(dir, "plain", &plain);
+    ok(dir, "make-book -q plain --counts plain.counts");
+}
+
+#[test]
 fn counts_without_games_that_end_in_a_position_are_not_added_to_others() {
     let dir = temp();
     let dir = dir.path();

@@ -147,6 +147,22 @@ impl CountsDirectory {
     }
 
     /// How many bytes all parts have.
+    /// Makes sure that the parts of variants, and no others, tell positions of one key apart.
+    ///
+    /// # Errors
+    ///
+    /// A part that does not, or that cannot be read.
+    pub(crate) fn check_identities(&self, are_wanted: bool) -> Result<()> {
+        for part in &self.parts {
+            match (are_wanted, part.has_identities()?) {
+                (false, true) => return part.named(Err(CountsError::Identity)),
+                (true, false) => return part.named(Err(CountsError::NoIdentity)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     pub fn size(&self) -> u64 {
         self.parts.iter().map(Part::size).sum()
     }

@@ -148,7 +148,9 @@ impl GroupReader {
             classes: (!by.is_none())
                 .then(|| ClassReader::open(file, group, by))
                 .transpose()?,
-            has_ends: Column::find(file.schema(), BOOK_ONLY, Holds::Booleans)?.is_some(),
+            // Without classes, a column of another type is none of ours.
+            has_ends: Column::find(file.schema(), BOOK_ONLY, Holds::Booleans)
+                .is_ok_and(|column| column.is_some()),
             row,
             left: file.rows(group)?,
         })

@@ -86,6 +86,9 @@ pub(super) fn plan<'a>(
                 let tally = ClassTally::new(&budget.share, has_identities);
                 Ok((tally, opened_classed(options, inputs)?))
             };
+            for counted in inputs.counted() {
+                counted.directory.check_identities(has_identities)?;
+            }
             let classes = has_classes.then(begin).transpose()?;
             Ok(Box::new(CountsSink {
                 options,
