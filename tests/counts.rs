@@ -1010,6 +1010,40 @@ fn counts_without_games_that_end_in_a_position_are_not_added_to_others() {
 }
 
 #[test]
+fn row_groups_have_as_many_rows_as_their_file() {
+    use parquet::file::metadata::{
+        FileMetaData, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter,
+    };
+
+    let dir = temp();
+    let dir = dir.path();
+    let path = foreign(dir, "groups", &by_month(&[5], 1)).join("data.parquet");
+    let read = ParquetMetaDataReader::new().parse_and_finish(&File::open(&path).unwrap());
+    let (metadata, mut bytes) = (read.unwrap(), fs::read(&path).unwrap());
+    let of_file = metadata.file_metadata();
+    let forged = FileMetaData::new(
+        of_file.version(),
+        7,
+        None,
+        None,
+        of_file.schema_descr_ptr(),
+        None,
+    );
+    let forged = ParquetMetaData::new(forged, metadata.row_groups().to_vec());
+    let length = u32::from_le_bytes(bytes[bytes.len() - 8..][..4].try_into().unwrap());
+    bytes.truncate(bytes.len() - 8 - length as usize);
+    ParquetMetaDataWriter::new(&mut bytes, &forged)
+        .finish()
+        .unwrap();
+    fs::write(&path, bytes).unwrap();
+    let err = fails(dir, "make-book groups --counts x", 1);
+    assert!(
+        err.contains("its row groups have other rows than it says"),
+        "{err}"
+    );
+}
+
+#[test]
 fn parts_that_are_damaged_missing_or_foreign_are_told() {
     let dir = temp();
     let line = format!(

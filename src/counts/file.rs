@@ -125,6 +125,11 @@ impl ParquetFile {
             .map_err(|_| CountsError::Damaged("a row group of negative length".to_owned()))
     }
 
+    /// How many rows the file says that it has.
+    pub(super) fn all_rows(&self) -> i64 {
+        self.metadata.file_metadata().num_rows()
+    }
+
     /// Starts to read the values of a column of a row group.
     pub(super) fn column(&self, group: usize, place: usize) -> Result<ColumnReader, CountsError> {
         let bytes = PageBytes {

@@ -110,6 +110,11 @@ impl OrderedPart {
                     rows: file.rows(number)? as u64,
                 });
             }
+            let rows: i128 = groups.iter().map(|group| i128::from(group.rows)).sum();
+            if rows != i128::from(file.all_rows()) {
+                let problem = "its row groups have other rows than it says".to_owned();
+                return Err(CountsError::Damaged(problem));
+            }
             Ok(groups)
         }));
         Ok(OrderedPart::new(part, groups?))
@@ -182,7 +187,8 @@ impl OrderedParts {
     }
 
     pub(crate) fn rows(&self) -> u64 {
-        self.0.iter().map(OrderedPart::rows).sum()
+        let rows = self.0.iter().map(OrderedPart::rows);
+        rows.fold(0, u64::saturating_add)
     }
 
     /// The rows of some neighbouring shards of keys, which are all in the upper half or all in the lower.
