@@ -284,6 +284,23 @@ fn counts_larger_than_memory() {
     }
 }
 
+/// What no program needs of a sidecar takes no memory.
+#[test]
+fn counts_of_a_long_sidecar() {
+    let dir = temp();
+    ordered_counts(dir.path(), "counts", 1, 2);
+    ok(dir.path(), "make-book -q counts --counts listed");
+    let sidecar = dir.path().join("listed/counts.json");
+    let text = fs::read_to_string(&sidecar).unwrap();
+    let more = format!("{{ \"more\": [{}0],", "0,".repeat((2 << 20) - (1 << 10)));
+    fs::write(&sidecar, text.replacen('{', &more, 1)).unwrap();
+    succeeds_within(
+        dir.path(),
+        "make-book listed --bin book.bin -q --memory 1MiB",
+        1,
+    );
+}
+
 /// What is known of a row group takes some KiB of memory, however few rows it has.
 #[test]
 fn counts_of_thousands_of_row_groups() {
