@@ -119,18 +119,28 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
             Ok(pair) => pair.key(),
             Err(_) => return pairs.next().map(|err| err.map(|_| Vec::new())),
         };
-        let mut rows = Vec::new();
+        let mut rows: Vec<ClassRow> = Vec::new();
         while let Some(Ok(pair)) =
             pairs.next_if(|next| next.as_ref().is_ok_and(|next| next.key() == key))
         {
-            match counts.of_identity(pair.identity()) {
-                Ok(records) => {
-                    rows.extend(records.into_iter().map(|record| class_row(key, record)))
-                }
-                Err(err) => return Some(Err(err)),
+            // A position that is played often has very many records of few classes.
+            let mut before = None;
+            let read =
+                counts.for_each_of_identity(pair.identity(), |record| match rows.last_mut() {
+                    Some(row) if before.is_some_and(|of| record.has_class_of(of)) => {
+                        row.row.stats += record.stats();
+                        row.ratings += record.ratings();
+                    }
+                    _ => {
+                        before = Some(record);
+                        rows.push(class_row(key, record));
+                    }
+                });
+            if let Err(err) = read {
+                return Some(Err(err));
             }
         }
-        rows.sort_by_key(ClassRow::place);
+        rows.sort_unstable_by_key(ClassRow::place);
         Some(Ok(rows))
     };
     let rows = std::iter::from_fn(of_key);

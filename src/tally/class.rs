@@ -280,12 +280,16 @@ impl ClassTally {
 }
 
 impl ClassCounts {
-    /// The records of an identity.
+    /// Calls `f` with the records of an identity.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be read.
-    pub(crate) fn of_identity(&self, identity: u64) -> Result<Vec<ClassRecord>> {
+    pub(crate) fn for_each_of_identity(
+        &self,
+        identity: u64,
+        mut f: impl FnMut(ClassRecord),
+    ) -> Result<()> {
         let shard = ClassRecord(u128::from(identity) << 64).shard();
         let (mut first, mut end) = (0, self.records.shard_len(shard) as usize);
         let all = end;
@@ -298,15 +302,14 @@ impl ClassCounts {
                 false => end = middle,
             }
         }
-        let mut found = Vec::new();
         for at in first..all {
             let record = self.records.range(shard, at..at + 1, &mut buffer)?[0];
             if record.key() != identity {
                 break;
             }
-            found.push(record);
+            f(record);
         }
-        Ok(found)
+        Ok(())
     }
 }
 
