@@ -210,6 +210,23 @@ fn duckdb_adds_and_prunes_counts_by_class() {
         &outputs(dir, &pgns, "games"),
         &outputs(dir, "added", "added"),
     );
+    // What polybook would not add or read gets no sidecar.
+    let wide = "import json, os, pyarrow as pa, pyarrow.parquet as pq; os.mkdir('wide'); \
+                about = json.load(open('added/counts.json')); json.dump({**about, 'plies': 1 << 63}, open('wide/counts.json', 'w')); \
+                pq.write_table(pa.table({'move': [1, 2], 'wins': [1 << 62] * 2, 'draws': [0] * 2, 'losses': [0] * 2}), 'wide/part.parquet')";
+    let job = Path::new(env!("CARGO_MANIFEST_DIR")).join("contrib/spark/polybook_spark.py");
+    let run = |args: &[&str]| {
+        let output = Command::new(&python).args(args).current_dir(dir).output();
+        String::from_utf8(output.unwrap().stderr).unwrap()
+    };
+    assert_eq!(run(&["-c", wide]), "");
+    for (args, problem) in [
+        (&["wide", "wide"][..], "2^63 - 1 are the most"),
+        (&["added", "pruned", "own-pruned"], "cannot be added"),
+    ] {
+        let told = run(&[&[job.to_str().unwrap(), "sidecar"], args].concat());
+        assert!(told.contains(problem), "{told}");
+    }
 }
 
 #[cfg(feature = "serve")]

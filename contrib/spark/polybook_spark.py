@@ -273,13 +273,9 @@ def merged(abouts):
     classes = {",".join(about.get("by", [])) for about in abouts}
     if len(classes) > 1:
         raise Failure(f"counts of several classes: {'; '.join(sorted(name or 'none' for name in classes))}")
-    pruned = [about.get("pruned") for about in abouts]
-    if len({one["min_game"] if one else 0 for one in pruned}) > 1:
-        raise Failure("counts that lack other positions than others, because of --min-game: add the counts as they were before")
-    of_classes = {"by": abouts[0]["by"]} if abouts[0].get("by") else {}
-    if pruned[0]:
-        of_classes["pruned"] = {"min_game": pruned[0]["min_game"]}
-        of_classes["pruned"].update({name: sum(one[name] for one in pruned) for name in ("positions", "rows", "plies")})
+    if len(abouts) > 1 and any(about.get("pruned") for about in abouts):
+        raise Failure("counts that lack positions, because of --min-game, cannot be added: add the counts as they were before")
+    of_classes = {name: abouts[0][name] for name in ("by", "pruned") if abouts[0].get(name)}
     told = [about["games"] for about in abouts]
     games = {name: sum(one[name] for one in told) for name in ("read", "counted", "filtered", "rejected")} if all(told) else None
     sums = {name: sum(about.get(name, 0) for about in abouts) for name in ("plies", *NUMBERS)}
@@ -373,6 +369,7 @@ def add_pruned(about, min_game, dropped):
 
 def sidecar(directory, counts, min_game=0):
     """Writes counts.json for parts that another engine made of the rows of some counts."""
+    import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -391,8 +388,10 @@ def sidecar(directory, counts, min_game=0):
         for batch in file.iter_batches(columns=columns):
             rows += batch.num_rows
             if "move" in columns:
-                batch = batch.filter(pc.not_equal(batch.column("move"), 0)).drop_columns("move")
-            plies += sum(pc.sum(column).as_py() or 0 for column in batch.columns)
+                batch = batch.filter(pc.not_equal(batch.column("move"), 0))
+            # Sums of 64-bit integers would wrap.
+            wide = [batch.column(name).cast(pa.decimal128(38)) for name in columns if name != "move"]
+            plies += sum(int(pc.sum(column).as_py() or 0) for column in wide)
         return {"file": name, "rows": rows, "bytes": os.path.getsize(path), "plies": plies, "crc32": checksum(path)}
 
     names = sorted(name for name in os.listdir(directory) if name.endswith(".parquet") and name[0] not in "._")
@@ -404,14 +403,18 @@ def sidecar(directory, counts, min_game=0):
     if min_game > 1:
         prune(about, directory, counts[0], min_game)
     check(about)
-    with open(os.path.join(directory, SIDECAR), "w", encoding="utf-8") as file:
+    path = os.path.join(directory, SIDECAR)
+    with open(f"{path}.part", "w", encoding="utf-8") as file:
         json.dump(about, file, indent=2)
         file.write("\n")
+    os.replace(f"{path}.part", path)
 
 
 def check(about):
     """Every half-move that was counted is in one part."""
     found = sum(part["plies"] for part in about["parts"])
+    if found >= 1 << 63:
+        raise Failure(f"the parts have {found} half-moves, and 2^63 - 1 are the most: a part counts twice")
     if found != about["plies"]:
         raise Failure(f"the parts have {found} half-moves and the games {about['plies']}: a part is lost or counts twice")
 
