@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -146,7 +147,6 @@ impl CountsDirectory {
         parts.try_fold(0, |most, part| Ok(most.max(part?)))
     }
 
-    /// How many bytes all parts have.
     /// Makes sure that the parts of variants, and no others, tell positions of one key apart.
     ///
     /// # Errors
@@ -163,6 +163,7 @@ impl CountsDirectory {
         Ok(())
     }
 
+    /// How many bytes all parts have.
     pub fn size(&self) -> u64 {
         self.parts.iter().map(Part::size).sum()
     }
