@@ -48,6 +48,10 @@ const ARRIVING: Duration = Duration::from_secs(10);
 /// their connections and answers for ever.
 const UNREAD: Duration = Duration::from_secs(5);
 
+/// After how many turns a thread looks who has sent something. A client that sends many requests at once has 16 of them
+/// answered in a turn, and the usual 61 turns let the others wait for seconds. Looking costs too little to be measured.
+const TURNS: u32 = 4;
+
 /// How long answers under way may take at the end.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
@@ -69,7 +73,10 @@ pub(super) type Threads = Vec<UnboundedSender<Arrival>>;
 /// system does not give.
 pub(super) fn start(count: usize, site: &Site) -> io::Result<Threads> {
     let start_one = |_| {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let runtime = Builder::new_current_thread()
+            .event_interval(TURNS)
+            .enable_all()
+            .build()?;
         let (sender, arrivals) = unbounded_channel();
         let serving = serve_arrivals(arrivals, site.clone());
         let thread = thread::Builder::new().name("connections".to_owned());
