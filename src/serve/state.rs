@@ -40,6 +40,9 @@ const LONG_PAGE: usize = 7 << 20;
 /// How many games are read for the times of moves, the newest.
 const TIMED: usize = 200;
 
+/// So many years are answered at once, with the months of the first and the last.
+const FEW_YEARS: u16 = 100;
+
 /// Whether texts are read on, which is asked again and again while much is read.
 pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
 
@@ -92,6 +95,14 @@ pub(super) enum How {
     /// On that of the connection, which is sooner than to hand it on. Other requests wait meanwhile.
     AtOnce,
     ByWorkers,
+}
+
+/// Whether few sums answer a question about counts of some years. A history has one for each month, transpositions those
+/// of the positions after all moves, and a date needs one for each year.
+fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
+    let has = |name| parameters.text(name).is_some();
+    let many_years = years.is_some_and(|[first, last]| last - first > FEW_YEARS);
+    !has("history") && !has("transpositions") && !(many_years && (has("since") || has("until")))
 }
 
 /// What work makes. A panic ends this request alone.
@@ -202,13 +213,11 @@ impl AppState {
         etag_of(&(self.identity, key))
     }
 
-    /// How counts of a position are answered: at once if few sums are read, however many games these are of. A history
-    /// has one for each month, transpositions those of the positions after all moves.
+    /// How counts of a position are answered: at once if few sums are read, however many games these are of.
     pub(super) fn how(&self, parameters: &Parameters) -> How {
         let source = parameters.text("source");
-        let reads_many = |name| parameters.text(name).is_some();
         match self.explorer.lacks_games(source, "games") {
-            Some(_) if !["history", "transpositions"].into_iter().any(reads_many) => How::AtOnce,
+            Some(_) if reads_few_sums(parameters, self.about.years) => How::AtOnce,
             _ => How::ByWorkers,
         }
     }
@@ -363,5 +372,25 @@ impl AppState {
     pub(super) fn kept(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
         self.cache.insert(key.clone(), content.clone());
         Ok(content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_sums_are_read_without_months_other_positions_and_centuries() {
+        for (query, years, few) in [
+            ("since=2020", [1950, 2026], true),
+            ("since=2020", [1, 9999], false),
+            ("until=2020-02", [1, 9999], false),
+            ("speeds=blitz", [1, 9999], true),
+            ("history=true", [2025, 2026], false),
+            ("transpositions=true", [2025, 2026], false),
+        ] {
+            let parameters = Parameters::parse(query).unwrap();
+            assert_eq!(reads_few_sums(&parameters, Some(years)), few, "{query}");
+        }
     }
 }
