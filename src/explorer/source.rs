@@ -73,7 +73,7 @@ impl OpenIndex {
     /// How many games were counted, those that count or not. Counts of other programs may not say it.
     pub(super) fn counted_games(&self) -> Option<u64> {
         match &self.counted {
-            Some(counted) => counted.about.games,
+            Some(counted) => counted.games,
             None => Some(self.games()),
         }
     }

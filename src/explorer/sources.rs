@@ -82,7 +82,7 @@ impl Explorer {
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         let asked = self.asked(filters.source.as_deref());
         let counted = asked.filter_map(|source| source.counted.as_ref());
-        let pruned = counted.map(|counted| counted.about.min_game);
+        let pruned = counted.map(|counted| counted.min_game);
         pruned.max().filter(|fewest| *fewest > 1)
     }
 
@@ -410,14 +410,14 @@ fn about(source: &OpenIndex) -> AboutSource {
         },
         variant: source.index.variant().to_string(),
         files: match counted {
-            Some(counted) => counted.about.inputs.clone(),
+            Some(counted) => counted.inputs.clone(),
             None => files
                 .map(|name| name.to_string_lossy().into_owned())
                 .collect(),
         },
         counts: counted.is_some(),
         min_game: counted
-            .map(|counted| counted.about.min_game)
+            .map(|counted| counted.min_game)
             .filter(|fewest| *fewest > 1),
     }
 }

@@ -7,7 +7,8 @@ use crate::{
         layout::{
             self, COUNTS, CountedContents, Subject,
             counted::{
-                CountedList, CountedPage, CountedRow, INLINE, MOST_GAMES, periods_of, write_period,
+                CountedList, CountedPage, CountedRow, INLINE, MOST_GAMES, MOST_ROWS, periods_of,
+                write_period,
             },
             page_key,
             played::Paging,
@@ -18,9 +19,6 @@ use crate::{
     },
     position::BookMove,
 };
-
-/// The most rows that a position may have, and those positions of a page that are not apart. It bounds the memory.
-const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
 /// Makes the entries of pages of rows that come in order.
 #[derive(Debug)]

@@ -74,6 +74,15 @@ impl Contents {
 /// The version of the layout of counts that is written and read.
 const COUNTED_VERSION: u32 = 1;
 
+/// The most bytes of the value. Names that are in it have far fewer.
+const LONGEST: usize = 4 << 20;
+
+/// The most names of inputs, and the most bytes of them, which may be six times as many as JSON.
+const MOST_NAMES: (usize, usize) = (1000, 256 << 10);
+
+/// The most games, positions and rows, so that sums over all sources fit.
+const MOST: u64 = 1 << 50;
+
 /// What an index of counts has, as JSON.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CountedContents {
@@ -89,13 +98,16 @@ pub struct CountedContents {
     /// Whether rows without a move have the games that end in a position.
     #[serde(default)]
     pub has_ends: bool,
-    /// Where the counts come from.
-    #[serde(flatten)]
-    pub about: AboutCounts,
+    /// How many games were counted, if the counts say so.
+    pub games: Option<u64>,
+    /// Positions in which fewer moves were counted are left out.
+    pub min_game: u64,
+    /// The names of the files with the games, the first of many and how many more there are.
+    pub inputs: Vec<String>,
 }
 
 /// Where counts come from.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AboutCounts {
     /// How many games were counted, if the counts say so.
     pub games: Option<u64>,
@@ -108,6 +120,17 @@ pub struct AboutCounts {
 impl CountedContents {
     /// Of an index without positions so far, which is to have these pages.
     pub fn new(paging: Paging, about: AboutCounts) -> CountedContents {
+        let mut inputs = about.inputs;
+        let mut bytes = 0;
+        let fit = inputs.iter().take(MOST_NAMES.0).take_while(|name| {
+            bytes += name.len();
+            bytes <= MOST_NAMES.1
+        });
+        let fit = fit.count();
+        if fit < inputs.len() {
+            let more = format!("and {} more", inputs.len() - fit);
+            inputs.splice(fit.., [more]);
+        }
         CountedContents {
             version: COUNTED_VERSION,
             bits: paging.bits(),
@@ -115,7 +138,9 @@ impl CountedContents {
             rows: 0,
             years: None,
             has_ends: false,
-            about,
+            games: about.games.filter(|games| *games <= MOST),
+            min_game: about.min_game,
+            inputs,
         }
     }
 
@@ -126,8 +151,19 @@ impl CountedContents {
 
     /// Reads the value; `None` if it is malformed or of another version.
     pub fn parse(value: &[u8]) -> Option<CountedContents> {
+        if value.len() > LONGEST {
+            return None;
+        }
         let contents: CountedContents = serde_json::from_slice(value).ok()?;
-        let is_readable = contents.version == COUNTED_VERSION;
+        let numbers = [
+            contents.positions,
+            contents.rows,
+            contents.games.unwrap_or(0),
+        ];
+        let are_years = |[first, last]: [u16; 2]| 1 <= first && first <= last && last <= 9999;
+        let is_readable = contents.version == COUNTED_VERSION
+            && numbers.iter().all(|number| *number <= MOST)
+            && contents.years.is_none_or(are_years);
         (is_readable && Paging::of_bits(contents.bits).is_some()).then_some(contents)
     }
 
@@ -158,19 +194,46 @@ mod tests {
             Some(contents.clone())
         );
         assert_eq!(contents.paging(), Paging::for_items(1 << 20));
-        for other in [
-            CountedContents {
-                version: 2,
-                ..contents.clone()
-            },
-            CountedContents {
-                bits: 99,
-                ..contents
-            },
-        ] {
-            assert_eq!(CountedContents::parse(&other.write()), None);
+        let of = |change: fn(&mut CountedContents)| {
+            let mut other = contents.clone();
+            change(&mut other);
+            CountedContents::parse(&other.write())
+        };
+        let changes: [fn(&mut CountedContents); 8] = [
+            |other| other.version = 2,
+            |other| other.bits = 99,
+            |other| other.positions = u64::MAX,
+            |other| other.rows = MOST + 1,
+            |other| other.games = Some(u64::MAX),
+            |other| other.years = Some([9999, 0]),
+            |other| other.years = Some([2000, 10_000]),
+            |other| other.inputs = vec!["a".repeat(LONGEST)],
+        ];
+        for change in changes {
+            assert_eq!(of(change), None);
         }
         assert_eq!(CountedContents::parse(b"{}"), None);
+    }
+
+    #[test]
+    fn many_names_of_inputs_are_shortened() {
+        let inputs_of = |inputs: Vec<String>| {
+            let about = AboutCounts {
+                games: Some(u64::MAX),
+                inputs,
+                ..AboutCounts::default()
+            };
+            let contents = CountedContents::new(Paging::for_items(1), about);
+            let read = CountedContents::parse(&contents.write()).unwrap();
+            assert_eq!(read.games, None);
+            read.inputs
+        };
+        let many = inputs_of((0..1003).map(|number| number.to_string()).collect());
+        assert_eq!(
+            (many.len(), &*many[999], &*many[1000]),
+            (1001, "999", "and 3 more")
+        );
+        assert_eq!(inputs_of(vec!["\u{1}".repeat(1 << 20)]), ["and 1 more"]);
     }
 
     #[test]

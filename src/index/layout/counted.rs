@@ -30,6 +30,9 @@ use crate::{pgn::RatingGroup, position::BookMove};
 /// The most rows of a position in a page.
 pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
+/// The most rows that a position may have, and those positions of a page that are not apart. It bounds the memory.
+pub const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
+
 /// In place of the number of moves of a position whose rows are apart.
 const APART: u64 = INLINE as u64 + 1;
 
@@ -223,11 +226,12 @@ fn order_of_ratings(rated: u64) -> u32 {
     7 + rated.ilog2() / 2
 }
 
-/// Takes the moves of a position; `None` if they are malformed, here and below.
+/// Takes the moves of a position, which has this many rows at most; `None` if they are malformed, here and below.
 fn take_moves(
     bits: &mut BitReader<'_>,
     moves: u64,
     months: Months,
+    most: usize,
     rows: &mut Vec<CountedRow>,
 ) -> Option<()> {
     let mut last = None;
@@ -242,6 +246,9 @@ fn take_moves(
             return None;
         }
         let count = bits.take_golomb(0)?.checked_add(1)?;
+        if count > (most - rows.len()) as u64 {
+            return None;
+        }
         let order = months.order(count);
         let mut next = 0u64;
         for _ in 0..count {
@@ -320,7 +327,7 @@ pub fn write_period(rows: &[CountedRow]) -> Vec<u8> {
 pub fn parse_period(bytes: &[u8]) -> Option<Vec<CountedRow>> {
     let (mut bits, mut rows) = (BitReader::new(bytes), Vec::new());
     let moves = bits.take_golomb(0)?.checked_add(1)?;
-    take_moves(&mut bits, moves, Months::NONE, &mut rows)?;
+    take_moves(&mut bits, moves, Months::NONE, MOST_ROWS, &mut rows)?;
     bits.is_at_end().then_some(rows)
 }
 
@@ -463,7 +470,7 @@ impl Paging {
             let apart = match moves {
                 APART => Some(bits.take_golomb(10).filter(|games| *games <= MOST_GAMES)?),
                 1..APART => {
-                    take_moves(&mut bits, moves, months, &mut rows)?;
+                    take_moves(&mut bits, moves, months, INLINE, &mut rows)?;
                     None
                 }
                 _ => return None,
@@ -505,7 +512,7 @@ mod tests {
             (1..9999u16, 0..=12u8)
         ];
         let kind = (0..30u16, 0..Class::COUNT as u8, month);
-        proptest::collection::btree_map(kind, games(), 1..40).prop_map(|rows| {
+        proptest::collection::btree_map(kind, games(), 1..=INLINE).prop_map(|rows| {
             let row = |((mv, class, (year, month)), (games, rated, ratings)): (
                 (u16, _, (u16, u8)),
                 _,
@@ -592,6 +599,36 @@ mod tests {
                 assert!(is_possible(rows));
             });
         }
+    }
+
+    #[test]
+    fn more_rows_than_are_written_are_malformed() {
+        let row = |number: usize| CountedRow {
+            mv: BookMove(796),
+            class: Class::of_number((number % Class::COUNT) as u8).unwrap(),
+            month: MonthNumber::default(),
+            games: [1, 0, 0],
+            rated: 0,
+            ratings: 0,
+        };
+        let paging = Paging::of_bits(13).unwrap();
+        for (rows, is_read) in [(INLINE, true), (INLINE + 1, false)] {
+            let mut page = CountedPage::default();
+            let rows: Vec<CountedRow> = (0..rows).map(row).collect();
+            page.push(Subject(7), &rows);
+            let (last, bytes) = page.take(paging).unwrap();
+            assert_eq!(paging.find_counts(&bytes, last).is_some(), is_read);
+        }
+        let of_moves = |moves: usize| {
+            let row = |number| CountedRow {
+                mv: BookMove((number / Class::COUNT) as u16),
+                ..row(number)
+            };
+            write_period(&(0..moves * Class::COUNT).map(row).collect::<Vec<_>>())
+        };
+        let most = MOST_ROWS / Class::COUNT;
+        assert!(parse_period(&of_moves(most)).is_some());
+        assert!(parse_period(&of_moves(most + 1)).is_none());
     }
 
     #[test]
