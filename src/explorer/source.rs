@@ -78,6 +78,12 @@ impl OpenIndex {
         }
     }
 
+    /// Of pruned counts, how many moves were counted at least in each position that is there.
+    pub(super) fn min_game(&self) -> Option<u64> {
+        let counted = self.counted.as_ref()?;
+        Some(counted.min_game).filter(|fewest| *fewest > 1)
+    }
+
     /// How many games there are. An index of counts has none.
     pub(super) fn games(&self) -> u64 {
         self.rows.len() as u64

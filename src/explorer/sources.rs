@@ -81,16 +81,19 @@ impl Explorer {
     /// them.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         let asked = self.asked(filters.source.as_deref());
-        let counted = asked.filter_map(|source| source.counted.as_ref());
-        let pruned = counted.map(|counted| counted.min_game);
-        pruned.max().filter(|fewest| *fewest > 1)
+        asked.filter_map(OpenIndex::min_game).max()
     }
 
     /// A line that says so, for people.
     pub fn pruned_line(&self, filters: &Filters) -> Option<String> {
         let fewest = self.min_game(filters)?;
+        let mut asked = self.asked(filters.source.as_deref());
+        let which = match asked.all(|source| source.min_game() == Some(fewest)) {
+            true => "these",
+            false => "some of these",
+        };
         Some(format!(
-            "these counts have only positions in which at least {fewest} moves were counted\n"
+            "{which} counts have only positions in which at least {fewest} moves were counted\n"
         ))
     }
 
@@ -416,8 +419,6 @@ fn about(source: &OpenIndex) -> AboutSource {
                 .collect(),
         },
         counts: counted.is_some(),
-        min_game: counted
-            .map(|counted| counted.min_game)
-            .filter(|fewest| *fewest > 1),
+        min_game: source.min_game(),
     }
 }

@@ -294,6 +294,10 @@ fn sources_of_both_kinds_answer_together() {
     };
     assert_eq!(both.min_game(&of(None)), Some(5));
     assert_eq!(both.min_game(&of(Some("games"))), None);
+    let line = |source| both.pruned_line(&of(source)).unwrap_or_default();
+    assert!(line(None).starts_with("some of these counts have only positions in which at least 5"));
+    assert!(line(Some("counts")).starts_with("these counts have only"));
+    assert_eq!(line(Some("games")), "");
     assert_eq!(both.about().sources[0].games, Some(7));
     // Counts do not say how many games pass filters.
     let line = Line::start(Variant::Standard);
