@@ -376,6 +376,88 @@ fn counts_know_the_games_that_end_in_a_position() {
 }
 
 #[test]
+fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
+    let dir = temp();
+    let dir = dir.path();
+    // Five games come to the position after 2. c4, which is kept, and two to that after 2. Nf3, which is not.
+    let games = [
+        "1. d4 d5 2. c4 e6",
+        "1. d4 d5 2. c4 e6",
+        "1. d4 d5 2. c4 e6",
+        "1. c4 d5 2. d4 e6",
+        "1. c4 d5 2. d4 e6",
+        "1. d4 d5 2. Nf3 Nf6",
+        "1. Nf3 d5 2. d4 Nf6",
+    ];
+    let pgn = dir.join("t.pgn");
+    fs::write(
+        &pgn,
+        games
+            .map(|game| format!("[Event \"x\"]\n\n{game} 1-0\n\n"))
+            .concat(),
+    )
+    .unwrap();
+    both(dir, &pgn, "");
+    ok(
+        dir,
+        "make-book -q all.counts --counts few.counts --min-game 4",
+    );
+    ok(dir, "make-book -q few.counts --leveldb few --explorer");
+    let open = |names: &[&str]| {
+        Explorer::open(
+            names
+                .iter()
+                .map(|name| ((*name).to_owned(), dir.join(name))),
+        )
+        .unwrap()
+    };
+    let line = |moves| Line::parse(Variant::Standard, None, moves).unwrap();
+    for (names, c4, nf3, of_game) in [
+        (
+            &["games"][..],
+            Some(5),
+            Some(2),
+            [Some(4), Some(4), Some(2), Some(2)],
+        ),
+        (&["few"], Some(5), None, [Some(4), Some(4), None, None]),
+        (
+            &["games", "few"],
+            Some(10),
+            None,
+            [Some(8), Some(8), None, None],
+        ),
+        (
+            &["few", "counts"],
+            Some(10),
+            None,
+            [Some(8), Some(8), None, None],
+        ),
+    ] {
+        let explorer = open(names);
+        let mut query = Query::new(line("d2d4,d7d5"), View::Lichess);
+        query.transpositions = true;
+        let moves = explorer.answer(&query).unwrap().moves;
+        let reached: Vec<_> = moves.iter().map(|mv| (&*mv.san, mv.reached)).collect();
+        assert_eq!(reached, [("c4", c4), ("Nf3", nf3)], "{names:?}");
+        let reached = explorer.reached(&line("d2d4,d7d5,g1f3,g8f6"), &Filters::default(), &|| true);
+        assert_eq!(reached.unwrap(), of_game, "{names:?}");
+    }
+    #[cfg(feature = "serve")]
+    {
+        let served = Served::start(dir, "few games");
+        let asked = |question: &str| {
+            let answer = served.json(&format!("/lichess?transpositions=true&{question}"));
+            answer["polybook"]["transpositions"].clone()
+        };
+        let known = json!([{ "uci": "c2c4", "games": 2 }]);
+        assert_eq!(asked("play=d2d4,d7d5&source=few"), known);
+        // The positions after all moves have none themselves.
+        assert_eq!(asked("play=d2d4,d7d5,c2c4&source=few"), Value::Null);
+        assert_eq!(asked("play=d2d4,d7d5,c2c4&source=games"), json!([]));
+    }
+}
+
+#[test]
 fn other_counts_are_refused() {
     let dir = temp();
     let dir = dir.path();

@@ -34,13 +34,7 @@ impl Explorer {
     fn answer_to(&self, query: &Query) -> Result<Answer> {
         task::fault("answer");
         let filters = self.filters(&query.filters)?;
-        // Counts that do not know the games that end in a position do not know how many reached it.
-        let mut counted = filters
-            .of_sources
-            .iter()
-            .filter_map(|(source, _)| source.counted.as_ref());
-        let transpositions = query.transpositions && counted.all(|counted| counted.has_ends);
-        let is_long = transpositions && filters.ask_long(subject_of(&query.line))?;
+        let is_long = query.transpositions && filters.ask_long(subject_of(&query.line))?;
         let mut counted = PositionTally::new(&filters, query)?;
         let mut total = MoveTally::default();
         let mut moves = Vec::from_iter(std::mem::take(&mut counted.moves));
@@ -52,8 +46,8 @@ impl Explorer {
         moves.truncate(query.moves.unwrap_or(usize::MAX));
         let years = counted.years.map(|years| by_year(&years, &moves));
         let after = |(mv, _): &(BookMove, MoveTally)| subject_after(&query.line, *mv);
-        let reached = |played| count_games(&filters, after(played)).map(Some);
-        let reached: Vec<Option<u64>> = match (transpositions, is_long) {
+        let reached = |played| count_games(&filters, after(played));
+        let reached: Vec<Option<u64>> = match (query.transpositions, is_long) {
             (false, _) => vec![None; moves.len()],
             (true, false) => moves.iter().map(reached).collect::<Result<_>>()?,
             (true, true) => moves.par_iter().map(reached).collect::<Result<_>>()?,

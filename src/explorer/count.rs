@@ -265,13 +265,23 @@ pub(super) fn first_games(
     Ok((total, best.into_sorted()))
 }
 
-/// How many games of a list pass, those that end there too.
-pub(super) fn count_games(filters: &SourceFilters<'_>, subject: Subject) -> Result<u64> {
+/// How many games of a list pass, those that end there too. `None` if a source does not know: pruned counts lack
+/// positions, and those of other programs may lack the games that end in one.
+pub(super) fn count_games(filters: &SourceFilters<'_>, subject: Subject) -> Result<Option<u64>> {
     let mut games = 0;
     for (source, filter) in &filters.of_sources {
+        if source
+            .counted
+            .as_ref()
+            .is_some_and(|counted| !counted.has_ends)
+        {
+            return Ok(None);
+        }
         let add = |_, row: &CountedRow| games += row.total();
-        if filters.for_each_row_and_end(source, subject, Split::Nowhere, add)? {
-            continue;
+        match filters.for_each_row_and_end(source, subject, Split::Nowhere, add)? {
+            Some(false) if source.min_game().is_some() => return Ok(None),
+            Some(_) => continue,
+            None => {}
         }
         match (source.place(subject)?, filters.of_sums()) {
             (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
@@ -289,7 +299,7 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, subject: Subject) -> Resu
             }
         }
     }
-    Ok(games)
+    Ok(Some(games))
 }
 
 /// Where the sums that answer a question must not be of more than one period.

@@ -92,10 +92,10 @@ impl Explorer {
             let subject = subject_of(&Line::at(line.variant(), pos.clone()));
             let games = match all.len() < MOST_REACHED {
                 true => count_games(&filters, subject)?,
-                false => 0,
+                false => None,
             };
-            // The line's own game reaches it, so the index stops before.
-            all.push((games > 0).then_some(games));
+            // The line's own game reaches it, so an index that has none stops before.
+            all.push(games.filter(|games| *games > 0));
         }
         Ok(all)
     }

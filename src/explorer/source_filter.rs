@@ -69,26 +69,29 @@ impl<'a> SourceFilters<'a> {
         split: Split,
         mut f: impl FnMut(Period, &CountedRow),
     ) -> Result<bool> {
-        self.for_each_row_and_end(source, subject, split, |period, row| {
+        let found = self.for_each_row_and_end(source, subject, split, |period, row| {
             if row.mv != BookMove::NONE {
                 f(period, row);
             }
-        })
+        })?;
+        Ok(found.is_some())
     }
 
-    /// The same with the rows of games that end in the position, which have no move.
+    /// The same with the rows of games that end in the position, which have no move. `None` of a source of games, else
+    /// whether it has the position.
     pub(super) fn for_each_row_and_end(
         &self,
         source: &OpenIndex,
         subject: Subject,
         split: Split,
         f: impl FnMut(Period, &CountedRow),
-    ) -> Result<bool> {
+    ) -> Result<Option<bool>> {
         let (Some(counts), Some(filter)) = (source.counts(subject)?, &self.class_filter) else {
-            return Ok(false);
+            return Ok(None);
         };
+        let has = counts.is_some();
         filter.for_each_row(source, subject, counts, split, f)?;
-        Ok(true)
+        Ok(Some(has))
     }
 
     /// The same where equal games count once.

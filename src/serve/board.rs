@@ -25,8 +25,9 @@ pub(super) struct Board {
     line: Vec<WrittenMove>,
     /// The moves that the rules allow.
     legal: Vec<WrittenMove>,
-    /// Of the moves of the answer, those whose positions more games reach than played them.
-    transpositions: Vec<Transpositions>,
+    /// Of the moves of the answer, those whose positions more games reach than played them. `None` if that was asked for
+    /// and is not known of any.
+    transpositions: Option<Vec<Transpositions>>,
     /// Of counts without rare positions: how many moves were counted in each that is there.
     #[serde(skip_serializing_if = "Option::is_none", rename = "minGame")]
     min_game: Option<u64>,
@@ -99,8 +100,12 @@ impl Board {
         let line = &request.query.line;
         let pos = line.position();
         let played = line.positions().iter().zip(line.moves());
-        let transpositions = answer.moves.iter().filter_map(|mv| {
-            let games = mv.reached?.saturating_sub(mv.games());
+        let moves = &answer.moves;
+        let is_known = !request.query.transpositions
+            || moves.is_empty()
+            || moves.iter().any(|mv| mv.reached.is_some());
+        let transpositions = moves.iter().filter_map(|mv| {
+            let games = mv.reached?.checked_sub(mv.games())?;
             (games > 0).then(|| Transpositions {
                 uci: mv.uci.clone(),
                 games,
@@ -115,7 +120,7 @@ impl Board {
                 .into_iter()
                 .map(|mv| WrittenMove::new(pos, mv))
                 .collect(),
-            transpositions: transpositions.collect(),
+            transpositions: is_known.then(|| transpositions.collect()),
             min_game,
             eval: None,
             evals: Vec::new(),

@@ -42,7 +42,7 @@
  * @property {boolean} check
  * @property {WrittenMove[]} line
  * @property {WrittenMove[]} legal
- * @property {{ uci: string, games: number }[]} transpositions
+ * @property {{ uci: string, games: number }[] | null} transpositions Null if none is known.
  * @property {({ uci: string, depth: number } & Evaluation)[]} [evals] Those after the legal moves.
  * @property {{ read: number, moves: { uci: string, games: number, mean: number }[] }} [clocks] Mean times in seconds.
  */

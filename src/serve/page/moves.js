@@ -173,7 +173,7 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
 function headings(answer, { ofPlayer }, columns) {
   const cell = (/** @type {string} */ kind, /** @type {string} */ title, /** @type {Child[]} */ ...content) =>
     div({ role: "columnheader", class: kind, title: title || undefined }, ...content);
-  const isTransposed = answer.polybook.transpositions.some(({ games }) => games > 0);
+  const isTransposed = answer.polybook.transpositions?.some(({ games }) => games > 0);
   const [long, short] = ofPlayer ? ["Win / draw / loss, %", "W / D / L, %"] : ["White / draw / black, %", "W / D / B, %"];
   return div({ role: "row", class: "row" },
     cell("san", "", "Move"),
@@ -197,7 +197,7 @@ function headings(answer, { ofPlayer }, columns) {
  */
 function tableRow({ uci, san, move }, index, answer, total, { repertoires, ofPlayer, gameMove, play, point }, columns) {
   const games = move ? sum(move) : 0;
-  const others = answer.polybook.transpositions.find((other) => other.uci === uci)?.games ?? 0;
+  const others = answer.polybook.transpositions?.find((other) => other.uci === uci)?.games ?? 0;
   const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
   const name = move?.opening ? shortName(move.opening.name, answer.opening?.name) : "";
   const { signs, tags, words } = marks(repertoires, uci);
