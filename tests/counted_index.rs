@@ -442,6 +442,12 @@ fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
         let reached = explorer.reached(&line("d2d4,d7d5,g1f3,g8f6"), &Filters::default(), &|| true);
         assert_eq!(reached.unwrap(), of_game, "{names:?}");
     }
+    let moves = |index: &str| ok_json(dir, &format!("moves --json --leveldb {index}"));
+    assert_eq!(
+        (&moves("few")["min_game"], &moves("counts")["min_game"]),
+        (&json!(4), &Value::Null)
+    );
+
     #[cfg(feature = "serve")]
     {
         let served = Served::start(dir, "few games");
@@ -454,7 +460,19 @@ fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
         // The positions after all moves have none themselves.
         assert_eq!(asked("play=d2d4,d7d5,c2c4&source=few"), Value::Null);
         assert_eq!(asked("play=d2d4,d7d5,c2c4&source=games"), json!([]));
+        assert_eq!(served.json("/facets")["minGame"], json!(4));
+        assert_eq!(served.json("/facets?source=games")["minGame"], Value::Null);
     }
+
+    // Parts without the sidecar do not say how many games they are of.
+    fs::remove_file(dir.join("all.counts/counts.json")).unwrap();
+    ok(dir, "make-book -q all.counts --leveldb part --explorer");
+    assert_eq!(
+        open(&["part", "games"])
+            .variants(&Filters::default())
+            .unwrap(),
+        None
+    );
 }
 
 #[test]

@@ -117,7 +117,11 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         .map(|most| explorer.times(&query, most as usize, &|| true));
     let times = times.transpose()?;
     if args.json {
-        return print_json(&document(&answer, &pos, &evals, times.as_ref()));
+        let mut document = document(&answer, &pos, &evals, times.as_ref());
+        if let Some(fewest) = explorer.min_game(&query.filters) {
+            document["min_game"] = json!(fewest);
+        }
+        return print_json(&document);
     }
     if let Some(times) = &times {
         let said = format!(

@@ -48,9 +48,12 @@ pub struct Facets {
     /// By the years that have any.
     pub years: BTreeMap<u16, u64>,
     /// By variant, wherever a game went. Games of several variants in an index that was made earlier are not counted.
-    /// `None` if there are filters and counts are asked, which do not say how many games pass.
+    /// `None` if counts are asked that do not say how many games pass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variants: Option<BTreeMap<&'static str, u64>>,
+    /// Of counts without rare positions: how many moves were counted in each that is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_game: Option<u64>,
 }
 
 /// A player's games by color.
@@ -126,6 +129,7 @@ impl Explorer {
                 }),
                 years: years.into_iter().collect(),
                 variants: self.variants(filters)?,
+                min_game: self.min_game(filters),
             })
         })
     }
@@ -172,7 +176,8 @@ impl Explorer {
         })
     }
 
-    /// How many games of each variant pass, wherever they went. `None` if there are filters and counts are asked.
+    /// How many games of each variant pass, wherever they went. `None` if counts are asked, and there are filters or they do
+    /// not say how many games they are of.
     ///
     /// # Errors
     ///
@@ -189,9 +194,12 @@ impl Explorer {
         }
         let mut counted = BTreeMap::new();
         for (source, filter) in &filters.of_sources {
+            let Some(all) = source.counted_games() else {
+                return Ok(None);
+            };
             let of_counts = source.counted.as_ref();
             let of_counts = of_counts.and_then(|_| source.index.variant().only());
-            let of_counts = of_counts.map(|variant| (variant, source.counted_games().unwrap_or(0)));
+            let of_counts = of_counts.map(|variant| (variant, all));
             let games = variants_of(&filters, source, filter).into_iter();
             for (variant, games) in games.chain(of_counts) {
                 *counted.entry(name_of(variant)).or_default() += games;

@@ -851,6 +851,25 @@ const tests = {
     await context.close();
   },
 
+  async "answers of pruned counts say what was left out"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    const pruned = async (route) => {
+      const response = await route.fetch();
+      const answer = await response.json();
+      Object.assign(answer.polybook, { minGame: 5, transpositions: null });
+      await route.fulfill({ response, json: answer });
+    };
+    await page.route("**/lichess?*", pruned);
+    for (const path of ["/", "/?play=a2a3,a7a6,a3a4,a6a5"]) {
+      await page.goto(new URL(path, url).href);
+      await settled(page);
+      assert.match(await text(page, "#moves"), /Positions with fewer than 5 counted moves were left out\.$|left out\.One move back/);
+    }
+    assert.equal(await page.locator("#moves .blank").count(), 1);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "arrows: four at most, and that of the row that is pointed at"() {
     const { page, context, faults } = await open(browser, url, "/");
     const { moves } = await api("/lichess");

@@ -401,7 +401,7 @@ async function explain(counts, signal) {
     const elsewhere = facets?.variants?.[variant] ?? 0;
     const variants = VARIANTS.filter(([name]) => !variant && facets?.variants?.[name]).map(([name, label]) => /** @type {[string, string, number]} */ ([name, label, facets?.variants?.[name] ?? 0]));
     const choose = (/** @type {string} */ name) => void go({ variant: name, fen: "", play: [] }, { push: true });
-    fill(place, noGames({ all, unfiltered, back: before, isFiltered, isOver, isEnd, elsewhere, hasLine: line.length > 0, variants }, { clear: clearFilters, back, variant: choose }));
+    fill(place, noGames({ all, unfiltered, back: before, isFiltered, isOver, isEnd, elsewhere, hasLine: line.length > 0, variants, minGame: counts.polybook.minGame }, { clear: clearFilters, back, variant: choose }));
   } catch (error) {
     if (!signal.aborted) fill(place, p("problem", words(error)));
   }

@@ -2,8 +2,8 @@
 // The table of moves: how often each was played and how it did, and what books, evaluations and clocks say.
 
 import { bar } from "./bars.js";
-import { button, div, fill, icon, on, small, span } from "./dom.js";
-import { counted, dateWords, number, percent, shortName, sum } from "./format.js";
+import { button, div, fill, icon, on, p, small, span } from "./dom.js";
+import { counted, dateWords, number, percent, prunedWords, shortName, sum } from "./format.js";
 import { evaluationWords } from "./game.js";
 import { marks } from "./repertoire.js";
 
@@ -81,6 +81,8 @@ export class MovesTable {
       );
       card.append(unfold);
     }
+    const { minGame } = answer.polybook;
+    if (minGame) card.append(p("none", prunedWords(minGame)));
     fill(this.#place, card);
     this.#keepHeight(this.#unfolded !== fen);
   }
