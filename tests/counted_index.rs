@@ -379,11 +379,12 @@ fn counts_know_the_games_that_end_in_a_position() {
 fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
     let dir = temp();
     let dir = dir.path();
-    // Five games come to the position after 2. c4, which is kept, and two to that after 2. Nf3, which is not.
+    // Six games come to the position after 2. c4, which is kept, and two to that after 2. Nf3, which is not.
     let games = [
         "1. d4 d5 2. c4 e6",
         "1. d4 d5 2. c4 e6",
         "1. d4 d5 2. c4 e6",
+        "1. d4 d5 2. c4",
         "1. c4 d5 2. d4 e6",
         "1. c4 d5 2. d4 e6",
         "1. d4 d5 2. Nf3 Nf6",
@@ -415,22 +416,22 @@ fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
     for (names, c4, nf3, of_game) in [
         (
             &["games"][..],
-            Some(5),
+            Some(6),
             Some(2),
-            [Some(4), Some(4), Some(2), Some(2)],
+            [Some(5), Some(5), Some(2), Some(2)],
         ),
-        (&["few"], Some(5), None, [Some(4), Some(4), None, None]),
+        (&["few"], Some(6), None, [Some(5), Some(5), None, None]),
         (
             &["games", "few"],
-            Some(10),
+            Some(12),
             None,
-            [Some(8), Some(8), None, None],
+            [Some(10), Some(10), None, None],
         ),
         (
             &["few", "counts"],
-            Some(10),
+            Some(12),
             None,
-            [Some(8), Some(8), None, None],
+            [Some(10), Some(10), None, None],
         ),
     ] {
         let explorer = open(names);

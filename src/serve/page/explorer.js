@@ -247,7 +247,7 @@ async function openGame(opens, signal) {
  * @param {Book[]} books
  */
 function draw(counts, books) {
-  const { line } = counts.polybook;
+  const { line, minGame } = counts.polybook;
   const { filters } = view;
   const gameLine = opened?.moves ?? [];
   const common = commonPlies(view.play, ucis(gameLine));
@@ -269,7 +269,8 @@ function draw(counts, books) {
   drawGame(counts, common, isInGame);
   fill(byId("repertoires"), ...repertoireLines(repertoires, counts, filterQuestion(view), (text) => void goToText(text)));
   const isEmpty = !total && ![...books, ...repertoires].some(({ moves }) => moves.length);
-  fill(byId("results"), ...(isEmpty || ofPlayer ? [] : [bar(counts, false, !opened)]));
+  const pruned = minGame ? p("none", `Positions with fewer than ${minGame} counted moves were left out.`) : "";
+  fill(byId("results"), isEmpty || ofPlayer ? "" : bar(counts, false, !opened), pruned);
   if (isEmpty) void explain(counts, asking.signal);
   else {
     const gameMove = isInGame ? (gameLine[line.length]?.uci ?? "") : "";
@@ -356,7 +357,7 @@ function drawGame(counts, common, isInGame) {
   const isFiltered = narrowing(view.filters).length > 0;
   const reached = isInGame && common && !isFiltered ? game.reached[common - 1] : undefined;
   // Whether the filters leave the open game is not known.
-  const came = typeof reached === "number" ? counted(Math.max(0, reached - 1), "other game") : counted(sum(counts));
+  const came = reached ? counted(reached - 1, "other game") : counted(sum(counts));
   fill(others, `${came}${isFiltered ? " with these filters" : ""} came here`);
   markMove(moves, common);
   markEvaluation(evaluations, game, common);
@@ -401,7 +402,7 @@ async function explain(counts, signal) {
     const elsewhere = facets?.variants?.[variant] ?? 0;
     const variants = VARIANTS.filter(([name]) => !variant && facets?.variants?.[name]).map(([name, label]) => /** @type {[string, string, number]} */ ([name, label, facets?.variants?.[name] ?? 0]));
     const choose = (/** @type {string} */ name) => void go({ variant: name, fen: "", play: [] }, { push: true });
-    fill(place, noGames({ all, unfiltered, back: before, isFiltered, isOver, isEnd, elsewhere, hasLine: line.length > 0, variants, minGame: counts.polybook.minGame }, { clear: clearFilters, back, variant: choose }));
+    fill(place, noGames({ all, unfiltered, back: before, isFiltered, isOver, isEnd, elsewhere, hasLine: line.length > 0, variants }, { clear: clearFilters, back, variant: choose }));
   } catch (error) {
     if (!signal.aborted) fill(place, p("problem", words(error)));
   }

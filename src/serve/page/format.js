@@ -20,14 +20,6 @@ export function counted(count, noun = "game") {
   return `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/**
- * What pruned counts lack.
- * @param {number} fewest
- */
-export function prunedWords(fewest) {
-  return `Positions with fewer than ${counted(fewest, "counted move")} were left out.`;
-}
-
 /** @param {Counts} counts */
 export function sum(counts) {
   return counts.white + counts.draws + counts.black;

@@ -2,8 +2,8 @@
 // The table of moves: how often each was played and how it did, and what books, evaluations and clocks say.
 
 import { bar } from "./bars.js";
-import { button, div, fill, icon, on, p, small, span } from "./dom.js";
-import { counted, dateWords, number, percent, prunedWords, shortName, sum } from "./format.js";
+import { button, div, fill, icon, on, small, span } from "./dom.js";
+import { counted, dateWords, number, percent, shortName, sum } from "./format.js";
 import { evaluationWords } from "./game.js";
 import { marks } from "./repertoire.js";
 
@@ -81,8 +81,6 @@ export class MovesTable {
       );
       card.append(unfold);
     }
-    const { minGame } = answer.polybook;
-    if (minGame) card.append(p("none", prunedWords(minGame)));
     fill(this.#place, card);
     this.#keepHeight(this.#unfolded !== fen);
   }
@@ -175,12 +173,11 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
 function headings(answer, { ofPlayer }, columns) {
   const cell = (/** @type {string} */ kind, /** @type {string} */ title, /** @type {Child[]} */ ...content) =>
     div({ role: "columnheader", class: kind, title: title || undefined }, ...content);
-  const isTransposed = answer.polybook.transpositions?.some(({ games }) => games > 0);
   const [long, short] = ofPlayer ? ["Win / draw / loss, %", "W / D / L, %"] : ["White / draw / black, %", "W / D / B, %"];
   return div({ role: "row", class: "row" },
     cell("san", "", "Move"),
     cell("name", "", "Opening"),
-    cell("games", "", "Games", ...(isTransposed ? [small("+ transposed")] : [])),
+    cell("games", "", "Games", answer.polybook.transpositions?.length ? small("+ transposed") : ""),
     cell("results", "", span("long", long), span({ class: "short", "aria-hidden": "true" }, short)),
     ...(ofPlayer
       ? [cell("score", "", "Score"), cell("performance", "Performance rating, from ten games", "Perf."), cell("latest", "", "Last")]

@@ -2,7 +2,7 @@
 // What the page says when there is nothing to show: no games, no such player, games that are being read, no server.
 
 import { b, button, div, fill, icon, make, p, small, span } from "./dom.js";
-import { counted, prunedWords } from "./format.js";
+import { counted } from "./format.js";
 
 /** @typedef {import("./api.js").Indexing} Indexing */
 /** @typedef {import("./dom.js").Child} Child */
@@ -20,10 +20,10 @@ function blank(sign, title, content, ways) {
 
 /**
  * No game has the position, or none with the filters.
- * @param {{ all: number, unfiltered: number, back: number, isFiltered: boolean, isOver: boolean, isEnd: boolean, elsewhere: number, hasLine: boolean, variants: [string, string, number][], minGame?: number | undefined }} counts
+ * @param {{ all: number, unfiltered: number, back: number, isFiltered: boolean, isOver: boolean, isEnd: boolean, elsewhere: number, hasLine: boolean, variants: [string, string, number][] }} counts
  * @param {{ clear: () => void, back: () => void, variant: (name: string) => void }} on
  */
-export function noGames({ all, unfiltered, back, isFiltered, isOver, isEnd, elsewhere, hasLine, variants, minGame }, on) {
+export function noGames({ all, unfiltered, back, isFiltered, isOver, isEnd, elsewhere, hasLine, variants }, on) {
   if (isOver || isEnd) return blank("grid", isOver ? "The game is over here" : "The game ends here", [], hasLine ? [button("", [icon("back"), "One move back"], on.back)] : []);
   if (variants.length) {
     const ways = variants.map(([name, label, games]) => button("", [`${label} · ${counted(games)}`], () => on.variant(name)));
@@ -37,7 +37,7 @@ export function noGames({ all, unfiltered, back, isFiltered, isOver, isEnd, else
   const ways = [];
   if (isFiltered) ways.push(button("main", [unfiltered ? `Remove the filters · ${counted(unfiltered)}` : "Remove the filters"], on.clear));
   if (hasLine) ways.push(button("", [icon("back"), back ? `One move back · ${counted(back)}` : "One move back"], on.back));
-  return blank("grid", title, minGame ? [p("", prunedWords(minGame))] : [], ways);
+  return blank("grid", title, [], ways);
 }
 
 /**
