@@ -140,9 +140,10 @@ def make_book(
 ) -> Mapping[str, Any]:
     """Makes outputs of PGN files and answers what `polybook make-book --json` prints.
 
-    The options are those of the command line. Python's lock is free meanwhile. `progress` is called some ten times a
-    second with the phase, the part of the whole that is done (from 0 to 1, None while it is not known) and the number
-    of games read. What it raises stops the run, as Ctrl-C does, and no output is changed.
+    The options are those of the command line, without those of suites and evaluations. Python's lock is free meanwhile.
+    `progress` is called some ten times a second with the phase, the part of the whole that is done (from 0 to 1, None
+    while it is not known) and the number of games read. What it raises stops the run, as Ctrl-C does, and no output is
+    changed.
     """
 
 class Book:
@@ -220,7 +221,8 @@ class Batch:
 
     #: The Polyglot keys of the positions before the moves.
     keys: npt.NDArray[np.uint64]
-    #: The moves as 16-bit Polyglot numbers.
+    #: The moves as 16-bit Polyglot numbers: `move >> 6 & 63` is the square of departure, `move & 63` that of arrival, from
+    #: a1 = 0 to h8 = 63, and `move >> 12` the promotion, 1 to 4 for knight to queen. A king castles by taking its rook.
     moves: npt.NDArray[np.uint16]
     #: 1 where White won the game, 0 for a draw, -1 where Black won.
     results: npt.NDArray[np.int8]
