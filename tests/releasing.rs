@@ -154,7 +154,13 @@ fn all_addresses_of_the_project_are_that_of_the_package() {
         ("--repo ", project, 1),
         ("ghcr.io/", &image, 3),
     ];
-    let texts = ["README.md", "docs/install.md", "python/README.md"].map(read);
+    let texts = [
+        "README.md",
+        "docs/install.md",
+        "python/README.md",
+        "python/pyproject.toml",
+    ];
+    let texts = texts.map(read);
     for (before, wanted, least) in addresses {
         let named = texts.iter().flat_map(|text| text.split(before).skip(1));
         let named = named.map(|rest| {
