@@ -678,16 +678,21 @@ fn the_browser_is_started_with_the_page() {
         dir.path().display(),
         std::env::var("PATH").unwrap()
     );
+    let log = fs::File::create(dir.path().join("log")).unwrap();
     let served = Served::start_with(
         dir.path(),
-        args!["-q", "--open", sample("famous.pgn")],
+        args!["--open", sample("famous.pgn")],
         |command| {
-            command.env("PATH", path);
+            command.env("PATH", path).stderr(log);
         },
     );
     let opened = dir.path().join("opened");
     until("the browser is started", || opened.exists());
     assert_eq!(fs::read_to_string(opened).unwrap(), served.url());
+    let log = || fs::read_to_string(dir.path().join("log")).unwrap();
+    until("the way out is said", || {
+        log().ends_with("\nCtrl-C stops the server\n")
+    });
 }
 
 #[cfg(unix)]

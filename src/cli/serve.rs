@@ -396,13 +396,14 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
     };
     let page = format!("http://{shown}/");
     terminal::print(&format!("{page}\n"))?;
-    if args.open && open::that_detached(&page).is_err() {
-        context.say(&format!(
-            "no browser could be started: open {page} yourself\n"
-        ));
-    } else if !args.open {
-        context.say("open this address in the browser; Ctrl-C stops the server\n");
-    }
+    let advice = if !args.open {
+        "open this address in the browser; ".to_owned()
+    } else if open::that_detached(&page).is_err() {
+        format!("no browser could be started: open {page} yourself; ")
+    } else {
+        String::new()
+    };
+    context.say(&format!("{advice}Ctrl-C stops the server\n"));
     Ok(())
 }
 
