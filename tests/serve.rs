@@ -501,6 +501,20 @@ fn cached(dir: &std::path::Path) -> Vec<String> {
     names.collect()
 }
 
+#[test]
+fn a_folder_of_games_is_no_source() {
+    let dir = temp();
+    fs::create_dir(dir.path().join("folder")).unwrap();
+    fs::copy(sample("famous.pgn"), dir.path().join("folder/famous.pgn")).unwrap();
+    let error = fails(dir.path(), "serve folder", 1);
+    let files = std::path::Path::new("folder").join("*.pgn");
+    let said = format!(
+        "polybook: folder: a directory, but not an index: name the PGN files in it, as {}\n",
+        files.display()
+    );
+    assert_eq!(error, said);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn an_index_of_a_pgn_is_kept_until_the_pgn_changes() {

@@ -209,6 +209,14 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
     let mut sources: Vec<ServedSource<'a>> = Vec::new();
     for path in &args.sources {
         input::refuse_counts(path)?;
+        // Every index has this file.
+        if path.is_dir() && !path.join("CURRENT").exists() {
+            let files = path.join("*.pgn");
+            let files = files.display();
+            let problem =
+                format!("a directory, but not an index: name the PGN files in it, as {files}");
+            return Err(Error::file(path, problem).into());
+        }
         let name = polybook::serve::source_name(path);
         if sources.iter().any(|source| source.name == name) {
             let problem = format!("two sources are called \"{name}\": rename one of the files");
