@@ -502,6 +502,36 @@ fn cached(dir: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
+fn a_file_without_games_does_not_hide_the_others() {
+    let dir = temp();
+    fs::write(dir.path().join("empty.pgn"), "").unwrap();
+    fs::write(dir.path().join("bad.pgn"), "[White \"x\"]\n1. Ke2 1-0\n").unwrap();
+    let log = fs::File::create(dir.path().join("log")).unwrap();
+    let served = Served::start_with(
+        dir.path(),
+        args!["empty.pgn", sample("famous.pgn"), "bad.pgn"],
+        |command| {
+            command.stderr(log);
+        },
+    );
+    let about = served.json("/about");
+    assert_eq!(about["games"], 45);
+    assert_eq!(about["sources"].as_array().unwrap().len(), 1);
+    let log = fs::read_to_string(dir.path().join("log")).unwrap();
+    for said in [
+        "warning: empty.pgn is left out: there is no game\n",
+        "warning: bad.pgn is left out: none of 1 games counts (1 rejected)",
+    ] {
+        assert!(log.contains(said), "{log}");
+    }
+    let error = fails(dir.path(), "serve -q --no-cache empty.pgn bad.pgn", 1);
+    assert_eq!(
+        error,
+        "polybook: empty.pgn: there is nothing to show: there is no game\n"
+    );
+}
+
+#[test]
 fn a_folder_of_games_is_no_source() {
     let dir = temp();
     fs::create_dir(dir.path().join("folder")).unwrap();

@@ -282,15 +282,29 @@ fn open(
     context: Context,
     running: &Running,
 ) -> anyhow::Result<Explorer> {
-    let cached = || {
-        let sources = sources.iter();
-        sources.filter_map(|source| Some((source.path, source.cached.as_ref()?)))
-    };
-    for (pgn, index) in cached() {
-        make(pgn, index, args, context, running)?;
+    let (mut shown, mut without_games) = (Vec::new(), Vec::new());
+    for source in sources {
+        let made = source.cached.as_ref().map_or(Ok(()), |index| {
+            make(source.path, index, args, context, running)
+        });
+        match made {
+            Err(Error::Empty { reason }) => without_games.push((source.path, reason)),
+            made => {
+                made?;
+                shown.push(source);
+            }
+        }
+    }
+    for (pgn, reason) in without_games {
+        if shown.is_empty() {
+            let problem = format!("there is nothing to show: {reason}");
+            return Err(Error::empty(pgn, problem).into());
+        }
+        let name = pgn.display();
+        context.say(&format!("warning: {name} is left out: {reason}\n"));
     }
     let open = || {
-        Explorer::open(sources.iter().map(|source| {
+        Explorer::open(shown.iter().map(|source| {
             let index = source
                 .cached
                 .as_ref()
@@ -301,7 +315,10 @@ fn open(
     if let Ok(opened) = open() {
         return Ok(opened);
     }
-    for (pgn, index) in cached() {
+    let cached = shown
+        .iter()
+        .filter_map(|source| Some((source.path, source.cached.as_ref()?)));
+    for (pgn, index) in cached {
         let is_sound = || Explorer::open([(String::new(), index.path().to_owned())]).is_ok();
         if !is_sound() {
             let name = pgn.display();
@@ -339,7 +356,7 @@ fn make(
     args: &Args,
     context: Context,
     running: &Running,
-) -> anyhow::Result<()> {
+) -> polybook::Result<()> {
     let mut has_said = false;
     while !index.is_made() {
         // Remains of an index that was emptied or cut off.
@@ -357,10 +374,6 @@ fn make(
             }
             // Another process was faster.
             Err(Error::Exists { .. }) if index.is_made() => {}
-            Err(Error::Empty { reason }) => {
-                let problem = format!("there is nothing to show: {reason}");
-                return Err(Error::empty(pgn, problem).into());
-            }
             made => made?,
         }
     }
