@@ -485,6 +485,20 @@ const tests = {
     await context.close();
   },
 
+  async "a game that cannot be read is not a busy server"() {
+    const { page, context } = await open(browser, url, "/");
+    for (const [body, said] of [
+      ["games.pgn: is not where it was: put it back, or make the index again", /^This game cannot be read: games\.pgn/],
+      ["too many games are being read: ask again", /^The server is busy:/],
+    ]) {
+      await page.route("**/game/*", (route) => route.fulfill({ status: 503, body: String(body) }));
+      await page.goto(new URL(`/?game=${GAME}`, url).href);
+      await page.waitForSelector("#notice .banner");
+      assert.match(await text(page, "#notice"), /** @type {RegExp} */ (said));
+    }
+    await context.close();
+  },
+
   async "a link has the order of the games"() {
     const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul");
     await followed(page);

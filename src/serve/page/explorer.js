@@ -634,7 +634,8 @@ async function fail(error) {
       return;
     }
     stay();
-    notice.show("The server is busy:", `${error.message}.`, ["Retry", () => void showAddressed()]);
+    const title = /: ask again$/.test(error.message) ? "The server is busy:" : view.game ? "This game cannot be read:" : "This cannot be shown:";
+    notice.show(title, `${error.message}.`, ["Retry", () => void showAddressed()]);
     return;
   }
   const { fen } = view;
