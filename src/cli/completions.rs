@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Cli, legacy, terminal};
+use super::{Cli, Context, counted, legacy, terminal};
 
 /// Print a completion script for a shell
 #[derive(clap::Args, Debug)]
@@ -21,7 +21,7 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Print the manual page, or write those of all commands
+/// Print the manual page, in the format that man shows, or write those of all commands
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -91,13 +91,17 @@ fn with_old_spellings(command: Command) -> Command {
     command.args(old)
 }
 
-pub fn man(args: &ManArgs) -> anyhow::Result<()> {
+pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
     let command = Cli::command();
     match &args.dir {
         Some(dir) => {
             fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+            let pages = counted(pages(&command), "page");
+            let name = dir.display();
             clap_mangen::generate_to(command, dir)
-                .with_context(|| format!("cannot write the pages to {}", dir.display()))
+                .with_context(|| format!("cannot write the pages to {name}"))?;
+            context.say(&format!("{pages} written to {name}\n"));
+            Ok(())
         }
         None => {
             let mut page = Vec::new();
@@ -105,4 +109,13 @@ pub fn man(args: &ManArgs) -> anyhow::Result<()> {
             terminal::print_bytes(&page)
         }
     }
+}
+
+/// How many pages a command and those in it have.
+fn pages(command: &Command) -> u64 {
+    let inner = command.get_subcommands();
+    1 + inner
+        .filter(|inner| !inner.is_hide_set())
+        .map(pages)
+        .sum::<u64>()
 }

@@ -184,7 +184,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Pgheader(args) => pgheader::run(&args),
         Command::Verify(args) => verify::run(&args, context),
         Command::Completions(args) => completions::completions(&args),
-        Command::Man(args) => completions::man(&args),
+        Command::Man(args) => completions::man(&args, context),
     }
 }
 
