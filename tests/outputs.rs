@@ -230,11 +230,11 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
     for (line, reason) in [
         (
             "empty.pgn --variations --uniform --min-game 1 --bin a.bin".to_owned(),
-            "written: there is no game; --allow-empty",
+            "written: empty.pgn: there is no game; --allow-empty",
         ),
         (
             "moveless.pgn --variations --uniform --min-game 1 --bin a.bin".to_owned(),
-            "written: there is no move; --allow-empty",
+            "written: moveless.pgn: there is no move; --allow-empty",
         ),
         (
             format!("{pgn} --min-elo 4000 --require-elo --bin a.bin"),

@@ -9,7 +9,7 @@ use super::{
     Context, errors,
     evals::MaxLossArgs,
     filters::{GAMES, GameFilterArgs},
-    input::{refuse_document_beside, refuse_standard_output},
+    input::{self, refuse_document_beside, refuse_standard_output},
     position,
     progress::Bar,
     resources::ResourceArgs,
@@ -19,7 +19,7 @@ use super::{
     weighting::{HeaderArgs, MOVES, OptionNeeds, WeightingArgs, one_of},
 };
 use polybook::{
-    MakeBook,
+    Error, MakeBook,
     make_book::Unfinished,
     output::refuse_clashes,
     pgn::{GameFilter, Input},
@@ -197,13 +197,19 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let as_json = args.json;
     let start = Instant::now();
     let has_several_outputs = args.outputs().len() > 1;
+    let mut inputs = args.pgn.iter().chain(&args.inputs);
+    let only_input = inputs.next().filter(|_| inputs.next().is_none()).cloned();
     let run = configured(args)?;
     let bar = Bar::of_make_book(run.progress(), context);
     let report = run.run();
     drop(bar);
-    let report = report.map_err(|err| match has_several_outputs {
-        true => errors::of_several_outputs(err.into()),
-        false => err.into(),
+    let report = report.map_err(|err| match (err, only_input) {
+        (Error::Empty { reason }, Some(input)) => {
+            let reason = format!("{}: {reason}", input::name(&input));
+            Error::Empty { reason }.into()
+        }
+        (err, _) if has_several_outputs => errors::of_several_outputs(err.into()),
+        (err, _) => err.into(),
     })?;
     let seconds = start.elapsed().as_secs_f64();
     let mut document = serde_json::to_value(&report)?;
