@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     io::{self, Write},
     panic::{self, AssertUnwindSafe, PanicHookInfo},
-    path::Path,
+    path::{self, Path},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -197,6 +197,13 @@ fn without_numbers(text: &str) -> String {
 fn advice(err: &anyhow::Error) -> String {
     if let Some(LineError::Chess960 { .. }) = err.downcast_ref() {
         return format!(": add --variant {}", Variant::Chess960);
+    }
+    if let Some(Error::Io { path, .. }) = err.downcast_ref()
+        && path.to_string_lossy().contains('*')
+        && let Ok(path) = path::absolute(path)
+        && let (false, Some(folder)) = (path.exists(), path.parent())
+    {
+        return format!(": no file in {} has such a name", folder.display());
     }
     // Other errors of this kind come from commands that write no empty output.
     if let Some(Error::Empty { .. }) = err.downcast_ref() {
