@@ -103,8 +103,28 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         ),
         ("make-book --min-score 101 x.pgn", "0 to 100"),
         (
-            "make-book -o x.pgn",
-            "unexpected argument '-o'; see polybook make-book --help",
+            "show -o x.pgn",
+            "unexpected argument '-o'; see polybook show --help",
+        ),
+        (
+            "make-book -o x.bin",
+            "unexpected argument '-o' (did you mean '--bin'?); see polybook make-book --help",
+        ),
+        (
+            "make-book -output x.bin",
+            "unexpected argument '-output' (did you mean '--bin'?)",
+        ),
+        ("make-book --out x.bin", "(did you mean '--bin'?)"),
+        ("merge-book --output x.bin", "(did you mean '--out'?)"),
+        ("make-book --max-plies 9", "(did you mean '--max-ply'?)"),
+        ("make-book --depth 9", "(did you mean '--max-ply'?)"),
+        ("make-book --min-rating 9", "(did you mean '--min-elo'?)"),
+        ("make-book --elo=9", "(did you mean '--min-elo'?)"),
+        ("moves --max-rating 9", "(did you mean '--max-elo'?)"),
+        ("serve --browser", "(did you mean '--open'?)"),
+        (
+            "serve --port 80",
+            "(did you mean '--listen 127.0.0.1:PORT'?)",
         ),
         ("make-book --limit 0 x.pgn", "write 1 or more"),
         (
@@ -122,6 +142,52 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         let error = fails(dir.path(), line, 2);
         assert!(error.contains(said), "{line}: {error}");
     }
+}
+
+#[test]
+fn a_file_where_none_belongs_says_what_takes_it() {
+    let dir = made();
+    fs::copy(sample("famous.pgn"), dir.path().join("my games.pgn")).unwrap();
+    let no_index = "polybook: famous.pgn: a file, not an index: make one with polybook make-book FILE.pgn --leveldb DIR --explorer; see polybook";
+    refused(
+        dir.path(),
+        &[
+            (
+                "famous.pgn",
+                2,
+                "polybook: famous.pgn is a file: polybook serve famous.pgn --open shows its games, polybook make-book famous.pgn makes a book",
+            ),
+            ("book.bin", 2, "polybook show book.bin"),
+            ("gone.pgn", 2, "unrecognized subcommand 'gone.pgn'"),
+            ("moves famous.pgn", 2, no_index),
+            ("games famous.pgn --json", 2, no_index),
+            ("moves gone.pgn", 2, "missing: --leveldb <DIR>"),
+        ],
+    );
+    let error = fails(dir.path(), args!["my games.pgn"], 2);
+    assert!(error.contains("make-book \"my games.pgn\""), "{error}");
+}
+
+#[test]
+fn a_pattern_that_no_file_has_names_the_folder() {
+    let dir = temp();
+    let folder = dir.path().canonicalize().unwrap();
+    for command in ["make-book", "serve --no-cache"] {
+        for (pattern, folder) in [("*.pgn", folder.clone()), ("old/*.pgn", folder.join("old"))] {
+            let error = fails(dir.path(), &format!("{command} {pattern}"), 1);
+            let said = format!(": no file in {} has such a name\n", folder.display());
+            assert!(error.ends_with(&said), "{error}");
+        }
+    }
+}
+
+#[test]
+fn manual_pages_are_counted() {
+    let dir = temp();
+    let output = run(dir.path(), "man --dir pages");
+    let pages = fs::read_dir(dir.path().join("pages")).unwrap().count();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said, format!("{pages} pages written to pages\n"));
 }
 
 #[test]

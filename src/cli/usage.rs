@@ -1,8 +1,12 @@
 //! Wrong command lines in one line each. clap spreads what it has to say over a paragraph; its tips are kept.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::Path};
 
-use clap::{CommandFactory, error::ErrorKind};
+use clap::{
+    Arg, Command, CommandFactory,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+use polybook::index::Index;
 
 use super::{Cli, legacy};
 
@@ -21,18 +25,89 @@ impl Usage {
     }
 }
 
+/// What others call options: the command, if only one, what is written, and what is meant.
+const MEANT: [(&str, &[&str], &str); 7] = [
+    ("", &["-o", "--output"], "--out"),
+    ("make-book", &["-o", "--output", "--out"], "--bin"),
+    ("", &["--max-plies", "--depth"], "--max-ply"),
+    ("", &["--min-rating", "--elo"], "--min-elo"),
+    ("", &["--max-rating"], "--max-elo"),
+    ("serve", &["--browser"], "--open"),
+    ("serve", &["--port"], "--listen 127.0.0.1:PORT"),
+];
+
 /// The error of a command line and where to read about it.
 pub fn line(err: &clap::Error, args: &[OsString]) -> String {
-    let said = match err.kind() {
-        ErrorKind::MissingSubcommand => "no command given".to_owned(),
-        _ => folded(&err.render().to_string()),
+    let cli = Cli::command();
+    let command = legacy::command(args, &cli);
+    let wrong = |kind| match err.get(kind) {
+        Some(ContextValue::String(wrong)) => Some(wrong.as_str()),
+        _ => None,
+    };
+    let option =
+        wrong(ContextKind::InvalidArg).filter(|_| err.kind() == ErrorKind::UnknownArgument);
+    let said = if command.is_none()
+        && let Some(file) = wrong(ContextKind::InvalidSubcommand)
+        && Path::new(file).is_file()
+    {
+        return a_file(file);
+    } else if let Some(problem) = command.and_then(|command| not_an_index(args, command)) {
+        problem
+    } else if let Some((option, meant)) = option.zip(command).and_then(meant) {
+        format!("unexpected argument '{option}' (did you mean '{meant}'?)")
+    } else if err.kind() == ErrorKind::MissingSubcommand {
+        "no command given".to_owned()
+    } else {
+        folded(&err.render().to_string())
     };
     let said = legacy::as_written(&said, args);
-    let cli = Cli::command();
-    match legacy::command(args, &cli) {
+    match command {
         Some(command) => format!("{said}; see polybook {} --help", command.get_name()),
         None => format!("{said}; see polybook --help"),
     }
+}
+
+/// A file in the place of a command.
+fn a_file(file: &str) -> String {
+    let name = match file.contains(' ') {
+        true => format!("\"{file}\""),
+        false => file.to_owned(),
+    };
+    match file.ends_with(".bin") {
+        true => format!("{name} is a file: polybook show {name} shows what a book plays"),
+        false => format!(
+            "{name} is a file: polybook serve {name} --open shows its games, polybook make-book {name} makes a book"
+        ),
+    }
+}
+
+/// Why the first argument of a command of indexes is none, if it is a file and no index is given.
+fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
+    let needs_index = |arg: &Arg| arg.get_long() == Some("leveldb") && arg.is_required_set();
+    let is_given = |arg: &OsString| arg.to_string_lossy().starts_with("--leveldb");
+    if !command.get_arguments().any(needs_index) || args.iter().any(is_given) {
+        return None;
+    }
+    let mut args = args.iter().skip_while(|arg| **arg != *command.get_name());
+    let file = Path::new(args.nth(1)?);
+    let err = file.is_file().then(|| Index::open(file))?.err()?;
+    Some(err.to_string())
+}
+
+/// The option of a command that is meant by what is none.
+fn meant<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'static str)> {
+    let has = |long: &str| {
+        let mut options = command.get_arguments();
+        options.any(|arg| arg.get_long() == Some(long))
+    };
+    let is_meant = |(of, written, meant): &(&str, &[&str], &str)| {
+        let long = meant.trim_start_matches("--").split(' ').next();
+        written.contains(&option)
+            && (of.is_empty() || *of == command.get_name())
+            && long.is_some_and(has)
+    };
+    let (_, _, meant) = MEANT.into_iter().find(is_meant)?;
+    Some((option, meant))
 }
 
 /// The paragraphs of clap's text up to the usage: the error, then tips.
