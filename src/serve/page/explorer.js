@@ -634,8 +634,7 @@ async function fail(error) {
       return;
     }
     stay();
-    const title = /: ask again$/.test(error.message) ? "The server is busy:" : view.game ? "This game cannot be read:" : "This cannot be shown:";
-    notice.show(title, `${error.message}.`, ["Retry", () => void showAddressed()]);
+    notice.show("This cannot be shown:", `${error.message}.`, ["Retry", () => void showAddressed()]);
     return;
   }
   const { fen } = view;
