@@ -1217,7 +1217,7 @@ fn counts_of_a_move_of_very_many_games_are_added() {
     assert_eq!(book["book"]["largest_weight"], 1 << 18);
     let games = ok_json(dir.path(), "make-book c16 --obs sum.obs.db3 --json");
     assert_eq!(games["games"]["counted"], 1 << 16);
-    // The names of so many inputs would not fit a sidecar.
+    // A sidecar has no place for the names of a million inputs.
     fs::remove_file(dir.path().join("c16/counts.json")).unwrap();
     // Numbers that are kept apart make a position frequent, whatever other counts add to it.
     for i in 16..20 {

@@ -224,8 +224,8 @@ fn duckdb_adds_and_prunes_counts_by_class() {
         (&["wide", "wide"][..], "2^63 - 1 are the most"),
         (&["added", "pruned", "own-pruned"], "cannot be added"),
     ] {
-        let told = run(&[&[job.to_str().unwrap(), "sidecar"], args].concat());
-        assert!(told.contains(problem), "{told}");
+        let error = run(&[&[job.to_str().unwrap(), "sidecar"], args].concat());
+        assert!(error.contains(problem), "{error}");
     }
 }
 

@@ -147,7 +147,7 @@ impl CountsDirectory {
         parts.try_fold(0, |most, part| Ok(most.max(part?)))
     }
 
-    /// Makes sure that the parts of variants, and no others, tell positions of one key apart.
+    /// Makes sure that the parts of variants have identities, and no others.
     ///
     /// # Errors
     ///

@@ -40,7 +40,7 @@ const LONG_PAGE: usize = 7 << 20;
 /// How many games are read for the times of moves, the newest.
 const TIMED: usize = 200;
 
-/// So many years are answered at once, with the months of the first and the last.
+/// The most years that are added up at once, with the months of the first and the last.
 const FEW_YEARS: u16 = 100;
 
 /// Whether texts are read on, which is asked again and again while much is read.
