@@ -92,15 +92,18 @@ macro_rules! args {
 
 /// Runs the binary in a directory.
 pub fn run(dir: &Path, args: impl Arguments) -> Output {
-    // A loaded Wine may fail to give a new process its console. It then ends before its first instruction.
+    // A loaded Wine may fail to start a process, or to give it its console: it then ends before its first instruction.
+    const ERROR_INTERNAL_ERROR: i32 = 1359;
     const STATUS_DLL_INIT_FAILED: i32 = 0xC000_0142_u32.cast_signed();
     let mut command = polybook_in(dir);
     command.args(args.list());
     for _ in 0..3 {
-        let output = command.output().unwrap();
-        if output.status.code() != Some(STATUS_DLL_INIT_FAILED) {
-            return output;
+        match command.output() {
+            Ok(output) if output.status.code() == Some(STATUS_DLL_INIT_FAILED) => {}
+            Err(error) if cfg!(windows) && error.raw_os_error() == Some(ERROR_INTERNAL_ERROR) => {}
+            output => return output.unwrap(),
         }
+        thread::sleep(Duration::from_millis(100));
     }
     command.output().unwrap()
 }
