@@ -12,7 +12,7 @@ pub(crate) type Records<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 pub(crate) type Source<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 
 /// How many items of a sequence are read at once. Reading also stops after this many bytes outside of them.
-const AT_ONCE: usize = 1 << 8;
+pub(super) const AT_ONCE: usize = 1 << 8;
 const BYTES_AT_ONCE: usize = 1 << 13;
 
 /// Merges any number of sorted sequences into one. Of equal items, those of the first sequence come first.
@@ -118,28 +118,28 @@ impl<'a, T: Ord + 'a> Iterator for Merge<'a, T> {
     }
 }
 
-/// Folds sorted records.
+/// Folds the records of a merge.
 pub(super) fn fold_into<R: Record>(
-    records: impl Iterator<Item = Result<R>>,
+    mut merge: Merge<'_, R>,
     mut push: impl FnMut(R) -> Result<()>,
 ) -> Result<()> {
     let mut fold = R::Fold::default();
     let mut pushed = Ok(());
-    for record in records {
-        fold.take(record?, &mut |folded| {
-            if pushed.is_ok() {
-                pushed = push(folded);
-            }
-        });
-        if pushed.is_err() {
+    let mut push = |folded, pushed: &mut Result<()>| {
+        if pushed.is_ok() {
+            *pushed = push(folded);
+        }
+    };
+    while pushed.is_ok() {
+        let window = merge.window()?;
+        if window.is_empty() {
+            fold.finish(&mut |folded| push(folded, &mut pushed));
             break;
         }
-    }
-    fold.finish(&mut |folded| {
-        if pushed.is_ok() {
-            pushed = push(folded);
+        for record in window {
+            fold.take(*record, &mut |folded| push(folded, &mut pushed));
         }
-    });
+    }
     pushed
 }
 

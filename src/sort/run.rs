@@ -15,7 +15,7 @@ use std::{
     },
 };
 
-use super::record::Record;
+use super::{merge::Source, record::Record};
 use crate::{
     error::{At, Error, Result},
     positioned::{read_exact_at, write_all_at},
@@ -222,6 +222,16 @@ impl ByteRun {
         Ok(self)
     }
 
+    /// Appends the records of these bits.
+    pub(super) fn append_bits(&mut self, bits: &[u128]) -> Result<()> {
+        for some in bits.chunks(BUFFER / RECORD) {
+            let bytes = some.iter().flat_map(|bits| bits.to_le_bytes());
+            self.tail.extend(bytes);
+            self.append(&[])?;
+        }
+        Ok(())
+    }
+
     /// Appends a record.
     #[inline]
     pub(super) fn push(&mut self, record: impl Record) -> Result<()> {
@@ -261,6 +271,12 @@ impl ByteRun {
             let bits = reader.read_bits().transpose()?;
             Some(bits.map(R::from_bits))
         })
+    }
+
+    /// The records, at most this many at once.
+    pub(super) fn source<R: Record>(&self, most: usize) -> Source<'_, R> {
+        let mut reader = self.reader(0);
+        Box::new(move |out| reader.read_records(most, out))
     }
 
     /// Replaces `out` with some records of a run that is finished.
@@ -337,6 +353,19 @@ impl ByteReader<'_> {
         let bits = self.buffer[self.at..].first_chunk();
         self.at += RECORD;
         Ok(bits.map(|bits| u128::from_le_bytes(*bits)))
+    }
+
+    /// Appends the next records to `out`, at most this many; none after the last.
+    fn read_records<R: Record>(&mut self, most: usize, out: &mut Vec<R>) -> Result<()> {
+        if self.at == self.buffer.len() && !self.is_at_end() {
+            self.fill()?;
+        }
+        let (records, _) = self.buffer[self.at..].as_chunks::<RECORD>();
+        let some = &records[..most.min(records.len())];
+        let some = some.iter().map(|bits| u128::from_le_bytes(*bits));
+        out.extend(some.map(R::from_bits));
+        self.at += most.min(records.len()) * RECORD;
+        Ok(())
     }
 
     fn is_at_end(&self) -> bool {

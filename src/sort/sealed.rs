@@ -2,7 +2,12 @@
 
 use std::ops::Range;
 
-use super::{blocks::Blocks, merge::Records, record::Record, run::ByteRun};
+use super::{
+    blocks::Blocks,
+    merge::{AT_ONCE, Records},
+    record::Record,
+    run::ByteRun,
+};
 use crate::error::Result;
 
 /// All records, sorted and folded, shard by shard.
@@ -38,7 +43,17 @@ impl<R: Record> Sealed<R> {
                 records.iter().for_each(f);
                 Ok(())
             }
-            SealedShard::File(run) => run.records().try_for_each(|record| record.map(&mut f)),
+            SealedShard::File(run) => {
+                let mut source = run.source(AT_ONCE);
+                let mut records = Vec::new();
+                loop {
+                    source(&mut records)?;
+                    if records.is_empty() {
+                        return Ok(());
+                    }
+                    records.drain(..).for_each(&mut f);
+                }
+            }
         }
     }
 

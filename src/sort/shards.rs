@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use super::{
     Memory,
     blocks::Blocks,
-    merge::{Merge, Records, Source, fold_into},
+    merge::{AT_ONCE, Merge, Source, fold_into},
     record::{Fold, PACKED, Record, SHARDS},
     run::{ByteRun, RunFile},
     sealed::{Sealed, SealedShard},
@@ -248,9 +248,7 @@ impl<R: Record> Shards<R> {
         let file = task::lock(&self.files[number / SHARDS_PER_FILE]);
         task::fault("spill");
         let mut run = ByteRun::within(0, &file);
-        for bits in sorted {
-            run.append(&bits.to_le_bytes())?;
-        }
+        run.append_bits(sorted)?;
         shard.runs.push(run.finish()?);
         Ok(())
     }
@@ -330,8 +328,8 @@ fn seal_shard<R: Record>(
         let round = RunFile::new(&writer.file.temp_dir);
         let merge = |runs: &[ByteRun]| {
             let mut merged = ByteRun::within(0, &round);
-            let records = Merge::new(runs.iter().map(ByteRun::records::<R>));
-            fold_into(records, |record| merged.push(record))?;
+            let sources = runs.iter().map(|run| run.source::<R>(AT_ONCE));
+            fold_into(Merge::of_sources(sources), |record| merged.push(record))?;
             merged.finish()
         };
         runs = runs.chunks(FAN_IN).map(merge).collect::<Result<_>>()?;
@@ -339,12 +337,15 @@ fn seal_shard<R: Record>(
     let spilled: u64 = runs.iter().map(ByteRun::records_len).sum();
     let most = sorted.len() + spilled as usize;
     writer.quota = if room.take(most) { most } else { 0 };
-    let in_memory: Records<'_, R> = Box::new(sorted.iter().map(|bits| Ok(R::from_bits(*bits))));
-    let sequences = runs
-        .iter()
-        .map(|run| -> Records<'_, R> { Box::new(run.records()) });
-    let records = Merge::new(sequences.chain([in_memory]));
-    fold_into(records, |record| writer.push(record))?;
+    let mut in_memory = sorted.chunks(AT_ONCE);
+    let in_memory: Source<'_, R> = Box::new(move |out| {
+        let some = in_memory.next().unwrap_or_default();
+        out.extend(some.iter().map(|bits| R::from_bits(*bits)));
+        Ok(())
+    });
+    let spilled = runs.iter().map(|run| run.source(AT_ONCE));
+    let merge = Merge::of_sources(spilled.chain([in_memory]));
+    fold_into(merge, |record| writer.push(record))?;
     let sealed = writer.end_shard()?;
     if let SealedShard::Memory(records) = &sealed {
         room.give_back(writer.quota - records.len());
