@@ -2,11 +2,13 @@
 //!
 //! ```sh
 //! polybook serve games.idx &
-//! cargo run --release --example explorer_load -- 127.0.0.1:8040 games.pgn [SECONDS [CONNECTIONS [PID]]]
+//! cargo run --release --example explorer_load -- 127.0.0.1:8040 games.pgn [SECONDS [CONNECTIONS [PID [RATE]]]]
 //! ```
 //!
 //! Four of five requests are for positions of openings, up to 12 half-moves deep, the fifth for one of 20 to 60, all from
-//! games of the PGN. With the number of the server's process, it also prints its memory at the start and at the end.
+//! games of the PGN. With the number of the server's process, it also prints its memory at the start and at the end. With a
+//! rate, it asks so many questions a second, a tenth of them with filters and a history, and the times count from when a
+//! question was due.
 
 use std::{
     env,
@@ -14,6 +16,7 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Write},
     net::TcpStream,
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -31,18 +34,19 @@ const READ: u64 = 8 << 20;
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = env::args().skip(1).collect();
     let [address, pgn, rest @ ..] = &args[..] else {
-        return Err("arguments: ADDRESS PGN [SECONDS [CONNECTIONS [PID]]]".into());
+        return Err("arguments: ADDRESS PGN [SECONDS [CONNECTIONS [PID [RATE]]]]".into());
     };
     let number = |at: usize, default: u64| rest.get(at).map_or(Ok(default), |text| text.parse());
-    let (seconds, connections) = (number(0, 10)?, number(1, 32)?);
-    let lines = lines(pgn)?;
+    let (seconds, connections, rate) = (number(0, 10)?, number(1, 32)?, number(3, 0)?);
+    let every = (rate > 0).then(|| Duration::from_secs_f64(connections as f64 / rate as f64));
+    let lines = Arc::new(lines(pgn)?);
     let memory = || rest.get(2).and_then(|pid| resident(pid));
     let before = memory();
     let end = Instant::now() + Duration::from_secs(seconds);
     let workers: Vec<_> = (0..connections)
         .map(|seed| {
-            let (address, lines) = (address.clone(), lines.clone());
-            thread::spawn(move || ask(&address, &lines, end, Rng::with_seed(seed)))
+            let (address, lines) = (address.clone(), Arc::clone(&lines));
+            thread::spawn(move || ask(&address, &lines, end, every, Rng::with_seed(seed)))
         })
         .collect();
     let mut times = Vec::new();
@@ -91,17 +95,19 @@ fn lines(path: &str) -> io::Result<Vec<Vec<String>>> {
     Ok(lines)
 }
 
-/// Asks one question after the other over one connection; answers how long each took.
+/// Asks one question after the other over one connection, or one each time that it is due; answers how long each took.
 fn ask(
     address: &str,
     lines: &[Vec<String>],
     end: Instant,
+    every: Option<Duration>,
     mut dice: Rng,
 ) -> io::Result<Vec<Duration>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     let mut answers = BufReader::new(stream.try_clone()?);
     let mut times = Vec::new();
+    let mut due = Instant::now() + every.unwrap_or_default().mul_f64(dice.f64());
     while Instant::now() < end {
         let line = &lines[dice.usize(..lines.len())];
         let plies = if dice.usize(..5) == 0 {
@@ -110,8 +116,21 @@ fn ask(
             dice.usize(..13)
         };
         let play = line[..plies.min(line.len())].join(",");
-        let request = format!("GET /lichess?play={play} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-        let start = Instant::now();
+        let more = match every {
+            Some(_) if dice.usize(..10) == 0 => {
+                "&speeds=blitz,rapid&ratings=1600,1800&history=true"
+            }
+            _ => "",
+        };
+        let request = format!("GET /lichess?play={play}{more} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let start = match every {
+            Some(every) => {
+                thread::sleep(due.saturating_duration_since(Instant::now()));
+                due += every;
+                due - every
+            }
+            None => Instant::now(),
+        };
         stream.write_all(request.as_bytes())?;
         read_answer(&mut answers)?;
         times.push(start.elapsed());
