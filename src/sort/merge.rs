@@ -9,7 +9,7 @@ use crate::error::Result;
 pub(crate) type Records<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 
 /// Appends the next items of a sorted sequence. If it appends none, there are no more.
-pub(crate) type Source<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
+pub(crate) type Refill<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 
 /// How many items of a sequence are read at once. Reading also stops after this many bytes outside of them.
 pub(super) const AT_ONCE: usize = 1 << 8;
@@ -23,7 +23,7 @@ const BYTES_AT_ONCE: usize = 1 << 13;
 /// After an error the merge is at its end.
 pub(crate) struct Merge<'a, T> {
     /// The sequences, and the items of each that were read and are not ready.
-    sources: Vec<(Source<'a, T>, Vec<T>)>,
+    sources: Vec<(Refill<'a, T>, Vec<T>)>,
     /// The next items, in order.
     ready: VecDeque<T>,
 }
@@ -40,7 +40,7 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
         sequences: impl IntoIterator<Item = I>,
         bytes: fn(&T) -> usize,
     ) -> Merge<'a, T> {
-        let source = |sequence: I| -> Source<'a, T> {
+        let source = |sequence: I| -> Refill<'a, T> {
             let mut sequence = sequence.fuse();
             Box::new(move |out| {
                 let mut held = 0;
@@ -58,7 +58,7 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
         Merge::of_sources(sequences.into_iter().map(source))
     }
 
-    pub(super) fn of_sources(sources: impl IntoIterator<Item = Source<'a, T>>) -> Merge<'a, T> {
+    pub(super) fn of_sources(sources: impl IntoIterator<Item = Refill<'a, T>>) -> Merge<'a, T> {
         let sources = sources.into_iter();
         Merge {
             sources: sources.map(|source| (source, Vec::new())).collect(),

@@ -31,7 +31,7 @@ mod texts;
 use std::path::PathBuf;
 
 pub(crate) use self::{
-    merge::{Merge, Source},
+    merge::{Merge, Refill},
     record::{Fold, Once, PACKED, Record, SHARDS},
     run::{ByteReader, ByteRun},
     sealed::Sealed,

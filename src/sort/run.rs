@@ -15,7 +15,7 @@ use std::{
     },
 };
 
-use super::{merge::Source, record::Record};
+use super::{merge::Refill, record::Record};
 use crate::{
     error::{At, Error, Result},
     positioned::{read_exact_at, write_all_at},
@@ -274,7 +274,7 @@ impl ByteRun {
     }
 
     /// The records, at most this many at once.
-    pub(super) fn source<R: Record>(&self, most: usize) -> Source<'_, R> {
+    pub(super) fn refill<R: Record>(&self, most: usize) -> Refill<'_, R> {
         let mut reader = self.reader(0);
         Box::new(move |out| reader.read_records(most, out))
     }

@@ -44,10 +44,10 @@ impl<R: Record> Sealed<R> {
                 Ok(())
             }
             SealedShard::File(run) => {
-                let mut source = run.source(AT_ONCE);
+                let mut refill = run.refill(AT_ONCE);
                 let mut records = Vec::new();
                 loop {
-                    source(&mut records)?;
+                    refill(&mut records)?;
                     if records.is_empty() {
                         return Ok(());
                     }

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use super::{
     Memory,
     blocks::Blocks,
-    merge::{AT_ONCE, Merge, Source, fold_into},
+    merge::{AT_ONCE, Merge, Refill, fold_into},
     record::{Fold, PACKED, Record, SHARDS},
     run::{ByteRun, RunFile},
     sealed::{Sealed, SealedShard},
@@ -328,7 +328,7 @@ fn seal_shard<R: Record>(
         let round = RunFile::new(&writer.file.temp_dir);
         let merge = |runs: &[ByteRun]| {
             let mut merged = ByteRun::within(0, &round);
-            let sources = runs.iter().map(|run| run.source::<R>(AT_ONCE));
+            let sources = runs.iter().map(|run| run.refill::<R>(AT_ONCE));
             fold_into(Merge::of_sources(sources), |record| merged.push(record))?;
             merged.finish()
         };
@@ -338,12 +338,12 @@ fn seal_shard<R: Record>(
     let most = sorted.len() + spilled as usize;
     writer.quota = if room.take(most) { most } else { 0 };
     let mut in_memory = sorted.chunks(AT_ONCE);
-    let in_memory: Source<'_, R> = Box::new(move |out| {
+    let in_memory: Refill<'_, R> = Box::new(move |out| {
         let some = in_memory.next().unwrap_or_default();
         out.extend(some.iter().map(|bits| R::from_bits(*bits)));
         Ok(())
     });
-    let spilled = runs.iter().map(|run| run.source(AT_ONCE));
+    let spilled = runs.iter().map(|run| run.refill(AT_ONCE));
     let merge = Merge::of_sources(spilled.chain([in_memory]));
     fold_into(merge, |record| writer.push(record))?;
     let sealed = writer.end_shard()?;
@@ -413,7 +413,7 @@ impl<R: Record> SealedWriter<R> {
 pub(crate) fn merge_ordered<'a, R: Record>(
     ranges: usize,
     memory: &Memory,
-    open: impl Fn(Range<usize>) -> Vec<Source<'a, R>> + Sync,
+    open: impl Fn(Range<usize>) -> Vec<Refill<'a, R>> + Sync,
     keeps: impl Fn(&[R]) -> bool + Sync,
     watch: impl Fn(u64) -> Result<()> + Sync,
 ) -> Result<(Sealed<R>, Dropped)> {
@@ -744,7 +744,7 @@ mod tests {
                 let of_shards = |source: &Vec<u128>| {
                     let within = source.iter().copied().filter(|record| shards.contains(&record.shard()));
                     let mut within = within.collect::<Vec<u128>>().into_iter();
-                    let source: Source<'_, u128> = Box::new(move |out| {
+                    let source: Refill<'_, u128> = Box::new(move |out| {
                         out.extend(within.by_ref().take(2000));
                         Ok(())
                     });
@@ -776,12 +776,12 @@ mod tests {
     #[test]
     fn a_merge_ends_with_the_first_error() {
         let (all, memory) = (|_: &[u128]| true, Memory::default());
-        let open = |_: Range<usize>| -> Vec<Source<'_, u128>> {
+        let open = |_: Range<usize>| -> Vec<Refill<'_, u128>> {
             vec![Box::new(|_| Err(Error::Interrupted))]
         };
         let merged = merge_ordered(1, &memory, open, all, |_| Ok(()));
         assert!(matches!(merged, Err(Error::Interrupted)));
-        let open = |_: Range<usize>| -> Vec<Source<'_, u128>> {
+        let open = |_: Range<usize>| -> Vec<Refill<'_, u128>> {
             vec![Box::new(|out| {
                 out.push(1);
                 Ok(())

@@ -7,7 +7,7 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 use super::{
     Suite,
     evaluated::{Evaluated, without_evaluation},
-    played::Played,
+    game_stats::GameStats,
     ranking::{Candidate, Ranking},
     write::{SuiteFormat, epd, note_of_games, write_ranked},
 };
@@ -187,18 +187,18 @@ impl Ranker<'_> {
     /// Adds the lines to a position, or the position itself, if it is wanted.
     fn rank_ending(&mut self, mut ending: LineEnd) -> Result<()> {
         ending.end_line()?;
-        let is_kept = self.suite.keeps(Some(ending.played.stats));
+        let is_kept = self.suite.keeps(Some(ending.results.stats));
         if self.format == SuiteFormat::Pgn {
             let evaluated = match is_kept {
                 true => self.evaluated(&ending)?,
                 false => Evaluated::LeftOut,
             };
             return ending.for_each_line(|line| {
-                let games = line.played.games();
+                let games = line.results.games();
                 self.count(games);
                 match evaluated {
                     _ if games < self.min_game => Ok(()),
-                    Evaluated::Kept(_) => self.add_line(line, ending.played),
+                    Evaluated::Kept(_) => self.add_line(line, ending.results),
                     Evaluated::LeftOut => Ok(()),
                     Evaluated::Unknown => {
                         self.ranking.unevaluated += 1;
@@ -207,7 +207,7 @@ impl Ranker<'_> {
                 }
             });
         }
-        let games = ending.played.games();
+        let games = ending.results.games();
         self.count(games);
         if games < self.min_game || !is_kept {
             return Ok(());
@@ -224,7 +224,7 @@ impl Ranker<'_> {
             way: &[pos.identity()],
             games,
             opening: &opening,
-            note: &note_of_games(ending.played),
+            note: &note_of_games(ending.results),
         })
     }
 
@@ -240,22 +240,22 @@ impl Ranker<'_> {
     }
 
     /// Adds a line. `all` are all games that came to its last position.
-    fn add_line(&mut self, line: &CountedLine<'_>, all: Played) -> Result<()> {
+    fn add_line(&mut self, line: &CountedLine<'_>, all: GameStats) -> Result<()> {
         let Some(Replayed {
             text, way, opening, ..
         }) = line.replay(self.suite)
         else {
             return Ok(());
         };
-        let mut note = note_of_games(line.played);
-        if line.played != all {
+        let mut note = note_of_games(line.results);
+        if line.results != all {
             note = format!("{note}; by any move order {}", note_of_games(all));
         }
         self.ranking.add(&Candidate {
             text: &text,
             start: &line.start_bytes(),
             way: &way,
-            games: line.played.games(),
+            games: line.results.games(),
             opening: &opening,
             note: &note,
         })
@@ -273,9 +273,9 @@ struct LineEnd {
     lines: ByteRun,
     /// The last line, which is not among them yet, and its games.
     line: Vec<u8>,
-    line_played: Played,
+    line_results: GameStats,
     /// The games of all lines.
-    played: Played,
+    results: GameStats,
 }
 
 impl LineEnd {
@@ -283,8 +283,8 @@ impl LineEnd {
         LineEnd {
             lines,
             line: game.bytes.to_vec(),
-            line_played: game.played,
-            played: game.played,
+            line_results: game.results,
+            results: game.results,
         }
     }
 
@@ -292,18 +292,18 @@ impl LineEnd {
     fn add(&mut self, game: &CountedLine<'_>) -> Result<()> {
         if self.line != game.bytes {
             self.end_line()?;
-            (self.line, self.line_played) = (game.bytes.to_vec(), Played::default());
+            (self.line, self.line_results) = (game.bytes.to_vec(), GameStats::default());
         }
-        self.line_played += game.played;
-        self.played += game.played;
+        self.line_results += game.results;
+        self.results += game.results;
         Ok(())
     }
 
     fn end_line(&mut self) -> Result<()> {
-        let Played {
+        let GameStats {
             stats,
             without_result,
-        } = self.line_played;
+        } = self.line_results;
         let numbers = [stats.wins, stats.draws, stats.losses, without_result];
         let numbers = numbers.map(u64::to_le_bytes);
         let text = [numbers.as_flattened(), &self.line].concat();
@@ -320,11 +320,11 @@ impl LineEnd {
                 draws: number(1),
                 losses: number(2),
             };
-            let played = Played {
+            let results = GameStats {
                 stats,
                 without_result: number(3),
             };
-            f(&CountedLine::new(bytes, played))?;
+            f(&CountedLine::new(bytes, results))?;
         }
         Ok(())
     }
@@ -341,8 +341,8 @@ impl LineEnd {
             let Some(found) = line.replay(suite) else {
                 return Ok(());
             };
-            if line.played.games() > most {
-                (opening, most) = (found.opening, line.played.games());
+            if line.results.games() > most {
+                (opening, most) = (found.opening, line.results.games());
             }
             let best = known.take().into_iter().chain([found.pos]);
             known = best.min_by_key(counters);
@@ -359,22 +359,22 @@ struct CountedLine<'a> {
     end: &'a [u8],
     start: &'a [u8],
     moves: &'a [u8],
-    played: Played,
+    results: GameStats,
 }
 
 impl<'a> CountedLine<'a> {
     /// The line of one game.
     fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
-        let mut played = Played::default();
+        let mut results = GameStats::default();
         match GameResult::ALL[usize::from(*result)] {
-            GameResult::Unknown => played.without_result = 1,
-            result => played.stats = Stats::of_game(result.winner(), Color::White),
+            GameResult::Unknown => results.without_result = 1,
+            result => results.stats = Stats::of_game(result.winner(), Color::White),
         }
-        CountedLine::new(bytes, played)
+        CountedLine::new(bytes, results)
     }
 
-    fn new(bytes: &'a [u8], played: Played) -> CountedLine<'a> {
+    fn new(bytes: &'a [u8], results: GameStats) -> CountedLine<'a> {
         let (end, rest) = bytes.split_at(END);
         let mut parts = rest.splitn(2, |byte| *byte == 0);
         CountedLine {
@@ -382,7 +382,7 @@ impl<'a> CountedLine<'a> {
             end,
             start: parts.next().unwrap_or_default(),
             moves: parts.next().expect("moves follow the start"),
-            played,
+            results,
         }
     }
 

@@ -4,9 +4,9 @@
 //! they were played. Both rank what they find, and write it in the same way.
 
 mod evaluated;
+mod game_stats;
 mod games;
 mod lines;
-mod played;
 mod positions;
 mod ranking;
 mod report;

@@ -47,12 +47,12 @@ pub struct SuiteFile {
     /// The exits by the identities of their positions.
     by_position: FxHashMap<u64, usize>,
     /// Those of lines, by the length of the line, the start and the end.
-    by_line: FxHashMap<Way, usize>,
+    by_line: FxHashMap<Passage, usize>,
     longest: usize,
 }
 
 /// The half-moves of a line, and the identities of its first and its last position.
-type Way = (usize, u64, u64);
+type Passage = (usize, u64, u64);
 
 #[derive(Debug)]
 struct SuiteEntry {
@@ -74,7 +74,7 @@ struct Exit {
 struct FoundExit {
     text: Range<usize>,
     pos: Keyed<VariantPosition>,
-    line: Option<(Way, String)>,
+    line: Option<(Passage, String)>,
     opening: Option<String>,
 }
 
@@ -451,7 +451,7 @@ fn draw_rate(stats: Stats) -> Option<f64> {
 }
 
 /// A game of two players.
-struct Played {
+struct EncounterGame {
     exit: usize,
     round: Option<Round>,
     /// The color of the first player.
@@ -462,13 +462,13 @@ struct Played {
 /// Pairs each game of a color with the first one of the other color that has the same key and no partner yet. Games
 /// without a key have no partner. Of a player against itself, any two games of a key are a pair.
 fn paired<K: Hash + Eq>(
-    games: &[Played],
+    games: &[EncounterGame],
     is_self_play: bool,
-    key: impl Fn(&Played) -> Option<K>,
-) -> Vec<[&Played; 2]> {
+    key: impl Fn(&EncounterGame) -> Option<K>,
+) -> Vec<[&EncounterGame; 2]> {
     let mut pairs = Vec::new();
     // Games of one color for each key.
-    let mut waiting: FxHashMap<K, VecDeque<&Played>> = FxHashMap::default();
+    let mut waiting: FxHashMap<K, VecDeque<&EncounterGame>> = FxHashMap::default();
     for game in games {
         let Some(key) = key(game) else { continue };
         let others = waiting.entry(key).or_default();
@@ -494,7 +494,7 @@ struct MatchCounts {
     numbers: FxHashMap<String, usize>,
     exits: Vec<Exited>,
     /// The games of two players, by their numbers, the lower first.
-    encounters: FxHashMap<[usize; 2], Vec<Played>>,
+    encounters: FxHashMap<[usize; 2], Vec<EncounterGame>>,
     /// The players who met, in the order of their first games.
     order: Vec<[usize; 2]>,
     unmatched: u64,
@@ -540,7 +540,7 @@ impl MatchCounts {
             self.order.push(players);
             Vec::new()
         });
-        games.push(Played {
+        games.push(EncounterGame {
             exit,
             round: game.round,
             color,
@@ -549,13 +549,13 @@ impl MatchCounts {
     }
 
     /// Finds the pairs of two players. One with a game without result takes part, but is not counted.
-    fn encounter(&mut self, players: [usize; 2], games: &[Played]) -> Encounter {
+    fn encounter(&mut self, players: [usize; 2], games: &[EncounterGame]) -> Encounter {
         let is_self_play = players[0] == players[1];
         let mut found = paired(games, is_self_play, |game| Some((game.exit, game.round?)));
         if found.is_empty() {
             found = paired(games, is_self_play, |game| Some(game.exit));
         }
-        let is_finished = |game: &Played| game.result != GameResult::Unknown;
+        let is_finished = |game: &EncounterGame| game.result != GameResult::Unknown;
         let mut pairs = Pentanomial::default();
         for [one, other] in found {
             if !is_finished(one) || !is_finished(other) {

@@ -6,7 +6,7 @@ use shakmaty::variant::VariantPosition;
 
 use super::{
     Suite,
-    played::Played,
+    game_stats::GameStats,
     ranking::{Ranked, Ranking},
 };
 use crate::{
@@ -130,8 +130,8 @@ pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
 }
 
 /// How many games there were, how many of them without result, and White's score in the others.
-pub(super) fn note_of_games(played: Played) -> String {
-    note("game", played)
+pub(super) fn note_of_games(results: GameStats) -> String {
+    note("game", results)
 }
 
 /// How many times games came to a position, and White's score in them: a game that came back to it counts again.
@@ -139,22 +139,22 @@ pub(super) fn note_of_times(stats: Stats) -> String {
     let without_result = 0;
     note(
         "time",
-        Played {
+        GameStats {
             stats,
             without_result,
         },
     )
 }
 
-fn note(thing: &str, played: Played) -> String {
-    let count = played.games();
+fn note(thing: &str, results: GameStats) -> String {
+    let count = results.games();
     let s = if count == 1 { "" } else { "s" };
     let mut note = format!("{count} {thing}{s}");
-    if played.without_result > 0 {
-        note += &format!(", {} without result", played.without_result);
+    if results.without_result > 0 {
+        note += &format!(", {} without result", results.without_result);
     }
-    if played.stats.games() > 0 {
-        note += &format!(", White scored {:.1}%", played.stats.score() * 100.0);
+    if results.stats.games() > 0 {
+        note += &format!(", White scored {:.1}%", results.stats.score() * 100.0);
     }
     note
 }
@@ -173,11 +173,11 @@ mod tests {
                 ..Stats::default()
             };
             let thing = if wins == 1 { "time" } else { "game" };
-            let played = Played {
+            let results = GameStats {
                 stats,
                 without_result,
             };
-            format!("{bare} hmvc 0; fmvn 1; c0 \"{}\";", note(thing, played))
+            format!("{bare} hmvc 0; fmvn 1; c0 \"{}\";", note(thing, results))
         });
         for (line, is_pgn, is_epd) in [
             ("[Event \"Opening suite\"]\r", true, false),

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    sort::{Memory, SHARDS, Source, merge_ordered},
+    sort::{Memory, Refill, SHARDS, merge_ordered},
     task,
 };
 
@@ -34,7 +34,7 @@ fn records<'a: 'b, 'b>(
     mut counts: OrderedCounts<'a>,
     large: &'b Mutex<LargeCounts>,
     has_large: &'b AtomicBool,
-) -> Source<'b, CountRecord> {
+) -> Refill<'b, CountRecord> {
     let mut batch = CountBatch::default();
     Box::new(move |out| {
         // They are filled in where they are wanted.
@@ -91,7 +91,7 @@ impl Tally {
         let large = Mutex::new(large);
         let open = |shards: Range<usize>| {
             let mut own = shards.clone().flat_map(|shard| counted.records(shard));
-            let own: Source<'_, CountRecord> = Box::new(move |out| {
+            let own: Refill<'_, CountRecord> = Box::new(move |out| {
                 for record in own.by_ref().take(AT_ONCE) {
                     out.push(record?);
                 }
