@@ -599,7 +599,7 @@ fn counts_of_other_programs_are_read_and_the_header_says_so() {
     assert_eq!(report["has_unknown_games"], true, "{report}");
     let header = ok(dir.path(), "pgheader -s theirs.bin");
     assert!(
-        header.contains("Input: theirs (counts that do not tell their games)\nOptions:"),
+        header.contains("Input: theirs (counts that do not name their games)\nOptions:"),
         "{header}"
     );
     let shown = ok_json(dir.path(), "show theirs.bin --json");

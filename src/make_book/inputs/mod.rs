@@ -204,7 +204,7 @@ impl<'a> Inputs<'a> {
             match counted.origin {
                 Some((origin, _)) => origin.inputs.clone(),
                 None => vec![format!(
-                    "{} (counts that do not tell their games)",
+                    "{} (counts that do not name their games)",
                     named.name()
                 )],
             }
