@@ -24,8 +24,8 @@ use crate::{
 /// How many records of those that were counted are merged at once.
 const AT_ONCE: usize = 1 << 11;
 
-/// Appends the next counts of some shards of keys, in the order of keys and moves, to an empty batch, and returns the
-/// file that they are of; `None` if there are no more.
+/// Appends the next counts of some shards of keys, in the order of keys and moves, to an empty batch, if those that were
+/// read have any, and returns the file that they are of; `None` if there are no more.
 pub(crate) type OrderedCounts<'a> =
     Box<dyn FnMut(&mut CountBatch) -> Result<Option<&'a Path>> + 'a>;
 
@@ -37,20 +37,26 @@ fn records<'a: 'b, 'b>(
 ) -> Refill<'b, CountRecord> {
     let mut batch = CountBatch::default();
     Box::new(move |out| {
-        // They are filled in where they are wanted.
-        mem::swap(out, &mut batch.records);
-        let read = counts(&mut batch);
-        mem::swap(out, &mut batch.records);
-        // The records of a number that takes several come in any order.
-        out.sort();
-        let Some(path) = read?.filter(|_| !batch.large.is_empty()) else {
-            return Ok(());
-        };
-        has_large.store(true, Ordering::Relaxed);
-        let mut large = task::lock(large);
-        large.extend(&batch);
-        batch.large.clear();
-        large.refuse_many(path)
+        // All rows that were read may be without moves.
+        while out.is_empty() {
+            // They are filled in where they are wanted.
+            mem::swap(out, &mut batch.records);
+            let read = counts(&mut batch);
+            mem::swap(out, &mut batch.records);
+            let Some(path) = read? else {
+                break;
+            };
+            // The records of a number that takes several come in any order.
+            out.sort();
+            if !batch.large.is_empty() {
+                has_large.store(true, Ordering::Relaxed);
+                let mut large = task::lock(large);
+                large.extend(&batch);
+                batch.large.clear();
+                large.refuse_many(path)?;
+            }
+        }
+        Ok(())
     })
 }
 
@@ -113,5 +119,41 @@ impl Tally {
             large: task::unlocked(large),
             rare,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shakmaty::Color;
+
+    use super::*;
+    use crate::{position::BookMove, tally::Stats};
+
+    #[test]
+    fn counts_go_on_after_rows_without_moves() {
+        let open = |shards: Range<usize>| -> Vec<OrderedCounts<'_>> {
+            let mut step = 0;
+            if shards.start > 0 {
+                return Vec::new();
+            }
+            vec![Box::new(move |batch| {
+                step += 1;
+                if step == 2 {
+                    let stats = Stats {
+                        wins: 3,
+                        draws: 2,
+                        losses: 1,
+                    };
+                    batch.push(7, BookMove(796), Color::White, stats);
+                }
+                Ok((step < 4).then_some(Path::new("part")))
+            })]
+        };
+        let memory = Memory::default();
+        let counts = Tally::new(memory.clone()).seal_with(&memory, 2, 0, open, |_| Ok(()));
+        let positions: Result<Vec<_>> = counts.unwrap().positions().collect();
+        let positions = positions.unwrap();
+        assert_eq!(positions.len(), 1);
+        assert_eq!(positions[0].moves[0].stats.games(), 6);
     }
 }
