@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Four of five requests are for positions of openings, up to 12 half-moves deep, the fifth for one of 20 to 60, all from
-//! games of the PGN. With the number of the server's process, it also prints its memory at the start and at the end. With a
-//! rate, it asks so many questions a second, a tenth of them with filters and a history, and the times count from when a
-//! question was due.
+//! games of the PGN. With the number of the server's process (or 0), it also prints its memory at the start and at the end.
+//! With a rate, it asks at most so many questions a second. A tenth of them has filters and a history. The time of an answer
+//! begins when its question was due.
 
 use std::{
     env,
@@ -95,7 +95,7 @@ fn lines(path: &str) -> io::Result<Vec<Vec<String>>> {
     Ok(lines)
 }
 
-/// Asks one question after the other over one connection, or one each time that it is due; answers how long each took.
+/// Asks one question after the other over one connection, or each when it is due; answers how long each took.
 fn ask(
     address: &str,
     lines: &[Vec<String>],
@@ -124,6 +124,7 @@ fn ask(
         };
         let request = format!("GET /lichess?play={play}{more} HTTP/1.1\r\nHost: {address}\r\n\r\n");
         let start = match every {
+            Some(_) if due >= end => break,
             Some(every) => {
                 thread::sleep(due.saturating_duration_since(Instant::now()));
                 due += every;

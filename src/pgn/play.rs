@@ -165,7 +165,7 @@ pub(crate) fn play(
 }
 
 /// A game that was played.
-pub(crate) struct PlayedGame {
+pub(crate) struct ReplayedGame {
     pub variant: Variant,
     pub start: VariantPosition,
     /// The position after its moves.
@@ -177,7 +177,7 @@ pub(crate) struct PlayedGame {
 pub(crate) fn play_from_start(
     games: &mut GameReader<'_>,
     mut step: impl FnMut(Variant, &Keyed<VariantPosition>, Move, usize) -> Result<bool>,
-) -> Result<PlayedGame> {
+) -> Result<ReplayedGame> {
     let (variant, start, problem) = match start_of(games.tags()) {
         Ok((variant, start)) => (variant, start, None),
         Err(problem) => (Variant::Standard, Variant::Standard.start(), Some(problem)),
@@ -190,7 +190,7 @@ pub(crate) fn play_from_start(
         },
         None => play(games, &mut last, |pos, mv, end| step(variant, pos, mv, end))?,
     };
-    Ok(PlayedGame {
+    Ok(ReplayedGame {
         variant,
         start,
         last,

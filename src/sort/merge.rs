@@ -8,11 +8,13 @@ use crate::error::Result;
 /// Sorted records from anywhere.
 pub(crate) type Records<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 
-/// Appends the next items of a sorted sequence. If it appends none, there are no more.
+/// Appends the next items of a sorted sequence. If it appends none, there are no more, or it failed before.
 pub(crate) type Refill<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 
-/// How many items of a sequence are read at once. Reading also stops after this many bytes outside of them.
+/// How many items of a sequence are read at once.
 pub(super) const AT_ONCE: usize = 1 << 8;
+
+/// Reading stops after this many bytes outside of the items.
 const BYTES_AT_ONCE: usize = 1 << 13;
 
 /// Merges any number of sorted sequences into one. Of equal items, those of the first sequence come first.
@@ -66,7 +68,7 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
         }
     }
 
-    /// The next items, some thousand of them; none at the end.
+    /// The next items; none at the end.
     pub(super) fn window(&mut self) -> Result<&[T]> {
         if let Err(err) = self.read_on() {
             self.sources.clear();

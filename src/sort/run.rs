@@ -227,6 +227,7 @@ impl ByteRun {
         for some in bits.chunks(BUFFER / RECORD) {
             let bytes = some.iter().flat_map(|bits| bits.to_le_bytes());
             self.tail.extend(bytes);
+            // What is full is written.
             self.append(&[])?;
         }
         Ok(())
@@ -273,7 +274,7 @@ impl ByteRun {
         })
     }
 
-    /// The records, at most this many at once.
+    /// The records from the first on, at most this many at once, if it has records in order.
     pub(super) fn refill<R: Record>(&self, most: usize) -> Refill<'_, R> {
         let mut reader = self.reader(0);
         Box::new(move |out| reader.read_records(most, out))
@@ -360,7 +361,8 @@ impl ByteReader<'_> {
         if self.at == self.buffer.len() && !self.is_at_end() {
             self.fill()?;
         }
-        let (records, _) = self.buffer[self.at..].as_chunks::<RECORD>();
+        let (records, rest) = self.buffer[self.at..].as_chunks::<RECORD>();
+        debug_assert!(rest.is_empty(), "no record is in two buffers");
         let some = &records[..most.min(records.len())];
         let some = some.iter().map(|bits| u128::from_le_bytes(*bits));
         out.extend(some.map(R::from_bits));
@@ -496,19 +498,31 @@ mod tests {
             len in 0..3000usize,
             memory in prop_oneof![Just(0), Just(1 << 20)],
             cut in (0.0..1.0f64, 0.0..1.0f64),
+            most in 1..3000usize,
         ) {
             let file = RunFile::new(&std::env::temp_dir());
             let records: Vec<u128> = (0..len as u128).map(|number| number << 77 | number).collect();
             let start = (cut.0 * len as f64) as usize;
             let end = start + (cut.1 * (len - start) as f64) as usize;
             // The second has its place in the file after the first.
-            for _ in 0..2 {
+            for is_at_once in [false, true] {
                 let mut run = ByteRun::within(memory, &file);
-                records.iter().for_each(|record| run.push(*record).unwrap());
+                match is_at_once {
+                    true => run.append_bits(&records).unwrap(),
+                    false => records.iter().for_each(|record| run.push(*record).unwrap()),
+                }
                 let run = run.finish().unwrap();
                 prop_assert_eq!(run.is_spilled, memory == 0 && len > 0);
                 prop_assert_eq!(run.records_len(), len as u64);
                 let found: Vec<u128> = run.records().map(Result::unwrap).collect();
+                prop_assert_eq!(&found, &records);
+                let (mut refill, mut found, mut more) = (run.refill(most), Vec::<u128>::new(), 1);
+                while more > 0 {
+                    let known = found.len();
+                    refill(&mut found).unwrap();
+                    more = found.len() - known;
+                    prop_assert!(more <= most);
+                }
                 prop_assert_eq!(&found, &records);
                 let mut some = Vec::<u128>::new();
                 run.read(start..end, &mut some).unwrap();
@@ -526,6 +540,11 @@ mod tests {
             change_byte(&file, (file.size() as f64 * at) as u64, change);
             prop_assert!(is_changed(run.records::<u128>().try_for_each(|record| record.map(drop))));
             prop_assert!(is_changed(run.read(0..2000, &mut Vec::<u128>::new())));
+            let (mut refill, mut found) = (run.refill(100), Vec::<u128>::new());
+            prop_assert!(is_changed((0..30).try_for_each(|_| refill(&mut found))));
+            let known = found.len();
+            refill(&mut found).unwrap();
+            prop_assert_eq!(found.len(), known);
             change_byte(&bytes.file, (bytes.file.size() as f64 * at) as u64, change);
             prop_assert!(is_changed(bytes.reader(0).read_exact(&mut [0; 20_000])));
         }

@@ -70,7 +70,7 @@ struct Exit {
     opening: Option<String>,
 }
 
-/// An entry of a suite, and the way to its position.
+/// An entry of a suite, and the passage that leads to its position.
 struct FoundExit {
     text: Range<usize>,
     pos: Keyed<VariantPosition>,
@@ -125,10 +125,10 @@ impl SuiteFile {
             .by_position
             .entry(found.pos.identity())
             .or_insert(self.exits.len());
-        let (way, line) = found.line.unzip();
-        if let Some(way) = way {
-            self.by_line.insert(way, exit);
-            self.longest = self.longest.max(way.0);
+        let (passage, line) = found.line.unzip();
+        if let Some(passage) = passage {
+            self.by_line.insert(passage, exit);
+            self.longest = self.longest.max(passage.0);
         }
         if exit == self.exits.len() {
             self.exits.push(Exit {

@@ -92,7 +92,8 @@ macro_rules! args {
 
 /// Runs the binary in a directory.
 pub fn run(dir: &Path, args: impl Arguments) -> Output {
-    // A loaded Wine may fail to start a process, or to give it its console: it then ends before its first instruction.
+    // A loaded Wine may fail to start a process. Or it fails to give it its console, and the process ends before its first
+    // instruction.
     const ERROR_INTERNAL_ERROR: i32 = 1359;
     const STATUS_DLL_INIT_FAILED: i32 = 0xC000_0142_u32.cast_signed();
     let mut command = polybook_in(dir);
