@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 #[cfg(feature = "serve")]
 use crate::common::served::Served;
 use crate::{
-    common::{corpus, fails, ok, ok_json, python, sample, short_games, temp},
+    common::{corpus, fails, ok, ok_json, python, run, sample, short_games, temp},
     explorer::{expected, filters},
 };
 
@@ -699,5 +699,66 @@ fn a_server_says_what_counts_cannot_answer() {
     ] {
         let reply = served.get(route);
         assert_eq!(reply.status, status, "{route}: {}", reply.text());
+    }
+}
+
+#[test]
+fn counts_that_end_at_a_half_move_say_so() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = sample("famous.pgn");
+    let games = games.display();
+    for (counts, options) in [("short", "--max-ply 4"), ("whole", "")] {
+        ok(
+            dir,
+            &format!("make-book -q {games} --counts {counts}.counts {ALL} {options}"),
+        );
+    }
+    ok(
+        dir,
+        "make-book -q short.counts whole.counts --counts sum.counts",
+    );
+    for name in ["short", "whole", "sum"] {
+        ok(
+            dir,
+            &format!("make-book -q {name}.counts --leveldb {name} --explorer"),
+        );
+    }
+    for (indexes, max_ply, said) in [
+        (
+            "--leveldb short",
+            json!(4),
+            "these counts have only positions to half-move 4\n",
+        ),
+        ("--leveldb whole", Value::Null, ""),
+        (
+            "--leveldb sum",
+            json!(4),
+            "these counts have only positions to half-move 4\n",
+        ),
+        (
+            "--leveldb short --leveldb whole",
+            json!(4),
+            "some of these counts have only positions to half-move 4\n",
+        ),
+    ] {
+        let output = run(dir, &format!("moves --json {indexes}"));
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), said, "{indexes}");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["max_ply"], max_ply, "{indexes}");
+    }
+    #[cfg(feature = "serve")]
+    {
+        let served = Served::start(dir, "short whole");
+        let max_ply = |source: &str| {
+            let answer = served.json(&format!("/lichess?source={source}"));
+            answer["polybook"]["maxPly"].clone()
+        };
+        assert_eq!(
+            (max_ply("short"), max_ply("whole")),
+            (json!(4), Value::Null)
+        );
+        let about = served.json("/about");
+        assert_eq!(about["sources"][0]["maxPly"], json!(4));
     }
 }

@@ -107,7 +107,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     if answer.moves.is_empty() {
         check_names(&explorer, &query.filters)?;
     }
-    if let Some(line) = explorer.pruned_line(&query.filters) {
+    if let Some(line) = explorer.lacking_line(&query.filters) {
         context.say(&line);
     }
     sort(&mut answer.moves, args.sort, &pos);
@@ -120,6 +120,9 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         let mut document = document(&answer, &pos, &evals, times.as_ref());
         if let Some(fewest) = explorer.min_game(&query.filters) {
             document["min_game"] = json!(fewest);
+        }
+        if let Some(ply) = explorer.max_ply(&query.filters) {
+            document["max_ply"] = json!(ply);
         }
         return print_json(&document);
     }

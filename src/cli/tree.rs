@@ -139,7 +139,7 @@ fn opened(
         if index.has_explorer_data()? {
             drop(index);
             let explorer = Explorer::open([(String::new(), path.to_owned())])?;
-            if let Some(line) = explorer.pruned_line(&Filters::default()) {
+            if let Some(line) = explorer.lacking_line(&Filters::default()) {
                 context.say(&line);
             }
             return Ok((Box::new(Explored(explorer, variant)), variant));

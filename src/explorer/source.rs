@@ -84,6 +84,11 @@ impl OpenIndex {
         Some(counted.min_game).filter(|fewest| *fewest > 1)
     }
 
+    /// Of counts, the last half-move that was counted of a game, if not all were.
+    pub(super) fn max_ply(&self) -> Option<usize> {
+        self.counted.as_ref()?.max_ply
+    }
+
     /// How many games there are. An index of counts has none.
     pub(super) fn games(&self) -> u64 {
         self.rows.len() as u64

@@ -84,17 +84,27 @@ impl Explorer {
         asked.filter_map(OpenIndex::min_game).max()
     }
 
-    /// A line that says so, for people.
-    pub fn pruned_line(&self, filters: &Filters) -> Option<String> {
-        let fewest = self.min_game(filters)?;
+    /// The last half-move of a game that all sources have that filters ask, if counts that end there are among them.
+    pub fn max_ply(&self, filters: &Filters) -> Option<usize> {
+        let asked = self.asked(filters.source.as_deref());
+        asked.filter_map(OpenIndex::max_ply).min()
+    }
+
+    /// A line that says which positions counts among these sources lack, for people.
+    pub fn lacking_line(&self, filters: &Filters) -> Option<String> {
+        let (fewest, last) = (self.min_game(filters), self.max_ply(filters));
+        let few = fewest.map(|fewest| format!(" in which at least {fewest} moves were counted"));
+        let end = last.map(|ply| format!(" to half-move {ply}"));
+        if few.is_none() && end.is_none() {
+            return None;
+        }
         let mut asked = self.asked(filters.source.as_deref());
-        let which = match asked.all(|source| source.min_game() == Some(fewest)) {
+        let which = match asked.all(|one| one.min_game() == fewest && one.max_ply() == last) {
             true => "these",
             false => "some of these",
         };
-        Some(format!(
-            "{which} counts have only positions in which at least {fewest} moves were counted\n"
-        ))
+        let (end, few) = (end.unwrap_or_default(), few.unwrap_or_default());
+        Some(format!("{which} counts have only positions{end}{few}\n"))
     }
 
     /// What filters ask that needs games, if one of their sources has counts and no games.
@@ -420,5 +430,6 @@ fn about(source: &OpenIndex) -> AboutSource {
         },
         counts: counted.is_some(),
         min_game: source.min_game(),
+        max_ply: source.max_ply(),
     }
 }

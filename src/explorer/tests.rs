@@ -88,6 +88,7 @@ fn write(rows: &Rows, target: &Path, min_game: u64) {
         about: AboutCounts {
             games: Some(7),
             min_game,
+            max_ply: (min_game > 0).then_some(30),
             inputs: vec!["a.pgn".to_owned()],
         },
     };
@@ -294,8 +295,11 @@ fn sources_of_both_kinds_answer_together() {
     };
     assert_eq!(both.min_game(&of(None)), Some(5));
     assert_eq!(both.min_game(&of(Some("games"))), None);
-    let line = |source| both.pruned_line(&of(source)).unwrap_or_default();
-    assert!(line(None).starts_with("some of these counts have only positions in which at least 5"));
+    assert_eq!(both.max_ply(&of(None)), Some(30));
+    let line = |source| both.lacking_line(&of(source)).unwrap_or_default();
+    assert!(line(None).starts_with(
+        "some of these counts have only positions to half-move 30 in which at least 5"
+    ));
     assert!(line(Some("counts")).starts_with("these counts have only"));
     assert_eq!(line(Some("games")), "");
     assert_eq!(both.about().sources[0].games, Some(7));

@@ -173,6 +173,7 @@ impl Known {
         drop(index);
         let explorer = Explorer::open([("games".to_owned(), path.to_owned())])?;
         let pruned = explorer.min_game(&Filters::default());
+        let end = explorer.max_ply(&Filters::default());
         Ok(Known {
             kind: Kind::Explored(Box::new(Explored(explorer, variant))),
             variants: match choice.only() {
@@ -181,9 +182,17 @@ impl Known {
             },
             pgn: None,
             starts: Vec::new(),
-            warnings: Vec::from_iter(pruned.map(|fewest| {
-                format!("the counts lack positions in which fewer than {fewest} moves were counted")
-            })),
+            warnings: [
+                pruned.map(|fewest| {
+                    format!(
+                        "the counts lack positions in which fewer than {fewest} moves were counted"
+                    )
+                }),
+                end.map(|ply| format!("the counts end at half-move {ply}")),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
         })
     }
 

@@ -8,7 +8,7 @@ use super::{annotations::Annotations, request::Request};
 use crate::{
     error::Error,
     evals::{Eval, Evals},
-    explorer::{Answer, Line, MoveTime, Times},
+    explorer::{Answer, Explorer, Line, MoveTime, Times},
     pgn::{GameReader, Token, tag_text},
     position::{BookMove, Variant, fen_of, read_move, san, uci},
     tree::move_number,
@@ -31,6 +31,9 @@ pub(super) struct Board {
     /// Of counts without rare positions: how many moves were counted in each that is there.
     #[serde(skip_serializing_if = "Option::is_none", rename = "minGame")]
     min_game: Option<u64>,
+    /// Of counts: the last half-move that was counted of a game, if not all were.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "maxPly")]
+    max_ply: Option<usize>,
     /// The evaluation of the position.
     #[serde(skip_serializing_if = "Option::is_none")]
     eval: Option<Eval>,
@@ -95,8 +98,9 @@ impl WrittenMove {
 }
 
 impl Board {
-    /// The board of a request, with what an answer says of transpositions if it was asked for.
-    pub(super) fn new(request: &Request, answer: &Answer, min_game: Option<u64>) -> Board {
+    /// The board of a request, with what an answer says of transpositions if it was asked for, and what the sources lack.
+    pub(super) fn new(request: &Request, answer: &Answer, explorer: &Explorer) -> Board {
+        let filters = &request.query.filters;
         let line = &request.query.line;
         let pos = line.position();
         let played = line.positions().iter().zip(line.moves());
@@ -121,7 +125,8 @@ impl Board {
                 .map(|mv| WrittenMove::new(pos, mv))
                 .collect(),
             transpositions: is_known.then(|| transpositions.collect()),
-            min_game,
+            min_game: explorer.min_game(filters),
+            max_ply: explorer.max_ply(filters),
             eval: None,
             evals: Vec::new(),
             clocks: None,

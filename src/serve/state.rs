@@ -231,8 +231,7 @@ impl AppState {
     ) -> Result<Content, Refusal> {
         let request = self.request(key, route)?;
         let mut answer = self.explorer.answer(&request.query)?;
-        let min_game = self.explorer.min_game(&request.query.filters);
-        let mut polybook = Board::new(&request, &answer, min_game);
+        let mut polybook = Board::new(&request, &answer, &self.explorer);
         if let Some(evals) = &self.evals {
             polybook.evaluate(request.query.line.position(), evals)?;
         }

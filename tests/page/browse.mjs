@@ -865,7 +865,7 @@ const tests = {
     const pruned = async (route) => {
       const response = await route.fetch();
       const answer = await response.json();
-      Object.assign(answer.polybook, { minGame: 5, transpositions: null });
+      Object.assign(answer.polybook, { minGame: 5, maxPly: 2, transpositions: null });
       await route.fulfill({ response, json: answer });
     };
     await page.route("**/lichess?*", pruned);
@@ -874,6 +874,7 @@ const tests = {
       await settled(page);
       assert.equal(await text(page, "#results p"), "Positions with fewer than 5 counted moves were left out.");
     }
+    assert.equal(await text(page, "#results p + p"), "Counts end at move 1.");
     assert.equal(await page.locator("#moves .blank").count(), 1);
     assert.deepEqual(faults, []);
     await context.close();

@@ -102,6 +102,9 @@ pub struct CountedContents {
     pub games: Option<u64>,
     /// Positions in which fewer moves were counted are left out.
     pub min_game: u64,
+    /// The last half-move that was counted of a game, if not all were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_ply: Option<usize>,
     /// The names of the files with the games, the first of many and how many more there are.
     pub inputs: Vec<String>,
 }
@@ -113,6 +116,8 @@ pub struct AboutCounts {
     pub games: Option<u64>,
     /// Positions in which fewer moves were counted are left out.
     pub min_game: u64,
+    /// The last half-move that was counted of a game, if not all were.
+    pub max_ply: Option<usize>,
     /// The names of the files with the games.
     pub inputs: Vec<String>,
 }
@@ -140,6 +145,7 @@ impl CountedContents {
             has_ends: false,
             games: about.games.filter(|games| *games <= MOST),
             min_game: about.min_game,
+            max_ply: about.max_ply,
             inputs,
         }
     }
@@ -182,6 +188,7 @@ mod tests {
         let about = AboutCounts {
             games: Some(7),
             min_game: 5,
+            max_ply: Some(30),
             inputs: vec!["a.pgn".to_owned()],
         };
         let contents = CountedContents {

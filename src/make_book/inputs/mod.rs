@@ -23,6 +23,16 @@ use crate::{
 /// Separates the options of counts that were made with others.
 const BETWEEN_OPTIONS: &str = " | ";
 
+/// The last half-move that counts with these options have of a game; of added counts, those of each.
+pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
+    let max_ply = |options: &str| {
+        let number = options.strip_prefix("--max-ply ")?;
+        number.split(' ').next()?.parse().ok()
+    };
+    let all = options.split(BETWEEN_OPTIONS);
+    all.map(move |options| max_ply(options).unwrap_or(MakeBook::DEFAULT_MAX_PLY))
+}
+
 /// The inputs of a run, in their order.
 pub(super) struct Inputs<'a> {
     pub all: Vec<Box<dyn RunInput + 'a>>,
@@ -133,12 +143,7 @@ impl<'a> Inputs<'a> {
         if !self.has_counts() {
             return None;
         }
-        let max_ply = |options: &str| {
-            let number = options.strip_prefix("--max-ply ")?;
-            number.split(' ').next()?.parse().ok()
-        };
-        let all = self.options.split(BETWEEN_OPTIONS);
-        let all = all.map(|options| max_ply(options).unwrap_or(MakeBook::DEFAULT_MAX_PLY));
+        let all = last_plies(&self.options);
         let (least, most) = (all.clone().min()?, all.max()?);
         (least < most).then(|| {
             format!(

@@ -44,6 +44,7 @@
  * @property {WrittenMove[]} legal
  * @property {{ uci: string, games: number }[] | null} transpositions Null if none is known.
  * @property {number} [minGame] Of counts without the positions in which fewer moves were counted.
+ * @property {number} [maxPly] Where counts end.
  * @property {({ uci: string, depth: number } & Evaluation)[]} [evals] Those after the legal moves.
  * @property {{ read: number, moves: { uci: string, games: number, mean: number }[] }} [clocks] Mean times in seconds.
  */

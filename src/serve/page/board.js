@@ -15,7 +15,7 @@ import { NAMES, positionWords } from "./words.js";
  * @property {string} fen
  * @property {boolean} check
  * @property {WrittenMove[]} legal
- * @property {string | undefined} last The move that led here.
+ * @property {string} [last] The move that led here.
  */
 /** @typedef {{ letter: string, square: string, element: HTMLElement }} Piece */
 
@@ -24,7 +24,7 @@ const DRAG = 4;
 
 class ChessBoard extends HTMLElement {
   /** @type {Position} */
-  #position = { fen: "8/8/8/8/8/8/8/8 w - -", check: false, legal: [], last: undefined };
+  #position = { fen: "8/8/8/8/8/8/8/8 w - -", check: false, legal: [] };
   /** @type {Piece[]} */
   #pieces = [];
   #turn = "white";

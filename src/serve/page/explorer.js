@@ -225,7 +225,7 @@ async function countColors(signal) {
  */
 async function openGame(opens, signal) {
   const wanted = view;
-  if (!wanted.game) return undefined;
+  if (!wanted.game) return;
   if (!/^[\w-]+$/.test(wanted.game)) throw new Refused(`“${wanted.game}” is not the id of a game`, 404);
   if (opened?.id === wanted.game && !opens && wanted.filters.source === shown?.filters.source) return opened;
   const parameters = question({ ...wanted, filters: sourceOnly(wanted.filters) });
@@ -247,11 +247,11 @@ async function openGame(opens, signal) {
  * @param {Book[]} books
  */
 function draw(counts, books) {
-  const { line, minGame } = counts.polybook;
+  const { line, minGame, maxPly } = counts.polybook;
   const { filters } = view;
   const gameLine = opened?.moves ?? [];
   const common = commonPlies(view.play, ucis(gameLine));
-  const isInGame = opened !== undefined && common === view.play.length;
+  const isInGame = !!opened && common === view.play.length;
   const start = `${view.variant} ${view.fen}`;
   if (isInGame) known = gameLine;
   else if (start !== knownStart || commonPlies(view.play, ucis(known)) < view.play.length) known = line;
@@ -261,7 +261,7 @@ function draw(counts, books) {
   const isCounts = asked().some((source) => source.counts);
   document.body.classList.toggle("of-counts", isCounts);
   input.placeholder = isCounts ? "Opening, FEN or moves" : innerWidth < 560 ? "Player, opening, FEN…" : "Player, event, opening, FEN or moves";
-  document.body.classList.toggle("in-game", opened !== undefined);
+  document.body.classList.toggle("in-game", !!opened);
   const isStart = !line.length && !view.fen;
   drawBoard(counts);
   drawHeading(counts, ofPlayer, isStart);
@@ -270,7 +270,8 @@ function draw(counts, books) {
   fill(byId("repertoires"), ...repertoireLines(repertoires, counts, filterQuestion(view), (text) => void goToText(text)));
   const isEmpty = !total && ![...books, ...repertoires].some(({ moves }) => moves.length);
   const pruned = minGame ? p("none", `Positions with fewer than ${minGame} counted moves were left out.`) : "";
-  fill(byId("results"), isEmpty || ofPlayer ? "" : bar(counts, false, !opened), pruned);
+  const ended = isEmpty && maxPly ? p("none", `Counts end at move ${(maxPly + 1) >> 1}.`) : "";
+  fill(byId("results"), isEmpty || ofPlayer ? "" : bar(counts, false, !opened), pruned, ended);
   if (isEmpty) void explain(counts, asking.signal);
   else {
     const gameMove = isInGame ? (gameLine[line.length]?.uci ?? "") : "";
@@ -296,7 +297,7 @@ function drawBoard(counts) {
   point("");
   drawStrips();
   const atEnd = view.play.length === known.length;
-  const isOver = atEnd && (opened !== undefined || !counts.moves.length);
+  const isOver = atEnd && (!!opened || !counts.moves.length);
   for (const [act, isOff] of /** @type {[string, boolean][]} */ ([["first", !view.play.length], ["back", !view.play.length], ["forward", isOver], ["last", atEnd]])) {
     // A button that is disabled would lose the focus.
     for (const other of document.querySelectorAll(`[data-act=${act}]`)) other.setAttribute("aria-disabled", String(isOff));
@@ -375,9 +376,9 @@ function drawGame(counts, common, isInGame) {
 async function explain(counts, signal) {
   const place = byId("moves");
   const { filters, play: line, variant } = view;
-  const isFiltered = narrowing(filters).length > 0;
-  const isOver = counts.polybook.legal.length === 0;
-  const isEnd = opened !== undefined && line.join() === ucis(opened.moves).join();
+  const isFiltered = !!narrowing(filters).length;
+  const isOver = !counts.polybook.legal.length;
+  const isEnd = !!opened && line.join() === ucis(opened.moves).join();
   const back = () => void go({ play: line.slice(0, -1) });
   if (!place.querySelector(".blank")) fill(place, div("card blank"));
   try {
@@ -733,7 +734,7 @@ async function waitForIndex() {
   const names = about.sources.map(({ name }) => name).join(", ");
   const pause = () => new Promise((resolve) => setTimeout(resolve, READING));
   while (about.indexing) {
-    board.position = { fen: START, check: false, legal: [], last: undefined };
+    board.position = { fen: START, check: false, legal: [] };
     board.arrows = [];
     drawStrips();
     fill(byId("heading"), make("h2", "", span("family", "Starting position")));

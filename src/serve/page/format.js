@@ -68,7 +68,7 @@ export function folded(text) {
 export function readMonth(text) {
   const plain = folded(text).trim();
   const year = /(?<!\d)\d{4}(?!\d)/.exec(plain);
-  if (!year) return undefined;
+  if (!year) return;
   const rest = `${plain.slice(0, year.index)} ${plain.slice(year.index + 4)}`.split(/[\s,./-]+/).filter(Boolean);
   // After the year the month is the first number, before it the last.
   const name = rest.find((part) => /^[a-z]{2}[a-z]+$/.test(part));
