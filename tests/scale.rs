@@ -268,7 +268,12 @@ fn indexes_of_ranges_of_keys_serve_as_one() {
             "scores?by=rating",
         ] {
             let path = format!("/{question}&fen={fen}");
-            let [one, both] = [&whole, &ranges].map(|served| served.json(&path));
+            let [mut one, both] = [&whole, &ranges].map(|served| served.json(&path));
+            if let Some(answer) = one.get_mut("polybook") {
+                // Parts without the sidecar do not say where counts end.
+                let max_ply = answer.as_object_mut().unwrap().remove("maxPly");
+                assert_eq!(max_ply, Some(20.into()));
+            }
             assert_eq!(one, both, "{path}");
         }
     }
