@@ -7,8 +7,8 @@
 //!
 //! Four of five requests are for positions of openings, up to 12 half-moves deep, the fifth for one of 20 to 60, all from
 //! games of the PGN. With the number of the server's process (or 0), it also prints its memory at the start and at the end.
-//! With a rate, it asks at most so many questions a second. A tenth of them has filters and a history. The time of an answer
-//! begins when its question was due.
+//! RATE limits the questions of a second; a tenth of them then has filters and a history, and the time of an answer begins
+//! when its question was due.
 
 use std::{
     env,
