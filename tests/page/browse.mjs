@@ -510,12 +510,15 @@ const tests = {
   },
 
   async "a game is copied, and a copy that fails says why"() {
-    const { page, context } = await open(browser, url, `/?game=${GAME}`, { permissions: ["clipboard-read", "clipboard-write"] });
+    let fails = false;
+    const broken = (route) => (fails ? route.fulfill({ status: 503, body: "the file cannot be read" }) : route.continue());
+    const permissions = ["clipboard-read", "clipboard-write"];
+    const { page, context } = await open(browser, url, `/?game=${GAME}`, { permissions, routes: { "**/game/*": broken } });
     const pgn = await (await fetch(new URL(`game/${GAME}`, url))).text();
     await page.click("[data-focus=copy-pgn]");
     await page.waitForFunction(() => document.querySelector("#toast")?.textContent === "PGN copied");
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), pgn);
-    await page.route("**/game/*", (route) => route.fulfill({ status: 503, body: "the file cannot be read" }));
+    fails = true;
     await page.click("[data-focus=copy-pgn]");
     await page.waitForFunction(() => document.querySelector("#toast")?.textContent === "the file cannot be read");
     await context.close();
@@ -585,14 +588,14 @@ const tests = {
   },
 
   async "trends have tables for those who hear them"() {
-    const { page, context, faults } = await open(browser, url, "/");
     // Games without a year are in no chart.
-    await page.route("**/lichess?*history=moves*", async (route) => {
+    const undated = async (route) => {
       const response = await route.fetch();
       const answer = await response.json();
       answer.history.push({ year: null, white: 1e6, draws: 0, black: 0, moves: {} });
       await route.fulfill({ response, json: answer });
-    });
+    };
+    const { page, context, faults } = await open(browser, url, "/", { routes: { "**/lichess?*history=moves*": undated } });
     await page.keyboard.press("g");
     await page.waitForSelector("#trends table");
     const years = page.getByRole("table", { name: "Games per year" });
@@ -604,6 +607,7 @@ const tests = {
     await page.keyboard.press("g");
     await page.waitForSelector("#games .game");
     assert.deepEqual(faults, []);
+    await page.unrouteAll({ behavior: "ignoreErrors" });
     await context.close();
   },
 
@@ -630,7 +634,9 @@ const tests = {
   },
 
   async "the table has the evaluations after the moves, and their mean times where these are asked for"() {
-    const { page, context, faults } = await open(browser, evaluated, "/");
+    let isPacked = false;
+    const timed = (route) => (isPacked ? route.fulfill({ status: 503, body: "games.pgn: is packed\n" }) : route.continue());
+    const { page, context, faults } = await open(browser, evaluated, "/", { routes: { "**/lichess?*clocks=true*": timed } });
     const headings = () => page.locator("#moves .head .extra").allTextContents();
     const cells = (uci) => row(page, uci).locator(".extra").allTextContents();
     assert.deepEqual(await headings(), ["Eval"]);
@@ -663,7 +669,7 @@ const tests = {
     await page.keyboard.press("t");
     await page.waitForFunction(() => document.querySelectorAll("#moves .head .extra").length === 2);
     // Without the texts of the games the page does without times.
-    await page.route("**/lichess?*clocks=true*", (route) => route.fulfill({ status: 503, body: "games.pgn: is packed\n" }));
+    isPacked = true;
     await page.keyboard.press("ArrowLeft");
     await reaches(page, "d2d4");
     // It may be hidden again by now.
@@ -781,25 +787,26 @@ const tests = {
   },
 
   async "a late answer is not shown under another heading"() {
-    const { page, context, faults } = await open(browser, url, "/");
-    await followed(page);
     const held = [];
-    await page.route("**/games?*", async (route) => {
-      if (!route.request().url().includes("sort=recent")) return route.continue();
+    const late = async (route) => {
       const answer = await route.fetch();
       // The page may have given up the request.
       held.push(() => route.fulfill({ response: answer }).catch(() => undefined));
-    });
+    };
+    const { page, context, faults } = await open(browser, url, "/", { routes: { "**/games?*sort=recent*": late } });
+    await followed(page);
     await page.click("text=Latest");
     await page.click("text=Best rated");
     await followed(page);
-    for (let waited = 0; !held.length && waited < 20; waited += 1) await page.waitForTimeout(50);
+    for (let waited = 0; !held.length && waited < 200; waited += 1) await page.waitForTimeout(50);
+    assert.equal(held.length, 1);
     for (const release of held) await release();
     await page.waitForTimeout(200);
     const ids = await page.locator("#games .game").evaluateAll((items) => items.map((item) => item.getAttribute("data-game")));
     const wanted = (await api("/games?limit=20&sort=rating&duplicates=once&fold=match")).games.map(({ id }) => id);
     assert.deepEqual(ids, wanted);
     assert.deepEqual(faults, []);
+    await page.unrouteAll({ behavior: "ignoreErrors" });
     await context.close();
   },
 
@@ -877,6 +884,7 @@ const tests = {
     assert.equal(await text(page, "#results p + p"), "Counts end at move 1.");
     assert.equal(await page.locator("#moves .blank").count(), 1);
     assert.deepEqual(faults, []);
+    await page.unrouteAll({ behavior: "ignoreErrors" });
     await context.close();
   },
 

@@ -18,11 +18,12 @@ export async function launch() {
 
 /**
  * Opens a path of the server in a window of its own, and notes what a page must not do: write errors to the console, or
- * ask another origin.
+ * ask another origin. The routes answer in the server's place. A page that is open already may miss the first of them.
  */
-export async function open(browser, url, path, options = {}) {
+export async function open(browser, url, path, { routes = {}, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
   const page = await context.newPage();
+  for (const [glob, answer] of Object.entries(routes)) await page.route(glob, answer);
   const faults = [];
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) faults.push(message.text());
