@@ -703,7 +703,7 @@ fn a_server_says_what_counts_cannot_answer() {
 }
 
 #[test]
-fn counts_that_end_at_a_half_move_say_so() {
+fn games_and_counts_that_end_at_a_half_move_say_so() {
     let dir = temp();
     let dir = dir.path();
     let games = sample("famous.pgn");
@@ -724,7 +724,39 @@ fn counts_that_end_at_a_half_move_say_so() {
             &format!("make-book -q {name}.counts --leveldb {name} --explorer"),
         );
     }
+    ok(
+        dir,
+        &format!("make-book -q {games} --leveldb games --explorer --max-ply 6"),
+    );
+    for (name, options) in [("others", "--max-ply 5"), ("all", "")] {
+        ok(
+            dir,
+            &format!("make-book -q {games} --leveldb {name} --explorer {options}"),
+        );
+        let err = fails(dir, &format!("merge-index games {name} --out merged"), 1);
+        assert!(
+            err.contains("was made with another --max-ply than games"),
+            "{err}"
+        );
+    }
+    ok(dir, "merge-index -q games games --out merged");
     for (indexes, max_ply, said) in [
+        (
+            "--leveldb games",
+            json!(6),
+            "these counts have only positions to half-move 6\n",
+        ),
+        (
+            "--leveldb merged",
+            json!(6),
+            "these counts have only positions to half-move 6\n",
+        ),
+        ("--leveldb all", Value::Null, ""),
+        (
+            "--leveldb all --leveldb others",
+            json!(5),
+            "some of these counts have only positions to half-move 5\n",
+        ),
         (
             "--leveldb short",
             json!(4),
@@ -749,16 +781,17 @@ fn counts_that_end_at_a_half_move_say_so() {
     }
     #[cfg(feature = "serve")]
     {
-        let served = Served::start(dir, "short whole");
+        let served = Served::start(dir, "short whole games");
         let max_ply = |source: &str| {
             let answer = served.json(&format!("/lichess?source={source}"));
             answer["polybook"]["maxPly"].clone()
         };
         assert_eq!(
-            (max_ply("short"), max_ply("whole")),
-            (json!(4), Value::Null)
+            ["short", "whole", "games"].map(max_ply),
+            [json!(4), Value::Null, json!(6)]
         );
         let about = served.json("/about");
-        assert_eq!(about["sources"][0]["maxPly"], json!(4));
+        let of = |number: usize| about["sources"][number]["maxPly"].clone();
+        assert_eq!([0, 1, 2].map(of), [json!(4), Value::Null, json!(6)]);
     }
 }

@@ -278,7 +278,7 @@ pub struct AboutSource {
     /// Of counts without rare positions: how many moves were counted in each that is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_game: Option<u64>,
-    /// Of counts: the last half-move that was counted of a game, if not all were.
+    /// The last half-move that was counted of a game, if not all were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ply: Option<usize>,
 }

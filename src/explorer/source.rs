@@ -41,6 +41,7 @@ impl OpenIndex {
                 positions: counted.positions,
                 items: counted.rows,
                 names: 0,
+                max_ply: counted.max_ply,
             }),
             None => index.contents()?,
         };
@@ -84,9 +85,9 @@ impl OpenIndex {
         Some(counted.min_game).filter(|fewest| *fewest > 1)
     }
 
-    /// Of counts, the last half-move that was counted of a game, if not all were.
+    /// The last half-move that was counted of a game, if not all were.
     pub(super) fn max_ply(&self) -> Option<usize> {
-        self.counted.as_ref()?.max_ply
+        self.contents.max_ply
     }
 
     /// How many games there are. An index of counts has none.

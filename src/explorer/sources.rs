@@ -84,13 +84,13 @@ impl Explorer {
         asked.filter_map(OpenIndex::min_game).max()
     }
 
-    /// The last half-move of a game that all sources have that filters ask, if counts that end there are among them.
+    /// The half-move at which the sources end that filters ask, the least if they differ; `None` if none ends.
     pub fn max_ply(&self, filters: &Filters) -> Option<usize> {
         let asked = self.asked(filters.source.as_deref());
         asked.filter_map(OpenIndex::max_ply).min()
     }
 
-    /// A line that says which positions counts among these sources lack, for people.
+    /// A line that says which positions some of these sources lack, for people.
     pub fn lacking_line(&self, filters: &Filters) -> Option<String> {
         let (fewest, last) = (self.min_game(filters), self.max_ply(filters));
         let few = fewest.map(|fewest| format!(" in which at least {fewest} moves were counted"));

@@ -73,6 +73,8 @@ pub(crate) struct IndexSource<'a> {
 pub(crate) struct ExploredData<'a> {
     pub records: &'a Sealed<Played>,
     pub games: &'a ExploredGames,
+    /// The last half-move that was counted of a game, if not all were.
+    pub max_ply: Option<usize>,
 }
 
 /// Counts for an index that has no games.
@@ -128,7 +130,7 @@ impl IndexWriter {
         meter.add_total(from.games.len());
         let contents = from.explored.map(|data| {
             let items = record_count(data.records);
-            Contents::new(items, data.games.name_count())
+            Contents::new(items, data.games.name_count(), data.max_ply)
         });
         meter.add_total(contents.map_or(0, |contents| contents.items));
         let last = |made: &MergedIndex| Some(last_entry(contents?, made.positions));

@@ -31,7 +31,7 @@ pub(super) struct Board {
     /// Of counts without rare positions: how many moves were counted in each that is there.
     #[serde(skip_serializing_if = "Option::is_none", rename = "minGame")]
     min_game: Option<u64>,
-    /// Of counts: the last half-move that was counted of a game, if not all were.
+    /// The last half-move that was counted of a game, if not all were.
     #[serde(skip_serializing_if = "Option::is_none", rename = "maxPly")]
     max_ply: Option<usize>,
     /// The evaluation of the position.

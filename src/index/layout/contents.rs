@@ -16,6 +16,7 @@ const VERSION: u64 = 4;
 /// | 2 | positions |
 /// | 3 | items of all lists |
 /// | 4 | names |
+/// | 5 | the last half-move that is counted of a game; only with `--max-ply` |
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Contents {
     /// How lists are put into pages.
@@ -26,16 +27,19 @@ pub struct Contents {
     pub items: u64,
     /// How many names there are.
     pub names: u32,
+    /// The last half-move that was counted of a game, if not all were.
+    pub max_ply: Option<usize>,
 }
 
 impl Contents {
     /// Of an index without positions so far, whose lists have these items.
-    pub fn new(items: u64, names: u32) -> Contents {
+    pub fn new(items: u64, names: u32, max_ply: Option<usize>) -> Contents {
         Contents {
             paging: Paging::for_items(items),
             positions: 0,
             items,
             names,
+            max_ply,
         }
     }
 
@@ -43,7 +47,9 @@ impl Contents {
     pub fn write(&self) -> Vec<u8> {
         let bits = self.paging.bits();
         let (positions, items, names) = (self.positions, self.items, self.names);
-        format!("{VERSION}|{bits}|{positions}|{items}|{names}").into_bytes()
+        let end = self.max_ply.map(|ply| format!("|{ply}"));
+        let end = end.unwrap_or_default();
+        format!("{VERSION}|{bits}|{positions}|{items}|{names}{end}").into_bytes()
     }
 
     /// Whether the value is of another version of the layout, which has other subjects.
@@ -66,6 +72,10 @@ impl Contents {
             positions: number()?,
             items: number()?,
             names: u32::try_from(number()?).ok()?,
+            max_ply: match fields.next() {
+                Some(ply) => Some(parse_number(ply)?),
+                None => None,
+            },
         };
         fields.next().is_none().then_some(contents)
     }
@@ -250,15 +260,24 @@ mod tests {
             positions: 4_000_000,
             items: 5_000_000,
             names: 12,
+            max_ply: None,
         };
-        assert_eq!(Contents::parse(&contents.write()), Some(contents));
+        assert_eq!(contents.write(), b"4|16|4000000|5000000|12");
+        for max_ply in [None, Some(30)] {
+            let contents = Contents {
+                max_ply,
+                ..contents
+            };
+            assert_eq!(Contents::parse(&contents.write()), Some(contents));
+        }
         for malformed in [
             "",
             "4",
             "3|16|1|1|1",
             "4|99|1|1|1",
             "4|16|1|1|x",
-            "4|16|1|1|1|1",
+            "4|16|1|1|1|",
+            "4|16|1|1|1|1|1",
         ] {
             assert_eq!(Contents::parse(malformed.as_bytes()), None, "{malformed}");
         }

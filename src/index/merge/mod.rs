@@ -196,5 +196,6 @@ fn merged_contents(plan: &MergePlan<'_>, explored: Option<&ExploredMerge>) -> Op
     let items: u64 = contents.iter().map(|contents| contents.items).sum();
     let names = explored.games.name_count();
     let items = items.saturating_sub(before) + u64::from(names);
-    Some(Contents::new(items, names))
+    let max_ply = contents.first().and_then(|contents| contents.max_ply);
+    Some(Contents::new(items, names, max_ply))
 }

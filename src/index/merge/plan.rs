@@ -122,6 +122,11 @@ impl<'a> MergePlan<'a> {
                 return Err(Error::file(index.path(), problem));
             }
             contents.extend(index.contents()?);
+            if contents.last().map(|last| last.max_ply)
+                != contents.first().map(|first| first.max_ply)
+            {
+                return Err(other("was made with another --max-ply"));
+            }
             if plan.games == 0 {
                 plan.base = plan.inputs.len();
             }

@@ -33,6 +33,12 @@ pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     all.map(move |options| max_ply(options).unwrap_or(MakeBook::DEFAULT_MAX_PLY))
 }
 
+/// The least of the half-moves at which `--max-ply` ended games; `None` if it was not given.
+pub(super) fn ended_at(last_plies: impl IntoIterator<Item = usize>) -> Option<usize> {
+    let first = last_plies.into_iter().min();
+    first.filter(|ply| *ply < MakeBook::DEFAULT_MAX_PLY)
+}
+
 /// The inputs of a run, in their order.
 pub(super) struct Inputs<'a> {
     pub all: Vec<Box<dyn RunInput + 'a>>,

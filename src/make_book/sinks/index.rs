@@ -13,7 +13,7 @@ use crate::{
     make_book::{
         budget::Budget,
         counted::Counted,
-        inputs::Inputs,
+        inputs::{Inputs, ended_at},
         needs::Needs,
         options::MakeBook,
         progress::Phase,
@@ -135,7 +135,11 @@ impl Sink for IndexSink<'_> {
             games: &games.records,
             files: &files,
             variant: self.options.variant,
-            explored: explored.map(|(records, games)| ExploredData { records, games }),
+            explored: explored.map(|(records, games)| ExploredData {
+                records,
+                games,
+                max_ply: ended_at([self.options.max_ply]),
+            }),
         };
         let (written, index) = self.writer.write(source, &self.options.stop, meter)?;
         counted.report.index = Some(IndexReport {

@@ -16,7 +16,7 @@ use crate::{
     },
     make_book::{
         counted::Counted,
-        inputs::{Inputs, last_plies},
+        inputs::{Inputs, ended_at, last_plies},
         needs::Needs,
         options::MakeBook,
         progress::Phase,
@@ -105,9 +105,7 @@ impl Sink for CountedIndexSink<'_> {
             about: AboutCounts {
                 games: counted.provenance.games.map(|games| games.counted),
                 min_game: counted.pruned.map_or(0, |pruned| pruned.min_game),
-                max_ply: last_plies(counted.options)
-                    .min()
-                    .filter(|ply| *ply < MakeBook::DEFAULT_MAX_PLY),
+                max_ply: ended_at(last_plies(counted.options)),
                 inputs: counted.provenance.inputs.clone(),
             },
         };
