@@ -16,8 +16,8 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The result is byte-identical to the index that make-book makes of all the PGN files in that order. The games of the second
-index are numbered after those of the first. All indexes must be made with the same --index-stats, --explorer and
---variant. Indexes of counts are not merged: add the counts, and make an index of the sum.
+index are numbered after those of the first. All indexes must be made with the same --index-stats, --explorer, --variant
+and, for the explorer, --max-ply. Indexes of counts are not merged: add the counts, and make an index of the sum.
 
 Examples:
   polybook merge-index all.idx week.idx --out new.idx
