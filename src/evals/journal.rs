@@ -142,8 +142,10 @@ impl Drop for Journal {
     /// being started has its copy of it.
     fn drop(&mut self) {
         if self.is_empty {
+            // One that stays is read like others: it has no evaluation.
             let _ = fs::remove_file(&self.path);
         }
+        // At the latest, closing the file ends the lock.
         let _ = self.file.unlock();
     }
 }

@@ -117,6 +117,7 @@ fn index(
 /// Names, once they are read. No thread waits for that.
 async fn suggest(state: Server, client: Asker, request: Request) -> Result<Response, Refusal> {
     let mut names = state.names.clone();
+    // An error inside: they are read, or could not be, which the answer says.
     let _ = in_time(async { Ok(names.changed().await) }).await?;
     of_index(state, client, request, AppState::suggest).await
 }

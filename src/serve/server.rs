@@ -158,6 +158,7 @@ impl Listening {
         // The requests for books go with them, which ends the run and removes its files.
         drop(self.threads);
         if let Some(makers) = self.makers {
+            // A run that takes longer ends with the program.
             let _ = runtime.block_on(async { timeout(LAST_BOOK, makers.acquire()).await });
         }
         if let Some(last_lines) = self.last_lines {
