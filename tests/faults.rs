@@ -176,6 +176,11 @@ impl Scene {
 
     /// Runs the command with the `nth` call of a kind failing, none for 0.
     fn run(&self, injector: &Path, kind: &str, nth: u64) -> Outcome {
+        self.run_beside(injector, kind, nth, "")
+    }
+
+    /// Runs the command. At the `nth` call of the kind `meanwhile`, it waits until the shell has run `meanwhile`.
+    fn run_beside(&self, injector: &Path, kind: &str, nth: u64, meanwhile: &str) -> Outcome {
         let count = self.room.path().join("count");
         let output = Command::new(injector)
             .arg(&count)
@@ -184,6 +189,7 @@ impl Scene {
             .arg(env!("CARGO_BIN_EXE_polybook"))
             .args(self.line.split_whitespace())
             .env("TMPDIR", self.dir())
+            .env("MEANWHILE", meanwhile)
             .current_dir(self.dir())
             .output()
             .unwrap();
@@ -478,6 +484,78 @@ fn collecting_evaluations() {
         })
         .endure();
     }
+}
+
+/// What programs of SQLite do with a database, up to the moment at which they die: a transaction that is in the write-ahead
+/// log, a reader that has the log open, and a transaction whose journal does not have its header yet.
+const OTHER_PROGRAMS: [&str; 3] = [
+    "db.execute('PRAGMA journal_mode = WAL'); db.execute('UPDATE Book SET Win = 777 WHERE rowid = 1'); db.commit()",
+    "db.execute('PRAGMA journal_mode = WAL'); db.execute('SELECT * FROM Book').fetchone()",
+    "db.execute('PRAGMA cache_spill = 0'); db.execute('UPDATE Book SET Win = 777 WHERE rowid = 1')",
+];
+
+/// A database that another program opens between two steps of a run, whichever they are, is not replaced under it.
+#[test]
+fn a_database_that_another_program_opens_meanwhile() {
+    let Some(injector) = injector() else { return };
+    if crate::common::python(&["sqlite3"]).is_none() {
+        return;
+    }
+    let line = "merge-book games.obs.db3 --out old.obs.db3 --force -q";
+    let scene = Scene::new(line, |dir| {
+        write_games(dir, "games.pgn", "famous.pgn", 0, 3);
+        ok(
+            dir,
+            "make-book games.pgn --obs games.obs.db3 --min-game 1 -q",
+        );
+        fs::copy(dir.join("games.obs.db3"), dir.join("old.obs.db3")).unwrap();
+    });
+    let calls = scene.run(injector, "meanwhile", 0).calls;
+    assert!(calls > 0);
+    let (mut refused, mut replaced) = (0, 0);
+    for (program, nth) in OTHER_PROGRAMS
+        .iter()
+        .flat_map(|program| (1..=calls).map(move |nth| (program, nth)))
+    {
+        scene.restore();
+        let python = format!(
+            "import os, sqlite3; db = sqlite3.connect('old.obs.db3'); {program}; os._exit(0)"
+        );
+        let meanwhile = format!("python3 -c \"{python}\"");
+        let outcome = scene.run_beside(injector, "meanwhile", nth, &meanwhile);
+        let case = format!("{program} at {nth} of {calls}");
+        let error = String::from_utf8_lossy(&outcome.output.stderr);
+        let db = rusqlite::Connection::open(scene.dir().join("old.obs.db3")).unwrap();
+        let sound: String = db
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(sound, "ok", "{case}");
+        let wins: i64 = db
+            .query_row("SELECT Win FROM Book WHERE rowid = 1", [], |row| row.get(0))
+            .unwrap();
+        let is_committed = program.ends_with("commit()");
+        assert_eq!(wins == 777, is_committed, "{case}: an update is lost");
+        if outcome.output.status.success() {
+            replaced += 1;
+            continue;
+        }
+        refused += 1;
+        assert!(
+            error.contains("is next to it: another program has it open"),
+            "{case}: {error}"
+        );
+        assert!(
+            error.contains("the finished output is kept as"),
+            "{case}: {error}"
+        );
+        let kept = scene.dir().join("old.obs.db3.new");
+        assert_eq!(
+            fs::read(kept).unwrap(),
+            scene.before[Path::new("games.obs.db3")],
+            "{case}"
+        );
+    }
+    assert!(refused > 0 && replaced > 0, "{refused} {replaced}");
 }
 
 /// New outputs, and outputs that are replaced, on a file system that has only plain renames.

@@ -413,19 +413,50 @@ fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
         refused(&format!("{make} link.db3"));
     }
     assert!(!at("gone.db3").exists());
-    // SQLite is done with these.
-    fs::write(at("gone.db3-journal"), [0; 512]).unwrap();
-    fs::write(at("gone.db3-wal"), "").unwrap();
+    // A transaction that is under way may have a journal whose header is not written yet, and a reader an empty log.
+    for (ending, bytes) in [("-journal", &[0; 512][..]), ("-wal", &[]), ("-shm", &[])] {
+        fs::remove_file(at("gone.db3-journal")).unwrap();
+        let side_file = at(&format!("gone.db3{ending}"));
+        fs::write(&side_file, bytes).unwrap();
+        refused(&format!("{make} gone.db3"));
+        fs::remove_file(side_file).unwrap();
+        fs::write(at("gone.db3-journal"), "").unwrap();
+    }
+    // SQLite is done with an empty journal, and with a database of this mode that no program has open.
+    ok(dir.path(), &format!("{make} gone.db3"));
+    Connection::open(at("gone.db3"))
+        .unwrap()
+        .execute_batch("PRAGMA journal_mode = WAL; UPDATE Book SET Win = 7")
+        .unwrap();
     ok(dir.path(), &format!("{make} gone.db3"));
     ok(dir.path(), "verify gone.db3");
+
+    // A lock that leaves nothing beside the database.
+    #[cfg(unix)]
+    {
+        let open = Connection::open(at("gone.db3")).unwrap();
+        open.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        let old = fs::read(at("a.obs.db3")).unwrap();
+        let error = fails(dir.path(), &format!("{make} gone.db3"), 1);
+        assert!(
+            error.contains("another program has it open: close it"),
+            "{error}"
+        );
+        drop(open);
+        assert_eq!(fs::read(at("a.obs.db3")).unwrap(), old);
+    }
 
     // Another program comes while the database is being made.
     let out = ObsWriter::create(at("late.db3"), true).unwrap();
     fs::write(at("late.db3-wal"), "changes").unwrap();
     let (memory, stop) = (Memory::default(), AtomicBool::new(false));
-    let err = merge_databases(&[at("a.obs.db3")], out, &memory, &stop).unwrap_err();
-    assert!(err.to_string().contains("late.db3"), "{err}");
-    assert!(!at("late.db3").exists());
+    let (_, made) = merge_databases(&[at("a.obs.db3")], out, &memory, &stop).unwrap();
+    let err = made.commit().unwrap_err().to_string();
+    assert!(
+        err.contains("late.db3") && err.contains("late.db3.new"),
+        "{err}"
+    );
+    assert!(!at("late.db3").exists() && at("late.db3.new").exists());
 }
 
 /// Options that choose and weigh differently.

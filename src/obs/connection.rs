@@ -96,6 +96,33 @@ impl Connections {
     }
 }
 
+/// Opens a database that no other program has open: without locks, and without files next to it.
+#[cfg(unix)]
+pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    // An address keeps its parameters after a question mark, so the bytes of the path are spelled out.
+    let mut address = b"file:".to_vec();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => address.push(*byte),
+            byte if byte.is_ascii_alphanumeric() => address.push(*byte),
+            byte => address.extend(format!("%{byte:02x}").bytes()),
+        }
+    }
+    address.extend(b"?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(PathBuf::from(std::ffi::OsString::from_vec(address)), flags)
+}
+
+/// Opens a database that no other program has open.
+#[cfg(windows)]
+pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags)
+}
+
 /// A connection that goes back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Lent {

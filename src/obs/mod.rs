@@ -21,6 +21,7 @@
 
 mod connection;
 mod error;
+mod in_use;
 mod info;
 mod merge;
 mod read;
@@ -33,7 +34,7 @@ mod verify;
 mod walk;
 mod write;
 
-use std::{fs::File, io::Read, path::Path};
+use std::path::Path;
 
 pub use self::{
     error::ObsError,
@@ -47,12 +48,12 @@ pub use self::{
 };
 use crate::error::{At, Error, Result};
 
-/// Whether a database may be made where a file is already: over an empty file always, over a database of this
-/// schema with `force`.
+/// Checks that a database may replace the file at `path`: an empty file always, a database of this schema with `force`.
 ///
 /// # Errors
 ///
-/// [`Error::File`] says why not.
+/// Returns an error if the file is something else, if another program has the database open, or if it may not be
+/// replaced without `force`.
 fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     if path
         .metadata()
@@ -60,8 +61,9 @@ fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     {
         return Ok(());
     }
-    refuse_unfinished(&path.canonicalize().at(path, "open")?, path)?;
-    if Obs::open(path).is_err() {
+    let target = path.canonicalize().at(path, "open")?;
+    in_use::check(&target, &target).map_err(|err| Error::changed(path, err.to_string()))?;
+    if !read::is_database(path) {
         return Err(Error::foreign(
             path,
             "exists and is not an OOBS database: name another file",
@@ -71,32 +73,4 @@ fn check_replaceable(path: &Path, force: bool) -> Result<()> {
         return Ok(());
     }
     Err(Error::exists(path))
-}
-
-/// Refuses a place where SQLite would take the changes of another database for those of this one: it finds the journal and
-/// the write-ahead log of a database by their names. `resolved` is the file, `path` its name for messages.
-fn refuse_unfinished(resolved: &Path, path: &Path) -> Result<()> {
-    for ending in ["-wal", "-journal"] {
-        let mut next_to_it = resolved.as_os_str().to_owned();
-        next_to_it.push(ending);
-        if has_changes(Path::new(&next_to_it)) {
-            let problem = format!(
-                "its {ending} file is next to it: another program has it open or did not finish; open and close it \
-                 there, or name another file"
-            );
-            return Err(Error::changed(path, problem));
-        }
-    }
-    Ok(())
-}
-
-/// Whether SQLite may read changes from a file. As SQLite does, this takes one that is empty or begins with a zero for
-/// one that is done with.
-fn has_changes(path: &Path) -> bool {
-    if !path.is_file() {
-        return false;
-    }
-    let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(1).read_to_end(&mut start));
-    read.is_err() || start.first().is_some_and(|byte| *byte != 0)
 }

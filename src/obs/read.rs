@@ -8,7 +8,7 @@ use std::{
 use shakmaty::EnPassantMode;
 
 use super::{
-    connection::{Connections, Lent},
+    connection::{Connections, Lent, open_unshared},
     error::{ObsError, Sql},
     info::{ChecksumCheck, Info},
     row::{Row, legal_move},
@@ -33,6 +33,15 @@ pub struct Obs {
     connections: Connections,
     info: Info,
     queries: Queries,
+}
+
+/// Returns `true` if a file is a database of this schema. No file is made next to it, as SQLite does for a database
+/// with a write-ahead log, so the caller must know that no other program has the file open.
+pub(super) fn is_database(path: &Path) -> bool {
+    let is_sqlite = FileKind::of(path).is_ok_and(|kind| kind == FileKind::Sqlite);
+    let db = is_sqlite.then(|| open_unshared(path).ok());
+    db.flatten()
+        .is_some_and(|db| Queries::of(&db, path).is_ok() && Info::read(&db, path).is_ok())
 }
 
 impl Obs {

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{
     error::Sql,
+    in_use,
     info::Info,
     row::Row,
     sorted::{Packer, Piles, unpacked},
@@ -69,18 +70,14 @@ impl ObsWriter {
     /// A directory that cannot be written, a file there that is not an OOBS database, the journal of one that another
     /// program has open or did not finish, and [`Error::Exists`](crate::Error::Exists).
     pub fn create(path: impl AsRef<Path>, force: bool) -> Result<ObsWriter> {
-        let file = AtomicFile::create_over(path, |old| super::check_replaceable(old, force))?;
-        let writer = ObsWriter { file };
-        writer.refuse_unfinished()?;
-        Ok(writer)
-    }
-
-    /// Refuses a target that still has the journal of another database next to it.
-    fn refuse_unfinished(&self) -> Result<()> {
-        if !self.file.is_seekable() {
-            return Ok(());
+        let mut file = AtomicFile::create_over(path, |old| super::check_replaceable(old, force))?;
+        if file.is_seekable() {
+            let target = file.resolved_target();
+            let checked = in_use::check(target, target);
+            checked.map_err(|err| Error::changed(file.target(), err.to_string()))?;
+            file.set_guard(in_use::check);
         }
-        super::refuse_unfinished(self.file.resolved_target(), self.target())
+        Ok(ObsWriter { file })
     }
 
     /// The file that will be there.
@@ -156,7 +153,6 @@ impl ObsWriter {
         if self.file.is_seekable() {
             let db = open(self.file.temporary_path()).sql(&target, "write")?;
             let rows = made.fill(db, self.file.file(), &target, stop, gather)?;
-            self.refuse_unfinished()?;
             return Ok((rows, self.file.finish()?));
         }
         // SQLite writes here and there, so the file is made elsewhere. Without a name it is gone however the program

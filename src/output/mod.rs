@@ -28,7 +28,7 @@ use self::{
     temporary::Temporary,
 };
 pub(crate) use self::{
-    claim::left_behind as claim_left_behind, identity::FileId, temporary::own_files,
+    claim::left_behind as claim_left_behind, identity::FileId, target::Guard, temporary::own_files,
 };
 pub use self::{
     identity::repeated,
@@ -111,6 +111,12 @@ impl AtomicFile {
             target: Target::special(path.into()),
             destination: Destination::Special(file),
         }
+    }
+
+    /// Sets a check that is repeated immediately before and after the file gets its name. If the check fails, the target
+    /// stays as it is, and the finished file is kept under another name.
+    pub(crate) fn set_guard(&mut self, guard: Guard) {
+        self.target.set_guard(guard);
     }
 
     /// The file that will be replaced.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::target::Target;
+use super::{identity::FileState, target::Target};
 
 /// The ending of an old directory that makes way for a new one, where the two cannot change places.
 pub(super) const ASIDE: &str = ".old";
@@ -48,7 +48,8 @@ pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
 /// What would be replaced is not what was there before: it has its name back then.
 pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     let path = &target.path;
-    if path.symlink_metadata().is_err() {
+    target.check()?;
+    if FileState::of(path)?.is_none() {
         return to_new(made, path).map(|()| None);
     }
     #[cfg(test)]

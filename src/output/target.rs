@@ -26,7 +26,13 @@ pub(super) struct Target {
     before: Option<FileState>,
     /// The files of an old output that is a directory. Only they may be removed.
     files: BTreeMap<OsString, FileState>,
+    /// A check of the format that is repeated immediately before and after the output gets its name.
+    guard: Option<Guard>,
 }
+
+/// Refuses to replace a file that another program uses. The first path is the target, with links followed; the second
+/// one is where the old file is now, which is the target until the two files change places.
+pub(crate) type Guard = fn(target: &Path, old: &Path) -> io::Result<()>;
 
 impl Target {
     /// Follows symbolic links to what will be replaced, or made. Of a directory, no file belongs to the output yet.
@@ -35,6 +41,7 @@ impl Target {
         Ok(Target {
             before: FileState::of(&path).at(name, "open")?,
             files: BTreeMap::new(),
+            guard: None,
             name: name.to_owned(),
             path,
         })
@@ -45,9 +52,15 @@ impl Target {
         Target {
             before: None,
             files: BTreeMap::new(),
+            guard: None,
             name: path.clone(),
             path,
         }
+    }
+
+    /// Sets a check that is repeated immediately before and after the output gets its name.
+    pub(super) fn set_guard(&mut self, guard: Guard) {
+        self.guard = Some(guard);
     }
 
     /// Whether there was something when the output was begun.
@@ -73,18 +86,21 @@ impl Target {
         Ok(())
     }
 
-    /// An error if something else is there now, or if a directory has a file that was changed or does not belong to it.
-    /// What is gone is not an error.
+    /// Checks that the target is what it was when the output was begun: not another file, and not a directory with a file
+    /// that was changed or does not belong to it. A target that is gone is not an error.
     pub(super) fn check(&self) -> io::Result<()> {
         self.check_as(&self.path, |state| state)
     }
 
-    /// The same of what was there and has the name `path` now.
+    /// Checks as [`check`](Target::check) does, but for an old output that was renamed to `path`.
     pub(super) fn check_renamed(&self, path: &Path) -> io::Result<()> {
         self.check_as(path, FileState::renamed)
     }
 
     fn check_as(&self, path: &Path, aspect: impl Fn(FileState) -> FileState) -> io::Result<()> {
+        if let Some(guard) = self.guard {
+            guard(&self.path, path)?;
+        }
         let Some(now) = FileState::of(path)? else {
             return Ok(());
         };

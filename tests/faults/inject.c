@@ -5,7 +5,8 @@
  * The N-th call of a kind on a file under DIR fails, and only that one; with N = 0 none does. How many calls of the kind
  * there were goes to the file COUNT, followed by the kind of file whose call failed: "file", "directory" or "none". The
  * exit status is the program's. At a call of the kind "kill" the program is killed, 128 and the signal is the status, and
- * with "kill in steps" the kernel cannot exchange names besides. With "bare" the file system has only plain renames, and
+ * with "kill in steps" the kernel cannot exchange names besides. At a call of the kind "meanwhile" the program waits while
+ * the shell runs the command in the environment variable MEANWHILE, and the call goes on. With "bare" the file system has only plain renames, and
  * neither hard links nor rights nor extended attributes, as exFAT. Calls are counted over all threads, and calls that do not go through the C library are
  * seen too: the kernel hands each one to us through a seccomp filter.
  *
@@ -63,10 +64,12 @@ struct kind {
 
 static const char IN_STEPS[] = "kill in steps";
 static const char BARE[] = "bare";
+static const char MEANWHILE[] = "meanwhile";
 
 static const struct kind KINDS[] = {
     {"kill", 0, NAMING},
     {IN_STEPS, 0, NAMING},
+    {MEANWHILE, 0, NAMING},
     {BARE, 0, {{-1, BY_FD}}},
     {"write",
      ENOSPC,
@@ -331,6 +334,11 @@ static long supervise(int listener, const struct kind *kind, long nth, const cha
             continue;
         struct seccomp_notif_resp answer = {.id = asked.id};
         int fails = is_ours(kind, &asked, dir) && ++count == nth;
+        if (fails && kind->name == MEANWHILE) {
+            if (system(getenv("MEANWHILE")) != 0)
+                exit(UNSUPPORTED);
+            fails = 0;
+        }
         if (fails) {
             *failed = fd_type(&asked);
             if (kind->error == 0)
