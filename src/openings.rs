@@ -66,7 +66,13 @@ fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
         .flatten()
 }
 
-/// The names by the keys of the positions.
+/// Reads the table of names, which the first look-up does otherwise. Until it has returned, a child of a fork would wait
+/// for ever for a thread of its parent that reads the table.
+pub fn load() {
+    names();
+}
+
+/// Returns the names by the keys of the positions.
 fn names() -> &'static HashMap<u64, Opening> {
     static NAMES: OnceLock<HashMap<u64, Opening>> = OnceLock::new();
     NAMES.get_or_init(|| {

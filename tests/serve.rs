@@ -392,6 +392,145 @@ fn pages_of_origins_that_are_allowed_may_read_the_answers() {
     }
 }
 
+/// Every kind of route.
+const ROUTES: [&str; 18] = [
+    "/lichess",
+    "/masters",
+    "/player?player=Morphy,+Paul&color=white",
+    "/game/00000000",
+    "/masters/pgn/00000000",
+    "/games?fold=match",
+    "/book",
+    "/about",
+    "/read?text=e4",
+    "/suggest?field=player&text=m",
+    "/facets?duplicates=once",
+    "/scores?by=rating",
+    "/repertoire",
+    "/book.bin?minGame=1",
+    "/repertoire.pgn?side=white",
+    "/gaps?side=white",
+    "/board.js",
+    "/none",
+];
+
+#[test]
+fn a_page_of_another_site_learns_nothing_from_whether_an_address_loads() {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    let served = Served::start(
+        dir.path(),
+        args!["-q", &pgn, "--allow-origin", "https://a.example"],
+    );
+    let status = |path, headers: &str| served.ask("GET", path, headers).status;
+    for site in ["cross-site", "same-site"] {
+        let site = format!("Sec-Fetch-Site: {site}\r\n");
+        for path in ROUTES {
+            // What `<script>`, `<object>`, a frame, a link and `fetch` send.
+            for with in [
+                "",
+                "Sec-Fetch-Dest: script\r\n",
+                "Sec-Fetch-Dest: document\r\n",
+                "Origin: https://b.example\r\n",
+                "Origin: null\r\nX-Polybook: 1\r\n",
+            ] {
+                let headers = format!("{site}{with}");
+                assert_eq!(status(path, &headers), 403, "{path} {headers}");
+            }
+            let allowed = format!("{site}Origin: https://a.example\r\n");
+            assert_ne!(status(path, &allowed), 403, "{path}");
+        }
+        // Only as the page itself can it be opened.
+        let opened = format!("{site}Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: ");
+        assert_eq!(status("/", &format!("{opened}document\r\n")), 200);
+        assert_eq!(status("/", &format!("{opened}iframe\r\n")), 403);
+    }
+    for own in [
+        "",
+        "Sec-Fetch-Site: same-origin\r\n",
+        "Sec-Fetch-Site: none\r\n",
+    ] {
+        for path in ROUTES {
+            assert_ne!(status(path, own), 403, "{path} {own}");
+        }
+    }
+}
+
+#[test]
+fn every_answer_says_that_no_other_site_may_embed_it() {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    let served = Served::start(
+        dir.path(),
+        args!["-q", &pgn, "--allow-origin", "https://a.example"],
+    );
+    let is_protected = |path: &str, headers: &str, readers: &str| {
+        let reply = served.ask("GET", path, headers);
+        let has = |name, part| reply.header(name).is_some_and(|value| value.contains(part));
+        assert!(
+            has("x-content-type-options", "nosniff")
+                && has("content-security-policy", "frame-ancestors 'none'")
+                && has("cross-origin-resource-policy", readers),
+            "{path}: {}",
+            reply.head
+        );
+        reply
+    };
+    for path in ROUTES.into_iter().chain(["/", "/lichess?play=e2e5"]) {
+        let reply = is_protected(path, "", "same-origin");
+        is_protected(path, "Origin: https://a.example\r\n", "cross-origin");
+        if let Some(etag) = reply.header("etag") {
+            let known = format!("If-None-Match: {etag}\r\n");
+            let again = is_protected(path, &known, "same-origin");
+            assert_eq!(again.status, 304, "{path}");
+            // A browser replaces the policy of the page that it keeps by that of the 304.
+            let policy = "content-security-policy";
+            assert_eq!(again.header(policy), reply.header(policy));
+        }
+    }
+    let foreign = "Sec-Fetch-Site: cross-site\r\n";
+    assert_eq!(is_protected("/lichess", foreign, "same-origin").status, 403);
+    assert_eq!(
+        is_protected("/lichess", "Host: evil\r\n", "same-origin").status,
+        421
+    );
+}
+
+#[test]
+fn at_a_plain_name_costly_routes_need_the_header_of_the_page() {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    let served = Served::start(dir.path(), args!["-q", &pgn, "--allow-host", "chess.lan"]);
+    let status = |path: &str, headers: &str| {
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: chess.lan\r\nConnection: close\r\n{headers}\r\n");
+        served.send(request.as_bytes()).unwrap().status
+    };
+    for path in [
+        "/facets",
+        "/games?fold=match",
+        "/scores?by=rating",
+        "/book.bin?minGame=1",
+        "/book.pgn?minGame=1&count=true",
+        "/repertoire.bin?side=white",
+        "/gaps?side=white",
+        "/lichess?duplicates=once",
+        "/lichess?clo%63ks=true",
+    ] {
+        assert_eq!(status(path, ""), 403, "{path}");
+        assert_ne!(status(path, "X-Polybook: 1\r\n"), 403, "{path}");
+        // With HTTPS in front of the server, browsers say who asks.
+        assert_ne!(
+            status(path, "Sec-Fetch-Site: same-origin\r\n"),
+            403,
+            "{path}"
+        );
+    }
+    for path in ["/lichess", "/masters", "/game/00000000", "/about", "/"] {
+        assert_eq!(status(path, ""), 200, "{path}");
+    }
+}
+
 #[test]
 fn requests_that_name_another_host_or_method_are_refused() {
     let (_dir, served) = famous();

@@ -921,9 +921,9 @@ fn pages_of_other_sites_make_no_books() {
         reply.status
     };
     assert_eq!(status("GET", "Sec-Fetch-Site: same-origin\r\n"), 200);
-    assert_eq!(status("GET", "Sec-Fetch-Site: cross-site\r\n"), 400);
+    assert_eq!(status("GET", "Sec-Fetch-Site: cross-site\r\n"), 403);
     let other = "Sec-Fetch-Site: cross-site\r\nOrigin: https://b.example\r\n";
-    assert_eq!(status("GET", other), 400);
+    assert_eq!(status("GET", other), 403);
     let allowed = "Sec-Fetch-Site: cross-site\r\nOrigin: https://a.example\r\n";
     assert_eq!(status("GET", allowed), 200);
     assert_eq!(status("HEAD", ""), 400);

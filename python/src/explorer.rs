@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
-use polybook::explorer::{self, Filters, Line, Query, RatingGroup, View};
-use polybook::position::Variant;
+use polybook::{
+    explorer::{self, Filters, Line, Query, RatingGroup, View},
+    openings,
+    position::Variant,
+};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict},
@@ -28,6 +31,8 @@ impl Explorer {
     /// Opens indexes by their names, which `source` takes.
     #[new]
     fn new(py: Python<'_>, sources: Vec<(String, PathBuf)>) -> PyResult<Explorer> {
+        // While this thread holds Python's lock, no other thread can fork.
+        openings::load();
         let explorer = detached(py, || explorer::Explorer::open(sources))?;
         Ok(Explorer { explorer })
     }

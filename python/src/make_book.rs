@@ -13,7 +13,7 @@ use polybook::{
     position::{PieceLetters, VariantChoice},
     tally::{By, MoveFilter},
 };
-use pyo3::{prelude::*, types::PyDict};
+use pyo3::{exceptions::PyOverflowError, prelude::*, types::PyDict};
 use shakmaty::Color;
 
 use crate::{errors::value_error, options::Options, threads::watched};
@@ -70,7 +70,7 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
     if let Some(comment) = options.take::<String>("comment")? {
         run = run.comment(comment);
     }
-    if let Some(threads) = options.take("threads")? {
+    if let Some(threads) = threads(options)? {
         run = run.threads(threads);
     }
     if let Some(bytes) = options.take("memory")? {
@@ -96,6 +96,17 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
         .variations(flag("variations")?)
         .strict(flag("strict")?)
         .with_header(!flag("no_header")?))
+}
+
+/// Takes the number of threads, which has the bounds of the command line.
+fn threads(options: &mut Options<'_>) -> PyResult<Option<usize>> {
+    let problem = || value_error("threads is a number from 1 to 512");
+    match options.take::<u16>("threads") {
+        Ok(Some(threads)) if !(1..=512).contains(&threads) => Err(problem()),
+        Ok(threads) => Ok(threads.map(usize::from)),
+        Err(err) if err.is_instance_of::<PyOverflowError>(options.py()) => Err(problem()),
+        Err(err) => Err(err),
+    }
 }
 
 fn move_filter(options: &mut Options<'_>, min_game: Option<u64>) -> PyResult<MoveFilter> {

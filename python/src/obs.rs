@@ -1,6 +1,6 @@
 //! OOBS databases.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process};
 
 use polybook::obs;
 use pyo3::{
@@ -17,21 +17,31 @@ use crate::{
 #[pyclass(frozen, module = "polybook")]
 pub struct Obs {
     obs: obs::Obs,
+    path: PathBuf,
+    /// The process that opened the database. SQLite's connections must not be used in a child of a fork.
+    process: u32,
 }
 
 #[pymethods]
 impl Obs {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Obs> {
-        let obs = detached(py, || obs::Obs::open(path))?;
-        Ok(Obs { obs })
+        let obs = detached(py, || obs::Obs::open(&path))?;
+        Ok(Obs {
+            obs,
+            path,
+            process: process::id(),
+        })
     }
 
     /// The moves of a position with their wins, draws and losses for the side to move.
     #[pyo3(signature = (position=None))]
     fn moves<'py>(&self, py: Python<'py>, position: Given<'_, '_>) -> PyResult<Bound<'py, PyList>> {
         let pos = from_argument(position, self.obs.info().variant.parse().ok())?;
-        let rows = detached(py, || self.obs.moves(&pos))?;
+        let rows = detached(py, || match self.process == process::id() {
+            true => self.obs.moves(&pos),
+            false => obs::Obs::open(&self.path)?.moves(&pos),
+        })?;
         let to_dict = |row: obs::Row| {
             let dict = PyDict::new(py);
             dict.set_item("uci", &row.mv)?;

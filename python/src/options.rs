@@ -25,7 +25,11 @@ impl<'py> Options<'py> {
         Ok(Options { left })
     }
 
-    /// A value of a Python type.
+    pub fn py(&self) -> Python<'py> {
+        self.left.py()
+    }
+
+    /// Takes a value of a Python type.
     pub fn take<T>(&mut self, name: &str) -> PyResult<Option<T>>
     where
         T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>,

@@ -65,15 +65,11 @@ impl Positions {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        let problem = if self.process != process::id() {
-            Some("this iterator was made before a fork: call positions() again in the child")
-        } else if self.stop.load(Ordering::Relaxed) {
-            Some("this iterator was interrupted: call positions() again")
-        } else {
-            None
-        };
-        if let Some(problem) = problem {
-            return Err(PyRuntimeError::new_err(problem));
+        self.check_process()?;
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(PyRuntimeError::new_err(
+                "this iterator was interrupted: call positions() again",
+            ));
         }
         let pool = pool()?;
         let next = watched(
@@ -107,14 +103,29 @@ impl Positions {
 
     /// How many games were read so far.
     #[getter]
-    fn games(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.plies.lock().map_or(0, |plies| plies.games()))
+    fn games(&self, py: Python<'_>) -> PyResult<u64> {
+        self.check_process()?;
+        Ok(py.detach(|| self.plies.lock().map_or(0, |plies| plies.games())))
     }
 
     /// How many of them could not be replayed and were left out.
     #[getter]
-    fn rejected(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.plies.lock().map_or(0, |plies| plies.rejected()))
+    fn rejected(&self, py: Python<'_>) -> PyResult<u64> {
+        self.check_process()?;
+        Ok(py.detach(|| self.plies.lock().map_or(0, |plies| plies.rejected())))
+    }
+}
+
+impl Positions {
+    /// Raises `RuntimeError` in the child of a fork, where the thread that reads the file does not exist, and where
+    /// another thread of the parent may have held the lock of `plies`.
+    fn check_process(&self) -> PyResult<()> {
+        match self.process == process::id() {
+            true => Ok(()),
+            false => Err(PyRuntimeError::new_err(
+                "this iterator was made before a fork: call positions() again in the child",
+            )),
+        }
     }
 }
 

@@ -100,6 +100,89 @@ def test_children_of_a_fork_do_what_their_parent_did(many, tmp_path):
     assert end(process) == (0, f"[0, 0, 0] ({2 * GAMES}, {wins}, 45)\n", "")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("opened", ["explorer", "index", "obs"])
+def test_children_of_a_fork_do_not_wait_for_locks_of_other_threads(many, tmp_path, opened):
+    polybook.make_book([FAMOUS], obs=tmp_path / "famous.db3", min_game=1)
+    process = start(
+        """
+        import threading
+
+        index, database, opened = sys.argv[1:]
+        explorer = polybook.Explorer([("games", index)])
+        games = polybook.Index(index)
+        ask = {
+            "explorer": lambda: explorer.answer(player="White 3", color="white"),
+            # Other games each time, so that blocks and names are read again and again.
+            "index": lambda: [games.header(id) for id in range(0, len(games), 997)],
+            "obs": lambda: polybook.Obs(database).moves(),
+        }[opened]
+        inherited = polybook.Obs(database)
+        expected = inherited.moves() if opened == "obs" else ask()
+        ending = threading.Event()
+
+        def busy():
+            while not ending.is_set():
+                ask()
+
+        # SQLite's own locks are not polybook's: other threads use a database only where it is not asked for.
+        threads = [threading.Thread(target=busy) for _ in range(0 if opened == "obs" else 4)]
+        for thread in threads:
+            thread.start()
+        statuses = set()
+        for _ in range(60):
+            child = os.fork()
+            if child == 0:
+                # It ends a child that waits for a lock.
+                signal.alarm(60)
+                answer = inherited.moves() if opened == "obs" else ask()
+                os._exit(0 if answer == expected else 1)
+            statuses.add(os.waitpid(child, 0)[1])
+        ending.set()
+        for thread in threads:
+            thread.join()
+        print(statuses)
+        """,
+        many / "games.idx",
+        tmp_path / "famous.db3",
+        opened,
+    )
+    status, out, err = end(process)
+    assert (status, out) == (0, "{0}\n"), err
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_of_a_fork_cannot_ask_an_inherited_iterator_for_its_games(many):
+    process = start(
+        """
+        iterator = polybook.positions(sys.argv[1])
+        next(iterator)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            problems = 0
+            for name in ("games", "rejected"):
+                try:
+                    getattr(iterator, name)
+                except RuntimeError as problem:
+                    problems += "fork" in str(problem)
+            os._exit(0 if problems == 2 else 1)
+        print(os.waitpid(child, 0)[1], iterator.games > 0)
+        """,
+        many / "games.pgn",
+    )
+    assert end(process) == (0, "0 True\n", "")
+
+
+@pytest.mark.parametrize("threads", [-1, 0, 513, 10**9, 10**40])
+def test_a_number_of_threads_has_the_bounds_of_the_command_line(tmp_path, threads):
+    with pytest.raises(ValueError, match="1 to 512"):
+        polybook.make_book([FAMOUS], bin=tmp_path / "a.bin", threads=threads)
+    with pytest.raises(TypeError):
+        polybook.make_book([FAMOUS], bin=tmp_path / "a.bin", threads="2")
+    polybook.make_book([FAMOUS], bin=tmp_path / "a.bin", threads=512)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
 @pytest.mark.parametrize("what", ["no game", "an empty pipe"])
 def test_control_c_ends_positions_that_find_nothing(tmp_path, what):

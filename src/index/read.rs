@@ -175,15 +175,21 @@ impl Index {
         Ok(header)
     }
 
-    /// By which result a game counts, in an index for the explorer.
+    /// Returns the result by which a game counts, in an index for the explorer.
     fn counted_result(&self, id: u32) -> Result<GameResult> {
         let (entry, row) = (u64::from(id) / ROWS, (u64::from(id) % ROWS) as usize);
-        let mut last = task::lock(&self.last_results);
-        if last.0 != Some(entry) {
-            let rows = self.row_entry(entry)?;
-            *last = (Some(entry), rows.iter().map(|row| row.result).collect());
+        if let Some(last) = task::try_lock(&self.last_results)
+            && last.0 == Some(entry)
+        {
+            return Ok(last.1[row]);
         }
-        Ok(last.1[row])
+        let rows = self.row_entry(entry)?;
+        let results: Vec<GameResult> = rows.iter().map(|row| row.result).collect();
+        let result = results[row];
+        if let Some(mut last) = task::try_lock(&self.last_results) {
+            *last = (Some(entry), results);
+        }
+        Ok(result)
     }
 
     /// What the index says of a game, but for the result by which it counts.

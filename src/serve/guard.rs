@@ -1,14 +1,156 @@
-//! Which hosts a request may name, and which origins' pages may read the answers.
+//! Which requests a server answers, and what browsers may do with the answers.
 //!
-//! A browser does not let a page of another origin read the answers, unless `--allow-origin` names it. Such a page could
-//! only read them if its own name resolved to this machine (DNS rebinding). Its requests then name that host, and are
-//! refused.
+//! A browser does not let a page of another origin read the answers, unless `--allow-origin` names the origin. Two ways
+//! around that are closed here:
+//!
+//! - A page whose own host name resolves to this machine (DNS rebinding). Its requests name that host, and are refused.
+//! - A page that loads an address as a script, an image or a frame. It reads nothing, but it learns whether that worked,
+//!   and the server has done the work. Browsers mark such requests (`Sec-Fetch-Site`), and they are refused. Browsers do
+//!   not mark requests to plain HTTP at another host than this machine. There, costly routes need a header
+//!   ([`OWN_HEADER`]) that a page of another site cannot send without a preflight, which fails.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
-use axum::http::{HeaderMap, HeaderValue, Uri, header, uri::Authority};
+use axum::{
+    http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, header, uri::Authority},
+    response::Response,
+};
 
 use super::refusal::Refusal;
+
+/// Where the page that makes a request comes from, as browsers say it.
+const FETCH_SITE: &str = "sec-fetch-site";
+
+/// What a browser wants an answer for, such as `document` or `script`.
+const FETCH_DEST: &str = "sec-fetch-dest";
+
+/// The header that the page sends with each request of its scripts, with any value.
+const OWN_HEADER: &str = "x-polybook";
+
+/// The routes that read many games or write files.
+const COSTLY_ROUTES: [&str; 8] = [
+    "/book.bin",
+    "/book.pgn",
+    "/facets",
+    "/games",
+    "/gaps",
+    "/repertoire.bin",
+    "/repertoire.pgn",
+    "/scores",
+];
+
+/// The parameters with which each route reads many games.
+const COSTLY_PARAMETERS: [&str; 2] = ["clocks", "duplicates"];
+
+const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
+    HeaderName::from_static("cross-origin-resource-policy");
+
+/// The headers of every answer. The policy lets the page load its own files and nothing inline. An answer 304 has them
+/// too, because a browser replaces the headers of the answer that it keeps.
+const HEADERS: [(HeaderName, &str); 3] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+         connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+];
+
+/// Checks requests, and adds headers to answers.
+#[derive(Clone, Debug)]
+pub(super) struct Guard {
+    pub(super) hosts: Hosts,
+    /// Origins whose pages may read the answers.
+    pub(super) origins: Vec<Origin>,
+}
+
+impl Guard {
+    /// Checks whether a request may be answered.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if the request names another host than this server's, if a page of another site makes it whose
+    /// origin is not allowed, or if it may be such a request and its route is costly.
+    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
+        let (uri, headers) = (request.uri(), request.headers());
+        self.hosts.check(uri, headers)?;
+        if self.allows(headers.get(header::ORIGIN)) {
+            return Ok(());
+        }
+        let is_foreign = match headers.get(FETCH_SITE) {
+            Some(site) if site == "cross-site" || site == "same-site" => {
+                let shown = headers.get(FETCH_DEST);
+                let is_shown = shown.is_none_or(|shown| shown == "document");
+                uri.path() != "/" || !is_shown
+            }
+            Some(_) => false,
+            None => {
+                is_costly(uri) && !headers.contains_key(OWN_HEADER) && !names_this_machine(headers)
+            }
+        };
+        match (is_foreign, headers.contains_key(FETCH_SITE)) {
+            (false, _) => Ok(()),
+            (true, true) => Err(Refusal::forbidden(
+                "pages of other sites may not ask this server: start it with --allow-origin ORIGIN",
+            )),
+            (true, false) => Err(Refusal::forbidden(
+                "another site's page may have made this request: send the header \"X-Polybook: 1\"",
+            )),
+        }
+    }
+
+    /// Adds the headers that tell a browser how to treat an answer to a request of `origin`.
+    pub(super) fn protect(&self, origin: Option<&HeaderValue>, response: &mut Response) {
+        let headers = response.headers_mut();
+        for (name, value) in HEADERS {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        let readers = match self.allows(origin) {
+            true => "cross-origin",
+            false => "same-origin",
+        };
+        let readers = HeaderValue::from_static(readers);
+        headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, readers);
+    }
+
+    /// Returns `true` if pages of an origin may read the answers. Requests of scripts and images name no origin; only
+    /// `*` allows these.
+    fn allows(&self, origin: Option<&HeaderValue>) -> bool {
+        let mut allowed = self.origins.iter();
+        allowed.any(|allowed| match origin {
+            Some(origin) => allowed.allows(origin),
+            None => allowed.0 == "*",
+        })
+    }
+}
+
+/// Returns `true` if a request makes the server read many games or write files.
+fn is_costly(uri: &Uri) -> bool {
+    let query = uri.query().unwrap_or_default().as_bytes();
+    COSTLY_ROUTES.contains(&uri.path())
+        || form_urlencoded::parse(query).any(|(name, _)| COSTLY_PARAMETERS.contains(&&*name))
+}
+
+/// Returns `true` if a request names this machine as its host. Browsers mark requests to this machine by
+/// `Sec-Fetch-Site`, so a request without the header is not of a browser.
+fn names_this_machine(headers: &HeaderMap) -> bool {
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let authority = host.and_then(|host| host.parse::<Authority>().ok());
+    authority.is_some_and(|authority| {
+        let host = authority.host();
+        host.eq_ignore_ascii_case("localhost")
+            || bare_address(host).is_some_and(|address| address.is_loopback())
+    })
+}
+
+/// Returns the address that a host is, `None` for a name.
+fn bare_address(host: &str) -> Option<IpAddr> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare.parse().ok()
+}
 
 /// The hosts that a server accepts.
 #[derive(Clone, Debug)]
@@ -19,8 +161,8 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// Lets a request pass if every host that it names is one of ours.
-    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    /// Checks that every host which a request names is one of this server's.
+    fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
             return Err(Refusal::misdirected(""));
@@ -45,8 +187,7 @@ impl Hosts {
     }
 
     fn accepts(&self, host: &str) -> bool {
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        if let Ok(address) = bare.parse::<IpAddr>() {
+        if let Some(address) = bare_address(host) {
             // An address is not resolved, so it cannot be another host's. A wildcard bind accepts any IP address.
             return address == self.listening || self.listening.is_unspecified();
         }
@@ -79,7 +220,7 @@ pub struct Origin(pub(super) HeaderValue);
 pub struct OriginError;
 
 impl Origin {
-    /// Whether a page of an origin may read the answers.
+    /// Returns `true` if a page of `origin` may read the answers.
     pub(super) fn allows(&self, origin: &HeaderValue) -> bool {
         self.0 == "*" || self.0 == origin
     }

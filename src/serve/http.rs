@@ -10,6 +10,7 @@ use std::{
 
 use axum::{
     Router,
+    http::header,
     response::{IntoResponse, Response},
 };
 use hyper::{
@@ -34,7 +35,7 @@ use tokio_io_timeout::TimeoutStream;
 use super::{
     Refusal, Stop,
     client::{Client, Clients},
-    guard::Hosts,
+    guard::Guard,
     log::{Logging, Served},
 };
 
@@ -58,7 +59,7 @@ const LAST_ANSWERS: Duration = Duration::from_millis(500);
 /// What answers the requests of all connections.
 #[derive(Clone)]
 pub(super) struct Site {
-    pub(super) hosts: Hosts,
+    pub(super) guard: Guard,
     pub(super) routes: Router,
     pub(super) log: Option<Logging>,
 }
@@ -151,7 +152,10 @@ impl Site {
         let start = Instant::now();
         let log = self.log.clone();
         let logged = log.map(|log| (log, request.method().to_string(), request.uri().to_string()));
-        let response = self.checked(request, client).await.into_response();
+        let origin = request.headers().get(header::ORIGIN).cloned();
+        let guard = self.guard.clone();
+        let mut response = self.checked(request, client).await.into_response();
+        guard.protect(origin.as_ref(), &mut response);
         if let Some((log, method, path)) = logged {
             log.note(Served {
                 method,
@@ -164,14 +168,14 @@ impl Site {
         response
     }
 
-    /// Answers a request when there is a place, if it names a host that the server accepts.
+    /// Answers a request that the guard lets pass, once there is a permit for it.
     async fn checked(
         self,
         mut request: Request<Incoming>,
         client: Client,
     ) -> Result<Response, Refusal> {
+        self.guard.check(&request)?;
         let _place = client.place_for_request().await?;
-        self.hosts.check(request.uri(), request.headers())?;
         request.extensions_mut().insert(client);
         let Ok(response) = TowerToHyperService::new(self.routes).call(request).await;
         Ok(response)

@@ -55,7 +55,7 @@ impl Indexing {
             .merge(page::routes())
             .route("/about", get(about))
             .fallback(async || not_yet());
-        listening(listener, self.hosts, routes, None, 1)
+        listening(listener, (self.hosts, Vec::new()), routes, None, 1)
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 use axum::{
     Extension,
     extract::{self, State},
-    http::{Method, header},
+    http::Method,
     response::Response,
     routing::{MethodRouter, get},
 };
@@ -55,9 +55,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// How long a book may take, with its wait for others.
 const MAKING: Duration = Duration::from_secs(60);
-
-/// Who asks, as browsers say it.
-const FETCH_SITE: &str = "sec-fetch-site";
 
 /// What is wrong with files that have more or fewer games than the index.
 const CHANGED: &str = "the files have other games than the index: make the index again";
@@ -123,14 +120,6 @@ async fn made(
 ) -> Result<Response, Refusal> {
     if *request.method() == Method::HEAD {
         return Err(Refusal::bad(format!("HEAD: ask for a {what} by GET")));
-    }
-    let headers = request.headers();
-    let is_of_other_site = headers
-        .get(FETCH_SITE)
-        .is_some_and(|site| site == "cross-site");
-    if is_of_other_site && !app.allows(headers.get(header::ORIGIN)) {
-        let problem = format!("pages of other sites may not make {what}s: see --allow-origin");
-        return Err(Refusal::bad(problem));
     }
     let _place = client.place_for_book()?;
     let begun = Instant::now();

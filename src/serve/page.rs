@@ -16,10 +16,6 @@ use super::{
     content::{etag_of, not_modified},
 };
 
-/// What the page may load and do: its own files, and nothing inline.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
 /// A file of the page.
 #[derive(Copy, Clone, Debug)]
 struct File {
@@ -117,9 +113,6 @@ impl File {
         let headers = [
             (header::CONTENT_TYPE, self.media_type),
             (header::CACHE_CONTROL, "no-cache"),
-            (header::CONTENT_SECURITY_POLICY, POLICY),
-            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            (header::REFERRER_POLICY, "no-referrer"),
         ];
         ([(header::ETAG, etag)], headers, Body::from(body)).into_response()
     }

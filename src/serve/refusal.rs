@@ -41,6 +41,11 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, text)
     }
 
+    /// A page of another site asks: 403.
+    pub(super) fn forbidden(text: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::FORBIDDEN, text)
+    }
+
     /// There is nothing like that: 404.
     pub fn unknown(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::NOT_FOUND, text)

@@ -33,9 +33,9 @@ const READING: Duration = Duration::from_secs(10);
 type Server = State<Arc<AppState>>;
 type Asker = Extension<Client>;
 
-/// All routes: the page, and the API, which pages of allowed origins may read too.
-pub(super) fn routes(state: Arc<AppState>) -> Router {
-    let cors = (!state.origins.is_empty()).then(|| cors(&state.origins));
+/// Returns all routes: those of the page, and those of the API, whose answers pages of `origins` may read.
+pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
+    let cors = (!origins.is_empty()).then(|| cors(origins));
     let of_position = [
         ("/lichess", Route::Lichess),
         ("/masters", Route::Masters),

@@ -17,7 +17,7 @@ use tokio::{
 
 use super::{
     BookFile, ServedRepertoire,
-    guard::{Hosts, Origin},
+    guard::{Guard, Hosts, Origin},
     http::{self, Site, Threads},
     log::{LAST_LINES, Log, Logging},
     routes::routes,
@@ -73,17 +73,11 @@ impl Server {
         };
         let books = (self.books, self.repertoires, self.evals);
         let (reading, names) = watch::channel(());
-        let state = AppState::new(
-            self.explorer,
-            books,
-            threads,
-            self.book_games,
-            self.origins,
-            names,
-        )?;
+        let state = AppState::new(self.explorer, books, threads, self.book_games, names)?;
         let state = Arc::new(state);
-        let routes = routes(Arc::clone(&state));
-        let mut listening = listening(listener, self.hosts, routes, self.log, threads)?;
+        let routes = routes(Arc::clone(&state), &self.origins);
+        let allowed = (self.hosts, self.origins);
+        let mut listening = listening(listener, allowed, routes, self.log, threads)?;
         listening.makers = Some(Arc::clone(&state.makers.permits));
         // Who asks before that waits, and an index that cannot be read says so to who asks.
         let thread = thread::Builder::new().name("names".to_owned());
@@ -99,7 +93,7 @@ impl Server {
 /// Answers by these routes at a listener.
 pub(super) fn listening(
     listener: TcpListener,
-    allowed: Vec<String>,
+    (allowed, origins): (Vec<String>, Vec<Origin>),
     routes: Router,
     log: Option<Log>,
     threads: usize,
@@ -111,9 +105,12 @@ pub(super) fn listening(
     let log = log.map(Logging::start).transpose();
     let (log, last_lines) = log.at("the log", "start a thread for")?.unzip();
     let site = Site {
-        hosts: Hosts {
-            listening: address.ip(),
-            allowed,
+        guard: Guard {
+            hosts: Hosts {
+                listening: address.ip(),
+                allowed,
+            },
+            origins,
         },
         routes,
         log,

@@ -20,7 +20,6 @@ use super::{
     board::{Board, Moves},
     client::{Client, in_time},
     content::{Content, etag_of},
-    guard::Origin,
     hash, request,
     response_cache::{CacheKey, ResponseCache, response_cache},
 };
@@ -65,8 +64,6 @@ pub(super) struct AppState {
     pub(super) makers: Workers,
     /// The most games of files that books are made of.
     pub(super) book_games: u64,
-    /// Origins whose pages may read the answers.
-    pub(super) origins: Vec<Origin>,
     /// Closed when the names that are suggested are read.
     pub(super) names: watch::Receiver<()>,
 }
@@ -171,7 +168,6 @@ impl AppState {
         (books, repertoires, evals): (Vec<BookFile>, Vec<ServedRepertoire>, Option<Evals>),
         threads: usize,
         book_games: u64,
-        origins: Vec<Origin>,
         names: watch::Receiver<()>,
     ) -> Result<AppState> {
         // The explorer goes through many games on the threads of rayon, which panics where it does not get them.
@@ -198,14 +194,8 @@ impl AppState {
             readers: Workers::start(READERS)?,
             makers: Workers::start(1)?,
             book_games,
-            origins,
             names,
         })
-    }
-
-    /// Whether pages of an origin may read the answers.
-    pub(super) fn allows(&self, origin: Option<&HeaderValue>) -> bool {
-        origin.is_some_and(|origin| self.origins.iter().any(|allowed| allowed.allows(origin)))
     }
 
     /// The validator of an answer of the index: what was asked, of what, and in which form.

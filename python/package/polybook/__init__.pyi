@@ -133,7 +133,7 @@ def make_book(
     piece_letters: str = "en",
     comment: Optional[str] = None,
     no_header: bool = False,
-    threads: int = 0,
+    threads: int | None = None,
     memory: int = 1 << 30,
     temp_dir: Optional[_Path] = None,
     **game_filter: Unpack[_GameFilter],

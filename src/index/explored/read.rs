@@ -192,7 +192,8 @@ impl Index {
     }
 }
 
-/// Reads the names of an index, and keeps some of them.
+/// Reads the names of an index, and caches some of them. A lookup reads the index if another thread holds the cache's
+/// lock.
 #[derive(Debug)]
 pub(crate) struct NameReader {
     /// How many names there are.
@@ -212,16 +213,18 @@ impl NameReader {
     /// A name of the index by its number.
     pub(crate) fn name(&self, index: &Index, number: u32) -> Result<Box<str>> {
         let (entry, place) = (number / NAMES, (number % NAMES) as usize);
-        let known = task::lock(&self.entries).get(&entry).cloned();
+        let known = task::try_lock(&self.entries);
+        let known = known.and_then(|entries| entries.get(&entry).cloned());
         let names = match known {
             Some(names) => names,
             None => {
                 let names: Arc<[Box<str>]> = index.name_entry(entry, self.names)?.into();
-                let mut entries = task::lock(&self.entries);
-                if entries.len() >= KEPT_NAMES {
-                    entries.clear();
+                if let Some(mut entries) = task::try_lock(&self.entries) {
+                    if entries.len() >= KEPT_NAMES {
+                        entries.clear();
+                    }
+                    entries.insert(entry, Arc::clone(&names));
                 }
-                entries.insert(entry, Arc::clone(&names));
                 names
             }
         };

@@ -27,8 +27,8 @@ pub(super) const MOST_EXPANSION: usize = 64;
 /// A block that was read is kept if it takes at most this many bytes in the file.
 const MOST_KEPT: u64 = 1 << 14;
 
-/// The blocks that were read last, in a few places that all tables share: keys that are asked for in order are often in
-/// the same block.
+/// A cache of the blocks that were read last, in 16 slots that all tables share: keys that are looked up in order are
+/// often in the same block. A lookup reads the block from the file if another thread holds the slot's lock.
 #[derive(Debug, Default)]
 pub(super) struct LastBlocks([Mutex<Option<LastBlock>>; 16]);
 
@@ -46,8 +46,10 @@ pub(super) struct Table {
     pub known: TableFile,
     pub(super) path: Arc<Path>,
     file: File,
-    /// The block that says where the others are, once it was asked for.
-    index: OnceLock<Block>,
+    /// The block that maps keys to the offsets of the others, once it was read. It is set only by the thread that holds
+    /// `sets_index`, so that nothing waits for a thread which a fork left behind in the parent.
+    index: OnceLock<Arc<Block>>,
+    sets_index: Mutex<()>,
 }
 
 impl Table {
@@ -80,6 +82,7 @@ impl Table {
             path: path.into(),
             file,
             index: OnceLock::new(),
+            sets_index: Mutex::default(),
         })
     }
 
@@ -95,7 +98,7 @@ impl Table {
         let Some(place) = index.find(key)? else {
             return Ok(None);
         };
-        let block = self.kept(self.handle(index, &place)?, last)?;
+        let block = self.kept(self.handle(&index, &place)?, last)?;
         let Some(place) = block.find(key)? else {
             return Ok(None);
         };
@@ -112,18 +115,21 @@ impl Table {
         }
     }
 
-    /// The same as [`Table::block`], which is read once if it is asked for several times in a row.
+    /// Like [`Table::block`], but reads a small block once if it is asked for several times in a row.
     fn kept(&self, handle: Handle, last: &LastBlocks) -> Result<Arc<Block>> {
         let places = last.0.len() as u64;
         let place = &last.0[(self.known.number % places) as usize];
-        if let Some(last) = &*task::lock(place)
+        if let Some(kept) = task::try_lock(place)
+            && let Some(last) = &*kept
             && (last.table, last.offset) == (self.known.number, handle.offset)
         {
             return Ok(Arc::clone(&last.block));
         }
         let block = Arc::new(self.block(handle)?);
-        if handle.size <= MOST_KEPT {
-            *task::lock(place) = Some(LastBlock {
+        if handle.size <= MOST_KEPT
+            && let Some(mut kept) = task::try_lock(place)
+        {
+            *kept = Some(LastBlock {
                 table: self.known.number,
                 offset: handle.offset,
                 block: Arc::clone(&block),
@@ -137,12 +143,17 @@ impl Table {
         Error::damaged(&*self.path, problem)
     }
 
-    fn index(&self) -> Result<&Block> {
+    /// Returns the index block, which is read at the first call. Threads that call meanwhile each read it too.
+    fn index(&self) -> Result<Arc<Block>> {
         if let Some(index) = self.index.get() {
-            return Ok(index);
+            return Ok(Arc::clone(index));
         }
-        let index = self.read_index()?;
-        Ok(self.index.get_or_init(|| index))
+        let index = Arc::new(self.read_index()?);
+        if let Some(_sets) = task::try_lock(&self.sets_index) {
+            // An error: another thread was faster.
+            let _ = self.index.set(Arc::clone(&index));
+        }
+        Ok(index)
     }
 
     /// Reads the index from the file.

@@ -161,7 +161,7 @@ export class Unreachable extends Error {}
 async function asked(path, parameters, signal, accept, read) {
   const query = parameters?.toString();
   try {
-    const answer = await fetch(query ? `${path}?${query}` : path, { signal, headers: { accept } });
+    const answer = await fetch(query ? `${path}?${query}` : path, { signal, headers: { accept, "x-polybook": "1" } });
     if (answer.ok) return await read(answer);
     const text = (await answer.text()).trim();
     // A proxy answers for a server that does not.
