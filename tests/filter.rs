@@ -191,3 +191,112 @@ fn pipes_and_what_cannot_be() {
     refused(dir.path(), &lines);
     assert!(book == fs::read(dir.path().join("book.bin")).unwrap());
 }
+
+/// A book of the starting position with e4, d4, and two illegal moves that weigh as much together; after e4 it has an
+/// illegal move alone, and a position that no line reaches has d4 and an illegal move.
+fn with_illegal_moves(dir: &Path) {
+    use polybook::{
+        book::Entry,
+        position::{BookMove, from_text, key, read_move},
+    };
+    let record = |key, mv, weight| Entry {
+        key,
+        mv,
+        weight,
+        learn: 0,
+    };
+    let start = from_text(None, None).unwrap();
+    let legal = |uci: &str| BookMove::from(read_move(&start, uci.as_bytes()).unwrap());
+    let illegal = [BookMove(8), BookMove(16)];
+    let after_e4 = key(&from_text(None, Some("e4")).unwrap());
+    let mut entries = vec![
+        record(key(&start), illegal[0], 40),
+        record(key(&start), legal("e2e4"), 30),
+        record(key(&start), legal("d2d4"), 20),
+        record(key(&start), illegal[1], 10),
+        record(after_e4, illegal[0], 5),
+        record(77, illegal[0], 60),
+        record(77, legal("d2d4"), 40),
+    ];
+    entries.sort_by_key(|entry| entry.key);
+    let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.to_bytes()).collect();
+    fs::write(dir.join("odd.bin"), bytes).unwrap();
+}
+
+#[test]
+fn shares_are_of_the_legal_moves() {
+    let dir = temp();
+    let dir = dir.path();
+    with_illegal_moves(dir);
+    let shares = |book: &str| {
+        let found = ok_json(dir, &format!("show {book} --json"));
+        let moves = found["moves"].as_array().unwrap().iter();
+        let shares = moves.map(|mv| (mv["san"].clone(), mv["probability"].clone()));
+        shares.filter(|(san, _)| !san.is_null()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        shares("odd.bin"),
+        [("e4".into(), 60.0.into()), ("d4".into(), 40.0.into())]
+    );
+    let kept = |options: &str| {
+        ok(dir, &format!("filter -q odd.bin --out kept.bin {options}"));
+        let found = ok_json(dir, "show kept.bin --json");
+        let moves = found["moves"].as_array().unwrap().iter();
+        let names: Vec<String> = moves.map(|mv| mv["san"].to_string()).collect();
+        let others = keys(&dir.join("kept.bin")).len();
+        (names.join(" "), others)
+    };
+    for (options, expected) in [
+        // Nothing is filtered.
+        ("", ("null \"e4\" \"d4\" null".to_owned(), 3)),
+        ("--best 1", ("\"e4\"".to_owned(), 2)),
+        ("--best 2", ("\"e4\" \"d4\"".to_owned(), 2)),
+        ("--min-share 35", ("\"e4\" \"d4\"".to_owned(), 2)),
+        ("--min-share 45", ("\"e4\"".to_owned(), 2)),
+        ("--min-weight 25", ("\"e4\"".to_owned(), 2)),
+        ("--normalize", ("\"e4\" \"d4\"".to_owned(), 2)),
+        ("--reachable", ("\"e4\" \"d4\"".to_owned(), 1)),
+    ] {
+        assert_eq!(kept(options), expected, "{options}");
+    }
+    ok(dir, "filter -q odd.bin --out kept.bin --normalize");
+    assert_eq!(
+        ok_json(dir, "show kept.bin --json")["moves"][0]["weight"],
+        65_535
+    );
+    ok(dir, "edit -q odd.bin --out new.bin --set d4=50%");
+    assert_eq!(
+        shares("new.bin"),
+        [("d4".into(), 50.0.into()), ("e4".into(), 50.0.into())]
+    );
+    // Illegal records keep their weights, and take nothing from a share of all.
+    let new = ok_json(dir, "show new.bin --json");
+    let illegal = new["moves"].as_array().unwrap().iter();
+    let illegal: Vec<_> = illegal.filter(|mv| mv["san"].is_null()).collect();
+    assert_eq!(
+        (&illegal[0]["weight"], &illegal[1]["weight"]),
+        (&40.into(), &10.into())
+    );
+    ok(
+        dir,
+        "edit -q odd.bin --out all.bin --set e4=70% --set d4=30%",
+    );
+    assert_eq!(shares("all.bin")[0].1, 70.0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn shares_of_legal_moves_add_up(weights in proptest::collection::vec((any::<bool>(), any::<u16>()), 0..40)) {
+        let legal = |(is_legal, weight): &(bool, u16)| is_legal.then_some(u64::from(*weight));
+        let weights: Vec<_> = weights.iter().map(legal).collect();
+        let shares = polybook::book::shares(&weights);
+        let sum: f64 = shares.iter().flatten().sum();
+        let expected = if weights.iter().flatten().any(|weight| *weight > 0) { 100.0 } else { 0.0 };
+        prop_assert!((sum - expected).abs() < 1e-9, "{sum}");
+        for (weight, share) in weights.iter().zip(&shares) {
+            prop_assert_eq!(weight.is_some(), share.is_some());
+        }
+    }
+}

@@ -99,8 +99,11 @@ fn a_move_that_is_not_legal_has_no_san() {
     };
     std::fs::write(dir.path().join("odd.bin"), entry.to_bytes()).unwrap();
     let found = ok_json(dir.path(), "show --json odd.bin");
-    let expected = serde_json::json!({"uci": "a1a2", "san": null, "weight": 1, "probability": 100.0, "learn": 9});
+    let expected = serde_json::json!({"uci": "a1a2", "san": null, "weight": 1, "probability": null, "learn": 9});
     assert_eq!(found["moves"][0], expected);
+    let table = ok(dir.path(), "show odd.bin");
+    let row: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(row, ["illegal", "a1a2", "1", "-", "9"]);
 }
 
 #[test]

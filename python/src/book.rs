@@ -21,24 +21,22 @@ pub struct Book {
     book: book::Book,
 }
 
-/// A move of a book: in UCI, in SAN if it is legal, its weight, its share in percent, and `learn`.
+/// A move of a book: in UCI, in SAN if it is legal, its weight, its share in percent if it is legal, and `learn`.
 struct Move {
     uci: String,
     san: Option<String>,
     weight: u16,
+    share: Option<f64>,
     learn: u32,
 }
 
 impl Move {
-    fn to_dict<'py>(&self, py: Python<'py>, total: u64) -> PyResult<Bound<'py, PyDict>> {
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("uci", &self.uci)?;
         dict.set_item("san", &self.san)?;
         dict.set_item("weight", self.weight)?;
-        dict.set_item(
-            "probability",
-            100.0 * f64::from(self.weight) / total.max(1) as f64,
-        )?;
+        dict.set_item("probability", self.share)?;
         dict.set_item("learn", self.learn)?;
         Ok(dict)
     }
@@ -56,20 +54,20 @@ impl Book {
     #[pyo3(signature = (position=None))]
     fn moves<'py>(&self, py: Python<'py>, position: Given<'_, '_>) -> PyResult<Bound<'py, PyList>> {
         let moves = self.found(py, position)?;
-        let total = total(&moves);
-        let dicts = moves.iter().map(|mv| mv.to_dict(py, total));
+        let dicts = moves.iter().map(|mv| mv.to_dict(py));
         PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// A move at random, as engines choose: in proportion to the weights.
+    /// Returns a legal move at random, as engines choose: in proportion to the weights.
     #[pyo3(signature = (position=None))]
     fn weighted_choice<'py>(
         &self,
         py: Python<'py>,
         position: Given<'_, '_>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let moves = self.found(py, position)?;
-        let total = total(&moves);
+        let mut moves = self.found(py, position)?;
+        moves.retain(|mv| mv.san.is_some());
+        let total: u64 = moves.iter().map(|mv| u64::from(mv.weight)).sum();
         if total == 0 {
             return Err(PyIndexError::new_err("the book has no move to play there"));
         }
@@ -77,7 +75,7 @@ impl Book {
         for mv in &moves {
             match rest.checked_sub(u64::from(mv.weight)) {
                 Some(less) => rest = less,
-                None => return mv.to_dict(py, total),
+                None => return mv.to_dict(py),
             }
         }
         unreachable!("the number is below the sum of the weights")
@@ -115,15 +113,17 @@ impl Book {
                     uci: entry.mv.uci(&pos),
                     san: entry.mv.san(&pos),
                     weight: entry.weight,
+                    share: None,
                     learn: entry.learn,
                 })
                 .collect();
             moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
+            let legal = |mv: &Move| mv.san.is_some().then_some(mv.weight.into());
+            let shares = book::shares(&moves.iter().map(legal).collect::<Vec<_>>());
+            for (mv, share) in moves.iter_mut().zip(shares) {
+                mv.share = share;
+            }
             Ok(moves)
         })
     }
-}
-
-fn total(moves: &[Move]) -> u64 {
-    moves.iter().map(|mv| u64::from(mv.weight)).sum()
 }

@@ -3,6 +3,7 @@
 import doctest
 import io
 import random
+import struct
 import subprocess
 import sys
 import threading
@@ -67,6 +68,15 @@ def test_moves_are_chosen_by_weight(book):
         assert share == pytest.approx(move["probability"] / 100, abs=0.06)
     with pytest.raises(IndexError):
         ours.weighted_choice("8/8/8/4k3/8/8/4K3/8 w - - 0 1")
+
+
+def test_illegal_moves_have_no_share(tmp_path):
+    path = tmp_path / "odd.bin"
+    records = [(8, 70), (0o1434, 30), (0o1333, 10)]
+    path.write_bytes(b"".join(struct.pack(">QHHI", polybook.key(), move, weight, 0) for move, weight in records))
+    ours = polybook.Book(path)
+    assert [(move["san"], move["probability"]) for move in ours.moves()] == [(None, None), ("e4", 75.0), ("d4", 25.0)]
+    assert {ours.weighted_choice()["san"] for _ in range(100)} == {"e4", "d4"}
 
 
 def test_every_half_move_becomes_a_row():

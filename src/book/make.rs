@@ -6,9 +6,9 @@ use rayon::prelude::*;
 use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
+    dropped::{Dropped, LossSummary},
     file::{BookWriter, checksum_of},
     header::{self, HeaderError, PORTABLE_LENGTH, with_checksum},
-    losses::{LossSummary, Losses},
     minimax::{BackedUp, MinimaxSummary},
     open::Book,
     records::Entry,
@@ -42,7 +42,7 @@ pub struct BookMaker<'a> {
 #[derive(Clone, Default, Debug)]
 struct Adjustments {
     /// The moves that are left out because they lose too much, and the option that says so.
-    losses: Option<Arc<(Losses, String)>>,
+    dropped: Option<Arc<(Dropped, String)>>,
     backed_up: Option<Arc<BackedUp>>,
 }
 
@@ -143,9 +143,9 @@ impl<'a> BookMaker<'a> {
             }
             Ok(())
         })?;
-        let losses = Losses::of(&book, variant, max_loss, memory, &Meter::default())?;
+        let dropped = Dropped::of(&book, variant, Some(max_loss), memory, &Meter::default())?;
         let adjustments = Adjustments {
-            losses: Some(Arc::new((losses, max_loss.to_string()))),
+            dropped: Some(Arc::new((dropped, max_loss.to_string()))),
             ..self.adjustments.clone()
         };
         BookMaker::adjusted(self.counts, self.filter, self.weights, adjustments)
@@ -218,8 +218,8 @@ impl<'a> BookMaker<'a> {
 
     /// How many moves are left out because they lose too much, if some shall be.
     pub fn losses(&self) -> Option<LossSummary> {
-        let losses = self.adjustments.losses.as_ref();
-        losses.map(|losses| losses.0.summary)
+        let dropped = self.adjustments.dropped.as_ref();
+        dropped.map(|dropped| dropped.0.losses)
     }
 
     /// What became of moves by what the counts show after them, if that was asked for.
@@ -254,12 +254,12 @@ impl<'a> BookMaker<'a> {
     }
 
     fn comment(&self, provenance: &Provenance) -> String {
-        let of_losses = self.adjustments.losses.as_ref();
-        let of_losses = of_losses.map(|losses| losses.1.clone());
+        let max_loss = self.adjustments.dropped.as_ref();
+        let max_loss = max_loss.map(|dropped| dropped.1.clone());
         let options = [
             self.filter.option_text(),
             self.weights.option_text(),
-            of_losses.unwrap_or_default(),
+            max_loss.unwrap_or_default(),
         ];
         let origin = provenance.comment(&options.each_ref().map(String::as_str));
         let formula = self.weights.formula();
@@ -382,7 +382,7 @@ impl<'a> BookMaker<'a> {
         let weight = self.weights.weight(count.stats);
         match &self.adjustments {
             Adjustments {
-                losses: None,
+                dropped: None,
                 backed_up: None,
             } => weight,
             adjustments => adjustments.adjusted(key, count.mv, weight),
@@ -394,8 +394,8 @@ impl Adjustments {
     /// The weight of a move, 0 if it is left out.
     #[cold]
     fn adjusted(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
-        let losses = self.losses.as_ref();
-        if losses.is_some_and(|losses| losses.0.contains(key, mv)) {
+        let dropped = self.dropped.as_ref();
+        if dropped.is_some_and(|dropped| dropped.0.contains(key, mv)) {
             return 0;
         }
         let backed_up = self.backed_up.as_ref();

@@ -8,10 +8,10 @@ use std::{
 use shakmaty::Color;
 
 use super::{
+    dropped::{Dropped, LossSummary},
     file::{BookWriter, begin_book},
     header::{self, HeaderError, with_checksum},
     lines::{PlayableMoves, contains, reached},
-    losses::{LossSummary, Losses},
     open::Book,
     positions::{MergePolicy, Positions},
     records::{Entry, write_entries},
@@ -29,6 +29,10 @@ use crate::{
 };
 
 /// Which moves of a book are kept, and what becomes of their weights. The default keeps all.
+///
+/// Every other filter also drops the records whose moves are illegal, in the positions that lines of the book reach from
+/// the starting position. So shares are shares of the weights of legal moves, and an illegal move is never the only one
+/// that is kept. Elsewhere only the key of a position is known, which does not tell illegal moves: all records count.
 ///
 /// Filtering the result again keeps all of it.
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -179,8 +183,9 @@ impl BookMerge<'_> {
         let of_first = || books.first()?.variant();
         let variant = self.variant.or_else(of_first).unwrap_or_default();
         let doing = (&**temp_dir, "write a temporary file in");
-        let losses = match &self.filter.max_loss {
-            Some(max_loss) => {
+        let dropped = match *self.filter == Filter::default() {
+            true => None,
+            false => {
                 let all = BookMerge {
                     filter: &Filter::default(),
                     ..*self
@@ -189,16 +194,16 @@ impl BookMerge<'_> {
                 let whole = Book::temporary(temp_dir, |out| {
                     all.write_kept(&mut positions, None, out, doing).map(drop)
                 })?;
-                Some(Losses::of(&whole, variant, max_loss, self.memory, meter)?)
+                let max_loss = self.filter.max_loss.as_ref();
+                Some(Dropped::of(&whole, variant, max_loss, self.memory, meter)?)
             }
-            None => None,
         };
-        let losses = losses.as_ref();
+        let dropped = dropped.as_ref();
         let mut positions = Positions::checked(&books, self.policy, meter)?;
         let mut summary = if self.filter.walks() {
             let mut summary = MergeSummary::default();
             let copy = Book::temporary(temp_dir, |kept| {
-                summary = self.write_kept(&mut positions, losses, kept, doing)?;
+                summary = self.write_kept(&mut positions, dropped, kept, doing)?;
                 Ok(())
             })?;
             let on_lines = self.on_lines(&copy, variant, meter)?;
@@ -206,9 +211,12 @@ impl BookMerge<'_> {
             (summary.positions, summary.written) = (copied.positions, copied.records);
             summary
         } else {
-            self.write_kept(&mut positions, losses, &mut writer, (out, "write"))?
+            self.write_kept(&mut positions, dropped, &mut writer, (out, "write"))?
         };
-        summary.losses = losses.map(|losses| losses.summary);
+        let has_max_loss = self.filter.max_loss.is_some();
+        summary.losses = dropped
+            .filter(|_| has_max_loss)
+            .map(|dropped| dropped.losses);
         if summary.written == 0 && !self.may_be_empty {
             return Err(Error::empty(out, "would be empty: no move is kept"));
         }
@@ -221,7 +229,7 @@ impl BookMerge<'_> {
     fn write_kept(
         &self,
         positions: &mut Positions<'_>,
-        losses: Option<&Losses>,
+        dropped: Option<&Dropped>,
         out: &mut impl Write,
         doing: (&Path, &'static str),
     ) -> Result<MergeSummary> {
@@ -229,8 +237,8 @@ impl BookMerge<'_> {
         for position in positions.by_ref() {
             task::fault("merge books");
             let (mut entries, is_scaled) = position?.into_entries();
-            if let Some(losses) = losses {
-                entries.retain(|entry| !losses.contains(entry.key, entry.mv));
+            if let Some(dropped) = dropped {
+                entries.retain(|entry| !dropped.contains(entry.key, entry.mv));
             }
             self.filter.apply(&mut entries);
             write_entries(&entries, out).at(doing.0, doing.1)?;

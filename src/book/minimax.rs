@@ -5,7 +5,7 @@ use std::{cell::RefCell, path::Path};
 use rustc_hash::FxHashMap;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
-use super::{losses::place, weight::Weights};
+use super::{dropped::key_and_move, weight::Weights};
 use crate::{
     error::{Error, Result},
     position::{BookMove, Keyed},
@@ -69,7 +69,7 @@ impl BackedUp {
                 let score = edge.stats.score().min(edge.left(&values));
                 let share = 1.0 - (values[number] - score) * 100.0 / f64::from(percent);
                 if share < 1.0 {
-                    shares.push((place(node.key, edge.mv), share.max(0.0)));
+                    shares.push((key_and_move(node.key, edge.mv), share.max(0.0)));
                     let selected = u64::from(filter.selects(node.turn, edge.stats));
                     summary.lowered += selected * u64::from(share > 0.0);
                     summary.left_out += selected * u64::from(share <= 0.0);
@@ -101,7 +101,10 @@ impl BackedUp {
     /// What is left of a move's weight, at least 1 if anything is.
     pub(super) fn lowered(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let move_of = |(place, _): &(u128, f64)| *place;
-        match self.shares.binary_search_by_key(&place(key, mv), move_of) {
+        match self
+            .shares
+            .binary_search_by_key(&key_and_move(key, mv), move_of)
+        {
             Ok(found) if self.shares[found].1 == 0.0 => 0,
             Ok(found) => {
                 let left = (weight as f64 * self.shares[found].1).round();

@@ -18,12 +18,14 @@ pub mod header;
 mod open;
 mod records;
 mod search;
+mod share;
 
 pub(crate) use self::{foreign::check_replaceable, records::each_move_once};
 pub use self::{
     foreign::is_book_or_empty,
     open::Book,
     records::{Entry, Records},
+    share::shares,
 };
 
 cfg_if::cfg_if! {
@@ -32,7 +34,7 @@ cfg_if::cfg_if! {
         mod edit;
         mod file;
         pub mod lines;
-        mod losses;
+        mod dropped;
         mod make;
         mod merge;
         mod minimax;
@@ -46,7 +48,7 @@ cfg_if::cfg_if! {
                 Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
             },
             file::begin_book,
-            losses::LossSummary,
+            dropped::LossSummary,
             make::{BookMaker, BookSummary},
             merge::{Filter, MergeSummary, filter_books, merge_books},
             minimax::MinimaxSummary,

@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_weight: u16,
 
-    /// Keep moves with at least P percent of the weights of their position
+    /// Keep moves with at least P percent of the weights of the legal moves of their position
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
     min_share: f64,
 

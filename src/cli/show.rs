@@ -8,7 +8,7 @@ use std::{
 
 use polybook::{
     Error, FileKind,
-    book::{Book, Scaling, Weights, is_book_or_empty},
+    book::{Book, Scaling, Weights, is_book_or_empty, shares},
     evals::Eval,
     obs::{self, Obs},
     position::{Variant, fen_of, read_move},
@@ -28,8 +28,8 @@ use super::{
 /// Print the moves of a book or an OOBS database in a position
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-\"percent\" is how often a program that follows the weights plays the move. \"learn\" is a number that some engines store;
-most ignore it.
+\"percent\" is how often a program that follows the weights plays the move. A record whose move is illegal cannot be
+played and has no percentage. \"learn\" is a number that some engines store; most ignore it.
 
 Examples:
   polybook show book.bin
@@ -61,8 +61,8 @@ struct ShownMove {
     /// `None` if the move is not legal here.
     san: Option<String>,
     weight: u16,
-    /// How often a program that chooses at random plays the move, in percent.
-    probability: f64,
+    /// How often a program that follows the weights plays the move, in percent. `None` if the move is illegal.
+    probability: Option<f64>,
     learn: u32,
     #[serde(flatten)]
     games: Option<GameCounts>,
@@ -97,9 +97,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Err(_) if kind == FileKind::Sqlite => None,
         Err(err) => return Err(err),
     };
-    let sum: u64 = moves.iter().map(|mv| u64::from(mv.weight)).sum();
-    for mv in &mut moves {
-        mv.probability = f64::from(mv.weight) * 100.0 / sum.max(1) as f64;
+    let legal = |mv: &ShownMove| mv.san.is_some().then_some(mv.weight.into());
+    let weights: Vec<_> = moves.iter().map(legal).collect();
+    for (mv, share) in moves.iter_mut().zip(shares(&weights)) {
+        mv.probability = share;
     }
     let evals = args.evals.open()?;
     let mut eval = None;
@@ -143,7 +144,7 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
         uci: entry.mv.uci(&pos),
         san: entry.mv.san(&pos),
         weight: entry.weight,
-        probability: 0.0,
+        probability: None,
         learn: entry.learn,
         games: None,
         eval: None,
@@ -167,7 +168,7 @@ fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
         ShownMove {
             san: obs::legal_move(&pos, &row.mv).and_then(|mv| mv.san(&pos)),
             weight: if is_weighed { scaling.apply(weight) } else { 0 },
-            probability: 0.0,
+            probability: None,
             learn: 0,
             games: Some(GameCounts {
                 wins: row.stats.wins,
@@ -194,7 +195,9 @@ fn table(moves: &[ShownMove], with_evals: bool) -> String {
     });
     text.push_str(if with_evals { "     eval\n" } else { "\n" });
     for mv in moves {
-        let (uci, weight, percent) = (&mv.uci, mv.weight, mv.probability);
+        let (uci, weight) = (&mv.uci, mv.weight);
+        let percent = mv.probability.map(|share| format!("{share:.2}%"));
+        let percent = percent.as_deref().unwrap_or("-");
         let san = mv.san.as_deref().unwrap_or("illegal");
         let eval = match with_evals {
             true => format!("  {:>7}", evals::cell(mv.eval)),
@@ -203,7 +206,7 @@ fn table(moves: &[ShownMove], with_evals: bool) -> String {
         let _ = match &mv.games {
             Some(games) => writeln!(
                 text,
-                "{san:<8} {uci:<6} {:>6} {:>8} {:>8} {weight:>7} {percent:>7.2}%{eval}{}",
+                "{san:<8} {uci:<6} {:>6} {:>8} {:>8} {weight:>7} {percent:>8}{eval}{}",
                 games.wins,
                 games.draws,
                 games.losses,
@@ -211,7 +214,7 @@ fn table(moves: &[ShownMove], with_evals: bool) -> String {
             ),
             None => writeln!(
                 text,
-                "{san:<8} {uci:<6} {weight:>6} {percent:>7.2}% {:>6}{eval}",
+                "{san:<8} {uci:<6} {weight:>6} {percent:>8} {:>6}{eval}",
                 mv.learn
             ),
         };

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::{
-    book::{Book, Scaling, Weights},
+    book::{Book, Scaling, Weights, shares},
     error::Result,
     explorer::Line,
     kind::FileKind,
@@ -89,14 +89,18 @@ impl BookFile {
             }
             _ => Vec::new(),
         };
-        let sum: u64 = weighed.iter().map(|(_, weight)| u64::from(*weight)).sum();
-        let moves = weighed.into_iter().filter_map(|(mv, weight)| {
-            let legal = mv.to_move(pos)?;
+        let legal = weighed.iter().map(|(mv, weight)| {
+            let is_legal = mv.to_move(pos).is_some();
+            is_legal.then_some(u64::from(*weight))
+        });
+        let shares = shares(&legal.collect::<Vec<_>>());
+        let moves = weighed.into_iter().zip(shares);
+        let moves = moves.filter_map(|((mv, weight), share)| {
             Some(WeighedMove {
-                uci: BookMove::from(legal).to_string(),
+                uci: BookMove::from(mv.to_move(pos)?).to_string(),
                 san: mv.san(pos)?,
                 weight,
-                probability: f64::from(weight) * 100.0 / sum.max(1) as f64,
+                probability: share?,
             })
         });
         Ok(BookMoves {

@@ -42,8 +42,8 @@ class BookMove(TypedDict):
     #: None for a move that is not legal.
     san: Optional[str]
     weight: int
-    #: How often a program that chooses at random plays the move, in percent.
-    probability: float
+    #: How often a program that follows the weights plays the move, in percent; None for a move that is not legal.
+    probability: Optional[float]
     learn: int
 
 class Header(TypedDict):

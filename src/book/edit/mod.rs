@@ -276,7 +276,12 @@ fn edited(
             }
         }
     }
-    summary.inexact += share(&mut entries, &shares).map_err(|text| problem(text.to_owned()))?;
+    // Illegal moves are never played: they keep their weights, and take no part in the shares.
+    let (mut legal, illegal): (Vec<Entry>, Vec<Entry>) = entries
+        .iter()
+        .partition(|entry| entry.mv.to_move(&edit.pos).is_some());
+    summary.inexact += share(&mut legal, &shares).map_err(|text| problem(text.to_owned()))?;
+    let mut entries = [legal, illegal].concat();
     entries.sort_by_key(|entry| (Reverse(entry.weight), entry.mv));
     summarize(&edit.pos, &before, &entries, summary);
     Ok(entries)

@@ -172,19 +172,24 @@ impl<'a> PlayableMoves<'a> {
         })
     }
 
-    /// Whether the book has a record of a key, whatever its move and weight.
+    /// Returns the records of a key, whatever their moves and weights, in the order of the book.
+    pub(super) fn records(&self, key: u64) -> Result<Vec<Entry>> {
+        match self.absent.may_contain(key) {
+            true => self.book.moves(key),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns `true` if the book has a record of a key, whatever its move and weight.
     fn has_records(&self, key: u64) -> Result<bool> {
-        Ok(self.absent.may_contain(key) && !self.book.moves(key)?.is_empty())
+        Ok(!self.records(key)?.is_empty())
     }
 }
 
 impl Source for PlayableMoves<'_> {
     /// In the order of the book, and as often as it has them.
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        if !self.absent.may_contain(pos.key()) {
-            return Ok(Vec::new());
-        }
-        let entries = self.book.moves(pos.key())?;
+        let entries = self.records(pos.key())?;
         let moves = entries.into_iter().filter_map(|entry| {
             let mv = playable(pos.position(), entry)?;
             Some(TreeMove::known(mv, entry.weight.into(), None))

@@ -1,0 +1,137 @@
+//! The moves that are dropped from a book because they are illegal or lose too much.
+
+use std::cell::{Cell, RefCell};
+
+use rustc_hash::FxHashSet;
+use shakmaty::{Move, variant::VariantPosition};
+
+use super::{lines::PlayableMoves, open::Book, records::Entry};
+use crate::{
+    error::Result,
+    evals::MaxLoss,
+    position::{BookMove, Keyed, Variant},
+    progress::Meter,
+    sort::{Memory, Seen},
+    walk::{Source, TreeMove, each_position},
+};
+
+/// How a book fares by evaluations.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct LossSummary {
+    /// Number of moves that are left out, because they lose too much.
+    pub left_out: u64,
+    /// Number of moves that are kept because they have no evaluation, or because no line of the book reaches their
+    /// position.
+    pub unevaluated: u64,
+    /// Number of positions whose moves are all left out.
+    pub emptied: u64,
+}
+
+/// The moves that are dropped from a book.
+#[derive(Clone, Debug)]
+pub(super) struct Dropped {
+    /// [Keys and moves](key_and_move).
+    moves: FxHashSet<u128>,
+    /// The moves that lose too much.
+    pub losses: LossSummary,
+}
+
+/// Returns a record without its weight, as one number.
+pub(super) fn key_and_move(key: u64, mv: BookMove) -> u128 {
+    u128::from(key) << 64 | u128::from(mv.0)
+}
+
+impl Dropped {
+    /// Finds the illegal moves of a book that has each move of a position once, and the moves that lose more than
+    /// `max_loss`. Searches the positions that lines of the book reach from the start of a variant, because a key alone does
+    /// not say which moves are legal and what they lead to.
+    pub(super) fn of(
+        book: &Book,
+        variant: Variant,
+        max_loss: Option<&MaxLoss>,
+        memory: &Memory,
+        meter: &Meter,
+    ) -> Result<Dropped> {
+        let records = book.len_without_header()?;
+        let legal = LegalMoves {
+            moves: PlayableMoves::within(book, meter, memory.bytes / 4)?,
+            illegal: RefCell::default(),
+            unseen: Cell::new(records),
+        };
+        let mut moves = FxHashSet::default();
+        let mut losses = LossSummary::default();
+        let mut evaluated = 0;
+        let mut reached = Seen::new(memory.share(4));
+        let start = [Ok(variant.start())];
+        each_position(&legal, start, memory.share(4), meter, &mut |pos| {
+            if !reached.insert_key(pos.key())? {
+                return Ok(legal.unseen.get() > 0);
+            }
+            let (entries, to_judge): (Vec<_>, Vec<_>) = legal.of(pos)?.into_iter().unzip();
+            legal.unseen.set(legal.unseen.get() - entries.len() as u64);
+            if let Some(max_loss) = max_loss {
+                let left_out_before = losses.left_out;
+                for (entry, loses) in entries
+                    .iter()
+                    .zip(max_loss.judge(pos.position(), &to_judge)?)
+                {
+                    evaluated += u64::from(loses.is_some());
+                    if loses == Some(true) {
+                        moves.insert(key_and_move(entry.key, entry.mv));
+                        losses.left_out += 1;
+                    }
+                }
+                let left_out = losses.left_out - left_out_before;
+                losses.emptied += u64::from(left_out > 0 && left_out == entries.len() as u64);
+            }
+            Ok(legal.unseen.get() > 0)
+        })?;
+        let illegal = legal.illegal.into_inner();
+        losses.unevaluated = records - evaluated - illegal.len() as u64;
+        moves.extend(illegal);
+        Ok(Dropped { moves, losses })
+    }
+
+    /// Returns `true` if a move is dropped.
+    pub(super) fn contains(&self, key: u64, mv: BookMove) -> bool {
+        self.moves.contains(&key_and_move(key, mv))
+    }
+}
+
+/// The legal moves of a book. Notes the illegal moves of each position that a walk looks up, also of those that have no
+/// legal move.
+struct LegalMoves<'a> {
+    moves: PlayableMoves<'a>,
+    illegal: RefCell<FxHashSet<u128>>,
+    /// Number of records that no position had so far.
+    unseen: Cell<u64>,
+}
+
+impl LegalMoves<'_> {
+    /// Returns the records of a position whose moves are legal.
+    fn of(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(Entry, Move)>> {
+        let mut legal = Vec::new();
+        for entry in self.moves.records(pos.key())? {
+            match entry.mv.to_move(pos.position()) {
+                Some(mv) => legal.push((entry, mv)),
+                None => {
+                    let is_new = self
+                        .illegal
+                        .borrow_mut()
+                        .insert(key_and_move(entry.key, entry.mv));
+                    self.unseen.set(self.unseen.get() - u64::from(is_new));
+                }
+            }
+        }
+        Ok(legal)
+    }
+}
+
+impl Source for LegalMoves<'_> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let moves = self.of(pos)?.into_iter();
+        Ok(moves
+            .map(|(entry, mv)| TreeMove::known(mv, entry.weight.into(), None))
+            .collect())
+    }
+}
