@@ -54,11 +54,18 @@ impl<const SIZE: usize> Storage<SIZE> {
         }
     }
 
-    /// The number of a key's first record.
+    /// Returns the number of the first record with `key`, or `None` if no record has it.
     pub(crate) fn find(&self, key: u64) -> io::Result<Option<u64>> {
+        let (number, is_found) = self.lower_bound(key)?;
+        Ok(is_found.then_some(number))
+    }
+
+    /// Returns the number of the first record whose key is not less than `key`, which is the number of all records if
+    /// there is none, and whether that record has `key`.
+    pub(crate) fn lower_bound(&self, key: u64) -> io::Result<(u64, bool)> {
         let len = self.len();
         if len == 0 {
-            return Ok(None);
+            return Ok((0, false));
         }
         // Records before `low` have keys below `key`, records from `high` on do not.
         let (mut low, mut high) = (0, len);
@@ -88,7 +95,7 @@ impl<const SIZE: usize> Storage<SIZE> {
                     Some(record) => Some(key_of(record)),
                     None => (high < len).then_some(high_key),
                 };
-                return Ok((found == Some(key)).then_some(start + below as u64));
+                return Ok((start + below as u64, found == Some(key)));
             }
         }
         unreachable!("each round narrows the range")

@@ -93,6 +93,7 @@ cfg_if::cfg_if! {
         pub mod tally;
         mod task;
         pub mod tree;
+        mod uci;
         mod walk;
 
         pub use self::make_book::{MakeBook, Report};

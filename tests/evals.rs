@@ -61,7 +61,10 @@ fn the_store_does_not_depend_on_order_threads_or_memory() {
         "all.evals c.jsonl.zst",
         "c.jsonl.zst all.evals all.evals --memory 64KiB",
     ] {
-        ok(dir.path(), &format!("evals -q --out other.evals {line}"));
+        ok(
+            dir.path(),
+            &format!("evals -q --force --out other.evals {line}"),
+        );
         assert!(fs::read(path("other.evals")).unwrap() == all, "{line}");
     }
     // A store says each of its evaluations once, whatever its place.
@@ -70,7 +73,10 @@ fn the_store_does_not_depend_on_order_threads_or_memory() {
         "b.epd d.pgn one.evals --memory 64KiB",
     ]
     .map(|line| {
-        ok(dir.path(), &format!("evals -q --out other.evals {line}"));
+        ok(
+            dir.path(),
+            &format!("evals -q --force --out other.evals {line}"),
+        );
         fs::read(path("other.evals")).unwrap()
     });
     assert!(merged[0] == merged[1]);
@@ -246,7 +252,7 @@ fn what_cannot_be_read_or_replaced_is_refused() {
     ok(dir.path(), "evals -q --out my.evals games.pgn");
     let sound = fs::read(path("my.evals")).unwrap();
     let mut newer = sound.clone();
-    newer[23] = b'2';
+    newer[23] = b'3';
     fs::write(path("newer.evals"), newer).unwrap();
     let mut changed = sound.clone();
     changed[60] ^= 1;
@@ -272,7 +278,9 @@ fn what_cannot_be_read_or_replaced_is_refused() {
                 1,
                 "cannot open missing.pgn",
             ),
-            ("evals --out new.evals newer.evals", 1, "newer version"),
+            ("evals --out new.evals newer.evals", 1, "another version"),
+            ("evals --out newer.evals games.pgn", 1, "another version"),
+            ("evals --out changed.evals games.pgn", 1, "damaged store"),
             ("evals --out new.evals changed.evals", 1, "damaged store"),
             ("evals --out new.evals short.evals", 1, "damaged store"),
             ("evals --out games.pgn my.evals", 1, "may be yours"),
@@ -280,6 +288,7 @@ fn what_cannot_be_read_or_replaced_is_refused() {
             ("evals --out analyzed.epd my.evals", 1, "may be yours"),
             ("evals --out lines.epd my.evals", 1, "may be yours"),
             ("evals --out my.evals my.evals", 1, "my.evals"),
+            ("evals --force --out my.evals my.evals", 1, "my.evals"),
             ("evals my.evals", 2, "--out"),
             ("evals --out new.evals", 2, "INPUT"),
         ],
@@ -295,16 +304,26 @@ fn what_cannot_be_read_or_replaced_is_refused() {
     let said = String::from_utf8_lossy(&changed.stderr).into_owned();
     let said = said + &String::from_utf8_lossy(&changed.stdout);
     assert!(
-        said.contains("its checksum is not that of its records"),
+        said.contains("the checksum of the 44 bytes at byte 44 differs"),
         "{said}"
     );
-    // What it wrote itself is replaced.
-    for name in ["my.evals", "my.epd", "my.parquet"] {
+    for name in ["my.evals", "my.parquet"] {
         for _ in 0..2 {
             ok(dir.path(), &format!("evals -q --out {name} games.pgn"));
         }
     }
-    assert!(fs::read(path("my.evals")).unwrap() == sound);
+    ok(dir.path(), "evals -q --out my.epd games.pgn");
+    let error = fails(dir.path(), "evals -q --out my.epd games.pgn", 1);
+    assert!(error.contains("may be yours"), "{error}");
+    for name in ["my.epd", "newer.evals", "changed.evals"] {
+        ok(
+            dir.path(),
+            &format!("evals -q --force --out {name} games.pgn"),
+        );
+    }
+    for name in ["my.evals", "newer.evals", "changed.evals"] {
+        assert!(fs::read(path(name)).unwrap() == sound, "{name}");
+    }
     let error = fails(dir.path(), "evals --out new.evals my.parquet", 1);
     assert!(error.contains("name their store"), "{error}");
     let error = fails(dir.path(), "evals --out my.parquet/x games.pgn", 1);
@@ -983,6 +1002,212 @@ fn a_full_disk_keeps_what_the_engine_said() {
         report["positions"].as_u64().unwrap(),
         "{report}"
     );
+}
+
+/// A store keeps its evaluations unless `--force` is given.
+#[test]
+fn a_store_is_added_to() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("many.epd"), epds(5, 600)).unwrap();
+    fs::write(
+        dir.join("few.pgn"),
+        "1. a3 { [%eval 0.1] } h5 { [%eval 0.2,99] } 2. a4 *\n",
+    )
+    .unwrap();
+    ok(dir, "evals -q --out my.evals many.epd");
+    let before = Evals::open(dir.join("my.evals")).unwrap().len();
+    ok(dir, "evals -q --out both.evals many.epd few.pgn");
+    ok(dir, "evals -q --out my.evals few.pgn");
+    let added = Evals::open(dir.join("my.evals")).unwrap();
+    assert!(added.len() > before && before > 100, "{before}");
+    let both = Evals::open(dir.join("both.evals")).unwrap();
+    assert_eq!(added.len(), both.len());
+    let black = from_text(None, Some("a3 h5")).unwrap();
+    assert_eq!(added.of_position(&black).unwrap().unwrap().depth, 99);
+    ok(dir, "evals -q --force --out my.evals few.pgn");
+    assert_eq!(Evals::open(dir.join("my.evals")).unwrap().len(), 2);
+}
+
+/// A changed bit in a store stops a command that looks it up; the command does not make another book.
+#[test]
+fn a_changed_bit_in_a_store_is_noticed_by_look_ups() {
+    let dir = temp();
+    let dir = dir.path();
+    with_evals(dir);
+    let games = crate::common::sample("famous.pgn");
+    let games = games.display();
+    ok(
+        dir,
+        &format!("make-book -q {games} --min-game 1 --bin a.bin"),
+    );
+    let mut bytes = fs::read(dir.join("my.evals")).unwrap();
+    // The score of the first record.
+    bytes[44 + 33] ^= 1;
+    fs::write(dir.join("my.evals"), bytes).unwrap();
+    for line in [
+        format!("make-book -q {games} --min-game 1 --bin b.bin --evals my.evals --max-loss 50"),
+        "filter -q a.bin --out b.bin --evals my.evals --max-loss 50".to_owned(),
+        "filter -q a.bin --out b.bin --evals my.evals --max-loss 50 --memory 64KiB".to_owned(),
+        "show a.bin --evals my.evals".to_owned(),
+    ] {
+        let error = fails(dir, &*line, 1);
+        assert!(
+            error.contains("my.evals: a damaged store of evaluations: the checksum of the 264 bytes at byte 44 differs"),
+            "{line}: {error}"
+        );
+        assert!(!dir.join("b.bin").exists(), "{line}");
+    }
+}
+
+/// The positions of a book with another checksum are not evaluated.
+#[cfg(unix)]
+#[test]
+fn positions_of_a_changed_book_are_refused() {
+    let dir = temp();
+    with_engine(dir.path(), &[]);
+    let games = crate::common::sample("famous.pgn");
+    let games = games.display();
+    ok(
+        dir.path(),
+        &format!("make-book -q {games} --min-game 1 --bin a.bin"),
+    );
+    let mut bytes = fs::read(dir.path().join("a.bin")).unwrap();
+    let last = bytes.len() - 5;
+    bytes[last] ^= 1;
+    fs::write(dir.path().join("a.bin"), bytes).unwrap();
+    let line = "evals --out x.evals --engine ./engine.sh --positions a.bin";
+    let error = fails(dir.path(), line, 1);
+    assert!(
+        error.contains("a.bin: the checksum in its header differs"),
+        "{error}"
+    );
+    assert!(!dir.path().join("asked").exists());
+}
+
+/// An engine that works for no position any more is given up; the store has what it evaluated.
+#[cfg(unix)]
+#[test]
+fn an_engine_that_dies_at_every_search_but_the_first() {
+    let dir = temp();
+    let positions = epds(9, 200);
+    with_engine(dir.path(), &positions.lines().collect::<Vec<_>>());
+    let engine = r#"
+while read -r word rest; do
+  case "$word" in
+    uci) echo uciok;;
+    isready) echo readyok;;
+    go) [ -e asked ] && exit 3; touch asked; echo "info depth 9 score cp 5 nodes 99"; echo "bestmove e2e4";;
+  esac
+done"#;
+    program(&dir.path().join("engine.sh"), engine);
+    for positions in ["positions.epd", "few.epd"] {
+        let few: Vec<&str> = PLAIN[..3].to_vec();
+        fs::write(dir.path().join("few.epd"), few.join("\n")).unwrap();
+        let _ = fs::remove_file(dir.path().join("asked"));
+        let line = format!(
+            "evals --force --out my.evals --engine ./engine.sh --nodes 50 --jobs 1 --positions {positions}"
+        );
+        let error = fails(dir.path(), &*line, 1);
+        let says = match positions {
+            "few.epd" => "evaluated none of the last 2 positions",
+            _ => "evaluated none of the last 21 positions",
+        };
+        assert!(
+            error.contains(says)
+                && error.contains(
+                    "the engine ended: exit status: 3; my.evals has all other evaluations"
+                ),
+            "{error}"
+        );
+        assert_eq!(Evals::open(dir.path().join("my.evals")).unwrap().len(), 1);
+        assert!(!dir.path().join("my.evals.journal").exists());
+    }
+}
+
+/// While polybook is stopped, no time passes for the engine.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_came_while_polybook_was_stopped_counts() {
+    let dir = temp();
+    with_engine(dir.path(), &PLAIN[..1]);
+    // The engine stops polybook for longer than the time limit, and answers meanwhile.
+    let engine = r#"
+while read -r word rest; do
+  case "$word" in
+    uci) echo uciok;;
+    isready) echo readyok;;
+    go)
+      kill -STOP "$PPID"
+      for line in $(seq 300); do echo "info depth $line score cp 5 nodes 99"; done
+      echo "bestmove e2e4"
+      sleep 2
+      kill -CONT "$PPID";;
+  esac
+done"#;
+    program(&dir.path().join("engine.sh"), engine);
+    let line = "evals --json --out my.evals --engine ./engine.sh --nodes 50 --jobs 1 --time-limit 1 --positions positions.epd";
+    let report = ok_json(dir.path(), line);
+    assert_eq!(report["engine"]["evaluated"], 1, "{report}");
+}
+
+/// The output is in place even if its journal cannot be removed, and the error says so.
+#[cfg(unix)]
+#[test]
+fn a_journal_that_cannot_be_removed_is_reported() {
+    let dir = temp();
+    with_engine(dir.path(), &PLAIN[..1]);
+    let engine = r#"
+while read -r word rest; do
+  case "$word" in
+    uci) echo uciok;;
+    isready) echo readyok;;
+    go)
+      rm my.evals.journal; mkdir my.evals.journal
+      echo "info depth 9 score cp 5 nodes 99"; echo "bestmove e2e4";;
+  esac
+done"#;
+    program(&dir.path().join("engine.sh"), engine);
+    let line =
+        "evals --out my.evals --engine ./engine.sh --nodes 50 --jobs 1 --positions positions.epd";
+    let error = fails(dir.path(), line, 1);
+    assert!(
+        error.contains("my.evals.journal: cannot be removed")
+            && error.contains("my.evals is complete"),
+        "{error}"
+    );
+    assert_eq!(Evals::open(dir.path().join("my.evals")).unwrap().len(), 1);
+}
+
+/// A store to which an engine's evaluations will be added cannot be replaced meanwhile, by whatever run.
+#[cfg(unix)]
+#[test]
+fn a_store_is_not_replaced_while_an_engine_works() {
+    let dir = temp();
+    with_engine(dir.path(), &PLAIN[..1]);
+    fs::write(dir.path().join("old.pgn"), "1. c4 { [%eval 0.1] } *\n").unwrap();
+    fs::write(dir.path().join("new.pgn"), "1. a3 { [%eval 0.1] } *\n").unwrap();
+    ok(dir.path(), "evals -q --out my.evals old.pgn");
+    // While the engine searches, another run begins. Before, while the engine starts, another run ends.
+    let engine = format!(
+        r#"
+other="{} evals -q --out my.evals new.pgn"
+while read -r word rest; do
+  case "$word" in
+    uci) $other; echo uciok;;
+    isready) echo readyok;;
+    go) $other 2> refused; echo "info depth 9 score cp 5 nodes 99"; echo "bestmove e2e4";;
+  esac
+done"#,
+        env!("CARGO_BIN_EXE_polybook")
+    );
+    program(&dir.path().join("engine.sh"), &engine);
+    let line = "evals -q --out my.evals --engine ./engine.sh --nodes 50 --jobs 1 --positions positions.epd";
+    ok(dir.path(), line);
+    let refused = fs::read_to_string(dir.path().join("refused")).unwrap();
+    assert!(refused.contains("another run"), "{refused}");
+    // The positions after c4 and a3, and the one that the engine evaluated.
+    assert_eq!(Evals::open(dir.path().join("my.evals")).unwrap().len(), 3);
 }
 
 /// Another engine searches deeper than what a store has of the first.

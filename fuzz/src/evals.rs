@@ -25,6 +25,7 @@ pub fn run(data: &[u8]) {
 fn make(input: &Path) -> MakeEvals {
     MakeEvals {
         threads: 1,
+        force: true,
         ..MakeEvals::new([Input::file(input)])
     }
 }

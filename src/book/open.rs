@@ -152,8 +152,12 @@ impl Book {
         }
     }
 
-    /// Refuses a book whose checksum does not match its header and records. Reads all of a book that has one.
-    pub(crate) fn refuse_changed(&self) -> Result<()> {
+    /// Reads a book that has a checksum, and compares it with the header and the records.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the book cannot be read, if its checksum differs, or if it is not sorted.
+    pub fn refuse_changed(&self) -> Result<()> {
         let meter = Meter::default();
         let mut records = self.checked_records(&meter)?;
         match records.expected {

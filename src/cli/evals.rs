@@ -12,6 +12,7 @@ use polybook::{
         EngineOptions, Eval, Evals, EvalsFormat, EvalsReport, MakeEvals, MaxLoss, Positions,
         read_positions,
     },
+    output::refuse_clashes,
     pgn::Input,
     tally::Memory,
     tree::book_positions,
@@ -38,10 +39,13 @@ The ending of OUT chooses what is written:
   .parquet  a row for each position, whose column key joins with that of counts
   other     a store
 
+A store that exists is added to: it keeps its evaluations. --force replaces it, and other files that exist.
+
 With --engine, the positions of a file are evaluated, each anew, and added to those in OUT, a store; those that it has with
 as many nodes, or from elsewhere and as deep, are not evaluated again. A run that was killed goes on where it was, from
 OUT.journal. An engine that crashes, hangs, searches on past --nodes or says nothing of use is restarted, and costs one
-position.
+position. An engine that fails at more than 20 positions in a row, or at more in a row at the end than it evaluated, is
+given up: the store gets what it evaluated, and the exit status is 1.
 
 Only games of standard chess are read. A game or line that cannot be read is reported and left out, a game from its first
 illegal move on.
@@ -60,6 +64,10 @@ pub struct Args {
     /// The file to write
     #[arg(long, value_name = "OUT")]
     out: PathBuf,
+
+    /// Replace OUT, whatever it is; without it, a store is added to
+    #[arg(long)]
+    force: bool,
 
     /// Print a JSON document
     #[arg(long)]
@@ -131,6 +139,7 @@ impl EngineArgs {
             true => Positions {
                 positions: context.show_progress("reading the book", |meter| {
                     let book = Book::open_within(&file, in_memory(memory))?;
+                    book.refuse_changed()?;
                     book_positions(&book, memory, meter)
                 })?,
                 ..Positions::default()
@@ -243,6 +252,9 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         return Err(Usage(usage.to_owned()).into());
     }
     check_output(&args.out, &args.inputs, args.json)?;
+    if let Some(positions) = args.engine.positions.as_ref().filter(|_| args.force) {
+        refuse_clashes(&[&*args.out], &[positions])?;
+    }
     let memory = args.resources.memory();
     let engine = args.engine.opened(&memory, context)?;
     let phase = match engine {
@@ -250,6 +262,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         None => "reading evaluations",
     };
     let mut make = MakeEvals {
+        force: args.force,
         threads: args.resources.threads(),
         memory,
         ..MakeEvals::new(args.inputs.into_iter().map(Input::from_argument))

@@ -94,7 +94,7 @@ fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
                 records: evals.len(),
                 header_records: 0,
                 checksum_differs: Some(fault.is_some()),
-                faults: fault.iter().map(ToString::to_string).collect(),
+                faults: fault.into_iter().collect(),
                 second_opinion: None,
                 advice: "make the store again, or take a copy of it",
             })

@@ -6,14 +6,17 @@
 
 use std::{
     fs::{self, File, TryLockError},
-    io::{Read, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
 };
 
 use serde::Serialize;
 
 use super::layout::EvalRecord;
-use crate::error::{At, Error, Result};
+use crate::{
+    error::{At, Error, Result, reason},
+    output::FileId,
+};
 
 /// Bytes before those of an entry.
 const HEAD: usize = 8;
@@ -48,19 +51,7 @@ impl Journal {
         let mut path = out.as_os_str().to_owned();
         path.push(".journal");
         let path = PathBuf::from(path);
-        // A link leads to a file that may be yours, and a pipe never ends.
-        if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
-            let problem = "is not a regular file: remove it, or name another output";
-            return Err(Error::foreign(&path, problem));
-        }
-        let mut options = File::options();
-        options.read(true).append(true).create(true);
-        let mut file = options.open(&path).at(&path, "open")?;
-        // Some file systems have no locks.
-        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-            let problem = "another run is writing it: wait until that is done";
-            return Err(Error::file(&path, problem));
-        }
+        let mut file = locked(&path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).at(&path, "read")?;
         let mut rest = &bytes[..];
@@ -130,10 +121,15 @@ impl Journal {
         written.at(&self.path, "write")
     }
 
-    /// Removes the journal: all of it is in the output.
-    pub(super) fn remove(mut self) -> Result<()> {
+    /// Removes the journal, because the output `out` has all of its evaluations.
+    pub(super) fn remove(mut self, out: &Path) -> Result<()> {
         self.is_empty = false;
-        fs::remove_file(&self.path).at(&self.path, "remove")
+        fs::remove_file(&self.path).map_err(|err| {
+            let (why, out) = (reason(&err), out.display());
+            let problem =
+                format!("cannot be removed ({why}): {out} is complete, so remove this journal");
+            Error::failed(&self.path, problem)
+        })
     }
 }
 
@@ -148,6 +144,40 @@ impl Drop for Journal {
         // At the latest, closing the file ends the lock.
         let _ = self.file.unlock();
     }
+}
+
+/// Opens or creates a journal, and locks it.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be opened or is not a regular file, or if another run has locked it.
+fn locked(path: &Path) -> Result<File> {
+    /// Runs that may end between opening and locking.
+    const MOST_ENDED: usize = 100;
+    for _ in 0..MOST_ENDED {
+        // A link could lead to a file of another program, and a pipe never ends.
+        match fs::symlink_metadata(path) {
+            Ok(found) if !found.is_file() => {
+                let problem = "is not a regular file: remove it, or name another output";
+                return Err(Error::foreign(path, problem));
+            }
+            Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err).at(path, "open"),
+            _ => {}
+        }
+        let mut options = File::options();
+        options.read(true).append(true).create(true);
+        let file = options.open(path).at(path, "open")?;
+        // Some file systems have no locks.
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        // A run that ends removes its journal. If it did so before the lock, the locked file has no name.
+        if FileId::of(path) == Some(FileId::of_open(&file).at(path, "open")?) {
+            return Ok(file);
+        }
+    }
+    let problem = "another run is writing it: wait until that is done";
+    Err(Error::file(path, problem))
 }
 
 /// An entry of some bytes.

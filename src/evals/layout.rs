@@ -2,10 +2,12 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | the first 44 bytes | eight zeros, `polybook evals 1`, zeros |
+//! | the first 44 bytes | eight zeros, `polybook evals 2`, zeros |
 //! | 44 bytes for each position, by ascending key | a record |
-//! | the rest but 4 bytes | a JSON document: [`Footer`] |
-//! | the last 4 bytes | the number of its bytes |
+//! | 4 bytes for each 64 records, the last of which may be fewer | the CRC-32C of these records |
+//! | the rest but 8 bytes | a JSON document: [`Footer`] |
+//! | the next 4 bytes | the CRC-32C of the JSON document |
+//! | the last 4 bytes | the number of bytes of the JSON document |
 //!
 //! | bytes of a record | content |
 //! |---|---|
@@ -32,7 +34,7 @@ pub(super) const RECORD: usize = 44;
 
 /// The first bytes of a store, as long as a record: [`EVALS`](crate::kind::EVALS), and the version. They sort before every record, as the key 0.
 pub(super) const START: [u8; RECORD] = {
-    let text = b"polybook evals 1";
+    let text = b"polybook evals 2";
     let mut start = [0; RECORD];
     let mut at = 0;
     while at < text.len() {
@@ -41,6 +43,12 @@ pub(super) const START: [u8; RECORD] = {
     }
     start
 };
+
+/// Records of a block. Each block has a checksum, which a look-up compares with what it reads.
+pub(super) const BLOCK: u64 = 64;
+
+/// Bytes of the CRC-32C of a block or of the footer.
+pub(super) const SUM: usize = 4;
 
 /// The most bytes of a footer.
 pub(super) const MOST_OF_FOOTER: u64 = 1 << 17;

@@ -1,9 +1,6 @@
 //! Evaluations a line each: EPDs, and the file that Lichess publishes.
 
-use std::{
-    borrow::Cow,
-    io::{self, BufRead, BufReader, Read},
-};
+use std::borrow::Cow;
 
 use serde::Deserialize;
 use shakmaty::{Chess, Position};
@@ -70,9 +67,6 @@ pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRe
 
 /// Bytes of `ce` for a mate: 32,768 less twice the moves, or twice the moves less 32,767 for the side that is mated.
 const MATE: i64 = 32768;
-
-/// The longest line that is looked at to know whether polybook wrote it.
-const LONGEST_OWN: u64 = 1 << 10;
 
 /// The longest mate that `ce` can say.
 const LONGEST: i64 = 383;
@@ -239,32 +233,6 @@ pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
     text.push(b'\n');
 }
 
-/// Whether all lines of a file are as [`write_eval_epd`] writes them, in the order of their keys. Other programs that
-/// analyze write the same operations.
-pub(super) fn are_own(file: impl Read) -> io::Result<bool> {
-    let mut file = BufReader::new(file);
-    let (mut line, mut again, mut last) = (Vec::new(), Vec::new(), None);
-    loop {
-        line.clear();
-        let read = (&mut file).take(LONGEST_OWN).read_until(b'\n', &mut line)?;
-        if read == 0 {
-            return Ok(true);
-        }
-        let text = std::str::from_utf8(&line).unwrap_or_default();
-        let Ok(Some(record)) = of_epd(text, 0) else {
-            return Ok(false);
-        };
-        again.clear();
-        if let Some(pos) = record.position() {
-            write_eval_epd(&pos, record.eval, &mut again);
-        }
-        if again != line || last >= Some(record.key) {
-            return Ok(false);
-        }
-        last = Some(record.key);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -353,11 +321,7 @@ mod tests {
                 let eval = Eval { score, depth, nodes, origin: 0 };
                 let mut text = Vec::new();
                 write_eval_epd(&pos, eval, &mut text);
-                prop_assert!(are_own(&*text).unwrap());
-                let twice = [&*text, &*text].concat();
-                prop_assert!(!are_own(&*twice).unwrap());
                 text.splice(text.len() - 1.., *b" bm e4;\n");
-                prop_assert!(!are_own(&*text).unwrap());
                 let read = of_epd(std::str::from_utf8(&text).unwrap(), 0).unwrap();
                 prop_assert_eq!(read.unwrap().eval, eval);
             }

@@ -9,9 +9,8 @@ use std::{
 use shakmaty::Chess;
 
 use super::{
-    analysis::{Analysis, analyze},
+    analysis::{Analysis, Analyst},
     batch::BatchRead,
-    journal::Journal,
     layout::{Ranked, origin_of},
     report::{BadEntry, EvalsReport},
     sorted::Sorted,
@@ -22,7 +21,6 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    kind::FileKind,
     output::Finished,
     pgn::{Input, StreamOptions},
     progress::Meter,
@@ -44,10 +42,13 @@ const MOST_ORIGINS: usize = 256;
 pub struct MakeEvals {
     /// What is read.
     pub inputs: Vec<Input>,
-    /// Also asks an engine for these positions, but for those that the output has already with as many nodes. The output,
-    /// if it is a store, keeps what it has. What the engine has said is in a journal next to the output until the run
-    /// ends, so that a run that was killed goes on.
+    /// An engine, and positions that it evaluates, except those that the output has already with as many nodes. The
+    /// engine's evaluations are in a journal next to the output until the run ends, so that the next run can go on where
+    /// a killed run stopped.
     pub engine: Option<(EngineOptions, Vec<Chess>)>,
+    /// Replaces any file. By default a store keeps its evaluations and the others are added to them, and no file is
+    /// replaced except an empty one and a Parquet file of evaluations.
+    pub force: bool,
     /// How many threads read, 0 for one per core.
     pub threads: usize,
     /// How much memory evaluations may take before they go to temporary files.
@@ -62,6 +63,7 @@ impl MakeEvals {
         MakeEvals {
             inputs: inputs.into_iter().collect(),
             engine: None,
+            force: false,
             threads: 0,
             memory: Memory::default(),
             meter: Arc::default(),
@@ -72,31 +74,46 @@ impl MakeEvals {
     ///
     /// # Errors
     ///
-    /// An input that cannot be read, no evaluation at all, or an output that cannot be written.
+    /// Returns an error if an input cannot be read, if there is no evaluation at all, or if the output cannot be written
+    /// or would replace another file. If the engine failed at all positions from some position on, the output is in
+    /// place and has the evaluations before.
     pub fn run(&self, out: &Path, format: EvalsFormat) -> Result<EvalsReport> {
         task::caught(|| {
+            // The journal is locked before the target is claimed, so another run with an engine has either replaced the
+            // target already or cannot begin. The target is claimed before its store is read, so if another run
+            // replaces it meanwhile, this run does not replace it again.
+            let engine = self.engine.as_ref();
+            let analyst = engine.map(|(options, _)| Analyst::start(options, out));
+            let analyst = analyst.transpose()?;
+            let (output, has_store) = write::begin(out, format, self.force)?;
             let mut inputs = self.inputs.clone();
-            let is_kept = self.engine.is_some() && format == EvalsFormat::Store;
-            if is_kept && out.is_file() && FileKind::of(out)? == FileKind::Evals {
-                inputs.push(Input::file(out));
-            }
+            inputs.extend(has_store.then(|| Input::file(out)));
             let sources: Result<Vec<_>> = inputs.iter().map(EvalsSource::new).collect();
             let sources: Vec<(EvalsSource, &Input)> = sources?.into_iter().zip(&inputs).collect();
-            let output = write::begin(out, format)?;
-            let analysis = self.engine.as_ref().map(|(options, positions)| {
-                let before = sources.last().and_then(|(source, _)| source.store());
-                let before = before.filter(|before| before.path() == out);
-                analyze(options, positions, before, out, &self.meter)
+            let analysis = engine.zip(analyst).map(|((_, positions), analyst)| {
+                let last = sources.last().filter(|_| has_store);
+                let before = last.and_then(|(source, _)| source.store());
+                analyst.evaluate(positions, before, &self.meter)
             });
-            let (analysis, journal) = analysis.transpose()?.unzip();
+            let (mut analysis, journal) = analysis.transpose()?.unzip();
+            let given_up = analysis
+                .as_mut()
+                .and_then(|analysis| analysis.given_up.take());
             let pool = task::pool(self.threads)?;
             let made = pool.install(|| self.make(&sources, analysis, out, output));
             let (report, finished) = made?;
             // Windows replaces no file that is open.
             drop(sources);
             finished.commit()?;
-            journal.map_or(Ok(()), Journal::remove)?;
-            Ok(report)
+            journal.map_or(Ok(()), |journal| journal.remove(out))?;
+            match given_up.zip(engine) {
+                Some((failures, (options, _))) => {
+                    let problem =
+                        format!("{failures}; {} has all other evaluations", out.display());
+                    Err(Error::failed(&options.program, problem))
+                }
+                None => Ok(report),
+            }
         })
     }
 

@@ -37,6 +37,8 @@ mod uci;
 mod write;
 mod writer;
 
+pub use crate::uci::end_engines;
+
 pub(crate) use self::{games::evaluation, positions::check_room};
 pub use self::{
     layout::{Eval, eval_key},
@@ -46,6 +48,6 @@ pub use self::{
     report::{BadEntry, EngineReport, EvalsReport, FailedPosition},
     score::Score,
     store::Evals,
-    uci::{EngineOptions, end_engines},
+    uci::EngineOptions,
     write::EvalsFormat,
 };

@@ -11,7 +11,7 @@ use std::{
 use super::{
     batch::BatchRead,
     games::read_games,
-    layout::RECORD,
+    layout::{BLOCK, RECORD},
     lines::{LineFormat, read_lines},
     store::Evals,
 };
@@ -122,8 +122,10 @@ pub(super) struct SourceBatches<'a> {
     taken: Arc<AtomicU64>,
     /// How many of them the meter has.
     shown: u64,
-    /// How many records of a store are read.
+    /// How many records of a store were read.
     records: u64,
+    /// How many blocks of a store were read.
+    blocks: u64,
 }
 
 /// What cuts an input.
@@ -142,6 +144,7 @@ impl<'a> SourceBatches<'a> {
             taken,
             shown: 0,
             records: 0,
+            blocks: 0,
         }
     }
 
@@ -159,7 +162,9 @@ impl<'a> SourceBatches<'a> {
             Cut::Text(input, _, cutter) => cutter.next_batch().map_err(|err| input.error(err))?,
             Cut::Records(evals) => {
                 let offset = self.records;
-                let text = evals.records(offset, (BATCH_SIZE / RECORD) as u64)?;
+                let blocks = (BATCH_SIZE / RECORD) as u64 / BLOCK;
+                let text = evals.blocks(self.blocks, blocks)?;
+                self.blocks += blocks;
                 self.records += (text.len() / RECORD) as u64;
                 self.taken.fetch_add(text.len() as u64, Ordering::Relaxed);
                 (!text.is_empty()).then_some(Batch { text, offset })

@@ -1,6 +1,7 @@
 //! Opening a store and looking positions up.
 
 use std::{
+    borrow::Cow,
     fs::File,
     path::{Path, PathBuf},
 };
@@ -8,11 +9,11 @@ use std::{
 use shakmaty::{Chess, Move};
 
 use super::layout::{
-    Eval, EvalRecord, Footer, MOST_OF_FOOTER, RECORD, START, eval_key, with_origins,
+    BLOCK, Eval, EvalRecord, Footer, MOST_OF_FOOTER, RECORD, START, SUM, eval_key, with_origins,
 };
 use crate::{
     checksum::Checksum,
-    error::{At, Error, Result},
+    error::{At, Error, ErrorKind, Result},
     keyed::{Storage, key_of},
     kind::EVALS,
     position::Rules,
@@ -55,7 +56,7 @@ impl Evals {
             return Err(Error::foreign(path, problem));
         }
         if start != START {
-            let problem = "a store of evaluations of a newer version of polybook: use that version, or make it again";
+            let problem = "a store of evaluations of another version of polybook: use that version, or make it again";
             return Err(Error::foreign(path, problem));
         }
         let (footer, records) = read_footer(&file, size, path)?;
@@ -68,14 +69,27 @@ impl Evals {
         })
     }
 
-    /// Opens a store, and reads it into memory if it takes at most `memory` bytes there.
+    /// Opens a store, and reads it into memory if its records take at most `memory` bytes. The checksums of records in
+    /// memory are compared here, those of records in the file when a look-up reads them.
     ///
     /// # Errors
     ///
-    /// As [`open`](Evals::open).
+    /// As [`open`](Evals::open), and if a checksum of records that are read into memory differs.
     pub fn open_within(path: impl AsRef<Path>, memory: u64) -> Result<Evals> {
         let mut evals = Evals::open(path)?;
-        evals.storage = evals.storage.within(memory).at(&evals.path, "read")?;
+        if let Storage::File(file, len) = &evals.storage
+            && *len <= memory / RECORD as u64
+        {
+            let records = evals.storage.bytes(0, *len).at(&evals.path, "read")?;
+            let records = records.into_owned();
+            let mut sums = vec![0; (*len - 1).div_ceil(BLOCK) as usize * SUM];
+            read_exact_at(file, &mut sums, *len * RECORD as u64).at(&evals.path, "read")?;
+            let blocks = records[RECORD..].chunks(BLOCK as usize * RECORD);
+            for (number, (block, sum)) in blocks.zip(sums.as_chunks().0).enumerate() {
+                evals.compare(number as u64, block, *sum)?;
+            }
+            evals.storage = Storage::Memory(records);
+        }
         Ok(evals)
     }
 
@@ -110,21 +124,69 @@ impl Evals {
         name.map_or("", |name| name)
     }
 
-    /// The evaluation of the position with this [key](super::eval_key).
+    /// Returns the evaluation of the position with this [key](super::eval_key), or `None` if the store has none.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or is damaged.
+    /// Returns an error if the file cannot be read, or if a checksum shows that records that decide the answer are
+    /// damaged.
     pub fn find(&self, key: u64) -> Result<Option<Eval>> {
-        let found = self.storage.find(key).at(&self.path, "read")?;
-        let Some(place) = found.filter(|place| *place > 0) else {
+        let (bound, is_found) = self.storage.lower_bound(key).at(&self.path, "read")?;
+        let Some(number) = bound.checked_sub(1) else {
             return Ok(None);
         };
-        let bytes = self.storage.bytes(place, 1).at(&self.path, "read")?;
-        let [record] = bytes.as_chunks().0 else {
-            return Err(cut_short(&self.path));
-        };
-        Ok(Some(self.read(record)?.eval))
+        // Damaged keys can mislead the search. The store has no record with the key if the record before the bound has a
+        // smaller key, the record at the bound a greater one, and the checksums of both match.
+        let before = number.checked_sub(1).filter(|_| !is_found);
+        let at = (number < self.len()).then_some(number);
+        let mut block = (u64::MAX, Cow::Borrowed(&[][..]));
+        let mut found = None;
+        for (number, must_be_below) in [(before, true), (at, false)] {
+            let Some(number) = number else { continue };
+            if block.0 != number / BLOCK {
+                block = (number / BLOCK, self.verified_block(number / BLOCK)?);
+            }
+            let place = (number % BLOCK) as usize;
+            let record = block.1.as_chunks::<RECORD>().0.get(place);
+            let record = record.ok_or_else(|| cut_short(&self.path))?;
+            if (key_of(record) < key) != must_be_below {
+                return Err(self.is_damaged("its keys are not in order"));
+            }
+            if !must_be_below && is_found {
+                found = Some(self.read(record)?.eval);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the records of a block. Compares the checksum of a block in the file; blocks in memory were compared
+    /// when they were read.
+    fn verified_block(&self, block: u64) -> Result<Cow<'_, [u8]>> {
+        let first = block * BLOCK;
+        let count = BLOCK.min(self.len().saturating_sub(first));
+        let bytes = self
+            .storage
+            .bytes(1 + first, count)
+            .at(&self.path, "read")?;
+        if let Storage::File(file, len) = &self.storage {
+            let mut sum = [0; SUM];
+            let offset = len * RECORD as u64 + block * SUM as u64;
+            read_exact_at(file, &mut sum, offset).at(&self.path, "read")?;
+            self.compare(block, &bytes, sum)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Compares the checksum of a block with its records.
+    fn compare(&self, block: u64, bytes: &[u8], sum: [u8; SUM]) -> Result<()> {
+        if crc32c::crc32c(bytes) == u32::from_be_bytes(sum) {
+            return Ok(());
+        }
+        let offset = (1 + block * BLOCK) * RECORD as u64;
+        Err(self.is_damaged(&format!(
+            "the checksum of the {} bytes at byte {offset} differs",
+            bytes.len()
+        )))
     }
 
     /// The evaluation of a position. Positions of variants whose keys can be those of standard chess have none, except of
@@ -151,21 +213,25 @@ impl Evals {
         self.of_position(&after)
     }
 
-    /// The bytes of at most `count` records from a place on.
-    pub(super) fn records(&self, first: u64, count: u64) -> Result<Vec<u8>> {
-        let count = count.min(self.len() - first);
-        let bytes = self
-            .storage
-            .bytes(1 + first, count)
-            .at(&self.path, "read")?;
-        Ok(bytes.into_owned())
+    /// Returns the bytes of `blocks` blocks from block `first` on, or of fewer at the end.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read, or if a checksum differs.
+    pub(super) fn blocks(&self, first: u64, blocks: u64) -> Result<Vec<u8>> {
+        let end = self.len().div_ceil(BLOCK).min(first + blocks);
+        let mut bytes = Vec::new();
+        for block in first..end {
+            bytes.extend_from_slice(&self.verified_block(block)?);
+        }
+        Ok(bytes)
     }
 
     /// All positions, in the order of their keys.
     pub(super) fn positions(&self) -> Result<Vec<Chess>> {
         let mut positions = Vec::new();
         while (positions.len() as u64) < self.len() {
-            let bytes = self.records(positions.len() as u64, 1 << 12)?;
+            let bytes = self.blocks(positions.len() as u64 / BLOCK, 1)?;
             for record in bytes.as_chunks().0 {
                 let pos = self.read(record)?.position();
                 positions.push(pos.ok_or_else(|| self.is_damaged("a record has no position"))?);
@@ -187,34 +253,38 @@ impl Evals {
     ///
     /// A file that cannot be read, or that was changed.
     pub fn check(&self) -> Result<()> {
-        self.fault()?
-            .map_or(Ok(()), |fault| Err(self.is_damaged(fault)))
+        let (mut sum, mut last) = (Checksum::default(), 0);
+        for block in 0..self.len().div_ceil(BLOCK) {
+            let bytes = self.verified_block(block)?;
+            for record in bytes.as_chunks::<RECORD>().0 {
+                if key_of(record) <= last {
+                    return Err(self.is_damaged("its keys are not in order"));
+                }
+                last = key_of(record);
+                self.read(record)?;
+                sum.add(record);
+            }
+        }
+        match with_origins(sum, &self.origins) == self.checksum {
+            true => Ok(()),
+            false => Err(self.is_damaged("its checksum is not that of its records")),
+        }
     }
 
-    /// Reads the whole store, and returns what is wrong with it, if something is.
+    /// Reads the whole store like [`check`](Evals::check), and returns what is wrong with it, or `None` if it is sound.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read.
-    pub fn fault(&self) -> Result<Option<&'static str>> {
-        let (mut sum, mut last) = (Checksum::default(), 0);
-        let mut first = 0;
-        while first < self.len() {
-            let bytes = self.records(first, 1 << 12)?;
-            for record in bytes.as_chunks::<RECORD>().0 {
-                if key_of(record) <= last {
-                    return Ok(Some("its keys are not in order"));
-                }
-                last = key_of(record);
-                if self.read(record).is_err() {
-                    return Ok(Some("a record has no score or no origin"));
-                }
-                sum.add(record);
-            }
-            first += (bytes.len() / RECORD) as u64;
+    /// Returns an error if the file cannot be read.
+    pub fn fault(&self) -> Result<Option<String>> {
+        match self.check() {
+            Err(Error::File {
+                kind: ErrorKind::Damaged,
+                problem,
+                ..
+            }) => Ok(Some(problem)),
+            checked => checked.map(|()| None),
         }
-        let differs = with_origins(sum, &self.origins) != self.checksum;
-        Ok(differs.then_some("its checksum is not that of its records"))
     }
 
     fn is_damaged(&self, problem: &str) -> Error {
@@ -230,23 +300,30 @@ fn cut_short(path: &Path) -> Error {
 
 /// The footer of a file of this size, and how many records are before it.
 fn read_footer(file: &File, size: u64, path: &Path) -> Result<(Footer, u64)> {
-    const LENGTH: u64 = 4;
+    /// Bytes of the checksum and the length of the JSON document.
+    const END: u64 = 8;
     let damaged = || cut_short(path);
-    let rest = size
-        .checked_sub(RECORD as u64 + LENGTH)
-        .ok_or_else(damaged)?;
-    let mut length = [0; LENGTH as usize];
-    read_exact_at(file, &mut length, size - LENGTH).at(path, "read")?;
+    let rest = size.checked_sub(RECORD as u64 + END).ok_or_else(damaged)?;
+    let mut end = [0; END as usize];
+    read_exact_at(file, &mut end, size - END).at(path, "read")?;
+    let [sum, length] = *end.as_chunks::<SUM>().0 else {
+        unreachable!("eight bytes are two numbers");
+    };
     let length = u64::from(u32::from_be_bytes(length));
-    let records = rest
+    let before = rest
         .checked_sub(length)
-        .filter(|bytes| length <= MOST_OF_FOOTER && bytes.is_multiple_of(RECORD as u64));
-    let records = records.ok_or_else(damaged)? / RECORD as u64;
+        .filter(|_| length <= MOST_OF_FOOTER)
+        .ok_or_else(damaged)?;
     let mut text = vec![0; length as usize];
-    read_exact_at(file, &mut text, size - LENGTH - length).at(path, "read")?;
+    read_exact_at(file, &mut text, size - END - length).at(path, "read")?;
+    if crc32c::crc32c(&text) != u32::from_be_bytes(sum) {
+        return Err(damaged());
+    }
     let footer: Footer = serde_json::from_slice(&text).map_err(|_| damaged())?;
-    let has_all = footer.evaluations == records && footer.origins.is_sorted();
-    match has_all {
+    let records = footer.evaluations;
+    let bytes = records.checked_mul(RECORD as u64);
+    let bytes = bytes.and_then(|bytes| bytes.checked_add(records.div_ceil(BLOCK) * SUM as u64));
+    match bytes == Some(before) && footer.origins.is_sorted() {
         true => Ok((footer, records)),
         false => Err(damaged()),
     }
@@ -274,6 +351,29 @@ mod tests {
         std::fs::read(out).unwrap()
     }
 
+    /// A store of more than two blocks, whose scores are the keys.
+    fn large_store() -> (Vec<u8>, Vec<u64>) {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("a.evals");
+        let mut writer = crate::evals::write::begin(&out, EvalsFormat::Store, false)
+            .unwrap()
+            .0;
+        let keys: Vec<u64> = (1..=2 * BLOCK + 9).map(|key| key << 50).collect();
+        let origins = ["a".to_owned()];
+        for key in &keys {
+            let eval = Eval {
+                score: crate::evals::Score::centipawns((*key >> 50) as i64),
+                depth: 9,
+                nodes: 7,
+                origin: 0,
+            };
+            let record = EvalRecord::new(&Chess::default(), *key, eval).unwrap();
+            writer.push(&record, &origins).unwrap();
+        }
+        writer.finish(&origins).unwrap().commit().unwrap();
+        (std::fs::read(out).unwrap(), keys)
+    }
+
     /// Opens and reads bytes as a store.
     fn read(bytes: &[u8]) -> Result<Vec<Option<Eval>>> {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -293,6 +393,29 @@ mod tests {
                 false => bytes[place] ^= 1 << bit,
             }
             prop_assert!(read(&bytes).is_err(), "{}", place);
+        }
+
+        /// A look-up in a store with one flipped bit gives the answer of the sound store or an error, in a file and in
+        /// memory, for keys that are in the store and keys that are not.
+        #[test]
+        fn a_flipped_bit_never_changes_an_answer(place: prop::sample::Index, bit in 0..8u8, near in 0..999u64) {
+            let (mut bytes, keys) = large_store();
+            let place = place.index(bytes.len());
+            bytes[place] ^= 1 << bit;
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), &bytes).unwrap();
+            for most in [0, 1 << 20] {
+                let Ok(evals) = Evals::open_within(file.path(), most) else { continue };
+                for (number, key) in keys.iter().enumerate() {
+                    let found = |key| evals.find(key).map(|eval| eval.map(|eval| (eval.score.to_code(), eval.depth, eval.nodes)));
+                    if let Ok(found) = found(*key) {
+                        prop_assert_eq!(found, Some((number as i16 + 1, 9, 7)), "{}", place);
+                    }
+                    if let Ok(found) = found(*key + 1 + near) {
+                        prop_assert_eq!(found, None, "{}", place);
+                    }
+                }
+            }
         }
 
         #[test]
@@ -347,6 +470,32 @@ mod tests {
         if std::fs::rename(&other, &path).is_ok() {
             assert_eq!(evals.find(last).unwrap(), before);
         }
+    }
+
+    #[test]
+    fn damage_is_reported_with_its_place() {
+        let (mut bytes, keys) = large_store();
+        let damaged = RECORD * (1 + BLOCK as usize + 3) + 33;
+        bytes[damaged] ^= 1;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &bytes).unwrap();
+        let evals = Evals::open(file.path()).unwrap();
+        let error = evals.find(keys[BLOCK as usize + 3]).unwrap_err();
+        let [text, in_memory] = [
+            error.to_string(),
+            Evals::open_within(file.path(), 1 << 20)
+                .unwrap_err()
+                .to_string(),
+        ];
+        let block = RECORD * (1 + BLOCK as usize);
+        let says = format!("the checksum of the 2816 bytes at byte {block} differs");
+        let name = file.path().display().to_string();
+        assert!(text.contains(&says) && text.contains(&name), "{text}");
+        assert_eq!(in_memory, text);
+        // The blocks beside it are sound.
+        assert!(evals.find(keys[0]).unwrap().is_some());
+        assert!(evals.find(keys[2 * BLOCK as usize]).unwrap().is_some());
+        assert!(evals.find(*keys.last().unwrap() + 1).unwrap().is_none());
     }
 
     #[test]

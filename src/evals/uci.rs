@@ -1,12 +1,7 @@
-//! A chess engine as another process, which speaks UCI.
+//! An engine that evaluates positions.
 
 use std::{
-    collections::BTreeSet,
-    io::{BufRead, BufReader, Read, Write},
     path::PathBuf,
-    process::{Child, Command, Stdio},
-    sync::Mutex,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -14,60 +9,21 @@ use shakmaty::Chess;
 
 use super::{layout::Eval, score::Score};
 use crate::{
-    error::{At, Error, Result},
+    error::{Error, Result},
     position::epd_of,
-    task::{self, Feed, Taker},
+    task::{self, Feed},
+    uci::{EngineProcess, is_answer, option_name, read_lines, shortened},
 };
-
-/// The longest line that is read of an engine.
-const LONGEST_LINE: u64 = 1 << 16;
 
 /// How many lines may wait to be read.
 const AHEAD: usize = 64;
 
-/// The most options that an engine may name, and the longest name.
+/// The maximum number of options that an engine may declare, and of characters of their names in an error message.
 const MOST_OPTIONS: usize = 1 << 12;
-const LONGEST_NAME: usize = 200;
+const LONGEST_LIST: usize = 2000;
 
-/// The engines that run, by the numbers of their processes.
-static RUNNING: Mutex<Running> = Mutex::new(Running {
-    engines: BTreeSet::new(),
-    is_closed: false,
-});
-
-struct Running {
-    engines: BTreeSet<u32>,
-    /// Set when the process is about to end: no engine is started any more.
-    is_closed: bool,
-}
-
-/// Ends all engines of this process, and prevents that any other is started. For a program that a signal ends.
-pub fn end_engines() {
-    let mut running = task::lock(&RUNNING);
-    running.is_closed = true;
-    std::mem::take(&mut running.engines)
-        .into_iter()
-        .for_each(end_group);
-}
-
-/// Ends the process group that an engine leads: it may be a script that started the engine.
-#[cfg(unix)]
-fn end_group(engine: u32) {
-    use rustix::process::{Pid, Signal, kill_process_group};
-    if let Some(group) = engine.try_into().ok().and_then(Pid::from_raw) {
-        // All of it may have ended.
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-}
-
-/// Ends an engine and what it started.
-#[cfg(windows)]
-fn end_group(engine: u32) {
-    let mut kill = Command::new("taskkill");
-    kill.args(["/T", "/F", "/PID", &engine.to_string()]);
-    // All of it may have ended.
-    let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
-}
+/// The longest wait that counts as one. While polybook is stopped, as by Ctrl-Z, no time passes for the engine.
+const SLICE: Duration = Duration::from_millis(200);
 
 /// An engine, and how it is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,72 +40,25 @@ pub struct EngineOptions {
     pub time_limit: Duration,
 }
 
-/// A running engine. It is killed when this is dropped, with the processes that it started.
+/// A running engine that evaluates positions.
 pub(super) struct Engine {
-    program: PathBuf,
-    child: Child,
-    input: Taker<String>,
+    process: EngineProcess,
     lines: Feed<String>,
-    /// What it calls itself.
+    /// The name that the engine gave, or that of the program.
     pub name: String,
     time_limit: Duration,
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        let mut running = task::lock(&RUNNING);
-        running.engines.remove(&self.child.id());
-        end_group(self.child.id());
-        drop(running);
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Engine {
     /// Starts an engine and sets its options.
     pub(super) fn start(options: &EngineOptions) -> Result<Engine> {
-        let program = &options.program;
-        let mut command = Command::new(program);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut running = task::lock(&RUNNING);
-        if running.is_closed {
-            return Err(Error::Interrupted);
-        }
-        let mut child = command.spawn().at(program, "start the engine")?;
-        running.engines.insert(child.id());
-        drop(running);
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (mut input, output) = input.zip(output).expect("both are pipes");
-        // An engine that does not read must not hold up the run.
         let ahead = AHEAD + options.options.len();
-        let input = task::start_taking("engine", ahead, move |line: String| {
-            input.write_all(line.as_bytes())
-        })?;
+        let (process, output) = EngineProcess::start(&options.program, &[], ahead)?;
         let (lines, _) = task::start("engine", AHEAD, move |lines| {
-            let mut output = BufReader::new(output);
-            loop {
-                let mut line = Vec::new();
-                let read = (&mut output)
-                    .take(LONGEST_LINE)
-                    .read_until(b'\n', &mut line);
-                // Its end, or a line that no engine says.
-                if read.is_err() || line.last() != Some(&b'\n') {
-                    return Ok(());
-                }
-                lines.send(String::from_utf8_lossy(&line).trim().to_owned())?;
-            }
+            read_lines(output, |line| lines.send(line))
         })?;
         let mut engine = Engine {
-            program: program.clone(),
-            child,
-            input,
+            process,
             lines,
             name: String::new(),
             time_limit: options.time_limit,
@@ -163,10 +72,7 @@ impl Engine {
         let mut name = None;
         let mut known = Vec::new();
         self.read_until(|line| {
-            if let Some(said) = line.strip_prefix("option name ") {
-                let name = said.split_once(" type ").map_or(said, |(name, _)| name);
-                known.push(shortened(name));
-            }
+            known.extend(option_name(line));
             if let Some(said) = line.strip_prefix("id name ") {
                 name = Some(shortened(said));
             }
@@ -183,9 +89,9 @@ impl Engine {
             let is_known = known.iter().any(|known| known.eq_ignore_ascii_case(name));
             if !known.is_empty() && !is_known {
                 let known = known.join(", ");
-                let known: String = known.chars().take(10 * LONGEST_NAME).collect();
+                let known: String = known.chars().take(LONGEST_LIST).collect();
                 let problem = format!("the engine has no option {name}; it has {known}");
-                return Err(Error::file(&self.program, problem));
+                return Err(Error::file(&options.program, problem));
             }
             self.say(&format!("setoption name {name} value {value}"))?;
         }
@@ -226,56 +132,36 @@ impl Engine {
     }
 
     fn say(&mut self, line: &str) -> Result<()> {
-        match self.input.offer(format!("{line}\n")) {
-            true => Ok(()),
-            false => Err(self.has_ended("does not read")),
-        }
+        self.process.say(line)
     }
 
-    /// Reads lines until one is the last, within the time limit.
+    /// Passes lines to `is_last` until it returns `true`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the engine ends before, or if that takes longer than the time limit.
     fn read_until(&mut self, mut is_last: impl FnMut(&str) -> bool) -> Result<()> {
-        let end = Instant::now() + self.time_limit;
-        loop {
-            match self.lines.next_before(end)? {
+        let mut left = self.time_limit;
+        // Endless rubbish uses up the time limit too.
+        while left > Duration::ZERO {
+            let (begin, slice) = (Instant::now(), left.min(SLICE));
+            let line = self.lines.next_before(begin + slice)?;
+            let elapsed = begin.elapsed();
+            match line {
                 Some(line) if is_last(&line) => return Ok(()),
-                // Rubbish without end is not an answer.
-                Some(_) if Instant::now() < end => {}
-                None if Instant::now() < end => {
-                    return Err(self.has_ended("closed its output"));
+                None if elapsed < slice => {
+                    return Err(self.process.has_ended("closed its output"));
                 }
-                _ => {
-                    let seconds = self.time_limit.as_secs();
-                    return Err(self.fails(&format!("gave no answer in {seconds} s")));
-                }
+                _ => left -= elapsed.min(slice),
             }
         }
-    }
-
-    /// Why there is nothing more to read, or nobody reads: the engine ended, or else what `otherwise` says.
-    fn has_ended(&mut self, otherwise: &str) -> Error {
-        // Its pipes are closed a moment before it has ended.
-        for _ in 0..20 {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return self.fails(&format!("ended: {status}"));
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        self.fails(otherwise)
+        let seconds = self.time_limit.as_secs();
+        Err(self.fails(&format!("gave no answer in {seconds} s")))
     }
 
     fn fails(&self, how: &str) -> Error {
-        Error::failed(&self.program, format!("the engine {how}"))
+        self.process.fails(how)
     }
-}
-
-/// Whether a line ends a search.
-fn is_answer(line: &str) -> bool {
-    line.split_ascii_whitespace().next() == Some("bestmove")
-}
-
-/// A name that an engine says.
-fn shortened(name: &str) -> String {
-    name.chars().take(LONGEST_NAME).collect()
 }
 
 /// What an engine says of a search.

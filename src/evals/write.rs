@@ -1,15 +1,15 @@
 //! Writing evaluations: as a store, as EPDs, as Parquet.
 
-use std::{fs::File, path::Path};
+use std::path::Path;
 
 use super::{
-    layout::{EvalRecord, Footer, START},
-    lines::{are_own, write_eval_epd},
+    layout::{BLOCK, EvalRecord, Footer, START},
+    lines::write_eval_epd,
     writer::EvalsWriter,
 };
 use crate::{
     checksum::Checksum,
-    error::{At, Error, Result},
+    error::{Error, Result},
     kind::FileKind,
     output::{AtomicFile, BufferedFile, Finished, check_first_line},
 };
@@ -26,31 +26,45 @@ pub enum EvalsFormat {
     Parquet,
 }
 
-/// Refuses to replace a file that is not of the format.
-fn may_replace(old: &Path, format: EvalsFormat) -> Result<()> {
-    let is_own = match format {
-        EvalsFormat::Store => FileKind::of(old)? == FileKind::Evals,
-        EvalsFormat::Epd => File::open(old).and_then(are_own).at(old, "read")?,
-        #[cfg(feature = "parquet")]
-        EvalsFormat::Parquet => super::parquet::is_ours(old)?,
-    };
-    // As all outputs, an empty file is replaced.
-    match is_own {
-        true => Ok(()),
-        false => check_first_line(old, |_| false),
-    }
-}
-
-/// Begins an output.
-pub(super) fn begin(path: &Path, format: EvalsFormat) -> Result<Box<dyn EvalsWriter>> {
-    let file = AtomicFile::create_over(path, |old| may_replace(old, format))?;
+/// Claims `path` for an output, and returns its writer and whether `path` has a store that the output must keep.
+///
+/// # Errors
+///
+/// Returns an error if the output cannot be written, or if there is another file that `force` does not allow to replace.
+pub(super) fn begin(
+    path: &Path,
+    format: EvalsFormat,
+    force: bool,
+) -> Result<(Box<dyn EvalsWriter>, bool)> {
+    let mut has_store = false;
+    let file = AtomicFile::create_over(path, |old| {
+        if force {
+            return Ok(());
+        }
+        let is_own = match format {
+            EvalsFormat::Store => {
+                has_store = FileKind::of(old)? == FileKind::Evals;
+                has_store
+            }
+            // An EPD file has no room for a checksum that would show changes by hand.
+            EvalsFormat::Epd => false,
+            #[cfg(feature = "parquet")]
+            EvalsFormat::Parquet => super::parquet::is_ours(old)?,
+        };
+        // An empty file is replaced.
+        match is_own {
+            true => Ok(()),
+            false => check_first_line(old, |_| false),
+        }
+    })?;
     let out = BufferedFile::new(file);
-    Ok(match format {
+    let writer: Box<dyn EvalsWriter> = match format {
         EvalsFormat::Store => Box::new(StoreWriter::new(out)?),
         EvalsFormat::Epd => Box::new(EpdWriter(out, Vec::new())),
         #[cfg(feature = "parquet")]
         EvalsFormat::Parquet => Box::new(super::parquet::ParquetWriter::new(out)?),
-    })
+    };
+    Ok((writer, has_store))
 }
 
 /// Writes EPDs, each by way of a text that is used again.
@@ -78,6 +92,10 @@ struct StoreWriter {
     out: BufferedFile,
     evaluations: u64,
     checksum: Checksum,
+    /// The CRC-32C of the records of the block that is being written.
+    block: u32,
+    /// The checksums of the blocks that are complete, 1/700 of the bytes of their records.
+    blocks: Vec<u8>,
 }
 
 impl StoreWriter {
@@ -87,7 +105,14 @@ impl StoreWriter {
             out,
             evaluations: 0,
             checksum: Checksum::default(),
+            block: 0,
+            blocks: Vec::new(),
         })
+    }
+
+    fn end_block(&mut self) {
+        self.blocks.extend(self.block.to_be_bytes());
+        self.block = 0;
     }
 }
 
@@ -96,14 +121,23 @@ impl EvalsWriter for StoreWriter {
         let bytes = record.to_bytes();
         self.checksum.add(&bytes);
         self.evaluations += 1;
+        self.block = crc32c::crc32c_append(self.block, &bytes);
+        if self.evaluations.is_multiple_of(BLOCK) {
+            self.end_block();
+        }
         self.out.put(&bytes)
     }
 
     fn finish(mut self: Box<Self>, origins: &[String]) -> Result<Finished> {
+        if !self.evaluations.is_multiple_of(BLOCK) {
+            self.end_block();
+        }
+        self.out.put(&self.blocks)?;
         let footer = Footer::new(self.evaluations, self.checksum, origins);
         let footer = serde_json::to_vec(&footer).expect("texts and numbers are JSON");
         let length = u32::try_from(footer.len()).expect("a footer is short");
         self.out.put(&footer)?;
+        self.out.put(&crc32c::crc32c(&footer).to_be_bytes())?;
         self.out.put(&length.to_be_bytes())?;
         self.out.finish()
     }

@@ -1,0 +1,190 @@
+//! UCI engines as child processes: starting and ending them, writing to them, reading their lines.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    io::{BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+    sync::Mutex,
+    thread,
+    time::Duration,
+};
+
+use crate::{
+    error::{At, Error, Result},
+    task::{self, Taker},
+};
+
+/// The maximum length of a line in bytes. No engine writes longer ones.
+const LONGEST_LINE: u64 = 1 << 16;
+
+/// The maximum length of a name that an engine sends, in characters.
+const LONGEST_NAME: usize = 200;
+
+/// The engines that run, by their process numbers.
+static RUNNING: Mutex<Running> = Mutex::new(Running {
+    engines: BTreeSet::new(),
+    is_closed: false,
+});
+
+struct Running {
+    engines: BTreeSet<u32>,
+    /// Set when this process is about to end: no engine may be started any more.
+    is_closed: bool,
+}
+
+/// Kills all engines that this process started, and prevents that it starts another. A program calls this function
+/// before a signal ends it.
+pub fn end_engines() {
+    let mut running = task::lock(&RUNNING);
+    running.is_closed = true;
+    std::mem::take(&mut running.engines)
+        .into_iter()
+        .for_each(end_group);
+}
+
+/// Kills the process group that an engine leads, because the engine may be a script that started the real engine.
+#[cfg(unix)]
+fn end_group(engine: u32) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    if let Some(group) = engine.try_into().ok().and_then(Pid::from_raw) {
+        // All processes of the group may have ended.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// Kills an engine and the processes that it started.
+#[cfg(windows)]
+fn end_group(engine: u32) {
+    let mut kill = Command::new("taskkill");
+    kill.args(["/T", "/F", "/PID", &engine.to_string()]);
+    // All of these processes may have ended.
+    let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
+}
+
+/// A running engine. Dropping it kills the engine and the processes that the engine started.
+pub(crate) struct EngineProcess {
+    program: PathBuf,
+    child: Child,
+    input: Taker<String>,
+}
+
+impl Drop for EngineProcess {
+    fn drop(&mut self) {
+        let mut running = task::lock(&RUNNING);
+        running.engines.remove(&self.child.id());
+        end_group(self.child.id());
+        drop(running);
+        // The engine may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl EngineProcess {
+    /// Starts an engine, and returns it with its output, for [`read_lines`]. At most `ahead` lines may wait until the
+    /// engine reads them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the program cannot be started, or after [`end_engines`].
+    pub(crate) fn start(
+        program: &Path,
+        args: &[OsString],
+        ahead: usize,
+    ) -> Result<(EngineProcess, ChildStdout)> {
+        let mut command = Command::new(program);
+        command
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut running = task::lock(&RUNNING);
+        if running.is_closed {
+            return Err(Error::Interrupted);
+        }
+        let mut child = command.spawn().at(program, "start the engine")?;
+        running.engines.insert(child.id());
+        drop(running);
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (mut input, output) = input.zip(output).expect("both are pipes");
+        // A thread writes, so an engine that does not read cannot block the caller.
+        let input = task::start_taking("engine", ahead, move |line: String| {
+            input.write_all(line.as_bytes())
+        })?;
+        let engine = EngineProcess {
+            program: program.to_owned(),
+            child,
+            input,
+        };
+        Ok((engine, output))
+    }
+
+    /// Queues a line for the engine.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the engine has ended or does not read.
+    pub(crate) fn say(&mut self, line: &str) -> Result<()> {
+        match self.input.offer(format!("{line}\n")) {
+            true => Ok(()),
+            false => Err(self.has_ended("does not read")),
+        }
+    }
+
+    /// Returns the error of an engine whose pipes are closed: its exit status, or `otherwise` if it has not ended.
+    pub(crate) fn has_ended(&mut self, otherwise: &str) -> Error {
+        // The pipes of a process are closed a moment before it has ended.
+        for _ in 0..20 {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return self.fails(&format!("ended: {status}"));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.fails(otherwise)
+    }
+
+    /// Returns the error "PROGRAM: the engine `how`".
+    pub(crate) fn fails(&self, how: &str) -> Error {
+        Error::failed(&self.program, format!("the engine {how}"))
+    }
+}
+
+/// Passes each line of an engine's output to `take`, without surrounding blanks. Stops at the end of the output, at a line
+/// that is too long, and when `take` fails.
+pub(crate) fn read_lines(
+    output: impl Read,
+    mut take: impl FnMut(String) -> Result<()>,
+) -> Result<()> {
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut output)
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut line);
+        if read.is_err() || line.last() != Some(&b'\n') {
+            return Ok(());
+        }
+        take(String::from_utf8_lossy(&line).trim().to_owned())?;
+    }
+}
+
+/// Returns `true` if a line ends a search.
+pub(crate) fn is_answer(line: &str) -> bool {
+    line.split_ascii_whitespace().next() == Some("bestmove")
+}
+
+/// Returns the name of the option that a line declares, or `None` if it declares none.
+pub(crate) fn option_name(line: &str) -> Option<String> {
+    let said = line.strip_prefix("option name ")?;
+    let name = said.split_once(" type ").map_or(said, |(name, _)| name);
+    Some(shortened(name))
+}
+
+/// Cuts off what a name has beyond the maximum length.
+pub(crate) fn shortened(name: &str) -> String {
+    name.chars().take(LONGEST_NAME).collect()
+}
