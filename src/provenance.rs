@@ -226,26 +226,22 @@ pub struct Rejection {
     pub reason: String,
 }
 
+impl Rejection {
+    /// Returns the game, the place and the fault, without the file.
+    pub(crate) fn without_file(&self) -> String {
+        let (game, offset, ply, reason) = (self.game, self.offset, self.ply, &self.reason);
+        let plural = if ply == 1 { "" } else { "s" };
+        let mv = match &*self.mv {
+            "" => String::new(),
+            mv => format!("\"{}\": ", mv.escape_debug()),
+        };
+        format!("game {game}, byte {offset}, after {ply} half-move{plural}: {mv}{reason}")
+    }
+}
+
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Rejection {
-            file,
-            game,
-            offset,
-            ply,
-            mv,
-            reason,
-        } = self;
-        write!(
-            f,
-            "{}: game {game}, byte {offset}, after {ply} half-move{}: ",
-            file.display(),
-            if *ply == 1 { "" } else { "s" }
-        )?;
-        if !mv.is_empty() {
-            write!(f, "\"{}\": ", mv.escape_debug())?;
-        }
-        write!(f, "{reason}")
+        write!(f, "{}: {}", self.file.display(), self.without_file())
     }
 }
 

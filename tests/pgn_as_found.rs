@@ -259,7 +259,7 @@ fn results_by_tag_then_by_marker() {
         .line("e4", 2);
     make("[Result \"1/2\"]\n\n1. e4 1-0")
         .games(1, 0)
-        .line("e4", 2);
+        .line("e4", 1);
     make("[Result \"?\"]\n\n1. e4").games(1, 0).line("e4", 1);
     make("1. e4 1/2-1/2").games(1, 0).line("e4", 1);
     make("1. e4").games(1, 0).line("e4", 1);
@@ -405,4 +405,163 @@ fn unfinished_games() {
         ),
         (1, 1)
     );
+}
+
+/// Lines that stand among tags though they are no tag pairs.
+const BAD_TAGS: [&str; 15] = [
+    "[White Elo \"2400\"]",
+    "[Board 3]",
+    "[]",
+    "[[Site \"x\"]",
+    "[Évent \"x\"]",
+    "[Annotator “me”]",
+    "[Original fen \"8/8/8/8/8/8/8/8 w - -\"]",
+    "[Event",
+    "[ECO: B20]",
+    "[\"White\"]",
+    "[Round 3] ",
+    "[{x]",
+    "[;",
+    "played in the park",
+    "[Source 'club']",
+];
+
+#[test]
+fn a_line_among_the_tags_that_is_no_tag_costs_nothing() {
+    let tags = [
+        "[Event \"a\"]\n",
+        "[FEN \"4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1\"]\n",
+        "[Result \"1-0\"]\n",
+    ];
+    for bad in BAD_TAGS {
+        for at in 1..tags.len() {
+            let mut lines = tags.map(str::to_owned);
+            lines[at].insert_str(0, &format!("{bad}\n"));
+            let text = format!("{}\n1. e4 e5 1-0\n\n", lines.concat());
+            let made = make(text.repeat(2));
+            made.games(2, 0);
+            let start = "4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1";
+            let pos = polybook::position::parse_fen(start).unwrap();
+            let entries = made.book.moves_of(&pos).unwrap();
+            assert_eq!(entries.first().map(|entry| entry.weight), Some(4), "{bad}");
+            let offset = lines[..at].concat().len();
+            let warning = format!("no tag pair and was passed over, first at byte {offset}");
+            assert!(
+                made.report.warnings.iter().any(|it| it.contains(&warning)),
+                "{bad}: {:?}",
+                made.report.warnings
+            );
+        }
+    }
+    // The first and the last line of the tags, and a line with another tag.
+    for bad in ["[Board 3]", "[Évent \"x\"]", "[[Site \"x\"]"] {
+        let text = format!("{bad}\n[White \"A\"]\n[Result \"1-0\"]\n\n1. e4 e5\n\n");
+        make(text.repeat(3)).games(3, 0).line("e4", 6);
+        make(format!("[Result \"1-0\"]\n{bad}\n\n1. e4 e5 1-0")).games(1, 0);
+        let made = make(format!("[White \"A\"]\n{bad}[Result \"1-0\"]\n\n1. e4 e5"));
+        made.games(1, 0).line("e4", 2);
+    }
+}
+
+#[test]
+fn a_torn_header_is_a_game_of_its_own() {
+    let text = "[Event \"11\"]\n[White \"A\"]\n[Result \"1-0\"]\n[FEN \"4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1\"]\n\
+        [TimeControl \"66.6+0.6[Event \"10\"]\n[White \"B\"]\n[Result \"1-0\"]\n\n1. d4 d5 1-0\n";
+    make(text).games(2, 0).line("d4", 2);
+    for name in ["Site", "Date", "Round", "Black"] {
+        let text = format!(
+            "[{name} \"1\"]\n[FEN \"4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1\"]\n[{name} \"2\"]\n\n1. d4 d5 1-0\n"
+        );
+        make(text).games(2, 0).line("d4", 2);
+    }
+    // A tag that is there twice is of one game.
+    make("[Date \"2024\"]\n[Result \"1-0\"]\n[Date \"2024\"]\n\n1. d4 d5\n")
+        .games(1, 0)
+        .line("d4", 2);
+}
+
+#[test]
+fn results_in_the_spellings_of_people() {
+    for (marker, weight) in [
+        ("1:0", 2),
+        ("1–0", 2),
+        ("0.5-0.5", 1),
+        ("0,5:0,5", 1),
+        ("½:½", 1),
+        ("1/2", 1),
+        ("+--", 2),
+        ("1-0 ", 2),
+    ] {
+        make(format!("1. d4 d5 {marker}\n\n1. d4 d5 {marker}"))
+            .games(2, 0)
+            .line("d4", 2 * weight);
+        make(format!("[Result \"{marker}\"]\n\n1. d4 d5\n"))
+            .games(1, 0)
+            .line("d4", weight);
+        // The moves of a game that is filtered are passed over.
+        let text =
+            format!("[White \"A\"]\n\n1. e4 e5 {marker}\n\n[White \"B\"]\n\n1. d4 d5 {marker}");
+        let filtered = make_with(text.as_bytes(), |run| run.max_ply(1)).unwrap();
+        filtered.games(2, 0).line("d4", weight);
+    }
+}
+
+#[test]
+fn a_game_that_both_sides_lost() {
+    make("[Result \"0-0\"]\n\n0-0\n").games(1, 0);
+    make("1. e4 e5 0-0\n\n1. e4 c5 *").games(2, 0);
+    make("[White \"A\"]\n[Result \"0-0\"]\n\n1. e4 e5 2. Nf3 Nc6 3. Bc4 Bc5 4. 0-0 d6 0-0 {both}\n\n[White \"B\"]\n\n*")
+        .games(2, 0)
+        .line("e4 e5 Nf3 Nc6 Bc4 Bc5 O-O d6", 1);
+    make("1. e4 e5 2. Nf3 Nc6 3. Bc4 Bc5 4. 0-0")
+        .games(1, 0)
+        .line("e4 e5 Nf3 Nc6 Bc4 Bc5 O-O", 1);
+    make("1. e4 e5 0-0 2. Nf3 *").games(0, 1);
+}
+
+#[test]
+fn signs_spaces_and_dots_of_unicode() {
+    for sign in [
+        "□", "⇆", "→", "⩲", "⩱", "∓", "±", "∞", "+/-", "=/+", "!!", "⊕", "N", "D", "=", "‼", "⨀",
+        "○", "⟳", "∆", "TN",
+    ] {
+        make(format!("1. e4 e5 {sign} 2. Nf3 Nc6 {sign}\n1-0"))
+            .games(1, 0)
+            .line("e4 e5 Nf3", 2);
+        if sign != "TN" && sign != "∆" {
+            make(format!("1. e4{sign} e5{sign} 2. Nf3{sign} Nc6 1-0"))
+                .games(1, 0)
+                .line("e4 e5 Nf3", 2);
+        }
+    }
+    // "With the idea": the moves after it are not played.
+    make("1. e4 e5 ∆ Nf3 1-0").games(0, 1);
+    for blank in [
+        "\u{a0}", "\u{200b}", "\u{feff}", "\u{2009}", "\u{3000}", "\u{202f}", "\u{2060}",
+    ] {
+        make(format!(
+            "[White \"A\"]{blank}\n{blank}[Result \"1-0\"]\n{blank}\n1.{blank}e4{blank} e5 {blank}2. Nf3{blank}Nc6 1-0{blank}"
+        ))
+        .games(1, 0)
+        .line("e4 e5 Nf3", 2);
+    }
+    make("1. e4 {good} 1… e5 2.… Nf3 1-0\n\n1… e5 *")
+        .games(1, 1)
+        .line("e4 e5 Nf3", 2);
+}
+
+#[test]
+fn a_first_move_that_cannot_be_played_is_named() {
+    let Err(err) = make_with(b"0. Ne3 c6 1. d4 d5 *", |run| run) else {
+        panic!("a game was counted");
+    };
+    assert!(err.to_string().contains("\"Ne3\": illegal move"), "{err}");
+    let Err(err) = make_with("1. Sf3 d5 *".as_bytes(), |run| run) else {
+        panic!("a game was counted");
+    };
+    let err = err.to_string();
+    assert!(err.ends_with("legal with --piece-letters de"), "{err}");
+    let letters = "de".parse().unwrap();
+    let made = make_with(b"1. Sf3 d5 1-0", |run| run.piece_letters(letters)).unwrap();
+    made.games(1, 0).line("Nf3", 2);
 }

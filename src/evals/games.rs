@@ -83,6 +83,7 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
             Token::Move { text, offset } | Token::Unreadable { text, offset } => {
                 match read_move(pos.position(), text) {
                     Ok(mv) => pos.play(mv),
+                    Err(_) if games.is_double_loss(text) => return Ok(()),
                     Err(err) => {
                         let mv = quoted(&String::from_utf8_lossy(text));
                         return Err((offset, format!("\"{mv}\": {err}")));

@@ -116,10 +116,14 @@ fn end_of(games: &mut GameReader<'_>, variations: &mut u64) -> Result<Chess, Str
             _ if depth > 0 => {}
             Token::Move { text, .. } | Token::Unreadable { text, .. } => {
                 use shakmaty::Position;
-                let mv = read_move(&pos, text).map_err(|err| {
-                    format!("\"{}\": {err}", quoted(&String::from_utf8_lossy(text)))
-                })?;
-                pos.play_unchecked(mv);
+                match read_move(&pos, text) {
+                    Ok(mv) => pos.play_unchecked(mv),
+                    Err(_) if games.is_double_loss(text) => return Ok(pos),
+                    Err(err) => {
+                        let mv = quoted(&String::from_utf8_lossy(text));
+                        return Err(format!("\"{mv}\": {err}"));
+                    }
+                }
             }
             Token::NullMove { .. } => return Err("a null move".to_owned()),
         }

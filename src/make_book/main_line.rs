@@ -8,6 +8,9 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules, has_inner_castling_rook, read_word},
 };
 
+/// The option that the hint about a move with letters of another language names.
+pub(super) const LETTERS_OPTION: &str = "--piece-letters";
+
 /// The half-moves of the current game that count.
 #[derive(Default)]
 pub(super) struct MainLine {
@@ -110,12 +113,18 @@ impl MainLine {
             };
             match options.piece_letters.read_move(pos.position(), text) {
                 Ok(mv) => self.play_move(options, needs, pos, mv, &mut before),
+                Err(_) if games.is_double_loss(text) => {
+                    break GameEnd::Complete(Some(GameResult::Unknown));
+                }
                 Err(err) => {
                     let problem = Problem {
                         offset,
                         ply: self.plies.len(),
                         mv: String::from_utf8_lossy(text).chars().take(40).collect(),
-                        reason: err.to_string(),
+                        reason: match options.piece_letters.languages_of(pos.position(), text) {
+                            Some(codes) => format!("{err}; legal with {LETTERS_OPTION} {codes}"),
+                            None => err.to_string(),
+                        },
                     };
                     let end = self.skip_unplayable::<P>(options, games, text);
                     let mut ending = self.end_of_game(end);

@@ -40,6 +40,8 @@ pub(super) struct Outcome<'a> {
     pub has_text: bool,
     /// Where text first stood that belongs to no game.
     pub stray_text: Option<u64>,
+    /// The offset of the first line among tags that is no tag pair.
+    pub bad_tag: Option<u64>,
     /// The data that the outputs take of its games.
     pub taken: Vec<Box<dyn BatchSink + 'a>>,
     /// All games that count, if duplicates are dropped: their totals are here alone, and all records are theirs, in

@@ -105,9 +105,9 @@ impl<'a> Replayer<'a> {
         }
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         self.outcome.has_text = !text.trim_ascii().is_empty();
-        self.outcome.stray_text = games
-            .stray_text()
-            .map(|offset| self.batch_offset + offset as u64);
+        let in_file = |offset| self.batch_offset + offset as u64;
+        self.outcome.stray_text = games.stray_text().map(in_file);
+        self.outcome.bad_tag = games.bad_tag().map(in_file);
         self.outcome
     }
 

@@ -278,7 +278,15 @@ impl FilteredVariant {
     }
 }
 
-/// A problem that cost no game.
+/// Returns the warning about lines among tags that are no tag pairs.
+pub(super) fn bad_tag(file: &Path, offset: u64) -> String {
+    format!(
+        "{}: a line among the tags is no tag pair and was passed over, first at byte {offset}",
+        file.display()
+    )
+}
+
+/// Returns the warning about text that belongs to no game.
 pub(super) fn stray_text(file: &Path, offset: u64) -> String {
     format!(
         "{}: text that belongs to no game was passed over, first at byte {offset}",

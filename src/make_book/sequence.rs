@@ -7,15 +7,17 @@ use std::{collections::BTreeMap, iter::repeat_n};
 
 use super::{
     budget::Budget,
+    main_line::LETTERS_OPTION,
     options::MakeBook,
     outcome::Outcome,
-    report::{FilteredVariant, Rejection, Report, stray_text},
+    report::{FilteredVariant, Rejection, Report, bad_tag, stray_text},
     sink::Sink,
     starts::Starts,
 };
 use crate::{
     error::{Error, Result},
-    pgn::Condition,
+    pgn::{Condition, NO_GAME},
+    position::looks_like_move,
     sort::Seen,
     task,
 };
@@ -48,6 +50,9 @@ pub(super) struct Sequencer<'a> {
     seen: Option<Seen>,
 }
 
+/// The most games that the error about an input names, if none of its games can be played.
+const NAMED_GAMES: usize = 3;
+
 /// The facts about an input so far.
 #[derive(Clone, Default)]
 struct InputState {
@@ -55,6 +60,7 @@ struct InputState {
     recognised: bool,
     has_text: bool,
     stray_text: Option<u64>,
+    bad_tag: Option<u64>,
 }
 
 impl<'a> Sequencer<'a> {
@@ -114,6 +120,7 @@ impl<'a> Sequencer<'a> {
         state.recognised |= outcome.recognised;
         state.has_text |= outcome.has_text;
         state.stray_text = state.stray_text.or(outcome.stray_text);
+        state.bad_tag = state.bad_tag.or(outcome.bad_tag);
         self.report.totals += &outcome.totals;
         let met = &self.report.totals.variants;
         let mut sinks = self.sinks.iter();
@@ -156,10 +163,22 @@ impl<'a> Sequencer<'a> {
     pub(super) fn finish(mut self) -> Result<Sequenced> {
         for (state, input) in self.inputs.iter().zip(&self.options.inputs) {
             if state.has_text && !state.recognised {
-                return Err(Error::file(
-                    input.path(),
-                    "no game in it: name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
-                ));
+                // Prose may look like a game, but has no moves.
+                let has_move = |it: &&Rejection| {
+                    it.file == input.path()
+                        && (looks_like_move(it.mv.as_bytes()) || it.reason.contains(LETTERS_OPTION))
+                };
+                let rejected = self.report.rejected.iter().filter(has_move);
+                let games: Vec<String> = rejected
+                    .take(NAMED_GAMES)
+                    .map(Rejection::without_file)
+                    .collect();
+                let problem = if games.is_empty() {
+                    NO_GAME.to_owned()
+                } else {
+                    format!("none of its games can be played: {}", games.join("; "))
+                };
+                return Err(Error::file(input.path(), problem));
             }
             if !state.has_text {
                 let warning = format!("{}: is empty", input.path().display());
@@ -167,6 +186,9 @@ impl<'a> Sequencer<'a> {
             }
             if let Some(offset) = state.stray_text {
                 self.report.warnings.push(stray_text(input.path(), offset));
+            }
+            if let Some(offset) = state.bad_tag {
+                self.report.warnings.push(bad_tag(input.path(), offset));
             }
         }
         self.report.warnings.extend(self.report.totals.warnings());

@@ -7,7 +7,7 @@
 
 use memchr::{memchr, memchr2};
 
-use super::{result::GameResult, tags::is_tag_start};
+use super::tags::{ends_game, is_tag_start};
 
 /// How far past the line of a possible next game the closing brace may be.
 pub(super) const REACH: usize = 1 << 20;
@@ -80,14 +80,7 @@ fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> O
 fn may_begin_game(text: &[u8], comment: usize, line: usize) -> bool {
     match text.get(line) {
         Some(b'[') => is_tag_start(text, line),
-        Some(b'1') => {
-            text.get(line + 1) == Some(&b'.')
-                && text[comment..line]
-                    .trim_ascii_end()
-                    .rsplit(u8::is_ascii_whitespace)
-                    .next()
-                    .is_some_and(|word| GameResult::from_token(word).is_some())
-        }
+        Some(b'1') => text.get(line + 1) == Some(&b'.') && ends_game(&text[comment..line]),
         _ => false,
     }
 }

@@ -9,11 +9,11 @@
 
 use std::io::{self, Read};
 
-use memchr::{memchr2, memrchr, memrchr2};
+use memchr::{memchr_iter, memchr2, memrchr, memrchr2};
 
 use super::{
     comment::REACH,
-    game::GameReader,
+    game::{GameReader, moves_begin},
     tags::{LONGEST_CONTINUATION, closing_quote, has_tag, is_tag_start},
 };
 
@@ -182,7 +182,12 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
                 None => line,
             };
             let before_comment = after_comments.split(|byte| *byte == b';').next();
-            return has_tag(line)
+            // A line that is no tag pair may stand among the tags.
+            let is_next_to = memchr_iter(b'\n', &text[start + line.len()..at]).count() <= 1;
+            let may_be_text = (is_next_to || !line.is_ascii()) && !moves_begin(line);
+            return may_be_text
+                || line.trim_ascii_start().starts_with(b"[")
+                || has_tag(line)
                 || closing_quote(line).is_some()
                 || line.ends_with(b"]")
                 || before_comment.is_none_or(|text| text.trim_ascii().is_empty());
@@ -362,7 +367,8 @@ mod tests {
                     Just("("), Just(")"), Just(";"), Just("%"), Just("1-0"), Just("*"), Just(" e4 "),
                     Just("1. d4"), Just("\r\n"), Just("[%clk 1]"), Just("["), Just("\""), Just("\u{feff}"),
                     Just("[Site \"a\n"), Just("b\"]"), Just("c\"]\n"), Just("\"]"), Just("\n% d\"]\n"), Just("\n;\"]\n"), Just(" Qg20-1 "), Just("\n{ d\"] "),
-                    Just("--"), Just("1/2"), Just("\u{2013}"), Just("\u{a0}"),
+                    Just("--"), Just("1/2"), Just("\u{2013}"), Just("\u{a0}"), Just("[x]"), Just("[x\n"), Just("[White \"z\"]\n"), Just("x y"),
+                    Just("0.5-0.5"), Just("1:0"), Just("\u{200b}"), Just("0-0"), Just("\u{2026}"), Just("\u{25a1}"),
                 ],
                 0..60,
             ),

@@ -1,11 +1,15 @@
 //! Reading one game after another from a stretch of PGN: where games begin, and their tags. Their moves
 //! are read in [`movetext`](super::movetext) and passed over in [`skip`](super::skip).
 
+use memchr::memchr;
+
 use super::{
-    comment::{CommentEnd, Comments},
+    comment::{CommentEnd, Comments, REACH},
     result::GameResult,
-    tags::{Tags, is_tag_start, line_end, read_tag},
-    word::{first_word, no_break_space, without_marks},
+    tags::{
+        Tags, end_of_bad_tag, is_bad_tag_line, is_followed_by_tag, is_tag_start, line_end, read_tag,
+    },
+    word::{blank, first_word, without_marks},
 };
 use crate::position::looks_like_move;
 
@@ -26,6 +30,7 @@ pub struct GameReader<'a> {
     /// Where the first comment is between the last tag and the moves.
     pub(super) first_comment: Option<usize>,
     stray_text: Option<usize>,
+    bad_tag: Option<usize>,
     pub(super) comments: Comments,
     /// Whether the moves of variations are wanted.
     pub(super) with_variations: bool,
@@ -47,6 +52,7 @@ impl<'a> GameReader<'a> {
             tags_end: 0,
             first_comment: None,
             stray_text: None,
+            bad_tag: None,
             comments: Comments::default(),
             with_variations: false,
             depth: 0,
@@ -89,6 +95,12 @@ impl<'a> GameReader<'a> {
         self.stray_text
     }
 
+    /// Returns the offset of the first line among tags that is no tag pair, or `None` if there was no such line. The line
+    /// was passed over; the tags before and after it belong to one game.
+    pub fn bad_tag(&self) -> Option<usize> {
+        self.bad_tag
+    }
+
     /// How far the text has been read.
     pub fn offset(&self) -> usize {
         self.at
@@ -112,8 +124,12 @@ impl<'a> GameReader<'a> {
                 self.read_tags();
                 return true;
             }
-            if self.moves_begin_here() {
+            if moves_begin(&self.text[self.at..]) {
                 return true;
+            }
+            if byte == b'[' {
+                self.pass_bad_tag();
+                continue;
             }
             self.stray_text.get_or_insert(self.at);
             self.at = line_end(self.text, self.at);
@@ -125,10 +141,9 @@ impl<'a> GameReader<'a> {
         while let Some(&byte) = self.text.get(self.at) {
             match byte {
                 b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c => self.at += 1,
-                // A byte order mark: files with one were joined here.
-                0xef if self.text[self.at..].starts_with(b"\xef\xbb\xbf") => self.at += 3,
-                0xc2 | 0xa0 if no_break_space(&self.text[self.at..]) > 0 => {
-                    self.at += no_break_space(&self.text[self.at..]);
+                // Also a byte order mark, where files with one were joined.
+                0x80.. if blank(&self.text[self.at..]) > 0 => {
+                    self.at += blank(&self.text[self.at..]);
                 }
                 _ => match self.pass_comment() {
                     Ok(true) => {}
@@ -158,43 +173,72 @@ impl<'a> GameReader<'a> {
         self.at == 0 || matches!(self.text[self.at - 1], b'\n' | b'\r')
     }
 
-    /// Whether a game without tags begins here, rather than text that is not a game: a termination
-    /// marker, a move, or a number with one of the two after it.
-    fn moves_begin_here(&self) -> bool {
-        let mut at = self.at;
-        while self.text.get(at).is_some_and(u8::is_ascii_digit) {
-            at += 1;
-        }
-        if at > self.at && !matches!(self.text.get(at), Some(b'.' | b' ' | b'\n' | b'\r')) {
-            at = self.at;
-        }
-        while matches!(self.text.get(at), Some(b'.' | b' ' | b'\n' | b'\r')) {
-            at += 1;
-        }
-        let word = first_word(&self.text[at..]);
-        GameResult::from_marker(word).is_some()
-            || looks_like_move(without_marks(word))
-            || word.first() == Some(&b'*')
-            // A move number with its dot, whatever follows.
-            || (at > self.at && self.text[self.at..at].contains(&b'.'))
+    /// Returns `true` if the bracket at the current offset begins the tags of the next game.
+    pub(super) fn tags_begin_here(&self) -> bool {
+        is_tag_start(self.text, self.at)
+            || (self.is_line_start() && is_bad_tag_line(self.text, self.at))
     }
 
-    /// Tag pairs, one or several a line, with blank, escaped and comment lines among them.
+    /// Goes past a bracket that begins no tag pair.
+    #[cold]
+    fn pass_bad_tag(&mut self) {
+        self.bad_tag.get_or_insert(self.at);
+        self.at = end_of_bad_tag(self.text, self.at);
+    }
+
+    /// Returns `true` if nothing but comments comes after `at` in the present game: the text ends, or a blank line or the
+    /// next tags follow.
+    pub(super) fn is_last(&self, at: usize) -> bool {
+        let mut rest = &self.text[at..];
+        let mut breaks = 0;
+        loop {
+            match *rest {
+                [] => return true,
+                [b'\r', b'\n', ..] => {
+                    breaks += 1;
+                    rest = &rest[2..];
+                }
+                [b'\n' | b'\r', ..] => {
+                    breaks += 1;
+                    rest = &rest[1..];
+                }
+                [b' ' | b'\t', ..] => rest = &rest[1..],
+                [b'[', ..] => return breaks > 0,
+                [b'{', ..] => match memchr(b'}', &rest[..rest.len().min(REACH)]) {
+                    Some(close) => rest = &rest[close + 1..],
+                    None => return rest.len() <= REACH,
+                },
+                _ if blank(rest) > 0 => rest = &rest[blank(rest)..],
+                _ => return false,
+            }
+            if breaks > 1 {
+                return true;
+            }
+        }
+    }
+
+    /// Returns `true` if a move that cannot be played, which has just been read as `text`, is the result of a game that
+    /// both sides lost: `0-0` as the last word.
+    pub(crate) fn is_double_loss(&self, text: &[u8]) -> bool {
+        GameResult::is_double_loss(text) && self.is_last(self.at)
+    }
+
+    /// Reads tag pairs, one or several a line, with blank, escaped and comment lines among them. Passes over lines that are
+    /// no tag pairs: those that begin with a bracket, and a line of other text directly between two tags.
     fn read_tags(&mut self) {
         let mut blank_line = false;
         loop {
-            let Some((tag, end)) = read_tag(self.text, self.at) else {
-                return;
-            };
-            // The tags of a game without moves end where the next game's begin.
-            let is_next_game =
-                (blank_line || tag.name == b"Event") && self.tags.begins_with_name(tag.name);
-            if is_next_game {
-                return;
+            match read_tag(self.text, self.at) {
+                // The tags of a game without moves end where the next game's begin.
+                Some((tag, _)) if self.tags.end_before(tag, blank_line) => return,
+                Some((tag, end)) => {
+                    self.tags.push(tag);
+                    self.at = end;
+                }
+                None if self.text.get(self.at) == Some(&b'[') => self.pass_bad_tag(),
+                None => return,
             }
-            self.tags.push(tag);
-            self.at = end;
-            self.tags_end = end;
+            self.tags_end = self.at;
             self.first_comment = None;
             let mut breaks = 0;
             loop {
@@ -212,6 +256,18 @@ impl<'a> GameReader<'a> {
                                 self.first_comment.get_or_insert(start);
                             }
                             Ok(true) => {}
+                            Ok(false) if self.text.get(start) == Some(&b'[') => break,
+                            Ok(false) if blank(&self.text[start..]) > 0 => {
+                                self.at += blank(&self.text[start..]);
+                            }
+                            Ok(false)
+                                if breaks == 1
+                                    && is_followed_by_tag(self.text, start)
+                                    && !moves_begin(&self.text[start..]) =>
+                            {
+                                self.pass_bad_tag();
+                                self.at = line_end(self.text, self.at);
+                            }
                             Ok(false) => break,
                             // The moves will find it again and say so.
                             Err(_) => return,
@@ -222,6 +278,30 @@ impl<'a> GameReader<'a> {
             blank_line = breaks > 1;
         }
     }
+}
+
+/// Returns `true` if a text starts with moves rather than text of another kind: with a termination marker, a move, or a
+/// move number with one of the two after it.
+pub(super) fn moves_begin(text: &[u8]) -> bool {
+    let is_between = |at: usize| match text.get(at) {
+        Some(b'.' | b' ' | b'\n' | b'\r') => 1,
+        Some(0x80..) => blank(&text[at..]),
+        _ => 0,
+    };
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let is_number = digits > 0 && is_between(digits) > 0;
+    let mut at = if is_number { digits } else { 0 };
+    while is_between(at) > 0 {
+        at += is_between(at);
+    }
+    let word = first_word(&text[at..]);
+    GameResult::from_marker(word).is_some()
+        // `0.5-0.5` begins like a move number.
+        || GameResult::from_marker(first_word(text)).is_some()
+        || looks_like_move(without_marks(word))
+        || word.first() == Some(&b'*')
+        // A move number with its dot, whatever follows.
+        || (is_number && matches!(text[digits], b'.' | 0x80..))
 }
 
 #[cfg(test)]

@@ -57,5 +57,5 @@ pub use self::{
 pub(crate) use self::{
     clock::{Clocks, TimeSaid},
     filter::{HIGHEST_RATING, folded, rating, tag_text},
-    play::{commented, play, play_from_start, start_of},
+    play::{NO_GAME, commented, play, play_from_start, start_of},
 };

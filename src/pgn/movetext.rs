@@ -5,10 +5,10 @@ use super::{
     comment::CommentEnd,
     game::GameReader,
     result::GameResult,
-    tags::{is_tag_start, line_end},
-    word::{cross, dash, figurine, first_word, is_move_byte, may_go_on, no_break_space},
+    tags::line_end,
+    word::{blank, cross, dash, figurine, first_word, is_move_byte, may_go_on, without_marks},
 };
-use crate::position::Word;
+use crate::position::{Word, looks_like_move};
 
 /// What the movetext holds next.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -129,7 +129,7 @@ impl<'a> GameReader<'a> {
                 self.at += 1;
                 return self.end_of_game(GameResult::Unknown);
             }
-            b'[' if is_tag_start(self.text, self.at) => {
+            b'[' if self.tags_begin_here() => {
                 return Some(Token::End(GameEnd::Complete(None)));
             }
             b'%' if self.is_line_start() => self.at = line_end(self.text, self.at),
@@ -198,7 +198,7 @@ impl<'a> GameReader<'a> {
         self.at = offset + text.len();
         match text {
             // `exd6 e.p.`, `Qd3 ch`, and the marks of a novelty and a diagram.
-            b"ep" | b"e.p." | b"e.p" | b"ch" | b"N" | b"D" => None,
+            b"ep" | b"e.p." | b"e.p" | b"ch" | b"N" | b"TN" | b"D" | b"RR" => None,
             b"Z0" | b"@@@@" => Some(Token::NullMove { offset }),
             _ if text.eq_ignore_ascii_case(b"null") => Some(Token::NullMove { offset }),
             _ => Some(Token::Move { text, offset }),
@@ -256,7 +256,8 @@ impl<'a> GameReader<'a> {
             end += 1;
         }
         match self.text.get(end) {
-            Some(b'-' | b'/' | 0x80..) => self.read_marker(end),
+            Some(b'-' | b'/' | b':' | b',' | 0x80..) => self.read_marker(end),
+            Some(b'.') if &self.text[offset..end] == b"0" => self.read_marker(end),
             _ => {
                 // The common case: a number, its dots, and often the move right after them.
                 self.at = end;
@@ -271,7 +272,13 @@ impl<'a> GameReader<'a> {
         let offset = self.at;
         let rest = &self.text[offset..];
         let word = first_word(rest);
-        if let Some(result) = GameResult::from_marker(word) {
+        let marker = GameResult::from_marker(word).or_else(|| {
+            // With this tag, `0-0` at the end means that both sides lost.
+            let tag = self.tags().get(b"Result")?;
+            let lost = GameResult::is_double_loss(word) && GameResult::is_double_loss(tag);
+            (lost && self.is_last(offset + word.len())).then_some(GameResult::Unknown)
+        });
+        if let Some(result) = marker {
             self.at = offset + word.len();
             return self.end_of_game(result);
         }
@@ -319,7 +326,7 @@ impl<'a> GameReader<'a> {
     fn read_sign(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
         let rest = &self.text[offset..];
-        let blank = no_break_space(rest);
+        let blank = blank(rest);
         if blank > 0 {
             self.at += blank;
             return None;
@@ -335,7 +342,8 @@ impl<'a> GameReader<'a> {
         let text = first_word(rest);
         let text = &rest[..text.len().max(1)];
         self.at = offset + text.len();
-        if let Some(result) = GameResult::from_marker(text) {
+        let last_word = || GameResult::from_last_word(text).filter(|_| self.is_last(self.at));
+        if let Some(result) = GameResult::from_marker(text).or_else(last_word) {
             return self.end_of_game(result);
         }
         if let Some(length) = null_move(text) {
@@ -343,8 +351,24 @@ impl<'a> GameReader<'a> {
             self.at = offset + length;
             return Some(Token::NullMove { offset });
         }
-        (!is_annotation(text)).then_some(Token::Unreadable { text, offset })
+        if is_annotation(text) && !(text_means_idea(text) && self.move_follows()) {
+            return None;
+        }
+        Some(Token::Unreadable { text, offset })
     }
+
+    /// Returns `true` if the next word, after blanks of ASCII, is a move.
+    fn move_follows(&self) -> bool {
+        let rest = self.text[self.at..].trim_ascii_start();
+        looks_like_move(without_marks(first_word(rest)))
+    }
+}
+
+/// Returns `true` if an annotation says that the moves after it are not those of the game: "with the idea" and "better is".
+fn text_means_idea(annotation: &[u8]) -> bool {
+    let text = str::from_utf8(annotation).unwrap_or_default();
+    text.chars()
+        .any(|sign| "\u{2206}\u{25b3}\u{394}\u{2207}\u{2313}\u{25b2}\u{25bd}".contains(sign))
 }
 
 /// Whether a word of move bytes is a move that ends with its square or a check, and to which nothing is
@@ -372,11 +396,22 @@ fn null_move(word: &[u8]) -> Option<usize> {
     is_null_move.then_some(first + second)
 }
 
+/// Returns `true` if a word consists of signs alone, such as those of the table of NAGs: `+-`, `=`, `±`, `□`, `⇆`.
 fn is_annotation(word: &[u8]) -> bool {
-    const SIGNS: &str = "+-=/~<>!?#,'\"\
-        \u{2010}\u{2011}\u{2012}\u{2013}\u{2014}\u{2212}\
-        \u{2020}\u{2021}\u{2213}\u{b1}\u{221e}\u{2a72}\u{2a71}\u{feff}";
-    std::str::from_utf8(word).is_ok_and(|word| word.chars().all(|sign| SIGNS.contains(sign)))
+    let is_sign = |sign: char| match sign {
+        // The delta is a letter.
+        '\u{394}' => true,
+        _ if sign.is_ascii() => "+-=/~<>!?#,'\"^|".contains(sign),
+        _ => !sign.is_alphanumeric() && !is_chess_piece(sign),
+    };
+    // The plus-minus sign and the daggers of Windows-1252.
+    let is_sign_byte = |byte: &u8| matches!(byte, 0x86 | 0x87 | 0xb1);
+    word.utf8_chunks()
+        .all(|chunk| chunk.valid().chars().all(is_sign) && chunk.invalid().iter().all(is_sign_byte))
+}
+
+fn is_chess_piece(sign: char) -> bool {
+    ('\u{2654}'..='\u{265f}').contains(&sign)
 }
 
 #[cfg(test)]

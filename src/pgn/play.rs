@@ -14,6 +14,10 @@ use crate::{
     task,
 };
 
+/// What is wrong with an input that has text, but no game.
+pub(crate) const NO_GAME: &str =
+    "no game in it: name a PGN file, plain or packed with gzip, bzip2, zstd or zip";
+
 /// About how many bytes of PGN one thread reads at once.
 const BATCH_SIZE: usize = 1 << 18;
 
@@ -85,9 +89,7 @@ impl Games<'_> {
                 reported = so_far;
             }
             if games == first && has_text {
-                let problem =
-                    "no game in it: name a PGN file, plain or packed with gzip, bzip2, zstd or zip";
-                return Err(Error::file(input.path(), problem));
+                return Err(Error::file(input.path(), NO_GAME));
             }
         }
         Ok(games)
@@ -143,6 +145,9 @@ pub(crate) fn play(
                 Token::Move { text, .. } | Token::Unreadable { text, .. } => {
                     match read_move(pos.position(), text) {
                         Ok(mv) => mv,
+                        Err(_) if games.is_double_loss(text) => {
+                            return Ok(ending(GameEnd::Complete(Some(GameResult::Unknown))));
+                        }
                         Err(err) => {
                             let mv: String =
                                 String::from_utf8_lossy(text).chars().take(40).collect();

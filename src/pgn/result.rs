@@ -2,7 +2,10 @@
 
 use shakmaty::Color;
 
-use super::{Tags, word::dash};
+use super::{
+    Tags,
+    word::{blank, dash},
+};
 
 /// How a game ended, as its `Result` tag or its termination marker says.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -19,8 +22,8 @@ pub enum GameResult {
     Unknown,
 }
 
-/// The longest termination marker with dashes in ASCII.
-const LONGEST_MARKER: usize = 7;
+/// The number of bytes of the longest text that spells a result in ASCII without blanks.
+const LONGEST_TEXT: usize = 15;
 
 impl GameResult {
     /// All results, in the order of their numbers.
@@ -48,32 +51,48 @@ impl GameResult {
         }
     }
 
-    /// What the `Result` tag says, if it is one of the four tokens.
+    /// Returns the result that the `Result` tag spells, or `None` if there is no such tag or it spells none.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Option<GameResult> {
-        tags.get(b"Result").and_then(GameResult::from_token)
+        tags.get(b"Result").and_then(GameResult::from_text)
     }
 
-    /// Reads a termination marker: one of the four tokens, or the ways people type them.
-    pub(super) fn from_marker(token: &[u8]) -> Option<GameResult> {
-        let mut plain = [0; LONGEST_MARKER];
-        let mut length = 0;
-        let mut rest = token;
-        while let Some((byte, after)) = rest.split_first() {
-            let dash = dash(rest);
-            *plain.get_mut(length)? = if dash > 0 { b'-' } else { *byte };
-            length += 1;
-            rest = if dash > 0 { &rest[dash..] } else { after };
-        }
-        GameResult::from_token(&plain[..length]).or(match &plain[..length] {
-            b"1/2" | b"\xc2\xbd-\xc2\xbd" | b"\xc2\xbd" | b"\xbd-\xbd" | b"\xbd" => {
-                Some(GameResult::Draw)
-            }
-            _ => None,
+    /// Reads a result as people and programs write it, in a tag or after the moves: `1-0`, `1:0`, `1 – 0`, `½-½`, `1/2`,
+    /// `0,5-0,5`, `1-0 (forfeit)`, `+:-`. If both sides lost, as in `0-0`, the result is [`GameResult::Unknown`], because
+    /// nobody won and the game is no draw.
+    ///
+    /// ```
+    /// use polybook::pgn::GameResult;
+    /// assert_eq!(GameResult::from_text("1–0 ".as_bytes()), Some(GameResult::WhiteWins));
+    /// assert_eq!(GameResult::from_text(b"0.5-0.5"), Some(GameResult::Draw));
+    /// assert_eq!(GameResult::from_text(b"0-0"), Some(GameResult::Unknown));
+    /// assert_eq!(GameResult::from_text(b"?"), None);
+    /// ```
+    pub fn from_text(text: &[u8]) -> Option<GameResult> {
+        GameResult::from_token(text).or_else(|| spelled(text).map(|(result, _)| result))
+    }
+
+    /// Reads a termination marker. Returns `None` for a word that is castling or an annotation elsewhere in a game, such
+    /// as `0-0`: [`from_last_word`](GameResult::from_last_word) reads those.
+    pub(super) fn from_marker(word: &[u8]) -> Option<GameResult> {
+        GameResult::from_token(word).or_else(|| {
+            let (result, certainty) = spelled(word)?;
+            (certainty == Certainty::Marker).then_some(result)
         })
     }
 
-    /// How many bytes at the end of a word are a termination marker that is glued to the text before
-    /// it, as in `Qg20-1`. 0 if none are.
+    /// Reads the last word of a game, which may also be a forfeit, such as `+--`.
+    pub(super) fn from_last_word(word: &[u8]) -> Option<GameResult> {
+        let (result, certainty) = spelled(word)?;
+        (certainty != Certainty::MayBeCastling).then_some(result)
+    }
+
+    /// Returns `true` if a text says that both sides lost in the form that is also castling: `0-0`.
+    pub(super) fn is_double_loss(text: &[u8]) -> bool {
+        spelled(text).is_some_and(|(_, certainty)| certainty == Certainty::MayBeCastling)
+    }
+
+    /// Returns the number of bytes at the end of a word that are a termination marker, glued to the text before it as in
+    /// `Qg20-1`, or 0 if there is no marker.
     pub(super) fn glued_length(word: &[u8]) -> usize {
         let before = without_last(word, b"1/2")
             .map(|rest| {
@@ -116,11 +135,81 @@ impl GameResult {
     }
 }
 
+/// Whether a text that spells a result can be something else in movetext.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Certainty {
+    /// The text is a termination marker wherever it stands.
+    Marker,
+    /// The text is an annotation, unless it is the last word of its game.
+    MayBeAnnotation,
+    /// The text is castling, unless castling is impossible.
+    MayBeCastling,
+}
+
+/// Returns the result that a text spells.
+#[cold]
+fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
+    spelled_exactly(text).or_else(|| {
+        // `1-0 (forfeit)`, `0-1 ff`, `1-0F`, `1/2.`
+        let mut words = text
+            .trim_ascii()
+            .split(|byte| byte.is_ascii_whitespace() || *byte == b'(');
+        let word = words.next()?;
+        let is_extra = |byte: &u8| byte.is_ascii_alphabetic() || b".,".contains(byte);
+        let last = word.iter().rposition(|byte| !is_extra(byte))?;
+        spelled_exactly(&word[..=last])
+    })
+}
+
+/// Returns the result that a text spells without anything after it.
+fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
+    let mut plain = [0; LONGEST_TEXT];
+    let mut length = 0;
+    let mut rest = text;
+    while let [byte, ..] = *rest {
+        let (sign, taken): (&[u8], usize) = match rest {
+            [0xc2, 0xbd, ..] => (b"1/2", 2),
+            [0xbd, ..] => (b"1/2", 1),
+            // The fraction slash and the division slash.
+            [0xe2, 0x81, 0x84, ..] | [0xe2, 0x88, 0x95, ..] => (b"/", 3),
+            // The wide colon.
+            [0xef, 0xbc, 0x9a, ..] => (b"-", 3),
+            [b':', ..] => (b"-", 1),
+            [b',', ..] => (b".", 1),
+            _ if byte.is_ascii_whitespace() => (b"", 1),
+            _ if dash(rest) > 0 => (b"-", dash(rest)),
+            _ if blank(rest) > 0 => (b"", blank(rest)),
+            _ => (&rest[..1], 1),
+        };
+        plain
+            .get_mut(length..length + sign.len())?
+            .copy_from_slice(sign);
+        length += sign.len();
+        rest = &rest[taken..];
+    }
+    let result = match &plain[..length] {
+        b"1-0" => GameResult::WhiteWins,
+        b"0-1" => GameResult::BlackWins,
+        // Movetext gives `.5-.5` without its first dot.
+        b"1/2-1/2" | b"1/2" | b"0.5-0.5" | b".5-.5" | b"5-.5" => GameResult::Draw,
+        b"*" | b"1/2-0" | b"0-1/2" | b"0.5-0" | b"0-0.5" => GameResult::Unknown,
+        b"0-0" => return Some((GameResult::Unknown, Certainty::MayBeCastling)),
+        b"+--" => return Some((GameResult::WhiteWins, Certainty::MayBeAnnotation)),
+        b"--+" => return Some((GameResult::BlackWins, Certainty::MayBeAnnotation)),
+        b"---" => return Some((GameResult::Unknown, Certainty::MayBeAnnotation)),
+        _ => return None,
+    };
+    Some((result, Certainty::Marker))
+}
+
 fn without_last<'a>(word: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
     word.strip_suffix(end)
 }
 
 fn without_last_dash(word: &[u8]) -> Option<&[u8]> {
+    if let [before @ .., b':'] = word {
+        return Some(before);
+    }
     [1, 3].into_iter().find_map(|length| {
         let (before, last) = word.split_at_checked(word.len().checked_sub(length)?)?;
         (dash(last) == length).then_some(before)
@@ -147,6 +236,48 @@ mod tests {
     }
 
     #[test]
+    fn results_in_all_spellings() {
+        for (text, result) in [
+            ("1:0", GameResult::WhiteWins),
+            ("0 : 1", GameResult::BlackWins),
+            ("1 \u{2013} 0", GameResult::WhiteWins),
+            ("\u{feff}0-1\u{a0}", GameResult::BlackWins),
+            ("1-0 (forfeit)", GameResult::WhiteWins),
+            ("0-1 ff", GameResult::BlackWins),
+            ("1-0F", GameResult::WhiteWins),
+            ("+:-", GameResult::WhiteWins),
+            ("--+", GameResult::BlackWins),
+            ("0,5:0,5", GameResult::Draw),
+            (".5-.5", GameResult::Draw),
+            ("½ : ½", GameResult::Draw),
+            ("1\u{2044}2-1\u{2044}2", GameResult::Draw),
+            ("1/2 - 1/2", GameResult::Draw),
+            ("1/2.", GameResult::Draw),
+            ("0-0", GameResult::Unknown),
+            ("-:-", GameResult::Unknown),
+            ("0-½", GameResult::Unknown),
+        ] {
+            let found = GameResult::from_text(text.as_bytes());
+            assert_eq!(found, Some(result), "{text}");
+        }
+        let latin = GameResult::from_text(b"\xbd-\xbd");
+        assert_eq!(latin, Some(GameResult::Draw));
+        for text in [
+            "",
+            "?",
+            "0-0-0",
+            "+-",
+            "White wins",
+            "1-0-0",
+            "2-1",
+            "=",
+            "-",
+        ] {
+            assert_eq!(GameResult::from_text(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
     fn markers_glued_to_moves() {
         for (word, marker) in [
             ("Qg20-1", "0-1"),
@@ -155,6 +286,7 @@ mod tests {
             ("Qa1+1–0", "1–0"),
             ("0-01-0", "1-0"),
             ("0-00-1", "0-1"),
+            ("Qg21:0", "1:0"),
         ] {
             let length = GameResult::glued_length(word.as_bytes());
             assert_eq!(&word[word.len() - length..], marker, "{word}");

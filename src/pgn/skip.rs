@@ -4,7 +4,7 @@ use super::{
     game::GameReader,
     movetext::{Flaw, GameEnd, Token},
     result::GameResult,
-    tags::is_tag_start,
+    tags::{ends_game, is_tag_start},
 };
 
 impl<'a> GameReader<'a> {
@@ -68,7 +68,7 @@ impl<'a> GameReader<'a> {
             }
             match self.text.get(self.at) {
                 None => return GameEnd::Complete(None),
-                Some(b'-' | b'/' | 0x80..) => {
+                Some(b'-' | b'/' | b':' | 0x80..) => {
                     let stop = self.at;
                     self.at = self.word_start(token);
                     while self.at <= stop {
@@ -102,13 +102,13 @@ impl<'a> GameReader<'a> {
                 self.at += 1;
                 return Some(GameEnd::Complete(Some(GameResult::Unknown)));
             }
-            b'[' if is_tag_start(self.text, self.at) => return Some(GameEnd::Complete(None)),
+            b'[' if self.tags_begin_here() => return Some(GameEnd::Complete(None)),
             _ => {}
         }
         None
     }
 
-    /// Where the word begins that the present byte is part of, but not before `first`.
+    /// Returns the offset of the word that the current byte is part of, but at least `first`.
     fn word_start(&self, first: usize) -> usize {
         let before = &self.text[first.min(self.at)..self.at];
         let length = before
@@ -116,7 +116,9 @@ impl<'a> GameReader<'a> {
             .rev()
             .take_while(|byte| !byte.is_ascii_whitespace() && !b"{}()[];.".contains(byte))
             .count();
-        self.at - length
+        // `0.5-0.5` has dots.
+        let decimal = before[..before.len() - length].ends_with(b"0.");
+        self.at - length - if decimal { 2 } else { 0 }
     }
 
     /// At the parenthesis that opens a variation: goes into it if variations are wanted, past it if
@@ -191,11 +193,7 @@ impl<'a> GameReader<'a> {
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
         let rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         let next_is_blank = matches!(rest.first(), None | Some(b'\n' | b'\r'));
-        next_is_blank
-            && self.text[..self.at]
-                .rsplit(u8::is_ascii_whitespace)
-                .next()
-                .is_some_and(|word| GameResult::from_token(word).is_some())
+        next_is_blank && ends_game(&self.text[..self.at])
     }
 
     /// Ends the game at damage that begins here, and goes on at `next`.
@@ -211,7 +209,7 @@ impl<'a> GameReader<'a> {
 
 const ENDS_OR_HIDES: [bool; 256] = {
     let mut table = [false; 256];
-    let bytes = b"{(;%*[-/\xe2\xc2\xbd\x96\x97";
+    let bytes = b"{(;%*[-/:\xef\xe2\xc2\xbd\x96\x97";
     let mut i = 0;
     while i < bytes.len() {
         table[bytes[i] as usize] = true;

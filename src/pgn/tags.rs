@@ -5,12 +5,15 @@
 //! game, was broken over lines. Quotes inside a value need no backslash: the value ends at the quote
 //! that a `]` or the end of the line follows.
 
-use memchr::{memchr_iter, memchr2, memchr3};
+use memchr::{memchr, memchr_iter, memchr2, memchr3};
 
 use super::result::GameResult;
 
 /// How far after its first line a value that is broken over lines may be closed: 1 MiB.
 pub(super) const LONGEST_CONTINUATION: usize = 1 << 20;
+
+/// The most bytes of a line that may be passed over as a damaged tag before another tag.
+const LONGEST_BAD_TAG: usize = 4096;
 
 /// How many tags of a game are kept whatever their names are.
 const KEPT: usize = 256;
@@ -90,11 +93,57 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Whether a name is among the first of the tags.
-    pub(super) fn begins_with_name(&self, name: &[u8]) -> bool {
-        // A bound, so that a file of nothing but tags is not read in quadratic time.
-        self.0.iter().take(32).any(|tag| tag.name == name)
+    /// Returns `true` if `tag` is one of the next game: its name is among the first of these tags, and it follows a blank
+    /// line, is `Event`, or gives another value to a name of the seven-tag roster.
+    pub(super) fn end_before(&self, tag: Tag<'_>, blank_line: bool) -> bool {
+        let in_roster = matches!(
+            tag.name,
+            b"Event" | b"Site" | b"Date" | b"Round" | b"White" | b"Black" | b"Result"
+        );
+        if !blank_line && !in_roster {
+            return false;
+        }
+        // The limit keeps a file of nothing but tags from being read in quadratic time.
+        let mut first = self.0.iter().take(32);
+        first
+            .find(|earlier| earlier.name == tag.name)
+            .is_some_and(|earlier| blank_line || tag.name == b"Event" || earlier.value != tag.value)
     }
+}
+
+/// Returns where the text goes on after a bracket that begins no tag pair: at a tag pair after the closing bracket, or at
+/// the end of the line.
+pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
+    let end = line_end(text, bracket);
+    let Some(close) = memchr(b']', &text[bracket..end]) else {
+        return end;
+    };
+    let after = bracket + close + 1;
+    let blanks = text[after..end]
+        .iter()
+        .take_while(|byte| b" \t".contains(byte));
+    let next = after + blanks.count();
+    if is_tag_start(text, next) { next } else { end }
+}
+
+/// Returns `true` if the line at `at`, which begins no tag pair, is directly followed by one.
+pub(super) fn is_followed_by_tag(text: &[u8], at: usize) -> bool {
+    next_if_short(text, at).is_some_and(|next| is_tag_start(text, next))
+}
+
+/// Returns `true` if the bracket at `at` begins a line that stands among tags though it is no tag pair: the next line
+/// begins with a bracket too.
+pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
+    text.get(at) == Some(&b'[')
+        && text.get(at + 1) != Some(&b'%')
+        && next_if_short(text, at).is_some_and(|next| text.get(next) == Some(&b'['))
+}
+
+/// Returns where the line after the one at `at` begins, or `None` if the line at `at` is too long for a tag.
+fn next_if_short(text: &[u8], at: usize) -> Option<usize> {
+    let window = &text[at..text.len().min(at + LONGEST_BAD_TAG)];
+    let length = memchr2(b'\n', b'\r', window)?;
+    Some(next_line(text, at + length))
 }
 
 /// Whether a tag pair begins at `at`: a bracket, a name, blanks and a quote.
@@ -181,6 +230,9 @@ fn value_over_lines<'a>(
     while at < limit {
         let end = line_end(&text[..limit], at);
         let line = &text[at..end];
+        if line.starts_with(b"[") {
+            return None;
+        }
         let closed = closing_quote(line);
         let is_value = match closed {
             Some((quote, _)) => !has_tag(&line[..=quote]),
@@ -225,10 +277,10 @@ pub(super) fn has_tag(line: &[u8]) -> bool {
     memchr_iter(b'[', line).any(|at| is_tag_start(line, at))
 }
 
-/// Whether the last word of a line is a termination marker.
-fn ends_game(line: &[u8]) -> bool {
+/// Returns `true` if the last word of `line` is a termination marker.
+pub(super) fn ends_game(line: &[u8]) -> bool {
     let mut words = line.trim_ascii_end().rsplit(u8::is_ascii_whitespace);
-    words.next().and_then(GameResult::from_token).is_some()
+    words.next().and_then(GameResult::from_marker).is_some()
 }
 
 /// A tag whose value is not closed: it is the rest of the line.

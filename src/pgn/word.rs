@@ -15,12 +15,23 @@ pub(super) fn may_go_on(byte: u8) -> bool {
     matches!(byte, b'(' | b'.' | 0x80..)
 }
 
-/// The length of the no-break space at the start of a text: in UTF-8, or in Latin-1 where the byte
-/// before is ASCII. 0 if there is none.
-pub(super) fn no_break_space(text: &[u8]) -> usize {
+/// Returns the length of the blank outside ASCII that `text` starts with, or 0 if it starts with none.
+///
+/// The blanks are the spaces of Unicode, the characters without width, and the ellipsis, which stands for the dots of a
+/// move number. A no-break space and an ellipsis may also be single bytes of Windows-1252: the caller must know that
+/// `text` does not start inside a character of UTF-8.
+pub(super) fn blank(text: &[u8]) -> usize {
     match text {
-        [0xc2, 0xa0, ..] => 2,
-        [0xa0, ..] => 1,
+        [0x85 | 0xa0, ..] => 1,
+        // Next line, no-break space, soft hyphen.
+        [0xc2, 0x85 | 0xa0 | 0xad, ..] => 2,
+        // U+2000 to U+200F and U+2028 to U+202F: spaces, joiners and directions. U+2024 to U+2026: dots.
+        [0xe2, 0x80, 0x80..=0x8f | 0xa4..=0xa6 | 0xa8..=0xaf, ..] => 3,
+        // U+205F to U+206F.
+        [0xe2, 0x81, 0x9f..=0xaf, ..] => 3,
+        [0xe1, 0x9a, 0x80, ..] | [0xe1, 0xa0, 0x8e, ..] | [0xe3, 0x80, 0x80, ..] => 3,
+        // The byte order mark, which also is a space without width.
+        [0xef, 0xbb, 0xbf, ..] => 3,
         _ => 0,
     }
 }
@@ -54,14 +65,18 @@ pub(super) fn figurine(text: &[u8]) -> usize {
     }
 }
 
-/// The word at the start of a text: all up to a blank, a bracket, a brace, a parenthesis or a semicolon.
+/// Returns the word that `text` starts with: all bytes before a blank, a bracket, a brace, a parenthesis or a semicolon.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     let is_end = |at: usize| {
         let byte = text[at];
         byte.is_ascii_whitespace()
             || b"{}()[];".contains(&byte)
-            || (byte == 0xc2 && text.get(at + 1) == Some(&0xa0))
-            || (byte == 0xa0 && (at == 0 || text[at - 1].is_ascii()))
+            || (byte >= 0x80
+                && match blank(&text[at..]) {
+                    0 => false,
+                    1 => at == 0 || text[at - 1].is_ascii(),
+                    _ => true,
+                })
     };
     let end = (0..text.len()).find(|at| is_end(*at));
     &text[..end.unwrap_or(text.len())]
@@ -79,10 +94,25 @@ mod tests {
 
     #[test]
     fn words_end_at_blanks_of_all_kinds() {
-        for text in ["e4 e5", "e4\u{a0}e5", "e4;", "e4(", "e4\t", "e4"] {
+        for text in [
+            "e4 e5",
+            "e4\u{a0}e5",
+            "e4;",
+            "e4(",
+            "e4\t",
+            "e4",
+            "e4\u{200b}e5",
+            "e4\u{2009}e5",
+            "e4\u{3000}",
+            "e4\u{feff}e5",
+            "e4\u{2026}e5",
+            "e4\u{2060}",
+            "e4\u{202f}e5",
+        ] {
             assert_eq!(first_word(text.as_bytes()), b"e4", "{text}");
         }
         assert_eq!(first_word(b"e4\xa0e5"), b"e4");
+        assert_eq!(first_word(b"e4\x85e5"), b"e4");
         // The last byte of a dagger is that of a no-break space in Latin-1.
         assert_eq!(first_word("e4† e5".as_bytes()), "e4†".as_bytes());
     }

@@ -101,6 +101,16 @@ impl PieceLetters {
         read_move(pos, text)
     }
 
+    /// Returns the codes of the other languages in which `text` is a legal move: `de, nl`. Returns `None` if there is no
+    /// such language.
+    #[cold]
+    pub(crate) fn languages_of<P: Rules>(self, pos: &P, text: &[u8]) -> Option<String> {
+        let others = PieceLetters::ALL.into_iter().filter(|other| *other != self);
+        let fitting = others.filter(|other| other.read_move(pos, text).is_ok());
+        let codes: Vec<&str> = fitting.map(PieceLetters::code).collect();
+        (!codes.is_empty()).then(|| codes.join(", "))
+    }
+
     /// The text of a move with English letters.
     #[cold]
     fn in_english(self, text: &[u8]) -> Result<[u8; LONGEST], MoveError> {

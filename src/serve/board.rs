@@ -292,6 +292,10 @@ impl Moves {
             let (text, offset, read) = match game.next_token() {
                 Token::Move { text, offset } => {
                     let read = read_move(&pos, text).map_err(|err| err.to_string());
+                    if read.is_err() && game.is_double_loss(text) {
+                        self.annotate(&game_text[last..offset]);
+                        return Ok(());
+                    }
                     (text, offset, read)
                 }
                 Token::Unreadable { text, offset } => (text, offset, Err("not a move".to_owned())),
