@@ -343,3 +343,41 @@ fn a_match_of_two_engines() {
         );
     }
 }
+
+/// A line of a suite goes on after another, and the engines play on in it: comments say where the book ended.
+#[test]
+fn comments_say_where_the_opening_ended() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("s.pgn"), "1. d4 d5 *\n\n1. d4 d5 2. c4 e6 *\n").unwrap();
+    let report = |marks: [&str; 2]| {
+        let [book, engine] = marks;
+        let short = format!("1. d4 {book} d5 {book} 2. c4 {engine} e6 {engine} 3. Nc3 {engine}");
+        let long = format!("1. d4 {book} d5 {book} 2. c4 {book} e6 {book} 3. Nc3 {engine}");
+        let games = pair(["1-0", "0-1"], "[Round \"1\"]\n", &short)
+            + &pair(["1/2-1/2", "1/2-1/2"], "[Round \"2\"]\n", &long);
+        fs::write(dir.join("m.pgn"), games).unwrap();
+        let report = ok_json(dir, "suite-report s.pgn m.pgn --json");
+        exits(&report, "pentanomial")
+    };
+    let [one, two] = [json!([0, 0, 0, 0, 1]), json!([0, 0, 1, 0, 0])];
+    for book in ["{book}", "{ book, 0.00s }", "{book/0 0.000s}", "$1 {Book}"] {
+        assert_eq!(
+            report([book, "{+0.3/10 0.1s}"]),
+            [one.clone(), two.clone()],
+            "{book}"
+        );
+    }
+    // Without them, the longest line.
+    for marks in [
+        ["", ""],
+        ["{bookish}", ""],
+        ["{+0.3/10 the book 1s}", "{book}"],
+    ] {
+        assert_eq!(
+            report(marks),
+            [json!([0; 5]), json!([0, 0, 1, 0, 1])],
+            "{marks:?}"
+        );
+    }
+}

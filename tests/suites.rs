@@ -902,3 +902,194 @@ fn evaluations() {
         ],
     );
 }
+
+#[test]
+fn no_exit_is_where_the_game_is_over() {
+    let dir = temp();
+    let dir = dir.path();
+    let mate = "1. e4 e5 2. Bc4 Nc6 3. Qh5 Nf6 4. Qxf7#";
+    let stalemate = "1. e3 a5 2. Qh5 Ra6 3. Qxa5 h5 4. h4 Rah6 5. Qxc7 f6 6. Qxd7+ Kf7 7. Qxb7 Qd3 8. Qxb8 Qh7 9. Qxc8 Kg6 10. Qe6";
+    let threefold = "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Ng1 Ng8 5. e4 e5";
+    let hill = "1. e4 a6 2. Ke2 a5 3. Ke3 a4 4. Kd4";
+    for (moves, plies, variant) in [
+        (mate, 7, "standard"),
+        (stalemate, 19, "standard"),
+        (threefold, 8, "standard"),
+        (threefold, 10, "standard"),
+        (hill, 7, "kingofthehill"),
+    ] {
+        let tags = format!("[Variant \"{variant}\"]\n\n");
+        fs::write(dir.join("g.pgn"), format!("{tags}{moves} *\n\n").repeat(3)).unwrap();
+        for suite in ["s.epd", "s.pgn"] {
+            let line = format!(
+                "make-book -q g.pgn --suite {suite} --variant {variant} --min-game 1 --plies"
+            );
+            let error = refused(dir, &format!("{line} {plies}"));
+            let reason = format!("the game is over after every line of {plies} half-moves");
+            assert!(error.contains(&reason), "{moves}: {error}");
+            // The advice.
+            if plies != 10 {
+                ok(dir, &format!("{line} {}", plies - 1));
+            }
+        }
+        if moves == threefold {
+            // Neither a database nor a book has lines that repeat a position.
+            continue;
+        }
+        ok(
+            dir,
+            &format!("make-book -q g.pgn --obs g.obs.db3 --variant {variant} --min-game 1 --force"),
+        );
+        for suite in ["c.epd", "c.pgn"] {
+            let error = refused(
+                dir,
+                &format!("convert -q g.obs.db3 {suite} --min-game 1 --plies {plies}"),
+            );
+            assert!(error.contains("the game is over"), "{moves}: {error}");
+        }
+    }
+    fs::write(dir.join("g.pgn"), format!("{mate} 1-0\n\n")).unwrap();
+    ok(dir, "make-book -q g.pgn --bin g.bin --min-game 1 --uniform");
+    let error = refused(dir, "convert -q g.bin b.epd --plies 7");
+    assert!(error.contains("the game is over"), "{error}");
+    // Of two lines to a position, the one without a threefold repetition stays.
+    let twice = "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Nc3 Nc6 5. Rg1 Rg8";
+    fs::write(dir.join("g.pgn"), format!("{mate} 1-0\n\n{twice} *\n\n")).unwrap();
+    ok(
+        dir,
+        "make-book -q g.pgn --suite s.epd --plies 7 --min-game 1",
+    );
+    assert_eq!(
+        fs::read_to_string(dir.join("s.epd"))
+            .unwrap()
+            .lines()
+            .count(),
+        1
+    );
+}
+
+/// The pawn on e5 is pinned once both moves were played, so the last double step gives no right.
+const PINNED: [&str; 2] = [
+    "1. e4 e5 2. f4 exf4 3. e5 d5 4. Nf3 Qe7",
+    "1. e4 e5 2. f4 exf4 3. e5 Qe7 4. Nf3 d5",
+];
+
+#[test]
+fn a_pinned_pawn_splits_no_position() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = format!(
+        "[Result \"1-0\"]\n\n{} 5. d4 1-0\n\n[Result \"0-1\"]\n\n{} 5. d4 0-1\n",
+        PINNED[0], PINNED[1]
+    );
+    fs::write(dir.join("g.pgn"), &games).unwrap();
+    ok(dir, "make-book -q g.pgn --leveldb g.idx --explorer");
+    ok(dir, "make-book -q g.pgn --leveldb plain.idx --index-stats");
+    ok(
+        dir,
+        "make-book -q g.pgn --counts g.counts --by speed,rating,month",
+    );
+    ok(dir, "make-book -q g.counts --leveldb counts.idx --explorer");
+    let fens = ["-", "d6"].map(|square| {
+        format!("rnb1kbnr/ppp1qppp/8/3pP3/5p2/5N2/PPPP2PP/RNBQKB1R w KQkq {square} 0 5")
+    });
+    for index in ["g.idx", "counts.idx"] {
+        for (option, text) in [
+            ("--moves", PINNED[0]),
+            ("--moves", PINNED[1]),
+            ("--fen", &fens[0]),
+            ("--fen", &fens[1]),
+        ] {
+            let found = ok_json(dir, &["moves", index, "--json", option, text]);
+            let moves = found["moves"].as_array().unwrap();
+            assert_eq!(moves.len(), 1, "{index} {text}: {found}");
+            assert_eq!(
+                (&moves[0]["white"], &moves[0]["black"]),
+                (&1.into(), &1.into()),
+                "{index} {text}"
+            );
+        }
+    }
+    for line in PINNED {
+        let found = ok_json(dir, &["games", "plain.idx", "--json", "--moves", line]);
+        assert_eq!(found["games"].as_array().unwrap().len(), 2, "{found}");
+        let tree = ok(
+            dir,
+            &["tree", "plain.idx", "--moves", line, "--max-ply", "1"],
+        );
+        assert_eq!(tree.matches("d4").count(), 1, "{tree}");
+    }
+    // A suite: one position of two games, from games and from the database of them.
+    ok(
+        dir,
+        "make-book -q g.pgn --suite s.epd --plies 8 --min-game 2 --obs g.obs.db3",
+    );
+    let suite = fs::read_to_string(dir.join("s.epd")).unwrap();
+    assert!(
+        suite.lines().count() == 1 && suite.contains("2 games"),
+        "{suite}"
+    );
+    ok(dir, "make-book -q g.pgn --obs all.obs.db3 --min-game 1");
+    for out in ["c.epd", "--unique c.pgn"] {
+        ok(
+            dir,
+            &format!("convert -q all.obs.db3 --plies 8 --min-game 1 {out}"),
+        );
+    }
+    let suite = fs::read_to_string(dir.join("c.epd")).unwrap();
+    assert!(
+        suite.lines().count() == 1 && suite.contains("2 times"),
+        "{suite}"
+    );
+    for fen in &fens {
+        let found = ok_json(dir, &["show", "all.obs.db3", "--json", "--fen", fen]);
+        assert_eq!(found["moves"].as_array().unwrap().len(), 1, "{found}");
+        assert_eq!(
+            (&found["moves"][0]["wins"], &found["moves"][0]["losses"]),
+            (&1.into(), &1.into()),
+            "{found}"
+        );
+    }
+    // Lines of games from it.
+    for fen in &fens {
+        fs::write(dir.join("from.epd"), format!("{fen}\n")).unwrap();
+        ok(
+            dir,
+            "make-book -q g.pgn --suite f.epd --from from.epd --plies 1 --min-game 2",
+        );
+        let suite = fs::read_to_string(dir.join("f.epd")).unwrap();
+        assert_eq!(suite.lines().count(), 1, "{suite}");
+    }
+    // A book has polyglot's keys.
+    ok(dir, "make-book -q g.pgn --bin g.bin --min-game 1 --uniform");
+    for fen in &fens {
+        let found = ok_json(dir, &["show", "g.bin", "--json", "--fen", fen]);
+        assert_eq!(found["moves"].as_array().unwrap().len(), 1, "{found}");
+    }
+    let info = ok(dir, "info-book g.bin");
+    assert!(!info.contains("not reached"), "{info}");
+    let tree = ok(dir, "tree g.bin");
+    assert_eq!(tree.matches("5. d4").count(), 2, "{tree}");
+}
+
+#[test]
+fn castling_rights_that_cannot_be_are_dropped_wherever_a_position_is_read() {
+    let dir = temp();
+    let dir = dir.path();
+    let fen = "rnbqkbnr/pppppppp/8/8/8/5BN1/PPPPPPPP/RNBQ1RK1 b KQkq - 0 1";
+    let game = format!("[FEN \"{fen}\"]\n[SetUp \"1\"]\n[Result \"1-0\"]\n\n1... e5 1-0\n");
+    fs::write(dir.join("g.pgn"), game).unwrap();
+    ok(
+        dir,
+        "make-book -q g.pgn --leveldb g.idx --explorer --bin g.bin --min-game 1",
+    );
+    let found = ok_json(dir, &["moves", "g.idx", "--json", "--fen", fen]);
+    assert_eq!(found["moves"][0]["white"], 1, "{found}");
+    let found = ok_json(dir, &["show", "g.bin", "--json", "--fen", fen]);
+    assert_eq!(found["moves"].as_array().unwrap().len(), 1, "{found}");
+    fs::write(dir.join("from.epd"), format!("{fen}\n")).unwrap();
+    ok(
+        dir,
+        "make-book -q g.pgn --suite f.epd --from from.epd --plies 1 --min-game 1",
+    );
+}

@@ -295,4 +295,8 @@ impl Source for KeptMoves<'_> {
             .map(|(count, mv)| TreeMove::known(mv, count.stats.games(), Some(count.stats)))
             .collect())
     }
+
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        pos.exact_identity()
+    }
 }

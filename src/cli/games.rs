@@ -79,12 +79,20 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let own = index.variant().only();
     let variant = args.position.variant_of(own);
-    let key = position::key(&args.position.position_of(variant)?);
+    let pos = position::Keyed::new(args.position.position_of(variant)?);
+    let key = pos.key();
     let ids = match own {
         Some(own) if !own.is_played_like(variant) => Vec::new(),
         _ => {
             refuse_other_of_index(index, variant)?;
-            index.games(key)?
+            let mut ids = Vec::new();
+            for key in pos.equal_keys() {
+                ids.extend(index.games(key)?);
+            }
+            // A game may have reached the position twice.
+            ids.sort_unstable();
+            ids.dedup();
+            ids
         }
     };
     let limit = args.limit.unwrap_or(usize::MAX);

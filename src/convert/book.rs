@@ -178,4 +178,8 @@ impl Source for PlayedMoves<'_> {
         moves.retain(|mv| mv.weight > 0);
         Ok(moves)
     }
+
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.0.node(pos)
+    }
 }

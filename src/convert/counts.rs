@@ -53,8 +53,7 @@ impl Convert {
         self.meter.add_total(self.obs.about_rows());
         let hidden = Tally::new(memory.share(8));
         let tally = Tally::new(memory);
-        let is_own = self.obs.info().is_own;
-        let mut is_exact = is_own;
+        let mut is_exact = false;
         let mut starts = Vec::new();
         let mut known_starts = HashSet::new();
         let mut passed_over = PassedOver::default();
@@ -65,7 +64,7 @@ impl Convert {
             let parts: Vec<RowCounts> = pool.install(|| {
                 let parts = batch.par_chunks(size);
                 parts
-                    .map(|rows| count_rows(rows, variant, arrivals, is_own))
+                    .map(|rows| count_rows(rows, variant, arrivals))
                     .collect()
             });
             for part in parts {
@@ -107,7 +106,7 @@ impl Convert {
     }
 }
 
-fn count_rows(rows: &[Row], variant: Variant, arrivals: bool, is_own: bool) -> RowCounts {
+fn count_rows(rows: &[Row], variant: Variant, arrivals: bool) -> RowCounts {
     task::fault("count rows");
     let mut found = RowCounts::default();
     for rows in rows.chunk_by(|a, b| a.epd == b.epd) {
@@ -123,16 +122,14 @@ fn count_rows(rows: &[Row], variant: Variant, arrivals: bool, is_own: bool) -> R
         let pos = Keyed::new(pos);
         let turn = pos.position().turn();
         let in_book = !has_inner_castling_rook(pos.position());
-        let hides = !is_own && pinned::may_hide_a_step(pos.position());
+        let hides = pos.exact_identities().nth(1).is_some();
         found.names_pinned |= pinned::pinned_square(pos.position()).is_some();
         for row in rows {
             let Some(mv) = legal_move(pos.position(), &row.mv) else {
                 found.passed_over.row(row, "not a legal move there");
                 continue;
             };
-            if !is_own {
-                pinned::note_step(pos.position(), mv, &mut found.hidden);
-            }
+            pinned::note_step(pos.position(), mv, &mut found.hidden);
             if in_book {
                 let counts = match hides {
                     true => &mut found.hidden,

@@ -276,13 +276,9 @@ impl CountedMoves<'_> {
 
 impl Source for CountedMoves<'_> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        let part = self.finder.part(pos.key());
-        let mut scratch = self.scratch.borrow_mut();
-        let Some(found) = self.finder.find(part, &mut scratch)? else {
-            return Ok(Vec::new());
-        };
+        let moves = self.finder.moves(pos, &mut self.scratch.borrow_mut())?;
         let turn = pos.position().turn();
-        let kept = found.moves.iter().filter_map(|count| {
+        let kept = moves.iter().filter_map(|count| {
             let weight = self.weights.weight(count.stats);
             let is_left_out = self.only_weighted && weight == 0;
             if !self.filter.selects(turn, count.stats) || is_left_out {

@@ -1,12 +1,10 @@
-//! Rows in which another program may have left out an en passant square.
+//! Polyglot keys of EPDs without the en passant square of a pinned pawn.
 //!
-//! Polyglot's key has the file of a pawn that has just made a double step where a pawn stands ready to take it, even if that
-//! is pinned. Many programs write the square into an EPD only if the capture is legal. Whether such an EPD is of a position
-//! after a double step is seen by the rows of the database: one of them may be that step.
+//! A Polyglot key has the file of a pawn that has just made a double step if an enemy pawn stands beside it, even if that
+//! pawn is pinned. An EPD has the square only if the capture is legal. The rows of the database show whether such an EPD
+//! follows a double step: one of them may be that step.
 
-use shakmaty::{
-    EnPassantMode, File, Move, Position, Rank, Role, Square, attacks, variant::VariantPosition,
-};
+use shakmaty::{EnPassantMode, Move, Position, Role, Square, variant::VariantPosition};
 
 use crate::{
     error::Result,
@@ -22,25 +20,6 @@ pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
     let is_legal = pos.ep_square(EnPassantMode::Legal).is_some();
     (!is_legal && pos.pockets().is_none()).then_some(square)
-}
-
-/// Whether a double step may have led to a position that does not say so: a pawn stands where one ends, and another beside
-/// it.
-pub(super) fn may_hide_a_step(pos: &VariantPosition) -> bool {
-    let (turn, board) = (pos.turn(), pos.board());
-    let rank = |of_white: Rank, of_black: Rank| turn.fold_wb(of_white, of_black);
-    let step = [
-        rank(Rank::Seventh, Rank::Second),
-        rank(Rank::Sixth, Rank::Third),
-        rank(Rank::Fifth, Rank::Fourth),
-    ];
-    let hides = |file: File| {
-        let [from, over, to] = step.map(|rank| Square::from_coords(file, rank));
-        (board.by_piece((!turn).pawn())).contains(to)
-            && board.piece_at(from).or(board.piece_at(over)).is_none()
-            && (attacks::pawn_attacks(!turn, over) & board.by_piece(turn.pawn())).any()
-    };
-    pos.maybe_ep_square().is_none() && pos.pockets().is_none() && File::ALL.into_iter().any(hides)
 }
 
 /// Notes a double step of a row after which only pinned pawns are ready to take.

@@ -19,7 +19,7 @@ use super::{
     sources::Explorer,
     tally::{MoveTally, PlayerTally, Results},
 };
-use crate::{error::Result, index::layout::Subject, openings, position::BookMove, task};
+use crate::{error::Result, openings, position::BookMove, task};
 
 impl Explorer {
     /// Answers a question.
@@ -45,8 +45,8 @@ impl Explorer {
         moves.sort_by_cached_key(|(mv, tally)| (u64::MAX - tally.results.games(), mv.to_string()));
         moves.truncate(query.moves.unwrap_or(usize::MAX));
         let years = counted.years.map(|years| by_year(&years, &moves));
-        let after = |(mv, _): &(BookMove, MoveTally)| subject_after(&query.line, *mv);
-        let reached = |played| count_games(&filters, after(played));
+        let after = |(mv, _): &(BookMove, MoveTally)| line_after(&query.line, *mv);
+        let reached = |played| count_games(&filters, &after(played));
         let reached: Vec<Option<u64>> = match (query.transpositions, is_long) {
             (false, _) => vec![None; moves.len()],
             (true, false) => moves.iter().map(reached).collect::<Result<_>>()?,
@@ -189,9 +189,9 @@ fn position_after(line: &Line, mv: BookMove) -> VariantPosition {
     next
 }
 
-/// The list of that position.
-fn subject_after(line: &Line, mv: BookMove) -> Subject {
-    subject_of(&Line::at(line.variant(), position_after(line, mv)))
+/// Returns the line at that position.
+fn line_after(line: &Line, mv: BookMove) -> Line {
+    Line::at(line.variant(), position_after(line, mv))
 }
 
 /// The years in order, that of games without one at last, with some moves.

@@ -52,6 +52,16 @@ pub(crate) fn first_day(date: Date) -> u32 {
     }
 }
 
+/// Returns the number, from 0, of the move by which a game leaves the known positions for good: after it, no position
+/// is known. `known` says of the position after each move whether it is known. Returns `None` if the last one is.
+pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
+    let departure = known
+        .iter()
+        .rposition(|is_known| *is_known)
+        .map_or(0, |last| last + 1);
+    (departure < known.len()).then_some(departure)
+}
+
 impl Explorer {
     /// Its games, to be asked about many positions.
     pub(crate) fn arrivals(&self) -> Result<Arrivals<'_>> {
@@ -64,14 +74,6 @@ impl Explorer {
 }
 
 impl Arrivals<'_> {
-    /// How many pages the lists are in.
-    pub fn pages(&self) -> u64 {
-        let sources = self.0.of_sources.iter();
-        sources
-            .map(|(source, _)| 1 << source.contents.paging.bits())
-            .sum()
-    }
-
     /// Calls `new` with each position that no game reached, with `before` no game certainly before the day. The positions
     /// ascend, so that each page is read once.
     pub fn for_each_new(

@@ -56,14 +56,15 @@ impl PositionTally {
     /// Counts the games for a question.
     pub(super) fn new(filters: &SourceFilters<'_>, query: &Query) -> Result<PositionTally> {
         let pos = query.line.position();
-        let subject = subject_of(&query.line);
+        let subjects = subjects_of(&query.line);
+        let subject = subjects[0];
         let color = pos.turn();
         let of_player = query.view == View::Player;
         let mut counted = PositionTally::empty(query);
         let class_filter = filters.of_sums().filter(|_| !of_player);
         for (source, filter) in &filters.of_sources {
             let add = |period, row: &CountedRow| counted.add_row(period, row);
-            if filters.for_each_row(source, subject, split_of(query), add)? {
+            if filters.for_each_row(source, &subjects, split_of(query), add)? {
                 continue;
             }
             match (source.place(subject)?, class_filter) {
@@ -265,9 +266,11 @@ pub(super) fn first_games(
     Ok((total, best.into_sorted()))
 }
 
-/// How many games of a list pass, those that end there too. `None` if a source does not know: pruned counts lack
+/// Returns how many games of the position at the end of a line pass, those that end there too. `None` if a source does not know: pruned counts lack
 /// positions, and those of other programs may lack the games that end in one.
-pub(super) fn count_games(filters: &SourceFilters<'_>, subject: Subject) -> Result<Option<u64>> {
+pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<u64>> {
+    let subjects = subjects_of(line);
+    let subject = subjects[0];
     let mut games = 0;
     for (source, filter) in &filters.of_sources {
         if source
@@ -278,7 +281,7 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, subject: Subject) -> Resu
             return Ok(None);
         }
         let add = |_, row: &CountedRow| games += row.total();
-        match filters.for_each_row_and_end(source, subject, Split::Nowhere, add)? {
+        match filters.for_each_row_and_end(source, &subjects, Split::Nowhere, add)? {
             Some(false) if source.min_game().is_some() => return Ok(None),
             Some(_) => continue,
             None => {}
@@ -311,8 +314,17 @@ fn split_of(query: &Query) -> Split {
     }
 }
 
-/// The list of a position.
+/// Returns the list of the position at the end of a line in a source of games.
 pub(super) fn subject_of(line: &Line) -> Subject {
     let identity = Keyed::new(line.position().clone()).identity();
     Subject::position(line.variant(), identity)
+}
+
+/// Returns the lists of the position at the end of a line: in a source of games the first, in a source of
+/// counts all of them, because counts have the Polyglot keys of positions.
+pub(super) fn subjects_of(line: &Line) -> Vec<Subject> {
+    let pos = Keyed::new(line.position().clone());
+    pos.exact_identities()
+        .map(|identity| Subject::position(line.variant(), identity))
+        .collect()
 }

@@ -8,7 +8,7 @@ use shakmaty::Color;
 
 use super::{
     chosen::{Chosen, fold_chosen},
-    count::subject_of,
+    count::subjects_of,
     dates::DateRange,
     games::{Hot, UNRATED},
     line::Line,
@@ -142,11 +142,12 @@ impl Explorer {
     pub fn scores(&self, line: &Line, filters: &Filters) -> Result<Vec<RatingScore>> {
         task::caught(|| {
             let filters = self.filters(filters)?;
-            let subject = subject_of(line);
+            let subjects = subjects_of(line);
+            let subject = subjects[0];
             let mut sums = [Results::default(); UNRATED + 1];
             for (source, filter) in &filters.of_sources {
                 let add = |_, row: &CountedRow| sums[row.class.group()].add_all(row.games);
-                if filters.for_each_row(source, subject, Split::Nowhere, add)? {
+                if filters.for_each_row(source, &subjects, Split::Nowhere, add)? {
                     continue;
                 }
                 let list = source.list(subject, source.place(subject)?)?;
@@ -221,7 +222,8 @@ impl Explorer {
             once: false,
             ..filters.clone()
         })?;
-        let subject = subject_of(line);
+        let subjects = subjects_of(line);
+        let subject = subjects[0];
         let mut tally = GroupTally::default();
         // A period lies in the range or does not.
         let split = match groups.dates.is_all() {
@@ -234,7 +236,7 @@ impl Explorer {
                 let places = groups.places(class.speed(), class.group(), date, [false; 2]);
                 tally.add(places, date, row.total());
             };
-            if filters.for_each_row(source, subject, split, add)? {
+            if filters.for_each_row(source, &subjects, split, add)? {
                 continue;
             }
             let list = source.list(subject, source.place(subject)?)?;

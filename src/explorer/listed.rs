@@ -89,9 +89,9 @@ impl Explorer {
             if !goes_on() {
                 return Err(Error::Interrupted);
             }
-            let subject = subject_of(&Line::at(line.variant(), pos.clone()));
+            let here = Line::at(line.variant(), pos.clone());
             let games = match all.len() < MOST_REACHED {
-                true => count_games(&filters, subject)?,
+                true => count_games(&filters, &here)?,
                 false => None,
             };
             // The line's own game reaches it, so an index that has none stops before.

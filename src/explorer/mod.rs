@@ -67,7 +67,7 @@ pub use self::{
     unknown_name::UnknownName,
 };
 pub(crate) use self::{
-    arrivals::{Arrivals, Ask, Reached, first_day},
+    arrivals::{Arrivals, Ask, Reached, first_day, last_departure},
     unknown_name::{NearestNames, did_you_mean},
 };
 pub use crate::{

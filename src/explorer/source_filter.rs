@@ -60,16 +60,17 @@ impl<'a> SourceFilters<'a> {
         filter.filter(|filter| !filter.separates_unrated())
     }
 
-    /// Calls `f` with the rows of moves that pass of the counts of a position, each with a period as long as the split
-    /// allows. `false` of a source of games.
+    /// Calls `f` with the rows of moves that pass the filters, in the counts of the [lists](super::count::subjects_of)
+    /// of a position, each with a period as long as the split allows. Returns `false` if the source stores games
+    /// instead of counts.
     pub(super) fn for_each_row(
         &self,
         source: &OpenIndex,
-        subject: Subject,
+        subjects: &[Subject],
         split: Split,
         mut f: impl FnMut(Period, &CountedRow),
     ) -> Result<bool> {
-        let found = self.for_each_row_and_end(source, subject, split, |period, row| {
+        let found = self.for_each_row_and_end(source, subjects, split, |period, row| {
             if row.mv != BookMove::NONE {
                 f(period, row);
             }
@@ -77,20 +78,25 @@ impl<'a> SourceFilters<'a> {
         Ok(found.is_some())
     }
 
-    /// The same with the rows of games that end in the position, which have no move. `None` of a source of games, else
-    /// whether it has the position.
+    /// Like [`for_each_row`](SourceFilters::for_each_row), but also passes rows without a move: games that end in
+    /// the position. Returns `None` if the source stores games instead of counts, otherwise whether it contains
+    /// the position.
     pub(super) fn for_each_row_and_end(
         &self,
         source: &OpenIndex,
-        subject: Subject,
+        subjects: &[Subject],
         split: Split,
-        f: impl FnMut(Period, &CountedRow),
+        mut f: impl FnMut(Period, &CountedRow),
     ) -> Result<Option<bool>> {
-        let (Some(counts), Some(filter)) = (source.counts(subject)?, &self.class_filter) else {
-            return Ok(None);
-        };
-        let has = counts.is_some();
-        filter.for_each_row(source, subject, counts, split, f)?;
+        let mut has = false;
+        for subject in subjects {
+            let (Some(counts), Some(filter)) = (source.counts(*subject)?, &self.class_filter)
+            else {
+                return Ok(None);
+            };
+            has |= counts.is_some();
+            filter.for_each_row(source, *subject, counts, split, &mut f)?;
+        }
         Ok(Some(has))
     }
 

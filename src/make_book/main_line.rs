@@ -17,8 +17,9 @@ pub(super) struct MainLine {
     pub plies: Vec<Ply>,
     /// How many of them are not for books.
     pub not_for_books: u64,
-    /// The identities of the positions before them, if they are needed.
+    /// The identities and the exact identities of the positions before them, if they are needed.
     pub identities: Vec<u64>,
+    pub exact_identities: Vec<u64>,
     /// The variations, if they count.
     pub variations: Variations,
     /// The text after the half-moves, if duplicates are dropped.
@@ -60,6 +61,7 @@ impl MainLine {
         self.plies.clear();
         self.not_for_books = 0;
         self.identities.clear();
+        self.exact_identities.clear();
         self.variations.clear();
         self.rest.clear();
     }
@@ -157,6 +159,7 @@ impl MainLine {
         });
         if needs.line_identities() {
             self.identities.push(pos.identity());
+            self.exact_identities.push(pos.exact_identity());
         }
         if options.variations {
             *before = Some(pos.clone());

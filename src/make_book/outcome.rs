@@ -22,8 +22,8 @@ pub(super) struct Outcome<'a> {
     pub totals: Totals,
     /// A record for each half-move that counts, if the run counts by keys.
     pub records: Vec<CountRecord>,
-    /// The same under the [identity](Keyed::identity) of each position instead of its key, if the run counts
-    /// by identities.
+    /// The records under the [exact identity](crate::position::Keyed::exact_identity) of each position instead of
+    /// its key, if the run counts by identities.
     pub identity_records: Vec<CountRecord>,
     /// The key of each position, 0 if it is not for books, and its identity, if the run pairs them.
     pub pairs: Vec<KeyedIdentity>,
@@ -99,7 +99,7 @@ impl Outcome<'_> {
             }
         }
         if needs.shared_keys {
-            let identified = line.plies.iter().zip(&line.identities);
+            let identified = line.plies.iter().zip(&line.exact_identities);
             let pairs = identified.map(|(ply, identity)| {
                 let key = if ply.in_book { ply.key } else { 0 };
                 KeyedIdentity::new(key, *identity)
@@ -107,10 +107,12 @@ impl Outcome<'_> {
             self.pairs.extend(pairs);
         }
         if needs.identities {
-            let records = plies.zip(&line.identities).map(|((at, ply), identity)| {
-                let (turn, stats) = stats[at % 2];
-                CountRecord::new(*identity, ply.mv, turn, stats)
-            });
+            let records = plies
+                .zip(&line.exact_identities)
+                .map(|((at, ply), identity)| {
+                    let (turn, stats) = stats[at % 2];
+                    CountRecord::new(*identity, ply.mv, turn, stats)
+                });
             self.identity_records.extend(records);
         }
     }

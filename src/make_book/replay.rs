@@ -17,7 +17,7 @@ use crate::{
     error::Result,
     pgn::{Batch, Condition, GameReader, GameResult, Tags},
     position::{
-        Keyed, LineError, Rules, Variant, VariantChoice, epd_of, game_start,
+        Keyed, LineError, Rules, Variant, VariantChoice, exact_epd_of, game_start,
         has_inner_castling_rook,
     },
     provenance::Games,
@@ -235,7 +235,7 @@ impl<'a> Replayer<'a> {
 
     /// Remembers where a game started that may count.
     fn note_start<P: Rules>(&mut self, start: &Keyed<P>) {
-        let epd = || epd_of(start.position());
+        let epd = || exact_epd_of(start.position());
         if self.needs.game_starts {
             self.start = Some(epd());
         }
@@ -243,10 +243,13 @@ impl<'a> Replayer<'a> {
             return;
         }
         let starts = &mut self.outcome.starts;
-        let place = *self.started.entry(start.identity()).or_insert_with(|| {
-            starts.push((epd().into_bytes(), 0));
-            starts.len() - 1
-        });
+        let place = *self
+            .started
+            .entry(start.exact_identity())
+            .or_insert_with(|| {
+                starts.push((epd().into_bytes(), 0));
+                starts.len() - 1
+            });
         starts[place].1 += 1;
     }
 
@@ -319,9 +322,11 @@ impl<'a> Replayer<'a> {
             length: ending.plies,
             plies: &self.line.plies,
             identities: &self.line.identities,
+            exact_identities: &self.line.exact_identities,
             branches: &self.line.variations.branches,
             last_key: pos.key(),
             last_identity: pos.identity(),
+            last_exact_identity: pos.exact_identity(),
             last_in_book: !has_inner_castling_rook(pos.position()),
         };
         for taken in &mut self.outcome.taken {

@@ -139,11 +139,14 @@ pub(crate) struct CountedGame<'a> {
     pub plies: &'a [Ply],
     /// The identities of the positions before them, [if they are needed](Needs::game_identities).
     pub identities: &'a [u64],
+    /// The exact identities of these positions, which counts have, if the identities are needed.
+    pub exact_identities: &'a [u64],
     /// The half-moves of its variations, if they count.
     pub branches: &'a [VariationPly],
-    /// The key and the identity of the last position, and whether it is for books.
+    /// The key, the identity and the exact identity of the last position, and whether it is for books.
     pub last_key: u64,
     pub last_identity: u64,
+    pub last_exact_identity: u64,
     pub last_in_book: bool,
 }
 

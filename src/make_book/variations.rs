@@ -24,7 +24,7 @@ pub(super) struct Variations {
 /// A half-move of a variation.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct VariationPly {
-    /// The key and the identity of the position before it.
+    /// The key and the exact identity of the position before it.
     pub key: u64,
     pub identity: u64,
     pub mv: BookMove,
@@ -123,7 +123,7 @@ impl Variations {
         };
         self.branches.push(VariationPly {
             key: pos.key(),
-            identity: pos.identity(),
+            identity: pos.exact_identity(),
             mv: BookMove::from(mv),
             turn: pos.position().turn(),
             in_book: !has_inner_castling_rook(pos.position()),

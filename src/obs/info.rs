@@ -62,8 +62,6 @@ pub struct Info {
     pub move_filter: MoveFilter,
     /// The filters of merged databases, if they say more than the move_filter.
     pub(crate) dropped: Option<String>,
-    /// Whether polybook wrote it, which gives EPDs the en passant square of a pawn that is pinned.
-    pub(crate) is_own: bool,
 }
 
 impl Info {
@@ -77,7 +75,6 @@ impl Info {
             provenance,
             move_filter: move_filter.clone(),
             dropped: None,
-            is_own: true,
         }
     }
 
@@ -151,7 +148,6 @@ impl Info {
                 },
                 move_filter: MoveFilter::every_move(),
                 dropped: None,
-                is_own: false,
             });
         }
         let own = || -> Result<Info, ObsError> {
@@ -160,7 +156,6 @@ impl Info {
                 provenance: rows.provenance()?,
                 move_filter: rows.move_filter()?,
                 dropped: rows.get("Dropped").map(str::to_owned),
-                is_own: true,
             })
         };
         own().map_err(|err| err.at(path))

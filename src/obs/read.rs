@@ -5,8 +5,6 @@ use std::{
     path::Path,
 };
 
-use shakmaty::EnPassantMode;
-
 use super::{
     connection::{Connections, Lent, open_unshared},
     error::{ObsError, Sql},
@@ -89,9 +87,7 @@ impl Obs {
     /// The moves of a position, those not to be played among them, the most games first.
     ///
     /// The database may have the position under several EPDs that differ in fields which do not belong to it. Then it
-    /// has the games of all of them. Where another program may have left out the en passant square of pinned
-    /// pawns, it is found without. The rows have the EPD that
-    /// [`write_epd`](crate::position::write_epd) writes.
+    /// has the games of all of them. The rows have the EPD that [`write_epd`](crate::position::write_epd) writes.
     ///
     /// # Errors
     ///
@@ -99,7 +95,6 @@ impl Obs {
     pub fn moves<P: Rules>(&self, pos: &P) -> Result<Vec<Row>> {
         let wanted = epd_of(pos);
         let fields = wanted.split(' ').count();
-        let unpinned = self.without_pinned(pos, &wanted);
         // All programs write the board alike.
         let board = wanted.split([' ', '[']).next().unwrap_or_default();
         let Queries {
@@ -116,40 +111,29 @@ impl Obs {
         let mut found = statement.query([board, &end]).sql(path, doing)?;
         // By their moves.
         let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-        let mut without_pinned = BTreeMap::new();
         while let Some(row) = found.next().sql(path, doing)? {
             let row = read_row(row).sql(path, doing)?;
             let mut row = row.map_err(|err| err.at(path))?;
             let theirs: Vec<&str> = row.epd.split_ascii_whitespace().take(fields).collect();
-            let named = match respelled(pos.rules(), &theirs.join(" ")) {
-                _ if row.epd == wanted => &mut rows,
-                _ if pos.pockets().is_none() && holds_pieces(&row.epd) => continue,
-                Some(epd) if epd == wanted => &mut rows,
-                epd if epd.is_some() && epd == unpinned => &mut without_pinned,
-                _ => continue,
+            let is_of_other = || {
+                let adds_pieces = pos.pockets().is_none() && holds_pieces(&row.epd);
+                adds_pieces
+                    || respelled(pos.rules(), &theirs.join(" ")).is_none_or(|epd| epd != wanted)
             };
+            if row.epd != wanted && is_of_other() {
+                continue;
+            }
             row.epd.clone_from(&wanted);
-            match named.get_mut(&row.mv) {
+            match rows.get_mut(&row.mv) {
                 Some(first) => first.join(row),
                 None => {
-                    named.insert(row.mv.clone(), row);
+                    rows.insert(row.mv.clone(), row);
                 }
             }
-        }
-        if rows.is_empty() {
-            rows = without_pinned;
         }
         let mut rows = added_up(pos, rows.into_values());
         rows.sort_by(Row::by_games);
         Ok(rows)
-    }
-
-    /// The EPD of a position in the way of programs that write no en passant square where all pawns that could take are
-    /// pinned. It may be that of another position, where no pawn has just advanced.
-    fn without_pinned<P: Rules>(&self, pos: &P, epd: &str) -> Option<String> {
-        let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
-        let is_pinned = pos.ep_square(EnPassantMode::Legal).is_none();
-        (is_pinned && !self.info.is_own).then(|| epd.replace(&format!(" {square}"), " -"))
     }
 
     /// The largest weight of an active row before scaling. Looks at all of them.
@@ -337,12 +321,13 @@ mod tests {
     }
 
     #[test]
-    fn the_square_of_a_pinned_pawn_may_be_left_out() {
+    fn the_square_of_a_pinned_pawn_does_not_count() {
         let pinned = "4k3/8/8/r2pP2K/8/8/8/8 w - d6 0 1";
         let without = "4k3/8/8/r2pP2K/8/8/8/8 w - - 0 1";
         let to_black = "4k3/8/8/r2pP2K/8/8/8/8 b - -";
         check(Variant::Standard, pinned, &[without], &[to_black]);
-        check(Variant::Standard, pinned, &[pinned], &[without]);
+        check(Variant::Standard, pinned, &[pinned, without], &[]);
+        check(Variant::Standard, without, &[pinned, without], &[to_black]);
         let free = "4k3/8/8/3pP2K/8/8/8/8 w - d6 0 1";
         check(
             Variant::Standard,

@@ -6,7 +6,7 @@
 //! being read.
 
 use std::{
-    iter::Fuse,
+    iter::{Fuse, once},
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -18,7 +18,7 @@ use shakmaty::Move;
 
 use crate::{
     error::{Error, Result},
-    position::{Keyed, Rules},
+    position::{BookMove, Keyed, Rules},
     tally::{Counts, Finder, Marks, MoveCount, RecordRange, Scratch, Stats},
     task::{self, Failure},
 };
@@ -180,11 +180,22 @@ impl<F> CountWalk<'_, F> {
         for (number, part) in parts.iter().enumerate().rev() {
             let line = &mut lines[number];
             legal.clear();
-            if let Some(found) = self.finder.find(*part, scratch)?
-                && self.marks.set(found.place)
-            {
+            let mut is_new = None;
+            // The first part is that of the identity.
+            let others = line.exact_identities().skip(1);
+            let others = others.map(|identity| self.finder.part(identity));
+            for part in once(*part).chain(others) {
+                let Some(found) = self.finder.find(part, scratch)? else {
+                    continue;
+                };
+                // The mark of the first one that was counted is the mark of the position.
+                if !*is_new.get_or_insert_with(|| self.marks.set(found.place)) {
+                    break;
+                }
                 visited += 1;
-                illegal += legal_counts(found.moves, line.position(), legal);
+                illegal += add_legal(found.moves, line.position(), legal);
+            }
+            if is_new == Some(true) {
                 (self.visit)(own, line.position(), legal)?;
             }
             let Some((first, others)) = legal.split_first() else {
@@ -204,14 +215,25 @@ impl<F> CountWalk<'_, F> {
     }
 }
 
-/// Fills the empty `legal` with the moves that are legal in a position; returns how many are not.
-fn legal_counts<P: Rules>(moves: &[MoveCount], pos: &P, legal: &mut Vec<LegalCount>) -> u64 {
-    legal.extend(moves.iter().filter_map(|count| {
-        let mv = pos.quick_move(count.mv).or_else(|| count.mv.to_move(pos))?;
+/// Adds the moves that are legal in a position to `legal`; returns how many are not.
+fn add_legal<P: Rules>(moves: &[MoveCount], pos: &P, legal: &mut Vec<LegalCount>) -> u64 {
+    let known = legal.len();
+    let mut illegal = 0;
+    for count in moves {
+        let Some(mv) = pos.quick_move(count.mv).or_else(|| count.mv.to_move(pos)) else {
+            illegal += 1;
+            continue;
+        };
         let stats = count.stats;
-        Some(LegalCount { mv, stats })
-    }));
-    (moves.len() - legal.len()) as u64
+        match legal[..known].iter_mut().find(|known| known.mv == mv) {
+            Some(known) => known.stats += stats,
+            None => legal.push(LegalCount { mv, stats }),
+        }
+    }
+    if known > 0 {
+        legal.sort_by_key(|count| BookMove::from(count.mv));
+    }
+    illegal
 }
 
 #[cfg(test)]
@@ -223,7 +245,7 @@ mod tests {
     use super::*;
     use crate::{
         error::Error,
-        position::{BookMove, read_move, write_epd},
+        position::{read_move, write_epd},
         sort::Memory,
         tally::{CountBatch, Tally},
     };

@@ -23,8 +23,8 @@ pub fn epd_of<P: Position>(pos: &P) -> String {
 }
 
 /// Appends the EPD of a position to `text`: board, side to move, castling rights and en passant square,
-/// without counters and operations. The en passant square is there only if a pawn of the side to move
-/// stands ready to take, legally or not, just as in the [key](super::key).
+/// without counters and operations. The EPD has the en passant square only if a pawn may legally capture
+/// there, so positions with equal [identities](super::identity) have equal EPDs.
 ///
 /// ```
 /// use polybook::position::{from_text, write_epd};
@@ -34,6 +34,18 @@ pub fn epd_of<P: Position>(pos: &P) -> String {
 /// # Ok::<(), polybook::position::LineError>(())
 /// ```
 pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
+    write_epd_with(pos, EnPassantMode::Legal, text);
+}
+
+/// Returns the EPD of a position with the en passant square that the Polyglot key has, so the EPD leads back
+/// to the key.
+pub(crate) fn exact_epd_of<P: Position>(pos: &P) -> String {
+    let mut epd = Vec::new();
+    write_epd_with(pos, EnPassantMode::PseudoLegal, &mut epd);
+    String::from_utf8(epd).expect("an EPD is ASCII")
+}
+
+fn write_epd_with<P: Position>(pos: &P, mode: EnPassantMode, text: &mut Vec<u8>) {
     // A database has millions of them, nearly all of a kind that needs no more than this.
     let is_plain = pos.castles().mode() == CastlingMode::Standard
         && pos.promoted().is_empty()
@@ -41,7 +53,7 @@ pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
         && pos.remaining_checks().is_none();
     if !is_plain {
         let start = text.len();
-        Epd::from_position(pos, EnPassantMode::PseudoLegal).append_ascii_to(text);
+        Epd::from_position(pos, mode).append_ascii_to(text);
         sort_holdings(&mut text[start..]);
         return;
     }
@@ -64,7 +76,7 @@ pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
         text.push(b'-');
     }
     text.push(b' ');
-    match pos.ep_square(EnPassantMode::PseudoLegal) {
+    match pos.ep_square(mode) {
         Some(square) => text.extend([square.file().char() as u8, square.rank().char() as u8]),
         None => text.push(b'-'),
     }
@@ -172,9 +184,13 @@ pub(crate) fn stored(pos: &VariantPosition) -> String {
     Fen::from_position(pos, EnPassantMode::Always).to_string()
 }
 
-/// The position of a [stored] text, by the rules of another. `None` for other texts.
+/// Returns the position of a [stored] text, by the rules of another position; `None` for other texts.
 pub(crate) fn restored(text: &str, rules: &VariantPosition) -> Option<VariantPosition> {
-    let setup = Setup::from(text.parse::<Fen>().ok()?);
+    from_setup(Setup::from(text.parse::<Fen>().ok()?), rules)
+}
+
+/// Returns the position of a setup, by the rules of another position; `None` if there is none.
+pub(super) fn from_setup(setup: Setup, rules: &VariantPosition) -> Option<VariantPosition> {
     let castling: CastlingMode = rules.castles().mode();
     VariantPosition::from_setup(rules.variant(), setup, castling)
         .or_else(PositionError::ignore_too_much_material)
@@ -298,22 +314,25 @@ mod tests {
             while let Token::Move { text, .. } = games.next_token() {
                 let mv = read_move(&pos, text).unwrap();
                 pos.play_unchecked(mv);
-                let expected = Epd::from_position(&pos, EnPassantMode::PseudoLegal).to_string();
-                assert_eq!(epd_of(&pos), expected);
+                let expected = |mode| Epd::from_position(&pos, mode).to_string();
+                assert_eq!(epd_of(&pos), expected(EnPassantMode::Legal));
+                assert_eq!(exact_epd_of(&pos), expected(EnPassantMode::PseudoLegal));
             }
             games.skip_moves();
         }
     }
 
     #[test]
-    fn en_passant_is_there_if_a_pawn_stands_ready() {
+    fn an_epd_has_the_en_passant_square_if_a_pawn_may_capture() {
         let after = |line: &str| epd_of(&Variant::Standard.from_text(None, Some(line)).unwrap());
         assert!(after("e4 a6 e5 d5").ends_with(" w KQkq d6"));
         assert!(after("e4 a6 e5 h5").ends_with(" w KQkq -"));
-        // Ready to take, though it is pinned.
+        // The pawn is pinned.
         let pinned =
             Variant::Standard.from_text(Some("4k3/3p4/8/r3P2K/8/8/8/8 b - - 0 1"), Some("d5"));
-        assert!(epd_of(&pinned.unwrap()).ends_with(" w - d6"));
+        let pinned = pinned.unwrap();
+        assert!(epd_of(&pinned).ends_with(" w - -"));
+        assert!(exact_epd_of(&pinned).ends_with(" w - d6"));
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! The Polyglot key of a position: a Zobrist hash, the exclusive or of one random number for each
 //! piece on its square, each castling right, the en passant file and the side to move. The numbers are
 //! those of `shakmaty`, whose keys are Polyglot's.
+//!
+//! The [identity](identity) of a position is the key for everything but Polyglot books. It differs from the
+//! key in two ways: it has no en passant file if no legal move captures en passant, and it has the state of a
+//! variant that the key leaves out.
 
-use std::ops::BitXor;
+use std::{iter::once, ops::BitXor};
 
 use shakmaty::{
-    Bitboard, CastlingMode, CastlingSide, Color, Move, Piece, Position, Rank, Role, Square,
-    attacks,
+    Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, Move, Piece, Position, Rank, Role,
+    Square, attacks,
     zobrist::{Zobrist64, ZobristValue},
 };
 
@@ -141,9 +145,27 @@ fn hidden_state<P: Position>(pos: &P) -> u64 {
     state
 }
 
-/// A number that is different for every position, also from those with which it shares its key: the
-/// key itself where nothing is hidden.
-fn identity_of<P: Position>(pos: &P, key: u64) -> u64 {
+/// Returns the identity of a position, computed from the whole board.
+///
+/// Two positions have the same identity if they have the same board, side to move, castling rights and
+/// variant state, and the same legal moves. An en passant right that no legal move uses does not count:
+///
+/// ```
+/// use polybook::position::{from_text, identity, key};
+/// // Black's pawn on f4 is not pinned, White's pawn on e5 is: Black's queen is behind it.
+/// let step_last = from_text(None, Some("e4 e5 f4 exf4 e5 Qe7 Nf3 d5"))?;
+/// let step_first = from_text(None, Some("e4 e5 f4 exf4 e5 d5 Nf3 Qe7"))?;
+/// assert_eq!(identity(&step_last), identity(&step_first));
+/// assert_ne!(key(&step_last), key(&step_first));
+/// # Ok::<(), polybook::position::LineError>(())
+/// ```
+pub fn identity<P: Rules>(pos: &P) -> u64 {
+    Keyed::new(pos.clone()).identity()
+}
+
+/// Returns the key with the [hidden state](hidden_state) of the position hashed in: the key itself if
+/// there is none.
+fn with_hidden_state<P: Position>(pos: &P, key: u64) -> u64 {
     match hidden_state(pos) {
         0 => key,
         // Spread over all bits, so that keys stay evenly spread.
@@ -153,6 +175,33 @@ fn identity_of<P: Position>(pos: &P, key: u64) -> u64 {
                 .wrapping_mul(0xbf58_476d_1ce4_e5b9)
         }
     }
+}
+
+/// Returns `true` if no legal move captures en passant.
+fn has_no_en_passant<P: Position>(pos: &P) -> bool {
+    pos.ep_square(EnPassantMode::Legal).is_none()
+}
+
+/// Returns the positions that differ from one without a legal en passant capture only by an en passant
+/// right that no legal move uses: the last move may have been a double step next to a pinned pawn.
+fn with_idle_right<P: Rules>(pos: &P) -> impl Iterator<Item = P> {
+    let (us, board) = (pos.turn(), pos.board());
+    let [from, over, to] = us.fold_wb(
+        [Rank::Seventh, Rank::Sixth, Rank::Fifth],
+        [Rank::Second, Rank::Third, Rank::Fourth],
+    );
+    let pawns = board.by_piece(us.pawn());
+    let steps = board.by_piece((!us).pawn()) & Bitboard::from_rank(to);
+    let may_be_step = move |step: &Square| {
+        let [from, over] = [from, over].map(|rank| Square::from_coords(step.file(), rank));
+        let takers = attacks::pawn_attacks(!us, over) & pawns;
+        takers.any() && !board.occupied().contains(from) && !board.occupied().contains(over)
+    };
+    let squares = steps.into_iter().filter(may_be_step);
+    squares.filter_map(move |step| {
+        let stepped = pos.with_en_passant(Square::from_coords(step.file(), over))?;
+        has_no_en_passant(&stepped).then_some(stepped)
+    })
 }
 
 /// A position that carries its key along and updates it by what each move changes.
@@ -181,11 +230,50 @@ impl<P: Rules> Keyed<P> {
         self.xored.wrapping_add(holdings_key(&self.pos))
     }
 
-    /// A number that is different for every position, also from those with which it shares
-    /// its key.
+    /// Returns the [identity](identity) of the present position.
     #[inline]
     pub fn identity(&self) -> u64 {
-        identity_of(&self.pos, self.key())
+        with_hidden_state(&self.pos, self.key_without_idle_right())
+    }
+
+    /// Returns the key without the en passant file if no legal move captures en passant.
+    #[inline]
+    fn key_without_idle_right(&self) -> u64 {
+        match self.en_passant {
+            0 => self.key(),
+            part if has_no_en_passant(&self.pos) => {
+                (self.xored ^ part).wrapping_add(holdings_key(&self.pos))
+            }
+            _ => self.key(),
+        }
+    }
+
+    /// Returns a hash of the present position that differs for every key and every identity: positions that
+    /// a Polyglot book tells apart are different, and so are variant positions of one key.
+    pub fn exact_identity(&self) -> u64 {
+        with_hidden_state(&self.pos, self.key())
+    }
+
+    /// Returns the positions with another key that are the same as the present one. There is nearly never one.
+    fn equal_positions(&self) -> impl Iterator<Item = P> {
+        // A position with a legal capture is the same as no other.
+        let has_capture = self.en_passant != 0 && !has_no_en_passant(&self.pos);
+        let others = (!has_capture).then(|| with_idle_right(&self.pos));
+        others.into_iter().flatten()
+    }
+
+    /// Returns the [exact identities](Keyed::exact_identity) of all positions that are the same as the present
+    /// one, first its identity. Counts have the games of the position under all of them.
+    pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
+        let others = self.equal_positions();
+        once(self.identity()).chain(others.map(|pos| Keyed::new(pos).exact_identity()))
+    }
+
+    /// Returns the Polyglot keys of all positions that are the same as the present one. A LevelDB index has the
+    /// games of the position under all of them.
+    pub fn equal_keys(&self) -> impl Iterator<Item = u64> {
+        let others = self.equal_positions();
+        once(self.key_without_idle_right()).chain(others.map(|pos| key(&pos)))
     }
 
     /// The present position.
@@ -269,10 +357,13 @@ fn lost_rights_key(lost: Bitboard, kings: Bitboard, white: Bitboard) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
     use shakmaty::{CastlingMode, Chess, fen::Fen};
 
     use super::*;
-    use crate::position::read_move;
+    use crate::position::{Variant, read_move};
 
     /// The test keys of the format's document, with the moves that lead there.
     const DOCUMENT: [(&str, &str, u64); 9] = [
@@ -341,6 +432,59 @@ mod tests {
             assert_eq!(line.key(), expected, "{moves}");
         }
     }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Positions of random games, each also with every en passant right that a double step could have left.
+        #[test]
+        fn positions_are_the_same_if_board_and_legal_moves_are(
+            variant in 0..Variant::ALL.len(),
+            start in 0..PINS.len(),
+            choices in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let variant = Variant::ALL[variant];
+            let start = variant.parse_fen(PINS[start]).unwrap_or_else(|_| variant.start());
+            let mut pos = Keyed::new(start);
+            // By what makes a position: the legal moves and the FEN without en passant square and counters.
+            let mut known: HashMap<(String, Vec<Move>), u64> = HashMap::new();
+            let mut identities = HashMap::new();
+            for choice in choices {
+                let here = pos.position();
+                let steps = Square::ALL.into_iter();
+                let steps = steps.filter(|square| [Rank::Third, Rank::Sixth].contains(&square.rank()));
+                let others = steps.filter_map(|square| here.with_en_passant(square));
+                for pos in others.chain([here.clone()]).map(Keyed::new) {
+                    let fen = Fen::from_position(pos.position(), EnPassantMode::Legal).to_string();
+                    let fields = fen.split(' ').enumerate();
+                    let fields = fields.filter(|(field, word)| [0, 1, 2].contains(field) || word.contains('+'));
+                    let board: Vec<&str> = fields.map(|(_, word)| word).collect();
+                    let mut moves = pos.position().legal_moves().to_vec();
+                    moves.sort_by_key(|mv| format!("{mv:?}"));
+                    let state = (board.join(" "), moves);
+                    let identity = pos.identity();
+                    prop_assert_eq!(*known.entry(state.clone()).or_insert(identity), identity);
+                    prop_assert_eq!(identities.entry(identity).or_insert(state.clone()), &state);
+                    prop_assert!(pos.exact_identities().any(|exact| exact == pos.exact_identity()));
+                    prop_assert!(pos.equal_keys().any(|key| key == pos.key()));
+                }
+                let moves = here.legal_moves();
+                let Some(mv) = moves.get(usize::from(choice) % moves.len().max(1)) else {
+                    break;
+                };
+                pos.play(*mv);
+            }
+        }
+    }
+
+    /// Positions with double steps next to pawns that are pinned on files, ranks and diagonals.
+    const PINS: [&str; 5] = [
+        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+        "4k3/3p1p2/8/r3P2K/8/8/8/8 b - - 0 1",
+        "3qkb2/2pp1p2/8/4P3/8/8/8/4K3 b - - 0 1",
+        "4k3/2p1p1b1/8/3P4/8/1p6/K1P5/8 b - - 0 1",
+        "8/8/8/1k6/2p1p1p1/8/1P1P1PPP/3K1B1R w - - 0 1",
+    ];
 
     #[test]
     fn carried_key_equals_the_computed_one_in_every_kind_of_move() {

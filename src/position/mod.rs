@@ -32,7 +32,7 @@ mod word;
 
 pub use self::{
     epd::{epd_of, fen_of, write_epd},
-    key::{Keyed, has_inner_castling_rook, key},
+    key::{Keyed, has_inner_castling_rook, identity, key},
     letters::{PieceLetters, UnknownLetters},
     line::{LineError, from_text, game_start, parse_fen},
     movement::{BookMove, uci, write_uci},
@@ -42,7 +42,7 @@ pub use self::{
     word::Word,
 };
 pub(crate) use self::{
-    epd::{operand, restored, stored},
+    epd::{exact_epd_of, operand, restored, stored},
     key::en_passant_part,
     movement::san,
     notation::san_of,

@@ -9,6 +9,7 @@
 use super::{BookMove, Rules, Variant, Word, word::square};
 use shakmaty::{
     Bitboard, CastlingMode, Chess, Color, File, Move, Position, Rank, Role, Square, attacks,
+    variant::VariantPosition,
 };
 
 impl Rules for Chess {
@@ -18,6 +19,13 @@ impl Rules for Chess {
         match word.byte(0) {
             b'a'..=b'h' => pawn_move(self, word),
             letter => piece_move(self, role(letter)?, word),
+        }
+    }
+
+    fn with_en_passant(&self, square: Square) -> Option<Chess> {
+        match VariantPosition::Chess(self.clone()).with_en_passant(square) {
+            Some(VariantPosition::Chess(pos)) => Some(pos),
+            _ => None,
         }
     }
 

@@ -1,8 +1,8 @@
 //! What a position must answer beyond the rules of chess.
 
-use shakmaty::{Chess, Move, Position, variant::VariantPosition};
+use shakmaty::{Chess, EnPassantMode, Move, Position, Square, variant::VariantPosition};
 
-use super::{BookMove, Variant, Word};
+use super::{BookMove, Variant, Word, epd::from_setup};
 
 /// Positions that have a key: those of standard chess as a type of their own, which is the fastest,
 /// and those of all variants.
@@ -18,6 +18,9 @@ pub trait Rules: Position + Clone + Send + Sync {
     fn quick_move(&self, _mv: BookMove) -> Option<Move> {
         None
     }
+
+    /// Returns the position with this en passant square, or `None` if no double step can have led to it.
+    fn with_en_passant(&self, square: Square) -> Option<Self>;
 
     /// The variant by whose rules moves are played; suicide chess for giveaway chess too.
     fn rules(&self) -> Variant;
@@ -35,6 +38,12 @@ impl Rules for VariantPosition {
             VariantPosition::Chess(pos) => chess_san(pos, word),
             _ => None,
         }
+    }
+
+    fn with_en_passant(&self, square: Square) -> Option<VariantPosition> {
+        let mut setup = self.to_setup(EnPassantMode::Always);
+        setup.ep_square = Some(square);
+        from_setup(setup, self)
     }
 
     fn rules(&self) -> Variant {

@@ -151,12 +151,13 @@ impl Variant {
     }
 
     /// Reads a FEN or EPD. Chess960 takes castling rights as `KQkq` for the outermost rooks (X-FEN) and as
-    /// the files of the rooks (Shredder-FEN).
+    /// the files of the rooks (Shredder-FEN). Castling rights without king and rook on their squares are
+    /// dropped, as [`game_start`](Variant::game_start) drops them.
     ///
     /// # Errors
     ///
-    /// [`LineError::Fen`] if it is malformed or its position impossible, [`LineError::Chess960`] if it is
-    /// one of standard chess only but for its castling rights.
+    /// Returns [`LineError::Fen`] if the FEN is malformed or its position impossible, and
+    /// [`LineError::Chess960`] if it has castling rights that only Chess960 knows.
     pub fn parse_fen(self, text: &str) -> Result<VariantPosition, LineError> {
         let missing = match text.split_ascii_whitespace().count() {
             1 => {
@@ -171,23 +172,17 @@ impl Variant {
                 reason: missing.to_owned(),
             });
         }
-        match self.game_start(text)? {
-            (pos, false) => Ok(pos),
-            (_, true) => Err(LineError::Fen {
-                fen: text.to_owned(),
-                reason: "castling rights without king and rook in their places".to_owned(),
-            }),
-        }
+        let (pos, _) = self.game_start(text)?;
+        Ok(pos)
     }
 
-    /// The position in which a game starts that has this `FEN` tag. Many programs forget to take castling
-    /// rights out of a position when they set it up; rights that cannot be are dropped, and the second
-    /// answer says whether some were.
+    /// Returns the start position of a game with this `FEN` tag, and `true` if castling rights were dropped:
+    /// many programs leave rights in a FEN although the king or the rook is not on its square.
     ///
     /// # Errors
     ///
-    /// [`LineError::Fen`] if the FEN is malformed or its position impossible, [`LineError::Chess960`] if it
-    /// has castling rights that only Chess960 knows.
+    /// Returns [`LineError::Fen`] if the FEN is malformed or its position impossible, and
+    /// [`LineError::Chess960`] if it has castling rights that only Chess960 knows.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -440,12 +435,9 @@ mod tests {
             let fen = format!("{board} {rights} - 0 1");
             let (pos, was_dropped) = Variant::Standard.game_start(&fen).unwrap();
             let expected = Variant::Standard.parse_fen(&format!("{board} {left} - 0 1"));
-            assert_eq!((pos, was_dropped), (expected.unwrap(), dropped), "{rights}");
-            assert_eq!(
-                Variant::Standard.parse_fen(&fen).is_err(),
-                dropped,
-                "{rights}"
-            );
+            let expected = expected.unwrap();
+            assert_eq!(Variant::Standard.parse_fen(&fen).unwrap(), expected);
+            assert_eq!((pos, was_dropped), (expected, dropped), "{rights}");
         }
         // The king has moved: no castling at all.
         let (pos, dropped) = Variant::Standard

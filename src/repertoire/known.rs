@@ -473,6 +473,13 @@ impl Source for Known {
             Kind::Explored(explored) => explored.moves(pos),
         }
     }
+
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        match &self.kind {
+            Kind::Book(book) => book.node(pos),
+            _ => pos.identity(),
+        }
+    }
 }
 
 fn moves_of(
@@ -480,7 +487,7 @@ fn moves_of(
     pos: &Keyed<VariantPosition>,
     known: impl Fn(Move, Stats) -> TreeMove,
 ) -> Result<Vec<TreeMove>> {
-    let counted = counts.moves(pos.identity())?.into_iter();
+    let counted = counts.moves(pos)?.into_iter();
     let legal = counted.filter_map(|count| Some((count.mv.to_move(pos.position())?, count.stats)));
     let mut moves: Vec<TreeMove> = legal.map(|(mv, stats)| known(mv, stats)).collect();
     // A stable sort: of equal ones, that of the smallest number comes first.

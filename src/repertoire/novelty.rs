@@ -1,6 +1,6 @@
 //! New moves: where each game leaves what a reference knows.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::{ThreadPool, prelude::*};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use shakmaty::{Color, Move, variant::VariantPosition};
 use super::{Known, position_after, san};
 use crate::{
     error::{Error, Result},
-    explorer::{Arrivals, Ask, Explorer, GameInfo, Reached, first_day},
+    explorer::{Arrivals, Ask, Explorer, GameInfo, Reached, first_day, last_departure},
     index::layout::Subject,
     pgn::{Date, GameReader, Games, commented, play_from_start, tag_text},
     position::{Keyed, Variant, fen_of},
@@ -17,7 +17,7 @@ use crate::{
     tree::{Source, move_number},
 };
 
-/// The first half-move of a game whose position the reference does not know.
+/// The half-move by which a game leaves the positions that a reference knows.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct NewMove {
     /// The number of the game, from 1.
@@ -54,6 +54,9 @@ pub struct Reference<'a> {
     /// Whether a game is compared with those alone that were played certainly before it. Needs games. A game without a
     /// year is compared with all games that have one.
     pub earlier: bool,
+    /// Whether the new move of a game is the first that leads to an unknown position. Otherwise it is the last that leaves
+    /// the known positions: after it, no position of the game is known.
+    pub first: bool,
     /// Whether games come with their text.
     pub with_text: bool,
 }
@@ -100,9 +103,6 @@ pub fn new_moves(
     Ok(read)
 }
 
-/// Most games have a new move among the first half-moves: the others are looked up only if these are known.
-const FIRST_PLIES: usize = 32;
-
 /// A game that waits for its positions to be looked up, with those of many others.
 struct Game {
     found: NewMove,
@@ -114,24 +114,26 @@ struct Game {
     subjects: Vec<Subject>,
     /// Where the moves end in the text, if it is kept.
     ends: Vec<usize>,
-    /// Why its text is broken.
-    flaw: Option<String>,
-    /// The number of the new move from 0, `NONE` if there is none so far.
-    new: AtomicUsize,
+    /// Whether the reference knows the position after each move.
+    known: Vec<AtomicBool>,
 }
-
-const NONE: usize = usize::MAX;
 
 impl Game {
     /// About how many bytes it takes until it is done.
     fn bytes(&self) -> usize {
-        let of_moves = size_of::<Move>() + size_of::<Subject>() + size_of::<Ask>();
+        let of_moves =
+            size_of::<Move>() + size_of::<Subject>() + size_of::<Ask>() + size_of::<bool>();
         size_of::<Game>() + self.moves.len() * of_moves + self.found.text.len() * 2
     }
 
-    fn new_move(&self) -> Option<usize> {
-        let new = self.new.load(Ordering::Relaxed);
-        (new != NONE).then_some(new)
+    /// Returns the number of the new move from 0, if there is one.
+    fn new_move(&self, first: bool) -> Option<usize> {
+        let known = self.known.iter();
+        let known: Vec<bool> = known.map(|known| known.load(Ordering::Relaxed)).collect();
+        match first {
+            true => known.iter().position(|is_known| !is_known),
+            false => last_departure(&known),
+        }
     }
 
     /// The position before a move.
@@ -165,7 +167,7 @@ impl Lookup<'_> {
             text: Vec::new(),
         };
         let begin = reader.game_offset();
-        let (mut moves, mut subjects, mut ends, mut new) = (vec![], vec![], vec![], NONE);
+        let (mut moves, mut subjects, mut ends, mut all_known) = (vec![], vec![], vec![], vec![]);
         let played = play_from_start(reader, |variant, here, mv, end| {
             let is_known = match self.explored {
                 Some(_) => {
@@ -174,19 +176,16 @@ impl Lookup<'_> {
                 }
                 None => self.knows(variant, here, mv)?,
             };
-            if !is_known {
-                new = moves.len();
-            }
+            all_known.push(AtomicBool::new(is_known));
             moves.push(mv);
             if self.reference.with_text {
                 ends.push(end - begin);
             }
-            Ok(is_known)
+            Ok(true)
         })?;
         if self.explored.is_some() {
             subjects.push(Subject::position(played.variant, played.last.identity()));
         }
-        let flaw = played.ending.flaw.clone();
         found.problem = played.ending.problem();
         if self.reference.with_text {
             found.text = text[begin..reader.offset()].to_vec();
@@ -199,8 +198,7 @@ impl Lookup<'_> {
             moves,
             subjects,
             ends,
-            flaw,
-            new: AtomicUsize::new(new),
+            known: all_known,
         })
     }
 
@@ -229,8 +227,8 @@ impl Lookup<'_> {
             self.pool.install(|| {
                 let mut reached = vec![None; games.len()];
                 if let Some((_, arrivals)) = &self.explored {
-                    find_new(arrivals, &games, self.reference.earlier)?;
-                    count_games(arrivals, &games, &mut reached)?;
+                    find_known(arrivals, &games, self.reference.earlier)?;
+                    count_games(arrivals, &games, self.reference.first, &mut reached)?;
                 }
                 let games = games.into_par_iter().zip(reached);
                 let found = games.map(|(game, reached)| self.finished(game, reached));
@@ -242,10 +240,11 @@ impl Lookup<'_> {
 
     /// The new move of a game, with the games that reached the position before it.
     fn finished(&self, game: Game, reached: Option<Reached>) -> Result<NewMove> {
-        let new = game.new_move().map(|number| (number, game.before(number)));
+        let new = game
+            .new_move(self.reference.first)
+            .map(|number| (number, game.before(number)));
         let mut found = game.found;
         if let Some((number, pos)) = &new {
-            found.problem = game.flaw;
             found.ply = Some(number + 1);
             found.mv = Some(san(pos.position(), game.moves[*number]));
             found.number = Some(move_number(pos.position()));
@@ -264,47 +263,38 @@ impl Lookup<'_> {
     }
 }
 
-/// Finds the first position of each game that no game of the reference reached. The positions of all games are sorted, so
-/// that each page of the index is read once; where there are fewer positions than pages, few are looked up.
-fn find_new(arrivals: &Arrivals<'_>, games: &[Game], earlier: bool) -> Result<()> {
-    let positions: usize = games.iter().map(|game| game.subjects.len()).sum();
-    let first = match positions as u64 > arrivals.pages() {
-        true => NONE,
-        false => FIRST_PLIES,
-    };
-    for plies in [0..first, first..NONE] {
-        let left = games.par_iter().enumerate();
-        let left = left.filter(|(_, game)| game.new_move().is_none());
-        let mut asked: Vec<Ask> = left
-            .flat_map_iter(|(number, game)| {
-                let after = game.subjects.iter().skip(1).enumerate();
-                let subjects = after.take(plies.end).skip(plies.start);
-                subjects.map(move |(ply, subject)| Ask {
-                    subject: *subject,
-                    game: number as u32,
-                    ply: ply as u32,
-                })
+/// Finds the positions of games that no game of the reference reached. The positions of all games are sorted, so that
+/// each page of the index is read once.
+fn find_known(arrivals: &Arrivals<'_>, games: &[Game], earlier: bool) -> Result<()> {
+    let all = games.par_iter().enumerate();
+    let mut asked: Vec<Ask> = all
+        .flat_map_iter(|(number, game)| {
+            let after = game.subjects.iter().skip(1).enumerate();
+            after.map(move |(ply, subject)| Ask {
+                subject: *subject,
+                game: number as u32,
+                ply: ply as u32,
             })
-            .collect();
-        asked.par_sort_unstable_by_key(|ask| ask.subject);
-        let day = |ask: &Ask| games[ask.game as usize].before.unwrap_or(u32::MAX);
-        arrivals.for_each_new(&asked, earlier.then_some(day), |ask| {
-            let new = &games[ask.game as usize].new;
-            new.fetch_min(ask.ply as usize, Ordering::Relaxed);
-        })?;
-    }
-    Ok(())
+        })
+        .collect();
+    asked.par_sort_unstable_by_key(|ask| ask.subject);
+    let day = |ask: &Ask| games[ask.game as usize].before.unwrap_or(u32::MAX);
+    arrivals.for_each_new(&asked, earlier.then_some(day), |ask| {
+        let known = &games[ask.game as usize].known;
+        known[ask.ply as usize].store(false, Ordering::Relaxed);
+    })
 }
 
 /// Counts the games of the reference that reached the positions before the new moves.
 fn count_games(
     arrivals: &Arrivals<'_>,
     games: &[Game],
+    first: bool,
     reached: &mut [Option<Reached>],
 ) -> Result<()> {
     let with_new = games.par_iter().enumerate();
     let mut asked: Vec<(Subject, usize)> = with_new
-        .filter_map(|(number, game)| Some((game.subjects[game.new_move()?], number)))
+        .filter_map(|(number, game)| Some((game.subjects[game.new_move(first)?], number)))
         .collect();
     asked.par_sort_unstable();
     let counted = asked.par_iter().map(|(subject, number)| {

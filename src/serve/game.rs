@@ -8,7 +8,7 @@ use super::{
     content::Content,
     state::{AppState, GoesOn},
 };
-use crate::explorer::{GameInfo, Opening, Query};
+use crate::explorer::{GameInfo, Opening, Query, last_departure};
 
 /// A game for the page.
 #[derive(Serialize)]
@@ -27,6 +27,8 @@ struct OpenGame {
     moves: Moves,
     /// How many games reach the position after each move, `None` where the index does not say.
     reached: Vec<Option<u64>>,
+    /// The number, from 0, of the move that left the positions of other games for good, if the index says so.
+    novelty: Option<usize>,
     /// After how many moves the game has the position that was asked for.
     ply: Option<usize>,
 }
@@ -43,6 +45,7 @@ impl AppState {
         let moves = Moves::of_game(text);
         let line = moves.line();
         let listed = self.explorer.listed_game(number)?;
+        let reached = self.explorer.reached(&line, &query.filters, goes_on)?;
         let mut info = listed.played.game;
         info.white.title = moves.tag("WhiteTitle");
         info.black.title = moves.tag("BlackTitle");
@@ -54,10 +57,20 @@ impl AppState {
             round: moves.tag("Round"),
             eco: listed.eco,
             opening: line.opening(),
-            reached: self.explorer.reached(&line, &query.filters, goes_on)?,
+            novelty: novelty(&reached),
+            reached,
             ply: line.ply_of(&query.line).filter(|_| moves.are_placed()),
             info,
             moves,
         })
     }
+}
+
+/// Returns the number of the move by which a game leaves the positions of other games for good. The numbers of games
+/// are those after each move, the game itself among them; `None` where they are not known.
+fn novelty(reached: &[Option<u64>]) -> Option<usize> {
+    let known = reached
+        .iter()
+        .map_while(|games| games.map(|games| games > 1));
+    last_departure(&known.collect::<Vec<bool>>())
 }

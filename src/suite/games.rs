@@ -8,6 +8,7 @@ use super::{
     Suite,
     evaluated::{Evaluated, without_evaluation},
     game_stats::GameStats,
+    over_everywhere,
     ranking::{Candidate, Ranking},
     write::{SuiteFormat, epd, note_of_games, write_ranked},
 };
@@ -112,6 +113,7 @@ impl GameLines {
         let (file, entries) = write_ranked(file, format, suite, &mut ranking, start_of)?;
         counts.entries = entries;
         counts.unevaluated = ranking.unevaluated;
+        counts.over = ranking.over;
         Ok((file, counts))
     }
 }
@@ -127,6 +129,8 @@ pub(crate) struct LineCounts {
     most: u64,
     /// Those that were left out because they have no evaluation.
     pub unevaluated: u64,
+    /// Those that were left out because the game is over there.
+    over: u64,
 }
 
 impl LineCounts {
@@ -136,6 +140,7 @@ impl LineCounts {
             all,
             most,
             unevaluated,
+            over,
             ..
         } = self;
         let plies = suite.plies;
@@ -149,6 +154,8 @@ impl LineCounts {
             format!(
                 "{none} {min_game} games; the most is {most}: take fewer half-moves, or keep lines of fewer games"
             )
+        } else if *over > 0 && suite.ranges().is_empty() {
+            over_everywhere(plies)
         } else {
             let (ranges, unknown) = (suite.ranges(), without_evaluation(*unevaluated));
             format!("no line of {plies} half-moves is within {ranges}{unknown}")
@@ -213,6 +220,7 @@ impl Ranker<'_> {
             return Ok(());
         }
         let Some((pos, opening)) = ending.position(self.suite)? else {
+            self.ranking.over += 1;
             return Ok(());
         };
         let Some(operations) = self.ranking.judged(pos.position())? else {
@@ -241,12 +249,16 @@ impl Ranker<'_> {
 
     /// Adds a line. `all` are all games that came to its last position.
     fn add_line(&mut self, line: &CountedLine<'_>, all: GameStats) -> Result<()> {
-        let Some(Replayed {
-            text, way, opening, ..
-        }) = line.replay(self.suite)
-        else {
+        let Some(replayed) = line.replay(self.suite) else {
             return Ok(());
         };
+        if replayed.is_over() {
+            self.ranking.over += 1;
+            return Ok(());
+        }
+        let Replayed {
+            text, way, opening, ..
+        } = replayed;
         let mut note = note_of_games(line.results);
         if line.results != all {
             note = format!("{note}; by any move order {}", note_of_games(all));
@@ -329,7 +341,8 @@ impl LineEnd {
         Ok(())
     }
 
-    /// The position itself, with the smallest counters of moves, and the opening of the line that most games played.
+    /// Returns the position itself, with the smallest counters of moves, and the opening of the line that most games
+    /// played; `None` if the game is over after every line.
     fn position(&self, suite: &Suite) -> Result<Option<(Keyed<VariantPosition>, String)>> {
         let counters = |pos: &Keyed<VariantPosition>| {
             let pos = pos.position();
@@ -338,7 +351,7 @@ impl LineEnd {
         let mut known: Option<Keyed<VariantPosition>> = None;
         let (mut opening, mut most) = (String::new(), 0);
         self.for_each_line(|line| {
-            let Some(found) = line.replay(suite) else {
+            let Some(found) = line.replay(suite).filter(|found| !found.is_over()) else {
                 return Ok(());
             };
             if line.results.games() > most {
@@ -429,6 +442,16 @@ struct Replayed {
     /// The last of them.
     pos: Keyed<VariantPosition>,
     opening: String,
+}
+
+impl Replayed {
+    /// Returns `true` if no game goes on after the line: by the rules, or because a position occurred three times.
+    fn is_over(&self) -> bool {
+        let mut way = self.way.clone();
+        way.sort_unstable();
+        let has_threefold = way.windows(3).any(|three| three[0] == three[2]);
+        has_threefold || self.pos.position().is_game_over()
+    }
 }
 
 /// The position that a start's bytes name.

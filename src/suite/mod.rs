@@ -148,8 +148,9 @@ impl Suite {
         self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
 
-    /// Why it has no entries, if its longest line has `longest` half-moves and some have no evaluation.
-    fn why_empty(&self, longest: usize, unevaluated: u64) -> String {
+    /// Returns why it has no entries, if its longest line has `longest` half-moves, some have no evaluation, and after
+    /// `over` the game is over.
+    fn why_empty(&self, longest: usize, unevaluated: u64, over: u64) -> String {
         let plies = self.plies;
         match longest {
             0 => "no move of the starting position is kept: keep moves of fewer games".to_owned(),
@@ -157,6 +158,7 @@ impl Suite {
                 "no line has {plies} half-moves; the longest has {longest}: take fewer half-moves, or keep moves of fewer \
                  games"
             ),
+            _ if over > 0 && self.ranges().is_empty() => over_everywhere(plies),
             _ => format!(
                 "no line is within {}: widen the range{}",
                 self.ranges(),
@@ -164,6 +166,11 @@ impl Suite {
             ),
         }
     }
+}
+
+/// Returns why a suite is empty if the game is over after each of its lines.
+fn over_everywhere(plies: usize) -> String {
+    format!("the game is over after every line of {plies} half-moves: take fewer half-moves")
 }
 
 /// What making a suite came to.
@@ -207,7 +214,8 @@ impl<S: Source> SuiteOf<'_, S> {
         if entries == 0 {
             return Err(Error::empty(
                 path,
-                self.suite.why_empty(ranking.longest, ranking.unevaluated),
+                self.suite
+                    .why_empty(ranking.longest, ranking.unevaluated, ranking.over),
             ));
         }
         file.commit()?;

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use shakmaty::variant::VariantPosition;
+use shakmaty::{Position, variant::VariantPosition};
 use siphasher::sip::SipHasher13;
 
 use super::{Suite, evaluated::Evaluated};
@@ -52,6 +52,8 @@ pub(super) struct Ranking<'a> {
     pub longest: usize,
     /// Those that were left out because they have no evaluation.
     pub unevaluated: u64,
+    /// Lines and positions that were left out because the game is over there.
+    pub over: u64,
     /// How many candidates were added, if all of them may be in the suite.
     all: Option<usize>,
     ranked: TextSorter,
@@ -82,14 +84,20 @@ impl<'a> Ranking<'a> {
             path: path.to_owned(),
             longest: 0,
             unevaluated: 0,
+            over: 0,
             all: takes_all.then_some(0),
             ranked: TextSorter::new(share.clone(), kept),
             by_position: suite.unique.then(|| TextSorter::unique(share, IDENTITY)),
         }
     }
 
-    /// The operations of a position whose evaluation is as asked. Counts it if it has none.
+    /// Returns the EPD operations of a position if a game goes on there and its evaluation is in the range of the
+    /// suite. Counts the position if the game is over or there is no evaluation.
     pub(super) fn judged(&mut self, pos: &VariantPosition) -> Result<Option<String>> {
+        if pos.is_game_over() {
+            self.over += 1;
+            return Ok(None);
+        }
         let evaluated = self.suite.evaluated(pos)?;
         self.unevaluated += u64::from(matches!(evaluated, Evaluated::Unknown));
         Ok(match evaluated {

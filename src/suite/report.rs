@@ -145,7 +145,8 @@ impl SuiteFile {
     /// Reads the games of a match.
     ///
     /// A game belongs to the exit of the longest line that it begins with, or else to the exit that it starts from by its
-    /// `FEN` tag. Two games of an exit are a pair if the same two players had it with either color in the same round. The
+    /// `FEN` tag. If the first moves of a game have the comment `book` or `book/...`, as match programs write it, and the
+    /// position after the last of them is an exit, the game belongs to that exit. Two games of an exit are a pair if the same two players had it with either color in the same round. The
     /// tag `Round` is a round, `7`, or a round and a game, `7.1`. The first and the second game of a round are a pair, the
     /// third and the fourth, and so on. If no two games of the players have a round in common, the tags do not say the pairs.
     /// Then a player's first game of an exit with a color pairs with the first one with the other color, and so on. A pair
@@ -159,7 +160,7 @@ impl SuiteFile {
         if let Some(name) = &options.first {
             results.number(name.clone());
         }
-        let read = |_: &[u8], reader: &mut GameReader<'_>| Ok(self.game(reader));
+        let read = |text: &[u8], reader: &mut GameReader<'_>| Ok(self.game(text, reader));
         let all = games.for_each(read, |_, game| {
             results.add(game);
             Ok(())
@@ -183,7 +184,7 @@ impl SuiteFile {
         Ok(results.report(&self.exits, options.min_pairs))
     }
 
-    fn game(&self, reader: &mut GameReader<'_>) -> MatchGame {
+    fn game(&self, text: &[u8], reader: &mut GameReader<'_>) -> MatchGame {
         let tags = reader.tags();
         let name = |tag: &[u8]| tag_text(tags.get(tag).unwrap_or(b"?")).into_owned();
         let mut game = MatchGame {
@@ -199,25 +200,25 @@ impl SuiteFile {
         let mut pos = Keyed::new(start);
         let start = pos.identity();
         game.exit = self.by_position.get(&start).copied();
-        let mut ply = 0;
-        let mut meet = |ply: usize, pos: &Keyed<VariantPosition>| {
-            let met = self.by_line.get(&(ply, start, pos.identity()));
-            game.exit = met.copied().or(game.exit);
-        };
-        let ending = play(reader, &mut pos, |pos, _, _| {
-            meet(ply, pos);
-            ply += 1;
-            Ok(ply <= self.longest)
+        // The positions, and where the moves that lead to them end in the text.
+        let (mut way, mut ends) = (Vec::new(), Vec::new());
+        let ending = play(reader, &mut pos, |pos, _, end| {
+            way.push(pos.identity());
+            ends.push(end);
+            Ok(ends.len() <= self.longest)
         });
-        let marker = match ending {
-            Ok(ending) => {
-                if ply <= self.longest {
-                    meet(ply, &pos);
-                }
-                ending.marker
-            }
-            Err(_) => None,
+        if ends.len() <= self.longest {
+            way.push(pos.identity());
+        }
+        let line = |ply: usize| self.by_line.get(&(ply, start, way[ply])).copied();
+        let longest = (0..way.len()).rev().find_map(line);
+        let after_book = || {
+            let ply = book_moves(text, &ends, reader.offset());
+            let exit = way.get(ply).filter(|_| ply > 0)?;
+            line(ply).or(self.by_position.get(exit).copied())
         };
+        game.exit = after_book().or(longest).or(game.exit);
+        let marker = ending.ok().and_then(|ending| ending.marker);
         game.result = game.result.or(marker);
         game
     }
@@ -273,6 +274,22 @@ impl Default for ReportOptions {
             min_pairs: NonZeroU64::MIN,
         }
     }
+}
+
+/// Returns how many moves of a game, from the first on, have a comment that says that they are of a book. `ends` are
+/// where the moves end in the text, and `end` is the end of the game.
+fn book_moves(text: &[u8], ends: &[usize], end: usize) -> usize {
+    let is_of_book = |at: usize| {
+        let next = ends.get(at + 1).copied().unwrap_or(end);
+        let mut comments = text[ends[at]..next].split(|byte| *byte == b'{').skip(1);
+        comments.any(|comment| {
+            let word = comment
+                .trim_ascii_start()
+                .split(|byte| !byte.is_ascii_alphanumeric());
+            word.take(1).any(|word| word.eq_ignore_ascii_case(b"book"))
+        })
+    };
+    (0..ends.len()).take_while(|at| is_of_book(*at)).count()
 }
 
 /// The positions of EPDs or FENs.

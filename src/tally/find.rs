@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::{counts::Counts, record::CountRecord, stats::MoveCount};
 use crate::{
     error::Result,
+    position::{Keyed, Rules},
     sort::{Record, SHARDS},
 };
 
@@ -113,19 +114,17 @@ impl FindableCounts {
         })
     }
 
-    /// The moves of a position in the order of their numbers, none if it was not counted.
+    /// Returns the moves of a position, as [`Finder::moves`] does.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read.
-    pub fn moves(&self, key: u64) -> Result<Vec<MoveCount>> {
+    /// Returns an error if a temporary file cannot be read.
+    pub fn moves<P: Rules>(&self, pos: &Keyed<P>) -> Result<Vec<MoveCount>> {
         let finder = Finder {
             counts: &self.counts,
             shards: Cow::Borrowed(&self.shards),
         };
-        let mut scratch = Scratch::default();
-        let found = finder.find(finder.part(key), &mut scratch)?;
-        Ok(found.map_or_else(Vec::new, |found| found.moves.to_vec()))
+        finder.moves(pos, &mut Scratch::default())
     }
 }
 
@@ -194,6 +193,28 @@ impl Finder<'_> {
             end: starts[numbered.end as usize],
             ..numbered
         }
+    }
+
+    /// Returns the moves of a position in the order of their numbers, with the games of all its
+    /// [exact identities](Keyed::exact_identities) added up.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be read.
+    pub fn moves<P: Rules>(&self, pos: &Keyed<P>, scratch: &mut Scratch) -> Result<Vec<MoveCount>> {
+        let mut moves: Vec<MoveCount> = Vec::new();
+        for identity in pos.exact_identities() {
+            let Some(found) = self.find(self.part(identity), scratch)? else {
+                continue;
+            };
+            for count in found.moves {
+                match moves.binary_search_by_key(&count.mv, |known| known.mv) {
+                    Ok(at) => moves[at].stats += count.stats,
+                    Err(at) => moves.insert(at, *count),
+                }
+            }
+        }
+        Ok(moves)
     }
 
     /// A position and its moves; `None` if it was not counted.

@@ -6,6 +6,7 @@ use crate::{
     book::Book,
     error::{Error, Result},
     explorer::{Explorer, Filters, Line, Query, View},
+    index::PositionStats,
     position::{Keyed, Variant},
     tally::Stats,
     walk::{Source, TreeMove},
@@ -20,6 +21,10 @@ impl Source for Book {
             Some(TreeMove::known(mv, entry.weight.into(), None))
         });
         Ok(legal.collect())
+    }
+
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        pos.exact_identity()
     }
 }
 
@@ -42,8 +47,9 @@ impl Source for crate::obs::Obs {
 /// these took there; the most games first. The index must have statistics.
 impl Source for crate::index::Index {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        let Some(here) = self.stats(pos.key())? else {
-            if self.games(pos.key())?.is_empty() {
+        let Some(here) = stats_of(self, pos)? else {
+            let mut keys = pos.equal_keys();
+            if keys.try_fold(true, |none, key| Ok(none && self.games(key)?.is_empty()))? {
                 return Ok(Vec::new());
             }
             let problem = "has no statistics: make it with --explorer or --index-stats";
@@ -57,7 +63,7 @@ impl Source for crate::index::Index {
             };
             let mut after = pos.clone();
             after.play(mv);
-            let there = self.stats(after.key())?.unwrap_or_default();
+            let there = stats_of(self, &after)?.unwrap_or_default();
             let stats = for_mover(
                 pos.position(),
                 there.white_wins(),
@@ -70,6 +76,27 @@ impl Source for crate::index::Index {
         moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
         Ok(moves)
     }
+}
+
+/// Returns the statistics of a position under all of its keys; `None` if there are none.
+fn stats_of(
+    index: &crate::index::Index,
+    pos: &Keyed<VariantPosition>,
+) -> Result<Option<PositionStats>> {
+    let mut sum: Option<PositionStats> = None;
+    for key in pos.equal_keys() {
+        let Some(stats) = index.stats(key)? else {
+            continue;
+        };
+        let sum = sum.get_or_insert_default();
+        sum.games += stats.games;
+        sum.white_score += stats.white_score;
+        sum.draws += stats.draws;
+        sum.moves.extend(stats.moves);
+        sum.moves.sort_unstable();
+        sum.moves.dedup();
+    }
+    Ok(sum)
 }
 
 /// The games of an index that was made for the explorer, by the rules of a variant.

@@ -36,7 +36,7 @@ pub(crate) fn levels(
     let level = || ByteRun::new(LEVEL_IN_MEMORY, limits.memory.temp_dir.clone());
     let mut waiting = level();
     for start in starts {
-        if met.insert(place(&Keyed::new(start.clone())))? {
+        if met.insert(place(source, &Keyed::new(start.clone())))? {
             wait(&mut waiting, start, 1.0 / starts.len() as f64)?;
         }
     }
@@ -57,7 +57,7 @@ pub(crate) fn levels(
                 let mv = choice.mv.mv;
                 let mut after = before.clone();
                 after.play(mv);
-                let is_new = met.insert(place(&after))?;
+                let is_new = met.insert(place(source, &after))?;
                 f(Arrival {
                     before: &before,
                     mv,
@@ -113,7 +113,7 @@ impl Expansion {
     ) -> Result<Expansion> {
         if limits.max_ply.is_none() {
             let mut met = Seen::new(limits.memory.share(2));
-            met.insert(place(&Keyed::new(start.clone())))?;
+            met.insert(place(source, &Keyed::new(start.clone())))?;
             let plies = limits.plies();
             return Ok(Expansion::First { met, plies });
         }
@@ -122,7 +122,7 @@ impl Expansion {
         let starts = std::slice::from_ref(start);
         let met = levels(source, starts, limits, &mut done, &mut |arrival| {
             if arrival.is_new {
-                moves.insert(way(arrival.before, arrival.mv))?;
+                moves.insert(way(source, arrival.before, arrival.mv))?;
             }
             Ok(())
         })?;
@@ -132,6 +132,7 @@ impl Expansion {
     /// What is after a move from one position to another, `ply` half-moves from the start.
     pub(super) fn after(
         &mut self,
+        source: &impl Source,
         before: &Keyed<VariantPosition>,
         mv: Move,
         after: &Keyed<VariantPosition>,
@@ -140,12 +141,14 @@ impl Expansion {
         Ok(match self {
             // Another line may come there sooner.
             Expansion::First { plies, .. } if ply >= *plies => AfterMove::End,
-            Expansion::First { met, .. } => match met.insert(place(after))? {
+            Expansion::First { met, .. } => match met.insert(place(source, after))? {
                 true => AfterMove::Expanded,
                 false => AfterMove::Transposition,
             },
-            Expansion::Soonest { met, .. } if !met.contains(place(after))? => AfterMove::End,
-            Expansion::Soonest { moves, .. } => match moves.contains(way(before, mv))? {
+            Expansion::Soonest { met, .. } if !met.contains(place(source, after))? => {
+                AfterMove::End
+            }
+            Expansion::Soonest { moves, .. } => match moves.contains(way(source, before, mv))? {
                 true => AfterMove::Expanded,
                 false => AfterMove::Transposition,
             },
@@ -153,14 +156,14 @@ impl Expansion {
     }
 }
 
-/// The fingerprint of a position.
-fn place(pos: &Keyed<VariantPosition>) -> u128 {
-    u128::from(pos.identity()) << 64
+/// Returns the fingerprint of a position.
+fn place(source: &impl Source, pos: &Keyed<VariantPosition>) -> u128 {
+    u128::from(source.node(pos)) << 64
 }
 
-/// The fingerprint of a move of a position.
-fn way(pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
-    place(pos) | u128::from(BookMove::from(mv).0)
+/// Returns the fingerprint of a move of a position.
+fn way(source: &impl Source, pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
+    place(source, pos) | u128::from(BookMove::from(mv).0)
 }
 
 /// Lets a position wait until all of its level are met.

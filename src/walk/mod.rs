@@ -60,6 +60,12 @@ pub trait Source {
     ///
     /// A file that cannot be read.
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>>;
+
+    /// Returns the number by which a walk recognizes a position that it met before: the identity, or, for a
+    /// source whose moves are stored by Polyglot key, the exact identity.
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        pos.identity()
+    }
 }
 
 /// A source that also has a move where the other has none: each after which the other knows one. So the book of one
@@ -76,6 +82,10 @@ impl<S: Source> Source for Replies<S> {
             Ok(known)
         }
     }
+
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.0.node(pos)
+    }
 }
 
 /// The lines of a side: what the source knows for it, against each reply after which the source knows a move.
@@ -90,6 +100,10 @@ impl<S: Source> Source for LinesOf<S> {
             return Ok(known);
         }
         answered(source, pos, &known)
+    }
+
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.0.node(pos)
     }
 }
 
@@ -151,6 +165,11 @@ impl<S: Source> Source for UntilDone<'_, S> {
             false => self.source.moves(pos),
         }
     }
+
+    /// The positions are looked for by their Polyglot keys.
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        pos.exact_identity()
+    }
 }
 
 /// The legal moves after which a source knows a move, with what is known of them; those that were played most come
@@ -198,6 +217,10 @@ impl<S: Source> Source for Evaluated<S> {
         }
         Ok(moves)
     }
+
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.0.node(pos)
+    }
 }
 
 /// The moves of two sources.
@@ -214,17 +237,29 @@ impl<A: Source, B: Source> Source for Union<A, B> {
         }
         Ok(moves)
     }
+
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.0.node(pos)
+    }
 }
 
 impl<S: Source + ?Sized> Source for &S {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         (**self).moves(pos)
     }
+
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        (**self).node(pos)
+    }
 }
 
 impl<S: Source + ?Sized> Source for Box<S> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         (**self).moves(pos)
+    }
+
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        (**self).node(pos)
     }
 }
 

@@ -324,7 +324,9 @@ impl<S: Source> TreeWalk<'_, S> {
         let mv = choice.mv.mv;
         let (mut pos, ply) = (node.pos.clone(), node.ply + 1);
         pos.play(mv);
-        let after = self.expansion.after(&node.pos, mv, &pos, ply)?;
+        let after = self
+            .expansion
+            .after(self.source, &node.pos, mv, &pos, ply)?;
         (self.f)(Event::Move(Branch {
             pos: &node.pos,
             ply: node.ply,

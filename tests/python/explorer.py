@@ -60,8 +60,8 @@ def date_of(headers):
 
 
 def square_bits(board):
-    """What tells a position from others: as the Polyglot key, but whole."""
-    takes = board.has_pseudo_legal_en_passant()
+    """What tells a position from others: as python-chess's _transposition_key."""
+    takes = board.has_legal_en_passant()
     key = [board.pawns, board.knights, board.bishops, board.rooks, board.queens, board.kings,
            board.occupied_co[0], board.occupied_co[1], board.turn, board.clean_castling_rights(),
            board.ep_square if takes else None]  # fmt: skip

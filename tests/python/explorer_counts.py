@@ -45,8 +45,8 @@ class Game:
 
 
 def position(board):
-    """What makes a position the same: pieces, side to move, castling, and an en passant square if a pawn may stand to take."""
-    ep = board.ep_square if board.ep_square is not None and board.has_pseudo_legal_en_passant() else None
+    """What makes a position the same: pieces, side to move, castling, and an en passant square if a pawn may capture there."""
+    ep = board.ep_square if board.ep_square is not None and board.has_legal_en_passant() else None
     return (board.board_fen(), board.turn, board.clean_castling_rights(), ep)
 
 

@@ -46,7 +46,7 @@ for game in games(pgn):
     result = game.headers["Result"]
     for move in game.mainline_moves():
         plies += 1
-        epd = board.epd(en_passant="xfen")
+        epd = board.epd(en_passant="legal")
         if wanted is None or epd in wanted:
             column = POINTS[result][board.turn] if result in POINTS else 1
             expected[epd, move.uci()][2 - column] += 1

@@ -73,7 +73,7 @@ class Results:
 
 
 def place(board):
-    return board.epd(en_passant="xfen")
+    return board.epd(en_passant="legal")
 
 
 lines = collections.defaultdict(Results)

@@ -73,7 +73,7 @@ with open(directory / "games.pgn", "w") as out:
             if not moves or board.is_variant_end():
                 break
             move = generator.choice(castling_first(board, moves))
-            epd = board.epd(en_passant="xfen")
+            epd = board.epd(en_passant="legal")
             positions.setdefault(epd, board.copy())
             column = 1 if result == "1/2-1/2" else 0 if (result == "1-0") == board.turn else 2
             counts[epd, board.uci(move)][column] += 1

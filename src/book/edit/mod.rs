@@ -209,6 +209,10 @@ impl<S: Source> Source for Without<'_, S> {
             false => self.source.moves(pos),
         }
     }
+
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.source.node(pos)
+    }
 }
 
 /// What begins the last line of the comment of a book that was edited.

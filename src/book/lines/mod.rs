@@ -74,7 +74,7 @@ fn count_lines(
     let lines = LinesOf(moves, side);
     levels(&lines, &[start], &Limits::default(), done, &mut |arrival| {
         arrivals += 1;
-        let before = arrival.before.identity();
+        let before = arrival.before.exact_identity();
         expanded += u64::from(last.replace(before) != Some(before));
         let is_ours = arrival.after.position().turn() == side;
         positions += u64::from(arrival.is_new && is_ours);
@@ -195,6 +195,10 @@ impl Source for PlayableMoves<'_> {
             Some(TreeMove::known(mv, entry.weight.into(), None))
         });
         Ok(moves.collect())
+    }
+
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        pos.exact_identity()
     }
 }
 

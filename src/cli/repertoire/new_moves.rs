@@ -1,4 +1,4 @@
-//! `polybook repertoire new`: the first new move of each game.
+//! `polybook repertoire new`: the new move of each game.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ enum Format {
     Pgn,
 }
 
-/// Find the first move of each game that leads to a position which the reference does not know
+/// Find the move by which each game leaves the positions that the reference knows
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 A reference without games knows a position if it has a move there, or the game's move to it: a last position of its lines that
@@ -52,6 +52,11 @@ pub struct Args {
     /// all that have one. A game that has only the date of its event was played on that day or on any day after it
     #[arg(long)]
     earlier: bool,
+
+    /// Show the first move that leads to an unknown position, also if the game comes back to known ones later. By default it is
+    /// the last move that leaves the known positions: after it, no position of the game is known
+    #[arg(long)]
+    first: bool,
 
     /// Format: a table (text), CSV, or the games with a comment (pgn)
     #[arg(
@@ -104,6 +109,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     let reference = Reference {
         known: &known,
         earlier: args.earlier,
+        first: args.first,
         with_text: !args.json && args.format == Format::Pgn,
     };
     let mut out = match args.format {

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::{parse_number, played::Paging};
 
 /// The version of the layout that is written and read.
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 
 /// What an index has for the explorer: decimal numbers, joined by vertical bars.
 ///
 /// | field | meaning |
 /// |---|---|
-/// | 0 | version of the layout: 4 |
+/// | 0 | version of the layout: 5 |
 /// | 1 | how many first bits the subjects of a page have in common |
 /// | 2 | positions |
 /// | 3 | items of all lists |

@@ -370,9 +370,11 @@ mod tests {
                 length: 0,
                 plies: &[],
                 identities: &[],
+                exact_identities: &[],
                 branches: &[],
                 last_key,
                 last_identity: last_key,
+                last_exact_identity: last_key,
                 last_in_book: true,
             });
             batch.in_order("games.pgn".as_ref())

@@ -93,6 +93,7 @@
  * @property {GameMove[]} moves
  * @property {string[]} [comments] Those before the first move.
  * @property {(number | null)[]} reached How many games have the position after each ply.
+ * @property {number | null} novelty The number of the move, from 0, that left the positions of other games for good.
  * @property {number | null} ply Where the game has the position that was asked for.
  * @property {string | null} problem
  * @property {[string, string][]} tags

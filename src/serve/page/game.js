@@ -94,7 +94,7 @@ export function showGameMoves(place, game, known, go) {
   const list = make("ol");
   const note = (/** @type {string} */ text, kind = "note") => list.append(make("li", { class: kind }, text));
   for (const text of game.comments ?? []) note(text);
-  const fresh = novelty(game);
+  const fresh = game.novelty ?? -1;
   /** @type {HTMLElement | undefined} */
   let row;
   game.moves.forEach((move, index) => {
@@ -128,17 +128,6 @@ function moveButton(move, index, go) {
   const signs = glyphs.map(([sign]) => sign).join("");
   const value = move.eval ? [span("value", evaluationWords(move.eval))] : [];
   return button({ "data-ply": index + 1 }, [span({ class: kind }, move.san + signs), ...value], () => go(index + 1));
-}
-
-/**
- * The last move that left other games for a position that none of them has, -1 if there is none. Where several games were
- * left, one that comes along later by another move order does not matter.
- * @param {OpenGame} game
- */
-function novelty({ reached }) {
-  const left = (/** @type {number} */ others) => reached.findLastIndex((games, ply) => games === 1 && (reached[ply - 1] ?? 0) > others);
-  const several = left(2);
-  return several < 0 ? left(1) : several;
 }
 
 /**

@@ -125,8 +125,9 @@ impl BatchSink for ClassBatch<'_> {
         };
         // From the last half-move, so that it is known which positions come again.
         let mut later = Later::default();
-        let moves = game.plies.iter().zip(game.identities).enumerate().rev();
-        for (at, (ply, identity)) in moves {
+        let identities = game.identities.iter().zip(game.exact_identities);
+        let moves = game.plies.iter().zip(identities).enumerate().rev();
+        for (at, (ply, (identity, exact))) in moves {
             let turn = turn_at(at);
             let of = OfGame {
                 book_only: later.has(*identity, &game.identities[at + 1..]),
@@ -135,7 +136,7 @@ impl BatchSink for ClassBatch<'_> {
             };
             later.add(*identity);
             let key = if ply.in_book { ply.key } else { 0 };
-            self.push(KeyedIdentity::new(key, *identity), ply.mv, turn, of);
+            self.push(KeyedIdentity::new(key, *exact), ply.mv, turn, of);
         }
         if !later.has(game.last_identity, game.identities) {
             let of = OfGame {
@@ -144,7 +145,7 @@ impl BatchSink for ClassBatch<'_> {
                 rating: 0,
             };
             let key = if game.last_in_book { game.last_key } else { 0 };
-            let last = KeyedIdentity::new(key, game.last_identity);
+            let last = KeyedIdentity::new(key, game.last_exact_identity);
             self.push(last, BookMove::NONE, turn_at(game.plies.len()), of);
         }
         for branch in game.branches {
