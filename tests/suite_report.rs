@@ -376,7 +376,7 @@ fn comments_say_where_the_opening_ended() {
     ] {
         assert_eq!(
             report(marks),
-            [json!([0; 5]), json!([0, 0, 1, 0, 1])],
+            [json!([0, 0, 0, 0, 0]), json!([0, 0, 1, 0, 1])],
             "{marks:?}"
         );
     }

@@ -101,11 +101,11 @@ class Reference:
         keys, moves, boards = played(game)
         before = day(game, False) if earlier else (99999,)
         games = lambda key: [found for found in self.reached.get(key, ()) if found[2] < before]
-        for ply, key in enumerate(keys[1:], 1):
-            if not games(key):
-                last = games(keys[ply - 1])
-                return ply, boards[ply - 1].san(moves[ply - 1]), len(last), max(last)[1] if last else None
-        return None, None, None, None
+        ply = 1 + max(ply for ply, key in enumerate(keys) if ply == 0 or games(key))
+        if ply == len(keys):
+            return None, None, None, None
+        last = games(keys[ply - 1])
+        return ply, boards[ply - 1].san(moves[ply - 1]), len(last), max(last)[1] if last else None
 
 
 def gaps(known, reference, color, longest):
