@@ -71,6 +71,7 @@ cfg_if::cfg_if! {
         pub mod convert;
         #[cfg(feature = "parquet")]
         pub mod counts;
+        pub mod engine;
         pub mod evals;
         pub mod explorer;
         pub mod index;

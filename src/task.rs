@@ -181,7 +181,8 @@ pub(crate) fn while_repeating<T>(
     failure.take().and(result)
 }
 
-fn channel<T>(ahead: usize) -> (Feeder<T>, Feed<T>) {
+/// Creates a channel. At most `ahead` items wait to be received.
+pub(crate) fn channel<T>(ahead: usize) -> (Feeder<T>, Feed<T>) {
     let (sender, receiver) = sync_channel(ahead);
     (Feeder { sender }, Feed::Open(receiver))
 }
@@ -211,6 +212,31 @@ impl<T> Feeder<T> {
     pub(crate) fn send(&self, item: T) -> Result<()> {
         let sent = self.sender.send(Message::Item(item));
         sent.map_err(|_| Error::Interrupted)
+    }
+
+    /// Starts one of several threads that send to the same receiver. It sends no end message unless `work` fails.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the thread cannot be started.
+    pub(crate) fn start(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Feeder<T>) -> Result<()> + Send + 'static,
+    ) -> Result<()>
+    where
+        T: Send + 'static,
+    {
+        let sender = self.sender.clone();
+        let work = move || {
+            let feeder = Feeder { sender };
+            if let Err(err) = caught(|| work(&feeder)) {
+                // A receiver that is gone needs no end message.
+                let _ = feeder.sender.send(Message::Failed(err));
+            }
+        };
+        let started = Builder::new().name(name.to_owned()).spawn(work);
+        started.at(name, "start the thread").map(drop)
     }
 
     fn feed(self, work: impl FnOnce(&Feeder<T>) -> Result<()>) {

@@ -36,6 +36,7 @@ replayed!(
     databases,
     differential_self,
     differential_shakmaty,
+    engine,
     evals,
     explorer_request,
     index_files,

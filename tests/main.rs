@@ -16,6 +16,7 @@ mod docs;
 #[cfg(feature = "serve")]
 mod doors;
 mod editing;
+mod engine;
 mod evals;
 mod explorer;
 #[cfg(target_os = "linux")]

@@ -7,6 +7,7 @@ pub mod damage;
 pub mod databases;
 pub mod differential_self;
 pub mod differential_shakmaty;
+pub mod engine;
 pub mod evals;
 pub mod explorer_request;
 pub mod index_files;

@@ -5,6 +5,7 @@ mod convert;
 mod diff;
 mod dump_book;
 mod edit;
+mod engine;
 mod errors;
 mod evals;
 mod filter;
@@ -92,6 +93,7 @@ enum Command {
     Diff(diff::Args),
     Repertoire(Box<repertoire::Args>),
     Convert(Box<convert::Args>),
+    Engine(Box<engine::Args>),
     Evals(evals::Args),
     SuiteReport(suite_report::Args),
     InfoBook(info_book::Args),
@@ -177,6 +179,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Diff(args) => diff::run(&args, context),
         Command::Repertoire(args) => repertoire::run(&args, context),
         Command::Convert(args) => convert::run(&args, context),
+        Command::Engine(args) => engine::run(*args, context),
         Command::Evals(args) => evals::run(args, context),
         Command::SuiteReport(args) => suite_report::run(&args, context),
         Command::InfoBook(args) => info_book::run(&args, context),

@@ -139,7 +139,7 @@ impl Opener {
     }
 
     /// Opens a source, of whose games those that pass the filter count.
-    fn source(&self, argument: &Path, filter: Option<&GameFilter>) -> anyhow::Result<Known> {
+    pub fn source(&self, argument: &Path, filter: Option<&GameFilter>) -> anyhow::Result<Known> {
         self.open(argument, filter, |path, opening| {
             Known::source(path, false, opening)
         })

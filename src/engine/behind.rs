@@ -1,0 +1,93 @@
+//! The engine behind the sources.
+
+use std::{
+    ffi::OsString,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use super::{AHEAD, session::Event};
+use crate::{
+    error::Result,
+    task::{Feed, Feeder},
+    uci::{EngineProcess, option_name, read_lines},
+};
+
+/// The maximum time from the start of an engine to its `uciok`.
+const START: Duration = Duration::from_secs(30);
+
+/// The maximum time that an engine gets to end after `quit`.
+const QUIT: Duration = Duration::from_secs(1);
+
+/// The maximum number of lines before `uciok`.
+const MOST_LINES: usize = 1 << 12;
+
+/// An engine that has answered `uci`.
+pub(super) struct Behind {
+    pub process: EngineProcess,
+    /// The lines that name and declare the engine: `id` and `option`.
+    pub lines: Vec<String>,
+    /// The names of its options.
+    pub options: Vec<String>,
+}
+
+impl Behind {
+    /// Starts an engine. A thread sends its lines to `feeder`, whose receiver is `events`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the engine cannot be started or does not answer `uci`.
+    pub(super) fn start(
+        program: &Path,
+        args: &[OsString],
+        feeder: &Feeder<Event>,
+        events: &mut Feed<Event>,
+    ) -> Result<Behind> {
+        let (mut process, output) = EngineProcess::start(program, args, AHEAD)?;
+        feeder.start("engine", |feeder| {
+            read_lines(output, |line| feeder.send(Event::Behind(line)))?;
+            feeder.send(Event::BehindEnd)
+        })?;
+        process.say("uci")?;
+        let deadline = Instant::now() + START;
+        let (mut lines, mut options) = (Vec::new(), Vec::new());
+        loop {
+            match events.next_before(deadline)? {
+                Some(Event::Behind(line)) if line == "uciok" => break,
+                Some(Event::Behind(line))
+                    if lines.len() < MOST_LINES && Instant::now() < deadline =>
+                {
+                    options.extend(option_name(&line));
+                    if line.starts_with("id ") || line.starts_with("option ") {
+                        lines.push(line);
+                    }
+                }
+                Some(Event::BehindEnd) => return Err(process.has_ended("closed its output")),
+                // Commands are read later, so this is a line too many or the end of the time.
+                _ => {
+                    let how = format!("does not answer uci in {} s", START.as_secs());
+                    return Err(process.fails(&how));
+                }
+            }
+        }
+        Ok(Behind {
+            process,
+            lines,
+            options,
+        })
+    }
+
+    /// Asks the engine to end, and kills it with all that it started if it does not.
+    pub(super) fn quit(mut self, events: &mut Feed<Event>) {
+        let deadline = Instant::now() + QUIT;
+        if self.process.say("quit").is_err() {
+            return;
+        }
+        while Instant::now() < deadline {
+            match events.next_before(deadline) {
+                Ok(Some(Event::BehindEnd)) | Err(_) => return,
+                _ => {}
+            }
+        }
+    }
+}

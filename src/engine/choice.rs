@@ -1,0 +1,141 @@
+//! Ranking the moves of a source, and choosing one.
+
+use super::settings::{Play, Settings};
+use crate::{tally::Stats, walk::TreeMove};
+
+/// Keeps the moves that the settings allow, and puts the best first: by the lower bound of the score, or without results by
+/// weight.
+pub(super) fn rank(moves: &mut Vec<TreeMove>, settings: &Settings) {
+    moves.retain(|mv| match mv.stats {
+        Some(stats) => {
+            let is_frequent = stats.games() >= settings.min_games.max(1);
+            is_frequent && stats.score() * 100.0 >= f64::from(settings.min_score)
+        }
+        None => mv.weight > 0,
+    });
+    moves.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
+}
+
+fn merit(mv: &TreeMove) -> f64 {
+    mv.stats.map_or(mv.weight as f64, Stats::lower_bound)
+}
+
+/// Returns the index of the move to play. `random` is a number from 0 to 1, without 1.
+///
+/// # Panics
+///
+/// Panics if there is no move.
+pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
+    let weight = |mv: &TreeMove| match (play, mv.stats) {
+        (Play::Uniform, _) => 1.0,
+        (_, Some(stats)) => stats.score().powi(2) * stats.games() as f64,
+        (_, None) => mv.weight as f64,
+    };
+    let sum: f64 = moves.iter().map(weight).sum();
+    // Moves that lost all games have no weight.
+    if play == Play::Best || sum <= 0.0 {
+        return 0;
+    }
+    let mut left = random * sum;
+    let chosen = moves.iter().position(|mv| {
+        left -= weight(mv);
+        left < 0.0
+    });
+    chosen.unwrap_or(0)
+}
+
+/// Returns the score in centipawns of which the logistic formula of ratings gives the lower bound of the expected score:
+/// 400 centipawns are ten to one.
+pub(super) fn centipawns(stats: Stats) -> i64 {
+    let share = stats.lower_bound().clamp(0.001, 0.999);
+    (400.0 * (share / (1.0 - share)).log10()).round() as i64
+}
+
+/// Returns wins, draws and losses in thousandths, which add up to 1000: the largest gets what rounding leaves.
+pub(super) fn wdl(stats: Stats) -> [u64; 3] {
+    let share = |part: u64| (u128::from(part) * 1000 / u128::from(stats.games().max(1))) as u64;
+    let mut shares = [stats.wins, stats.draws, stats.losses].map(share);
+    let rest = 1000 - shares.iter().sum::<u64>();
+    if let Some(largest) = shares.iter_mut().max() {
+        *largest += rest;
+    }
+    shares
+}
+
+/// A sequence of random numbers, the same for the same seed: SplitMix64 by G. L. Steele, D. Lea and C. H. Flood (2014).
+pub(super) struct Random(pub u64);
+
+impl Random {
+    /// Returns the next number from 0 to 1, without 1.
+    pub(super) fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shakmaty::{Chess, Position};
+
+    use super::*;
+
+    fn moves(stats: &[(u64, u64, u64)]) -> Vec<TreeMove> {
+        let legal = Chess::default().legal_moves();
+        let of = |(at, (wins, draws, losses)): (usize, &(u64, u64, u64))| {
+            let stats = Stats {
+                wins: *wins,
+                draws: *draws,
+                losses: *losses,
+            };
+            TreeMove::known(legal[at], stats.games(), Some(stats))
+        };
+        stats.iter().enumerate().map(of).collect()
+    }
+
+    #[test]
+    fn one_lucky_game_does_not_lead() {
+        let mut ranked = moves(&[(1, 0, 0), (600, 100, 300), (10, 0, 90)]);
+        rank(&mut ranked, &Settings::default());
+        assert_eq!(ranked[0].weight, 1000);
+        let strict = Settings {
+            min_score: 45,
+            min_games: 2,
+            ..Settings::default()
+        };
+        rank(&mut ranked, &strict);
+        assert_eq!(ranked.len(), 1);
+        let stats = ranked[0].stats.unwrap();
+        assert!(centipawns(stats) > 0 && centipawns(stats) < 110);
+        assert_eq!(wdl(stats), [600, 100, 300]);
+        let even = Stats {
+            wins: 1,
+            draws: 1,
+            losses: 1,
+        };
+        assert_eq!(wdl(even).iter().sum::<u64>(), 1000);
+    }
+
+    /// The chi-squared test of 2000 choices among three moves: 13.8 is exceeded in one of a thousand cases.
+    #[test]
+    fn choices_are_as_frequent_as_their_weights() {
+        let ranked = moves(&[(100, 0, 0), (50, 0, 50), (0, 100, 0)]);
+        let mut random = Random(7);
+        let mut counts = [0.0; 3];
+        for _ in 0..2000 {
+            counts[choose(&ranked, Play::Weighted, random.next())] += 1.0;
+        }
+        let expected = [4.0, 1.0, 1.0].map(|share| share * 2000.0 / 6.0);
+        let squares = counts.iter().zip(expected);
+        let chi: f64 = squares
+            .map(|(count, expected)| (count - expected) * (count - expected) / expected)
+            .sum();
+        assert!(chi < 13.8, "{counts:?}");
+        assert_eq!(choose(&ranked, Play::Best, 0.99), 0);
+        assert_eq!(choose(&ranked, Play::Uniform, 0.5), 1);
+        let lost = moves(&[(0, 0, 5), (0, 0, 9)]);
+        assert_eq!(choose(&lost, Play::Weighted, 0.9), 0);
+    }
+}

@@ -1,0 +1,157 @@
+//! Reading UCI commands.
+
+use shakmaty::{Move, Position, uci::UciMove, variant::VariantPosition};
+
+use crate::position::Variant;
+
+/// Returns the first known command word of a line and the text after it. UCI asks to skip unknown words.
+pub(super) fn split(line: &str) -> Option<(&str, &str)> {
+    const KNOWN: [&str; 10] = [
+        "uci",
+        "debug",
+        "isready",
+        "setoption",
+        "ucinewgame",
+        "position",
+        "go",
+        "stop",
+        "ponderhit",
+        "quit",
+    ];
+    let mut rest = line.trim();
+    while !rest.is_empty() {
+        let (word, after) = rest
+            .split_once(|c: char| c.is_ascii_whitespace())
+            .unwrap_or((rest, ""));
+        if KNOWN.contains(&word) {
+            return Some((word, after.trim()));
+        }
+        rest = after.trim();
+    }
+    None
+}
+
+/// Returns the name and the value of `setoption name NAME value VALUE`.
+pub(super) fn option(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix("name ")?;
+    let (name, value) = match text.split_once(" value ") {
+        Some((name, value)) => (name, value),
+        None => (text.strip_suffix(" value").unwrap_or(text), ""),
+    };
+    Some((name.trim(), value.trim()))
+}
+
+/// The arguments of `go` that matter to a source.
+#[derive(Default)]
+pub(super) struct Go {
+    /// Whether the answer waits for `stop`.
+    pub is_infinite: bool,
+    /// Whether the answer waits for `ponderhit` or `stop`.
+    pub is_ponder: bool,
+    /// The only moves that may be played; none for all.
+    pub moves: Vec<String>,
+}
+
+impl Go {
+    /// Reads the arguments of `go`. Limits of time, depth and nodes have no meaning for a source.
+    pub(super) fn read(text: &str) -> Go {
+        let mut go = Go::default();
+        let mut is_move = false;
+        for word in text.split_ascii_whitespace() {
+            match word {
+                "searchmoves" => is_move = true,
+                "infinite" => go.is_infinite = true,
+                "ponder" => go.is_ponder = true,
+                word if is_move && word.parse::<UciMove>().is_ok() => {
+                    go.moves.push(word.to_owned());
+                }
+                _ => is_move = false,
+            }
+        }
+        go
+    }
+
+    /// Returns `true` if `searchmoves` allows a move.
+    pub(super) fn allows(&self, pos: &VariantPosition, mv: Move) -> bool {
+        let is_same = |text: &String| {
+            let read = text.parse::<UciMove>().ok();
+            read.and_then(|read| read.to_move(pos).ok()) == Some(mv)
+        };
+        self.moves.is_empty() || self.moves.iter().any(is_same)
+    }
+}
+
+/// Reads the arguments of `position`.
+///
+/// # Errors
+///
+/// Returns what is wrong with the position, or the first move that is not legal.
+pub(super) fn position(text: &str, variant: Variant) -> Result<VariantPosition, String> {
+    let (start, moves) = match text.split_once("moves") {
+        Some((start, moves)) => (start.trim(), moves),
+        None => (text.trim(), ""),
+    };
+    let mut pos = match start.strip_prefix("fen") {
+        Some(fen) => variant
+            .parse_fen(fen.trim())
+            .map_err(|err| err.to_string())?,
+        None if start == "startpos" => variant.start(),
+        None => return Err("write position startpos or position fen FEN".to_owned()),
+    };
+    for text in moves.split_ascii_whitespace() {
+        let mv = text.parse::<UciMove>().ok();
+        let mv = mv.and_then(|mv| mv.to_move(&pos).ok());
+        let text: String = text.chars().take(10).collect();
+        let mv = mv.ok_or_else(|| format!("{text} is not a legal move"))?;
+        pos.play_unchecked(mv);
+    }
+    Ok(pos)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn unknown_words_are_skipped() {
+        assert_eq!(split(" joho debug  on "), Some(("debug", "on")));
+        assert_eq!(split("position startpos"), Some(("position", "startpos")));
+        assert_eq!(split("joho"), None);
+        assert_eq!(option("name a b value c d"), Some(("a b", "c d")));
+        assert_eq!(option("name Clear Hash"), Some(("Clear Hash", "")));
+        assert_eq!(option("name Player value"), Some(("Player", "")));
+    }
+
+    #[test]
+    fn positions_are_read() {
+        for wrong in [
+            "",
+            "fen",
+            "fen x moves e2e4",
+            "startpos moves e2e5",
+            "startpos moves 0000",
+            "startpos moves e2e4 0000",
+        ] {
+            assert!(position(wrong, Variant::Standard).is_err(), "{wrong}");
+        }
+        let pos = position("startpos moves e2e4 e7e5 e1e2", Variant::Standard).unwrap();
+        assert_eq!(pos.fullmoves().get(), 2);
+        let start = position("startpos", Variant::Standard).unwrap();
+        let go = Go::read("wtime 1 searchmoves e2e4 g1f3 infinite");
+        assert!(go.is_infinite && go.moves.len() == 2);
+        let allowed = start.legal_moves().into_iter();
+        assert_eq!(allowed.filter(|mv| go.allows(&start, *mv)).count(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(fen|startpos|moves|[a-h][1-8][a-h][1-8]|0000| |\\PC){0,20}") {
+            let _ = split(&text);
+            let _ = option(&text);
+            let _ = Go::read(&text);
+            let _ = position(&text, Variant::Crazyhouse);
+        }
+    }
+}

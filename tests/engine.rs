@@ -1,0 +1,346 @@
+//! `engine`: the protocol, with scripted engines behind, and python-chess as the program in front.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, Stdio},
+};
+
+use crate::common::{
+    fails, fed, has_ended, ok, polybook_in, python, run_python, sample, temp, until,
+};
+
+/// A run of `engine` that is spoken to.
+struct Session {
+    child: Child,
+    input: ChildStdin,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Session {
+    fn start(dir: &Path, line: &str) -> Session {
+        let mut child = polybook_in(dir)
+            .args(line.split_whitespace())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Session {
+            child,
+            input,
+            lines,
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        writeln!(self.input, "{text}").unwrap();
+    }
+
+    /// Says commands and returns the lines up to the first one that begins with `last`.
+    fn ask(&mut self, text: &str, last: &str) -> Vec<String> {
+        self.say(text);
+        let mut said = Vec::new();
+        loop {
+            let line = self.lines.next().expect("it goes on").unwrap();
+            let is_last = line.starts_with(last);
+            said.push(line);
+            if is_last {
+                return said;
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A book and an index of the sample games.
+fn with_sources(dir: &Path) {
+    let games = sample("famous.pgn");
+    let games = games.display();
+    ok(
+        dir,
+        &format!(
+            "make-book -q {games} --min-game 1 --bin a.bin --obs a.obs.db3 --leveldb a.idx --explorer"
+        ),
+    );
+}
+
+#[cfg(unix)]
+fn with_engine(dir: &Path, lines: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = dir.join("engine.sh");
+    fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// An engine that repeats what it is told as `info string` and finds the move a7a6.
+#[cfg(unix)]
+const PLAIN: &str = r#"
+while read -r line; do
+  case "$line" in
+    uci) echo "id name Behind 1"; echo "option name Hash type spin default 16"; echo "option name Seed type spin default 1"
+         echo "option name MultiPV type spin default 1"; echo uciok;;
+    isready) echo readyok;;
+    quit) exit;;
+    go*) echo "info string told $line"; echo "info depth 7 multipv 1 score cp 11 pv a7a6"; echo "bestmove a7a6";;
+    *) echo "info string told $line";;
+  esac
+done"#;
+
+#[test]
+fn known_positions_are_answered() {
+    let dir = temp();
+    with_sources(dir.path());
+    for source in ["a.bin", "a.obs.db3", "a.idx"] {
+        let mut session = Session::start(dir.path(), &format!("engine {source} --play best"));
+        let said = session.ask("uci", "uciok");
+        assert!(said[0].starts_with("id name polybook"), "{said:?}");
+        assert!(
+            said.iter()
+                .any(|line| line.starts_with("option name Play type combo"))
+        );
+        assert_eq!(session.ask("isready", "readyok"), ["readyok"]);
+        session.say("setoption name MultiPV value 3");
+        let said = session.ask(
+            "position startpos moves e2e4\ngo wtime 1000 btime 1000 depth 3",
+            "bestmove",
+        );
+        let listed: Vec<&String> = said
+            .iter()
+            .filter(|line| line.contains(" multipv "))
+            .collect();
+        assert_eq!(listed.len(), 3, "{said:?}");
+        assert!(listed[0].starts_with("info depth 1 seldepth "), "{said:?}");
+        let has_results = source != "a.bin";
+        assert_eq!(listed[0].contains(" wdl "), has_results, "{said:?}");
+        assert_eq!(
+            said.iter().any(|line| line.contains("% of the weight")),
+            !has_results
+        );
+        let first = listed[0]
+            .split(" pv ")
+            .nth(1)
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap();
+        assert!(
+            said.last()
+                .unwrap()
+                .starts_with(&format!("bestmove {first}")),
+            "{said:?}"
+        );
+        // Only these moves, also where castling and the end of the book are near.
+        let said = session.ask("go searchmoves c7c5", "bestmove");
+        assert!(
+            said.last().unwrap().starts_with("bestmove c7c5"),
+            "{said:?}"
+        );
+        let said = session.ask("go searchmoves a7a6", "bestmove");
+        assert_eq!(said, ["info string out of book", "bestmove (none)"]);
+        // Answers wait for stop, and for ponderhit.
+        session.say("go infinite");
+        session.say("ponderhit");
+        let said = session.ask("isready", "readyok");
+        assert!(
+            !said.iter().any(|line| line.starts_with("bestmove")),
+            "{said:?}"
+        );
+        assert_eq!(session.ask("stop", "bestmove").len(), 1);
+        session.say("go ponder");
+        let said = session.ask("isready", "readyok");
+        assert!(
+            !said.iter().any(|line| line.starts_with("bestmove")),
+            "{said:?}"
+        );
+        assert_eq!(session.ask("ponderhit", "bestmove").len(), 1);
+        session.say("setoption name MaxPly value 1");
+        let said = session.ask("go", "bestmove");
+        assert_eq!(said, ["info string out of book", "bestmove (none)"]);
+        session.say("quit");
+        assert!(session.child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn bad_commands_are_information() {
+    let dir = temp();
+    with_sources(dir.path());
+    let text = "joho debug on\nsetoption\nsetoption name Nothing value 1\nsetoption name Play value wild\n\
+        position\nposition fen 8/8 moves e2e4\nposition startpos moves 0000\ngo\nposition startpos moves e2e5\ngo\n\
+        stop\nponderhit\nregister later\n\n\u{1}\u{fffd}\nposition startpos\ngo\nisready\n";
+    let output = fed(dir.path(), "engine a.bin", text.as_bytes());
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said.matches("bestmove (none)").count(), 2, "{said}");
+    assert_eq!(said.matches("\nbestmove ").count(), 3, "{said}");
+    assert!(
+        said.contains("info string position: 0000 is not a legal move"),
+        "{said}"
+    );
+    assert!(
+        said.contains("info string there is no option Nothing"),
+        "{said}"
+    );
+    assert!(said.ends_with("readyok\n"), "{said}");
+    // A random legal move.
+    let text = "position startpos moves a2a3 h7h5 h2h4\ngo\n";
+    let output = fed(
+        dir.path(),
+        "engine a.bin --fallback random --seed 5",
+        text.as_bytes(),
+    );
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        said.contains("bestmove ") && !said.contains("(none)"),
+        "{said}"
+    );
+    let error = fails(dir.path(), "engine a.bin --player Carlsen", 2);
+    assert!(error.contains("filters are for games"), "{error}");
+    let error = fails(dir.path(), "engine missing.bin", 1);
+    assert!(error.contains("missing.bin"), "{error}");
+    let error = fails(dir.path(), "engine a.bin -- ./missing", 1);
+    assert!(error.contains("cannot start the engine"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn other_positions_go_to_the_engine_behind() {
+    let dir = temp();
+    with_sources(dir.path());
+    with_engine(dir.path(), PLAIN);
+    let mut session = Session::start(dir.path(), "engine a.idx --play best -- ./engine.sh");
+    let said = session.ask("uci", "uciok");
+    assert_eq!(said[0], "id name Behind 1");
+    for line in [
+        "option name Hash type spin default 16",
+        "option name Book Seed type spin default 0 min 0 max 2147483647",
+    ] {
+        assert!(said.iter().any(|said| said == line), "{said:?}");
+    }
+    assert_eq!(
+        said.iter()
+            .filter(|line| line.contains("name MultiPV "))
+            .count(),
+        1
+    );
+    assert_eq!(session.ask("isready", "readyok"), ["readyok"]);
+    let said = session.ask("setoption name Hash value 32", "info string told");
+    assert_eq!(said, ["info string told setoption name Hash value 32"]);
+    // Known, unknown, known again.
+    let said = session.ask("position startpos\ngo", "bestmove");
+    assert!(said.last().unwrap() != "bestmove a7a6", "{said:?}");
+    let said = session.ask("position startpos moves a2a3\ngo movetime 5", "bestmove");
+    assert_eq!(
+        said,
+        [
+            "info string told position startpos moves a2a3",
+            "info string told go movetime 5",
+            "info depth 7 multipv 1 score cp 11 pv a7a6",
+            "bestmove a7a6"
+        ]
+    );
+    let said = session.ask("position startpos moves e2e4\ngo", "bestmove");
+    assert!(said.iter().any(|line| line.contains(" wdl ")), "{said:?}");
+    // More moves than the source has are those of the engine.
+    session.say("setoption name MultiPV value 500");
+    let said = session.ask("position startpos moves e2e4\ngo", "bestmove");
+    let listed: Vec<&str> = said
+        .iter()
+        .filter_map(|line| line.split(" multipv ").nth(1)?.split(' ').next())
+        .collect();
+    let numbers: Vec<String> = (1..=listed.len())
+        .map(|number| number.to_string())
+        .collect();
+    assert_eq!(listed, numbers, "{said:?}");
+    assert!(
+        said.iter().any(|line| line.ends_with(" pv a7a6")),
+        "{said:?}"
+    );
+    assert!(said.last().unwrap() != "bestmove a7a6", "{said:?}");
+    session.say("quit");
+    assert!(session.child.wait().unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn engines_behind_that_misbehave() {
+    let dir = temp();
+    with_sources(dir.path());
+    let uci = "uci) echo 'id name Odd'; echo uciok;; isready) echo readyok;; quit) exit;;";
+    let unknown = "position startpos moves a2a3\ngo";
+    let known = "position startpos\ngo";
+    // It dies at `go`.
+    with_engine(
+        dir.path(),
+        &format!("while read -r word rest; do case $word in {uci} go) exit 7;; esac; done"),
+    );
+    let mut session = Session::start(dir.path(), "engine a.bin -- ./engine.sh");
+    let said = session.ask(unknown, "bestmove");
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(
+        said[0].contains("the engine ended: exit status: 7; known positions are still answered"),
+        "{said:?}"
+    );
+    assert_eq!(said[1], "bestmove (none)");
+    assert!(session.ask(known, "bestmove").last().unwrap() != "bestmove (none)");
+    assert_eq!(session.ask("isready", "readyok"), ["readyok"]);
+    drop(session);
+    // It writes rubbish, an answer before it is asked, and many lines; it answers late, after stop.
+    let flood = "seq 5000 | sed 's/^/info depth /'";
+    with_engine(
+        dir.path(),
+        &format!(
+            "while read -r word rest; do case $word in {uci} position) echo bestmove h2h4; printf 'a\\377b\\n';; go) {flood};; stop) echo bestmove a7a6;; esac; done"
+        ),
+    );
+    let mut session = Session::start(dir.path(), "engine a.bin -- ./engine.sh");
+    session.say(&format!("{unknown} infinite"));
+    let said = session.ask("isready", "readyok");
+    let said_later = session.ask("stop", "bestmove");
+    let all = [said, said_later].concat();
+    assert_eq!(
+        all.iter()
+            .filter(|line| line.starts_with("info depth "))
+            .count(),
+        5000
+    );
+    assert_eq!(all.last().unwrap(), "bestmove a7a6");
+    drop(session);
+    // It hangs at quit, and so does what it started.
+    with_engine(
+        dir.path(),
+        "sleep 1000 & echo $! > child; while read -r word rest; do case $word in uci) echo uciok;; quit) exec sleep 1000;; esac; done",
+    );
+    let mut session = Session::start(dir.path(), "engine a.bin -- ./engine.sh");
+    session.ask(known, "bestmove");
+    session.say("quit");
+    assert!(session.child.wait().unwrap().success());
+    let child = fs::read_to_string(dir.path().join("child")).unwrap();
+    until("the engine's process has ended", || has_ended(&child));
+    // It is no UCI engine.
+    for engine in ["true", "./engine.sh"] {
+        with_engine(dir.path(), "echo uci; exit 3");
+        let error = fails(dir.path(), &format!("engine a.bin -- {engine}"), 1);
+        assert!(error.contains("the engine ended"), "{error}");
+    }
+}
+
+#[test]
+fn python_chess_plays_from_it() {
+    let Some(python) = python(&["chess"]) else {
+        return;
+    };
+    let dir = temp();
+    with_sources(dir.path());
+    let binary = Path::new(env!("CARGO_BIN_EXE_polybook"));
+    run_python(&python, "engine.py", &[dir.path(), binary]);
+}

@@ -1,0 +1,104 @@
+"""Drives `polybook engine` by python-chess, and compares its answers with the explorer's counts.
+
+engine.py DIR POLYBOOK
+"""
+
+import asyncio
+import collections
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import chess
+import chess.engine
+import chess.polyglot
+import chess.variant
+
+directory, polybook = sys.argv[1:]
+os.chdir(directory)
+
+
+def popen(*arguments):
+    return chess.engine.SimpleEngine.popen_uci([polybook, "engine", *arguments])
+
+
+def counts_of_the_explorer():
+    """The lines of an analysis have the results that `moves` has."""
+    document = json.loads(subprocess.check_output([polybook, "moves", "--leveldb", "a.idx", "--json"]))
+    expected = {move["uci"]: move for move in document["moves"]}
+    with popen("a.idx") as engine:
+        engine.ping()
+        lines = engine.analyse(chess.Board(), chess.engine.Limit(depth=1), multipv=5)
+        assert len(lines) == min(5, len(expected)), lines
+        for line in lines:
+            move = expected[line["pv"][0].uci()]
+            assert line["nodes"] == move["games"], (line, move)
+            wdl = line["wdl"].relative
+            assert abs(wdl.wins - 1000 * move["white"] / move["games"]) <= 2, (line, move)
+            assert sum(wdl) == 1000
+        scores = [line["score"].relative.score() for line in lines]
+        assert scores == sorted(scores, reverse=True), scores
+        with engine.analysis(chess.Board()) as analysis:
+            while not analysis.info.get("pv"):
+                analysis.get()
+            analysis.stop()
+            assert analysis.wait().move in chess.Board().legal_moves
+
+
+def choices_follow_the_weights():
+    """Chi-squared of 2000 first moves of a book."""
+    with chess.polyglot.open_reader("a.bin") as book:
+        weights = {entry.move: entry.weight for entry in book.find_all(chess.Board()) if entry.weight}
+    chosen = collections.Counter()
+    with popen("a.bin", "--seed", "3") as engine:
+        for _ in range(2000):
+            chosen[engine.play(chess.Board(), chess.engine.Limit(time=1)).move] += 1
+    assert set(chosen) <= set(weights)
+    expected = {move: 2000 * weight / sum(weights.values()) for move, weight in weights.items()}
+    chi = sum((chosen[move] - number) ** 2 / number for move, number in expected.items())
+    # With d degrees of freedom, chi-squared has the mean d and the variance 2d; five deviations are enough.
+    degrees = len(expected) - 1
+    assert chi < degrees + 5 * (2 * degrees) ** 0.5, (chi, chosen, expected)
+    moves = []
+    for seed in (7, 7, 8):
+        with popen("a.bin", "--seed", str(seed)) as engine:
+            moves.append([engine.play(chess.Board(), chess.engine.Limit(time=1)).move for _ in range(20)])
+    assert moves[0] == moves[1] != moves[2]
+
+
+def games_against(stockfish):
+    """Games from the book, which the engine behind goes on with; no move of the book is played after the book is left."""
+    limit = chess.engine.Limit(nodes=200)
+    with popen("a.bin", "--", stockfish) as first, chess.engine.SimpleEngine.popen_uci(stockfish) as second:
+        assert "Stockfish" in first.id["name"], first.id
+        first.configure({"Hash": 16, "Play": "uniform"})
+        for number in range(20):
+            board = chess.Board()
+            while not board.is_game_over() and board.ply() < 40:
+                engine = first if (board.turn == chess.WHITE) == (number % 2 == 0) else second
+                board.push(engine.play(board, limit, game=number).move)
+            assert board.ply() >= 7
+
+
+def chess960_and_variants():
+    board = chess.Board.from_chess960_pos(11)
+    with popen("a.bin", "--fallback", "random") as engine:
+        for _ in range(20):
+            if board.is_game_over():
+                break
+            board.push(engine.play(board, chess.engine.Limit(time=1)).move)
+    board = chess.variant.CrazyhouseBoard()
+    with popen("a.bin", "--fallback", "random") as engine:
+        for _ in range(20):
+            if board.is_game_over():
+                break
+            board.push(engine.play(board, chess.engine.Limit(time=1)).move)
+
+
+counts_of_the_explorer()
+choices_follow_the_weights()
+chess960_and_variants()
+if stockfish := shutil.which("stockfish") or shutil.which("stockfish", path="/usr/games"):
+    games_against(stockfish)
