@@ -1,4 +1,4 @@
-//! How failures end a command: one line on standard error and an exit status.
+//! Ends a command that failed with one line on standard error and an exit status.
 
 use std::{
     ffi::OsString,
@@ -23,7 +23,7 @@ use super::{
     usage::{self, Usage},
 };
 
-/// Prints the help that a command line asked for, or returns its error.
+/// Prints the help or version if `err` is clap's request for it; otherwise returns the error of the command line.
 pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> {
     match err.kind() {
         ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => {
@@ -33,20 +33,21 @@ pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> 
     }
 }
 
-// Exit statuses.
+// The exit statuses.
 const SUCCESS: u8 = 0;
 const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
-/// The last panic of any thread.
+/// The message and location of the last panic, on whatever thread it happened.
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// Whether panics are reported when they happen, because the command goes on after them.
+/// `true` if each panic is reported when it happens, because the command continues after it.
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 
-/// Runs a command and reports how it ended. A panic on any thread, which would be a bug of polybook
-/// or of a library, ends it with one line too.
+/// Runs a command, reports its error, and returns the exit status.
+///
+/// A panic on any thread is a bug of polybook or of a library. It also ends the command with one line, without a backtrace.
 pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     panic::set_hook(Box::new(|panic| {
         *last_panic() = described(panic);
@@ -67,7 +68,7 @@ pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     }
 }
 
-/// Reports panics when they happen. For a server: they end one answer each.
+/// Reports each panic when it happens. The server uses this, because a panic ends only one of its answers.
 #[cfg(feature = "serve")]
 pub fn report_panics_at_once() {
     GOES_ON.store(true, Ordering::Relaxed);
@@ -77,7 +78,7 @@ fn last_panic() -> MutexGuard<'static, String> {
     LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The line about a panic. It says where that was, if the last panic begins with the message.
+/// Returns the error line for a panic. The line contains the location if the last recorded panic starts with `message`.
 fn internal_error(message: &str) -> String {
     let last = last_panic();
     let panic = if last.starts_with(message) {
@@ -97,17 +98,19 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
     }
 }
 
-/// Ends a command with exit status 1 although nothing failed: what it printed says why.
+/// Ends a command with exit status 1 without an error line, because the output already says why: `diff` found a difference.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer is no")]
 pub struct ExitOne;
 
-/// Standard output was closed before the other outputs of a command were in place.
+/// The error if standard output was closed before the other outputs of a command were in place.
 #[derive(Debug, thiserror::Error)]
 #[error("no output was written")]
 struct NoOutput;
 
-/// An error of a command that also writes files. For it a closed standard output is worth a message.
+/// Adds a message to the error of a closed standard output, for a command that also writes files.
+///
+/// A closed standard output alone ends a command silently, which would hide that its files were not written.
 pub fn of_several_outputs(err: anyhow::Error) -> anyhow::Error {
     match is_broken_pipe(&err) {
         true => err.context(NoOutput),
@@ -115,7 +118,7 @@ pub fn of_several_outputs(err: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Reports what went wrong in a command.
+/// Prints the error of a command and returns its exit status.
 fn failure(err: &anyhow::Error) -> u8 {
     if err.is::<ExitOne>() {
         return FAILURE;
@@ -141,14 +144,14 @@ fn failure(err: &anyhow::Error) -> u8 {
     }
 }
 
-/// Prints an error as one line.
+/// Prints an error as one line on standard error.
 fn say(text: &str) {
     let line = text.replace(['\n', '\r'], " ");
-    // Where standard error cannot be written to, the exit status still says it.
+    // If standard error cannot be written, the exit status still tells the caller about the failure.
     let _ = terminal::stderr().write_all(format!("polybook: {line}\n").as_bytes());
 }
 
-/// An error with its causes, each said once, in the names that the command line used.
+/// Returns an error and its causes as one line, without repetitions. Files have the names that the command line used.
 fn one_line(err: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in err.chain() {
@@ -167,7 +170,7 @@ fn one_line(err: &anyhow::Error) -> String {
     input::with_given_names(&line)
 }
 
-/// The text of an error of `-`, which means standard input or output on the command line only.
+/// Returns the text of an error of the file `-`, which is standard input or output; `None` for other errors.
 fn standard_stream(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     match cause.downcast_ref()? {
         Error::Io { path, doing, .. } if path == Path::new("-") => Some(match *doing {
@@ -178,7 +181,7 @@ fn standard_stream(cause: &(dyn std::error::Error + 'static)) -> Option<String> 
     }
 }
 
-/// A text without the numbers that the operating system has for errors: " (os error 28)".
+/// Removes the error numbers of the operating system, such as " (os error 28)", from a text.
 fn without_numbers(text: &str) -> String {
     const START: &str = " (os error ";
     let mut rest = text;
@@ -193,7 +196,7 @@ fn without_numbers(text: &str) -> String {
     kept + rest
 }
 
-/// The options and commands that help. The library does not have these.
+/// Returns the options or commands that help with an error. The library does not know them.
 fn advice(err: &anyhow::Error) -> String {
     if let Some(LineError::Chess960 { .. }) = err.downcast_ref() {
         return format!(": add --variant {}", Variant::Chess960);
@@ -205,7 +208,7 @@ fn advice(err: &anyhow::Error) -> String {
     {
         return format!(": no file in {} has such a name", folder.display());
     }
-    // Other errors of this kind come from commands that write no empty output.
+    // Only some commands have the option --allow-empty.
     if let Some(Error::Empty { .. }) = err.downcast_ref() {
         return "; --allow-empty writes empty outputs".to_owned();
     }
@@ -223,7 +226,8 @@ fn advice(err: &anyhow::Error) -> String {
     advice.to_owned()
 }
 
-/// Whether the reader of standard output has left. Another output that breaks is an error.
+/// Returns `true` if the error says that the reader of standard output has closed it. A broken pipe of another output is an
+/// ordinary error.
 fn is_broken_pipe(err: &anyhow::Error) -> bool {
     let is_broken = err
         .chain()

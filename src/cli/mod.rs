@@ -1,4 +1,7 @@
-//! The command line: one file per command.
+//! The command line: one file for each command.
+//!
+//! [`run`] parses the arguments with clap, calls the `run` method of the command, and turns its result into an exit status. A
+//! command turns its options into calls of the library and prints the answer; it contains no chess and no file format.
 
 mod completions;
 mod convert;
@@ -104,13 +107,13 @@ enum Command {
     Man(completions::ManArgs),
 }
 
-/// What all commands get to know.
+/// The settings that all commands share.
 #[derive(Copy, Clone, Debug)]
 struct Context {
     quiet: bool,
 }
 
-/// Runs a command line and says how it went: 0 done, 1 failed, 2 wrong command line.
+/// Runs a command line and returns its exit status: 0 if the work is done, 1 if it failed, 2 if the command line was wrong.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     errors::without_backtraces(|| {
@@ -127,9 +130,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     })
 }
 
-/// The arguments as clap reads them. The last of a repeated option wins, but a second file, such as another output, or a
-/// second name to filter by is an error: one of the two would be missing. A value may be a negative number, which its
-/// option refuses with a reason.
+/// Parses the arguments with clap.
+///
+/// If an option with one value is repeated, the last value wins. There are two exceptions: an option that names a file, and an
+/// option that filters by a name. Repeating them is an error, because ignoring the first file or name would surprise the user.
+/// Negative numbers are accepted as values here, so that each option can refuse them with its own message.
 fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
     let cli = Cli::command().mut_args(last_wins);
     let cli = cli.mut_subcommands(with_last_wins);
@@ -145,10 +150,10 @@ fn with_last_wins(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_last_wins)
 }
 
-/// Options that filter games by one value, where others take several.
+/// The ids of the options that filter games by a name. In some commands they take one value, in others several.
 const ONE_NAME: [&str; 4] = ["player", "opponent", "event", "eco"];
 
-/// Lets the last of an option win over those before it, unless it names a file, or whom or what to filter by.
+/// Lets the last value of a repeated option win, unless the option names a file or is in [`ONE_NAME`].
 fn last_wins(arg: Arg) -> Arg {
     let is_file = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
     let is_name = ONE_NAME.contains(&arg.get_id().as_str());
@@ -192,15 +197,15 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
 }
 
 impl Context {
-    /// Prints lines for people to standard error.
+    /// Prints text for people to standard error, unless `--quiet` is given.
     fn say(self, text: &str) {
         if !self.quiet {
-            // The work is done whether the message can be written or not.
+            // An error is ignored: the work is done even if the message cannot be written.
             let _ = terminal::stderr().write_all(input::with_given_names(text).as_bytes());
         }
     }
 
-    /// Says what was done, and prints a document about it if there shall be one.
+    /// Prints a summary to standard error, and the JSON document to standard output if `has_document`.
     fn report(self, text: &str, has_document: bool, document: Value) -> anyhow::Result<()> {
         self.say(text);
         if has_document {
@@ -209,7 +214,7 @@ impl Context {
         Ok(())
     }
 
-    /// Does work with one phase, whose progress is shown.
+    /// Runs `work`, which consists of one phase, and shows its progress.
     fn show_progress<T>(self, phase: &'static str, work: impl FnOnce(&Arc<Meter>) -> T) -> T {
         let meter = Arc::default();
         let _bar = Bar::of_phase(phase, &meter, self);
@@ -217,7 +222,7 @@ impl Context {
     }
 }
 
-/// A number and what it counts: `1 game`, `2 games`, `3 entries`.
+/// Returns a number with its noun in the singular or plural: `1 game`, `2 games`, `3 entries`.
 fn counted(number: u64, thing: &str) -> String {
     match (number, thing.strip_suffix('y')) {
         (1, _) => format!("1 {thing}"),

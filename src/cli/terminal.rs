@@ -1,5 +1,5 @@
-//! Text on its way to a terminal. What comes from games, files and requests must not control the terminal, so control
-//! characters are shown as `\u001b`, which means the same in JSON. Files and pipes get them unchanged.
+//! Prints text safely. Text from games, files and requests can contain control characters, which must not reach a terminal. On a
+//! terminal they are shown as escapes such as `\u001b`, which are also valid in JSON. Files and pipes get the text unchanged.
 
 use std::{
     borrow::Cow,
@@ -14,12 +14,12 @@ use polybook::{
 };
 use serde_json::Value;
 
-/// Writes data to standard output.
+/// Writes text to standard output.
 pub fn print(text: &str) -> anyhow::Result<()> {
     print_bytes(text.as_bytes())
 }
 
-/// Writes data that may be no UTF-8 to standard output.
+/// Writes bytes, which need not be UTF-8, to standard output.
 pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = stdout();
     out.write_all(bytes)
@@ -27,7 +27,7 @@ pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
         .map_err(not_printed)
 }
 
-/// Writes texts to standard output while they are found, because they may be many.
+/// Writes each text to standard output as soon as the iterator returns it, so that they need not fit into memory.
 pub fn print_all(texts: impl IntoIterator<Item = polybook::Result<String>>) -> anyhow::Result<()> {
     let mut out = stdout();
     for text in texts {
@@ -36,12 +36,12 @@ pub fn print_all(texts: impl IntoIterator<Item = polybook::Result<String>>) -> a
     out.flush().map_err(not_printed)
 }
 
-/// Prints one JSON document on a line of its own.
+/// Prints a JSON document as one line.
 pub fn print_json(document: &Value) -> anyhow::Result<()> {
     print(&format!("{document}\n"))
 }
 
-/// Prints a JSON document whose last field is a list of documents that may be too long to be held in memory.
+/// Prints a JSON document whose last field is a list. The elements are printed one by one, so the list need not fit into memory.
 pub fn print_json_list(
     document: &Value,
     list: &str,
@@ -61,26 +61,27 @@ pub fn print_json_list(
     )
 }
 
-/// An error of standard output.
+/// Returns an error that says that standard output cannot be written.
 pub fn not_printed(err: io::Error) -> anyhow::Error {
     anyhow::Error::new(err).context("cannot write standard output")
 }
 
-/// A writer whose texts are escaped if they reach a terminal. A text is written at once: a character that came in
-/// parts would not be known.
+/// A writer that escapes control characters if it writes to a terminal.
+///
+/// Each call must pass whole characters: a character that is split over two calls would be escaped as invalid bytes.
 pub struct Shown<W> {
     out: W,
     is_terminal: bool,
 }
 
-/// Standard output.
+/// Returns standard output with a buffer.
 pub fn stdout() -> Shown<BufWriter<StdoutLock<'static>>> {
     let out = io::stdout().lock();
     let is_terminal = out.is_terminal();
     Shown::new(BufWriter::with_capacity(1 << 16, out), is_terminal)
 }
 
-/// Standard error.
+/// Returns standard error.
 pub fn stderr() -> Shown<Stderr> {
     let out = io::stderr();
     let is_terminal = out.is_terminal();
@@ -92,7 +93,7 @@ impl<W> Shown<W> {
         Shown { out, is_terminal }
     }
 
-    /// The writer.
+    /// Returns the inner writer.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -112,11 +113,11 @@ impl<W: Write> Write for Shown<W> {
     }
 }
 
-/// A file that appears when it is complete, or standard output.
+/// An output of a command: a file that gets its name when it is complete, or standard output.
 pub struct Output(Shown<BufferedFile>);
 
 impl Output {
-    /// Starts a file, `-` for standard output. If there is a file, `may_replace` judges it.
+    /// Creates an output; `-` is standard output. If the file exists, `may_replace` decides whether it may be replaced.
     pub fn create(
         path: &Path,
         may_replace: impl FnOnce(&Path) -> polybook::Result<()>,
@@ -126,7 +127,7 @@ impl Output {
         Ok(Output(Shown::new(BufferedFile::new(file), is_terminal)))
     }
 
-    /// The file that errors name.
+    /// Returns the path that error messages name.
     pub fn target(&self) -> &Path {
         self.0.out.target()
     }
@@ -155,7 +156,7 @@ impl Write for Output {
     }
 }
 
-/// A text whose control characters are spelled out, but for tabs and ends of lines.
+/// Replaces control characters by escapes, except tabs and line ends.
 fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
     if text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
         return Cow::Borrowed(text);
@@ -176,7 +177,7 @@ fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
                 is_shown,
             );
         }
-        // A byte of Latin-1 controls a terminal of that encoding.
+        // A terminal with the encoding Latin-1 would obey a single byte from 0x80 to 0x9f.
         for byte in chunk.invalid() {
             put(char::from(*byte), &[*byte], !char::from(*byte).is_control());
         }
@@ -200,7 +201,7 @@ mod tests {
             shown(text.as_bytes()),
             [expected.as_bytes(), b"\n"].concat()
         );
-        // The byte that is a control character of Latin-1, and one that is a letter.
+        // 0x9b is a control character of Latin-1, 0xfc is a letter.
         assert_eq!(shown(b"M\xfcller\x9b1m"), b"M\xfcller\\u009b1m");
         for kept in ["1. e4 e5\r\n\r\n", "À Ü ß 将 \u{1f600}\tx\n", ""] {
             assert_eq!(shown(kept.as_bytes()), kept.as_bytes());

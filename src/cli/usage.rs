@@ -1,4 +1,4 @@
-//! Wrong command lines in one line each. clap spreads what it has to say over a paragraph; its tips are kept.
+//! Turns the errors of clap, which are paragraphs, into one line each. The line keeps clap's tips.
 
 use std::{ffi::OsString, path::Path};
 
@@ -10,13 +10,13 @@ use polybook::index::Index;
 
 use super::{Cli, legacy};
 
-/// The command line was wrong in a way that only the command itself could see.
+/// An error of the command line that clap cannot detect, only the command itself.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
 
 impl Usage {
-    /// Refuses an option that was given, for a reason that follows its name.
+    /// Returns an error if `option` is given. `reason` continues the sentence after the option's name.
     pub fn refuse(option: Option<&str>, reason: &str) -> Result<(), Usage> {
         match option {
             Some(option) => Err(Usage(format!("{option} {reason}"))),
@@ -25,7 +25,7 @@ impl Usage {
     }
 }
 
-/// What others call options: the command, if only one, what is written, and what is meant.
+/// Names that other programs use for our options: the command (empty for all commands), the other names, and our name.
 const MEANT: [(&str, &[&str], &str); 7] = [
     ("", &["-o", "--output"], "--out"),
     ("make-book", &["-o", "--output", "--out"], "--bin"),
@@ -36,7 +36,7 @@ const MEANT: [(&str, &[&str], &str); 7] = [
     ("serve", &["--port"], "--listen 127.0.0.1:PORT"),
 ];
 
-/// The error of a command line and where to read about it.
+/// Returns the line for an error of clap, with the command whose help explains the options.
 pub fn line(err: &clap::Error, args: &[OsString]) -> String {
     let cli = Cli::command();
     let command = legacy::command(args, &cli);
@@ -67,7 +67,7 @@ pub fn line(err: &clap::Error, args: &[OsString]) -> String {
     }
 }
 
-/// A file in the place of a command.
+/// Returns the error for a file name in the place of a command.
 fn a_file(file: &str) -> String {
     let name = match file.contains(' ') {
         true => format!("\"{file}\""),
@@ -81,7 +81,7 @@ fn a_file(file: &str) -> String {
     }
 }
 
-/// Why the first argument of a command of indexes is none, if it is a file and no index is given.
+/// Returns the error if the first argument of a command that needs an index is a file, and no index is given.
 fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     let needs_index = |arg: &Arg| arg.get_long() == Some("leveldb") && arg.is_required_set();
     let is_given = |arg: &OsString| arg.to_string_lossy().starts_with("--leveldb");
@@ -94,7 +94,7 @@ fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     Some(err.to_string())
 }
 
-/// The option of a command that is meant by what is none.
+/// Returns the option of `command` that the user means by an unknown option, from [`MEANT`].
 fn meant<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'static str)> {
     let has = |long: &str| {
         let mut options = command.get_arguments();
@@ -110,7 +110,7 @@ fn meant<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'stati
     Some((option, meant))
 }
 
-/// The paragraphs of clap's text up to the usage: the error, then tips.
+/// Joins the paragraphs of clap's text before the usage into one line: first the error, then the tips.
 fn folded(text: &str) -> String {
     let (mut wrong, mut tips) = (String::new(), String::new());
     for line in text.lines().map(str::trim) {
@@ -139,9 +139,9 @@ fn folded_tip(tip: &str) -> String {
         .split_once(" exists: ")
         .or_else(|| tip.split_once(" exist: "));
     match similar {
-        // How to pass what looks like an option as a file is no help with a wrong option.
+        // clap's tip to pass an unknown option as a value does not help.
         _ if tip.contains(" as a value, use ") => String::new(),
-        // The most similar one comes last.
+        // clap lists the most similar name last.
         Some((what, names)) if what.contains("similar") => {
             let name = names.rsplit(", ").next().unwrap_or(names);
             format!(" (did you mean {name}?)")
@@ -150,7 +150,7 @@ fn folded_tip(tip: &str) -> String {
     }
 }
 
-/// The reasons that Rust's and clap's parsers give, in words that say what to write.
+/// Rewrites the reasons of Rust's and clap's parsers so that they say which values are allowed.
 fn plain(text: &str) -> String {
     const WORDS: [(&str, &str); 9] = [
         ("' found", "'"),
