@@ -1,4 +1,4 @@
-//! `polybook completions` and `polybook man`: made from the definitions of the commands.
+//! `polybook completions` and `polybook man`. Both are generated from the definitions of the commands.
 
 use std::{fs, path::PathBuf};
 
@@ -50,15 +50,16 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
     terminal::print(&script)
 }
 
-/// A completion script for bash that completes files where a command takes them. clap's script lists options there,
-/// which keeps bash from listing files.
+/// Changes clap's completion script for bash so that it completes files where a command takes files.
+///
+/// clap's script offers options in these places, and bash then does not list files.
 fn with_files(script: &str) -> String {
     const FIRST_WORD: &str = "|| ${COMP_CWORD} -eq 2 ]]";
     const NO_OPTION: &str = "            COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )";
     let mut takes_files = false;
     let lines = script.lines().map(|line| {
         if let Some(words) = line.trim_start().strip_prefix("opts=") {
-            // Commands and other words that are known come last.
+            // In the list of words, options come first, and commands and other fixed values come last.
             let last = words.trim_matches('"').split(' ').next_back();
             takes_files = last.is_some_and(|word| word.starts_with('-'));
         }
@@ -71,8 +72,8 @@ fn with_files(script: &str) -> String {
     lines.collect()
 }
 
-/// A command with a second option for each long one, under a name that
-/// [`single_dashes`](legacy::single_dashes) turns into the old spelling.
+/// Adds a second option for each long option of a command. [`single_dashes`](legacy::single_dashes) turns the name of the
+/// second option into polyglot's spelling.
 fn with_old_spellings(command: Command) -> Command {
     let old = |arg: &Arg| {
         let name = format!("{}{}", legacy::OLD_SPELLING, arg.get_long()?);
@@ -111,7 +112,7 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// How many pages a command and those in it have.
+/// Returns the number of manual pages of a command and its subcommands.
 fn pages(command: &Command) -> u64 {
     let inner = command.get_subcommands();
     1 + inner

@@ -1,4 +1,4 @@
-//! `polybook convert`: other things made of a book.
+//! `polybook convert`: makes books, opening suites and tables from a book or an OOBS database.
 
 use std::path::{Path, PathBuf};
 
@@ -89,10 +89,10 @@ pub struct Args {
     json: bool,
 }
 
-/// What options of suites are for.
+/// The outputs that the options of suites apply to, for error messages.
 const SUITES: &str = "suites, .pgn and .epd";
 
-/// What can be made.
+/// The formats that `convert` writes.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
 enum TargetFormat {
     Bin,
@@ -220,7 +220,7 @@ fn book(
     })
 }
 
-/// Refuses options that would not change the output.
+/// Returns an error if an option is given that has no effect on this output.
 fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
     if format != TargetFormat::Bin {
         let given = args.header.given().or(args.losses.given());
@@ -238,7 +238,7 @@ fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
     args.suite.refuse_unused(format == TargetFormat::Pgn)
 }
 
-/// The format that is asked for, or that the name of the output ends in.
+/// Returns the format of `--format`, or else the format that the file name ending of the output stands for.
 fn format(args: &Args) -> Result<TargetFormat, Usage> {
     if let Some(format) = args.format {
         return Ok(format);
@@ -256,7 +256,7 @@ fn format(args: &Args) -> Result<TargetFormat, Usage> {
     })
 }
 
-/// The moves that are kept without options.
+/// Returns the moves that are kept if no option selects moves.
 fn default_filter(format: TargetFormat) -> MoveFilter {
     match format {
         TargetFormat::Csv | TargetFormat::Jsonl => MoveFilter::every_move(),
@@ -264,8 +264,9 @@ fn default_filter(format: TargetFormat) -> MoveFilter {
     }
 }
 
-/// What is missing from an output because the database was made without some moves: a book lacks those that it would
-/// keep, a suite also the games of the others.
+/// Returns a warning if the database was made without rare moves and the output would need them, or `None`.
+///
+/// A book may lack moves that it would keep. The counts of games in a suite may be too low.
 fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<String> {
     let dropped = info.dropped()?;
     let made_with = &info.move_filter;

@@ -1,4 +1,4 @@
-//! `polybook diff`: what differs between two books.
+//! `polybook diff`: lists the differences between two books.
 
 use std::{fmt::Write as _, path::PathBuf};
 
@@ -114,17 +114,17 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Err(ExitOne.into())
 }
 
-/// What differs in a position, and the position if it is known.
+/// The differences in one position, and the position if a line of the books reaches it.
 type Difference = (PositionDifference, Option<VariantPosition>);
 
-/// A difference with the evaluations of its moves.
+/// The differences in one position, the position, and the evaluations of its moves.
 type Shown = (
     PositionDifference,
     Option<VariantPosition>,
     Vec<Option<Eval>>,
 );
 
-/// The evaluation of the position after a move, where these are known.
+/// Returns the evaluation of the position after a move, if the store of evaluations contains it.
 fn evaluated(
     evals: Option<&Evals>,
     pos: Option<&VariantPosition>,
@@ -136,7 +136,7 @@ fn evaluated(
     mv.to_move(pos).map_or(Ok(None), |mv| evals.after(pos, mv))
 }
 
-/// The positions that differ. Where only the spelling of castling does, nothing differs.
+/// Returns the positions that differ. Two spellings of the same castling move do not differ.
 fn found<'a>(
     differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
     mut positions: FoundPositions<'a>,
@@ -152,7 +152,7 @@ fn found<'a>(
     found.filter(|found| !matches!(found, Ok((difference, _)) if difference.moves.is_empty()))
 }
 
-/// A position and its moves for programs. Without the position, or where a move is not legal in it, there is no SAN.
+/// Returns the JSON document of one position. `san` is null if the position is unknown or the move is not legal.
 fn document((difference, pos, evals): Shown) -> Value {
     let pos = pos.as_ref();
     let of_records = |records: Option<MoveRecords>| {
@@ -177,7 +177,7 @@ fn document((difference, pos, evals): Shown) -> Value {
     })
 }
 
-/// A position and its moves for people, a line each.
+/// Returns the text of one position: a line for the position and a line for each move.
 fn text((difference, pos, evals): Shown) -> String {
     let mut text = match &pos {
         Some(pos) => format!("{}\n", fen_of(pos)),

@@ -1,4 +1,4 @@
-//! `polybook dump-book`: the lines of a book as text.
+//! `polybook dump-book`: writes the lines of a book as text.
 
 use std::{
     fs::File,
@@ -49,7 +49,7 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-/// What the text begins with.
+/// The beginning of the text.
 const TITLE: &str = "Dump of \"";
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -67,14 +67,14 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         write(args, &book, variant, &mut text, meter)
     })?;
     text.commit()?;
-    // Lines on standard output need no message after them.
+    // If the lines go to standard output, no summary is printed.
     if out != Path::new("-") {
         context.say(&format!("{}: lines for {name}\n", out.display()));
     }
     Ok(())
 }
 
-/// Refuses to replace a text that is not a dump of a book.
+/// Returns an error if the file is not a dump of a book, which may be replaced.
 fn check_replaceable(path: &Path) -> polybook::Result<()> {
     let problem = "not the lines of a book: remove it, or name another file";
     let foreign = |_| polybook::Error::foreign(path, problem);

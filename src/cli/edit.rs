@@ -1,4 +1,4 @@
-//! `polybook edit`: changing a book by hand.
+//! `polybook edit`: changes single moves and positions of a book.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use super::{
     usage::Usage,
 };
 
-/// How many times the bytes of a script its edits take at most.
+/// An upper bound on the memory of parsed edits, as a multiple of the size of the script in bytes.
 const EDITS: usize = 32;
 
 /// Change the moves of a book
@@ -99,7 +99,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
             .map_err(|err| anyhow::anyhow!("{err}, or change the book by --in-place"))?;
     }
     refuse_document_beside(args.json, out)?;
-    // No other run replaces the book between its opening and its replacement.
+    // Claim the output before opening the book, so that no other run can replace the book in between.
     let edited = begin_book(out)?;
     let book = Book::open(&file)?;
     let variant = of_book(&args.book, &book, args.position.variant)?;
@@ -139,7 +139,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, document)
 }
 
-/// The changes of the options, then those of the script.
+/// Returns the edits of the options, followed by the edits of the script.
 fn edits(args: &Args, variant: Variant) -> anyhow::Result<Vec<PositionEdit>> {
     let pos = args.position.position_of(variant)?;
     let mut changes: Vec<Change> = args.remove.clone();

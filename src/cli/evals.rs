@@ -1,4 +1,4 @@
-//! `polybook evals`: a store of evaluations.
+//! `polybook evals`: collects evaluations of positions in a store, from files or from a UCI engine.
 
 use std::{
     fmt::Write,
@@ -80,7 +80,7 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// An engine that is asked, and for which positions.
+/// The options for evaluating positions with an engine.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Engine")]
 struct EngineArgs {
@@ -110,7 +110,7 @@ struct EngineArgs {
     time_limit: u64,
 }
 
-/// Reads a name and a value.
+/// Parses `NAME=VALUE`.
 fn uci_option(text: &str) -> Result<(String, String), &'static str> {
     let is_line = !text.contains(['\n', '\r']);
     match text.split_once('=') {
@@ -122,7 +122,7 @@ fn uci_option(text: &str) -> Result<(String, String), &'static str> {
 }
 
 impl EngineArgs {
-    /// The engine and the positions, if one is asked.
+    /// Opens the positions and returns them with the settings of the engine, or `None` without `--engine`.
     fn opened(
         &self,
         memory: &Memory,
@@ -133,7 +133,7 @@ impl EngineArgs {
         };
         let file = file_of(path)?;
         let input = Input::file(&file);
-        // A pipe can be read once, as text.
+        // A pipe can only be read once, so it cannot be a book, which is read at arbitrary offsets.
         let is_file = input.size().is_some();
         let positions = match is_file && is_book_or_empty(&file)? {
             true => Positions {
@@ -157,7 +157,7 @@ impl EngineArgs {
     }
 }
 
-/// A store whose evaluations are shown.
+/// The option for showing the evaluations of a store.
 #[derive(clap::Args, Debug)]
 pub struct EvalsArg {
     /// Also show the evaluations of this store, seen from White
@@ -166,13 +166,13 @@ pub struct EvalsArg {
 }
 
 impl EvalsArg {
-    /// The store, if one is named.
+    /// Opens the store, or returns `None` without `--evals`.
     pub fn open(&self) -> polybook::Result<Option<Evals>> {
         self.evals.as_ref().map(Evals::open).transpose()
     }
 }
 
-/// Which moves are left out by their evaluations.
+/// The options that leave out moves with bad evaluations.
 #[derive(clap::Args, Debug)]
 pub struct MaxLossArgs {
     /// The store of evaluations for --max-loss, and for --eval and --eval-abs of a suite
@@ -186,12 +186,13 @@ pub struct MaxLossArgs {
 }
 
 impl MaxLossArgs {
-    /// The option that was given.
+    /// Returns the name of the option if it is given.
     pub fn given(&self) -> Option<&'static str> {
         self.max_loss.map(|_| "--max-loss")
     }
 
-    /// The store, and whether something other than --max-loss needs it. Refuses a store that nothing needs.
+    /// Returns the path of the store. Returns an error if a store is given but no option uses it; `is_needed` says whether an
+    /// option other than `--max-loss` uses it.
     pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
         if self.evals.is_some() && self.max_loss.is_none() && !is_needed {
             let usage = "--evals is for --max-loss, and for --eval and --eval-abs of a suite: give one of them too";
@@ -200,7 +201,8 @@ impl MaxLossArgs {
         Ok(self.evals.as_deref())
     }
 
-    /// What is asked for. A store that takes at most half of the memory is read into it.
+    /// Opens the store for `--max-loss`, or returns `None` without this option. A store that needs at most half of the memory
+    /// budget is read into memory.
     pub fn open(&self, memory: &Memory) -> polybook::Result<Option<MaxLoss>> {
         let Some((path, most)) = self.evals.as_ref().zip(self.max_loss) else {
             return Ok(None);
@@ -210,7 +212,7 @@ impl MaxLossArgs {
     }
 }
 
-/// What became of moves by their evaluations.
+/// Returns the part of a summary that says how many moves `--max-loss` left out.
 pub fn losses(losses: Option<LossSummary>) -> String {
     losses.map_or_else(String::new, |losses| {
         let emptied = match losses.emptied {
@@ -225,7 +227,7 @@ pub fn losses(losses: Option<LossSummary>) -> String {
     })
 }
 
-/// What a suite left out for want of evaluations, after its size.
+/// Returns the part of a summary that says how many positions a suite left out because they have no evaluation.
 pub fn left_out(unevaluated: Option<u64>) -> String {
     let count = unevaluated.filter(|count| *count > 0);
     count.map_or_else(String::new, |count| {
@@ -233,12 +235,12 @@ pub fn left_out(unevaluated: Option<u64>) -> String {
     })
 }
 
-/// What a table has of an evaluation: its score, or a dash.
+/// Returns a table cell with the score of an evaluation, or a dash.
 pub fn cell(eval: Option<Eval>) -> String {
     eval.map_or_else(|| "-".to_owned(), |eval| eval.score.to_string())
 }
 
-/// A line about the evaluation of a position.
+/// Returns a line with the score and depth of the evaluation of a position.
 pub fn line(eval: Option<Eval>) -> String {
     let said = |eval: Eval| format!("evaluation {}, depth {}\n", eval.score, eval.depth);
     eval.map_or_else(String::new, said)
@@ -287,7 +289,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, document)
 }
 
-/// What is written, by the name of the file.
+/// Returns the format that the file name ending of the output stands for.
 fn format_of(out: &Path) -> EvalsFormat {
     let ending = out.extension().unwrap_or_default().to_ascii_lowercase();
     match ending.to_str() {
@@ -298,7 +300,7 @@ fn format_of(out: &Path) -> EvalsFormat {
 }
 
 fn summary(out: &Path, report: &EvalsReport) -> String {
-    // Writing to a `String` does not fail.
+    // Writing to a `String` cannot fail, so the results are ignored.
     let mut text = String::new();
     for bad in &report.described {
         let _ = writeln!(text, "rejected: {bad}");
@@ -320,7 +322,7 @@ fn summary(out: &Path, report: &EvalsReport) -> String {
             engine.failed
         );
     }
-    // An engine needs no inputs.
+    // With an engine there may be no input files; then their numbers are not printed.
     if report.engine.is_none() || report.games + report.lines > 0 {
         let _ = writeln!(
             text,

@@ -1,4 +1,4 @@
-//! `polybook filter`: part of a book.
+//! `polybook filter`: writes a part of one or several books.
 
 use std::path::PathBuf;
 

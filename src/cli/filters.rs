@@ -1,4 +1,4 @@
-//! Which games count: for the commands that read games, and for those that ask an index.
+//! The options that filter games: one set for the commands that read PGN, one for the commands that query an index.
 
 use std::{
     num::ParseIntError,
@@ -15,13 +15,13 @@ use shakmaty::Color;
 
 use super::usage::Usage;
 
-/// The options that name somebody or something.
+/// The group of the options that take a name. `--exact` requires one of them.
 const NAMES: &str = "names";
 
 /// The heading of the options that filter games.
 pub const GAMES: &str = "Which games count";
 
-/// Which games of a PGN file count.
+/// The options that filter the games of PGN files.
 #[derive(clap::Args, Clone, PartialEq, Default, Debug)]
 #[command(next_help_heading = GAMES, group = ArgGroup::new(NAMES).multiple(true))]
 pub struct GameFilterArgs {
@@ -96,7 +96,7 @@ fn result(text: &str) -> Result<GameResult, String> {
 }
 
 impl GameFilterArgs {
-    /// The filter, if an option is given.
+    /// Returns the filter, or `None` if no option is given.
     pub fn given(&self) -> Result<Option<GameFilter>, Usage> {
         if *self == GameFilterArgs::default() {
             return Ok(None);
@@ -133,7 +133,7 @@ impl From<GameFilterArgs> for GameFilter {
 /// The heading of the options that filter the games of an index.
 const FILTERS: &str = "Which games count (needs an index made with --explorer)";
 
-/// Which games of an index count.
+/// The options that filter the games of an index.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = FILTERS, group = ArgGroup::new(NAMES).multiple(true))]
 pub struct ExplorerFilterArgs {
@@ -191,7 +191,7 @@ pub struct ExplorerFilterArgs {
     event: Option<String>,
 }
 
-/// A name that is not blank, as a blank name would match every name.
+/// Parses a name. A blank name is an error, because it would match every name.
 fn name(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("write at least one letter of the name".to_owned()),
@@ -199,7 +199,7 @@ fn name(text: &str) -> Result<String, String> {
     }
 }
 
-/// A rating group, `None` for games in which nobody has a rating.
+/// Parses a rating group. `None` stands for games in which neither player has a rating.
 fn rating_group(text: &str) -> Result<Option<RatingGroup>, ParseIntError> {
     match text {
         "unknown" => Ok(None),
@@ -212,7 +212,7 @@ fn color(text: &str) -> Result<Color, String> {
 }
 
 impl ExplorerFilterArgs {
-    /// Whether all games count.
+    /// Returns `true` if no filter is given, so that all games count.
     pub fn are_none(&self) -> bool {
         let filters = Filters {
             names: NameMatch::default(),
@@ -221,7 +221,9 @@ impl ExplorerFilterArgs {
         filters == Filters::default()
     }
 
-    /// The filters as the explorer takes them, if a game can pass them.
+    /// Returns the filters for the explorer.
+    ///
+    /// Returns an error if the filters contradict each other, so that no game can pass them.
     pub fn filters(&self) -> Result<Filters, Usage> {
         let filters = self.unchecked();
         filters.check().map_err(|err| Usage(err.to_string()))?;
@@ -253,7 +255,7 @@ impl ExplorerFilterArgs {
     }
 }
 
-/// Refuses filters that let no game pass because no game has a name of theirs.
+/// Returns an error, with similar names, if no game contains a name of the filters.
 pub fn check_names(explorer: &Explorer, filters: &Filters) -> anyhow::Result<()> {
     match explorer.unknown_name(filters)? {
         Some(unknown) => Err(anyhow::anyhow!("{unknown}")),
@@ -261,7 +263,7 @@ pub fn check_names(explorer: &Explorer, filters: &Filters) -> anyhow::Result<()>
     }
 }
 
-/// The explorer of these indexes, each under the name of its directory.
+/// Opens the explorer of several indexes. Each index is named after its directory.
 pub fn explorer_of(indexes: &[PathBuf]) -> anyhow::Result<Explorer> {
     let name = |path: &Path| {
         let name = path.file_stem().unwrap_or(path.as_os_str());
@@ -271,7 +273,7 @@ pub fn explorer_of(indexes: &[PathBuf]) -> anyhow::Result<Explorer> {
     Ok(Explorer::open(sources)?)
 }
 
-/// The single index that was made without the explorer's data, if the question does not need them.
+/// Returns the index if it is the only one, was made without the explorer's data, and no filter needs this data.
 pub fn plain_index(
     indexes: &[PathBuf],
     filters: &ExplorerFilterArgs,
@@ -289,7 +291,7 @@ pub fn plain_index(
     Ok(Some(index))
 }
 
-/// The error of a question that an index made without the explorer's data cannot answer.
+/// Returns the error for a query that needs the explorer's data, which the index does not contain.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
         "this needs an index made with --explorer: make {} again with that option",

@@ -1,4 +1,4 @@
-//! `polybook game`: the text of games.
+//! `polybook game`: prints the PGN text of games.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `polybook games`: the games that reached a position.
+//! `polybook games`: lists the games that reached a position.
 
 use std::{borrow::Cow, iter::once, path::PathBuf};
 
@@ -66,8 +66,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         && args.sort == Sort::Id
     {
         let index = Index::open(path)?;
-        // The explorer's data separate positions that share a key. An index of standard chess alone does
-        // not need that.
+        // The explorer's data distinguish positions of different variants that share a key. An index of standard chess alone does
+        // not need them.
         if index.variant().only() == Some(Variant::Standard) || !index.has_explorer_data()? {
             return run_plain(args, &index);
         }
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     run_explored(args)
 }
 
-/// All games of a position by its key, in the order of the index.
+/// Lists all games of a position by its key, in the order of the index.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let own = index.variant().only();
     let variant = args.position.variant_of(own);
@@ -104,7 +104,7 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     print_list(args, key, ids.len() as u64, games)
 }
 
-/// The games of a position that pass the filters.
+/// Lists the games of a position that pass the filters.
 fn run_explored(args: &Args) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.leveldb).map_err(|err| better_reason(args, err))?;
     let variant = args.position.variant_of(explorer.variant());
@@ -132,7 +132,8 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
     print_list(args, key, total, games)
 }
 
-/// The error of a query, or that it needs an index made with --explorer.
+/// Returns the error of a query. If the query needs the explorer's data and an index was made without `--explorer`, the error says
+/// so.
 fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);
@@ -149,7 +150,7 @@ fn print_texts(mut texts: impl Iterator<Item = polybook::Result<Vec<u8>>>) -> an
     texts.try_for_each(|text| print_bytes(&text?))
 }
 
-/// Prints games that are read while they are printed.
+/// Prints the list of games. Reads each game while it is printed, so the list need not fit into memory.
 fn print_list(
     args: &Args,
     key: u64,
@@ -169,7 +170,7 @@ fn print_list(
     print_all(once(Ok(head)).chain(lines))
 }
 
-/// One game for people.
+/// Returns the line of a game for people.
 fn line(id: u64, game: &GameHeader) -> String {
     let rated = |name: &str, elo: &str| match elo {
         "" | "*" | "?" => name.to_owned(),
@@ -185,14 +186,14 @@ fn line(id: u64, game: &GameHeader) -> String {
     )
 }
 
-/// One game for programs.
+/// Returns the JSON document of a game.
 fn document(id: u64, game: &GameHeader) -> Value {
     let mut document = json!({ "id": id });
     for (name, value) in game.fields() {
         document[name] = match name {
-            // `*` is a result: that of a game without one.
+            // The result of an unfinished game is `*`.
             "result" => json!(value),
-            // A game without tags has none.
+            // A game without tags has no offset.
             "offset" => json!(game.offset()),
             _ => json!(known(value)),
         };
@@ -200,7 +201,7 @@ fn document(id: u64, game: &GameHeader) -> Value {
     document
 }
 
-/// The value of a tag, unless it is empty, `*`, or says unknown: `?`, `-` or `????.??.??`.
+/// Returns the value of a tag, or `None` if it is unknown: empty, `*`, `?`, `-` or `????.??.??`.
 fn known(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
     let is_said = value.trim().contains(|c| !"*?-.".contains(c));
     is_said.then_some(value)

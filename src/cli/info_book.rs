@@ -1,4 +1,4 @@
-//! `polybook info-book`: how many lines and positions a book has.
+//! `polybook info-book`: counts the lines and positions of a book.
 
 use polybook::book::{Book, lines};
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     })?;
     let signed = |number: u64| i64::try_from(number).expect("a book has fewer positions");
     let [white, black] = [lines.white_positions, lines.black_positions].map(signed);
-    // For programs and for people, who read the lines that polyglot prints.
+    // Each number has a name for JSON and the label that polyglot prints.
     let mut numbers = vec![
         ("white_lines", "Lines for white", signed(lines.white)),
         ("black_lines", "Lines for black", signed(lines.black)),

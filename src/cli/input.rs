@@ -1,5 +1,7 @@
-//! Files that a command reads and writes. Where the command line has `-`, standard input is copied to a temporary file
-//! first, because books and databases are read from any place.
+//! The files that commands read and write.
+//!
+//! If an argument is `-`, standard input is first copied to a temporary file, because books and databases are read at arbitrary
+//! offsets. Error messages say "standard input" instead of the name of the copy.
 
 use std::{
     env,
@@ -20,7 +22,7 @@ use polybook::{
 
 use super::usage::Usage;
 
-/// The book of a command that polyglot has too.
+/// The book argument of a command that polyglot has too.
 #[derive(clap::Args, Debug)]
 pub struct BookArg {
     /// The book; - is standard input [default: book.bin]
@@ -43,15 +45,19 @@ impl BookArg {
     }
 }
 
-/// Books up to this number of bytes are read into memory, where positions are found fastest.
+/// The size in bytes up to which books are read into memory, because look-ups in memory are fastest.
 pub const IN_MEMORY: u64 = 1 << 29;
 
-/// The same for commands with a memory budget. Half of it is left to their tables.
+/// Returns the size in bytes up to which a command with a memory budget reads books into memory. At least half of the budget
+/// remains for the command's tables.
 pub fn in_memory(memory: &Memory) -> u64 {
     IN_MEMORY.min(memory.bytes as u64 / 2)
 }
 
-/// Reads a text that stays in memory. What is made of it takes at most `factor` times as much.
+/// Reads a text file into memory.
+///
+/// `factor` is an upper bound on the memory of the parsed text, as a multiple of its size. Returns an error if text and parsed
+/// text together exceed the memory budget.
 pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Result<String> {
     let name = name(argument);
     let most = memory.bytes / factor;
@@ -70,10 +76,10 @@ pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Res
 
 const STANDARD_INPUT: &str = "standard input";
 
-/// The directory of the copy of standard input, which goes at the end of the program.
+/// The directory with the copy of standard input. It is removed when the program ends.
 static COPY: OnceLock<TemporaryDir> = OnceLock::new();
 
-/// The file to open for an argument.
+/// Returns the path of the file to open for an argument; for `-`, the path of the copy of standard input.
 pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
     let file = file_or_index(argument)?;
     if argument.is_dir() {
@@ -86,7 +92,7 @@ pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
-/// The file to open, or the directory of an index, for an argument.
+/// Returns the path of the file or index directory to open for an argument.
 pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     refuse_counts(argument)?;
     if argument != Path::new("-") {
@@ -98,7 +104,7 @@ pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     copied().context("cannot copy standard input to a temporary file")
 }
 
-/// Refuses standard input twice, where some of the arguments are games that are read as they come.
+/// Returns an error if `-` is given more than once, because standard input can only be read once.
 pub fn refuse_twice(arguments: &[&PathBuf]) -> Result<(), Usage> {
     let is_standard_input = |argument: &&&PathBuf| ***argument == Path::new("-");
     match arguments.iter().filter(is_standard_input).count() {
@@ -111,7 +117,7 @@ fn given_twice() -> Usage {
     Usage("- is given twice, and there is one standard input".to_owned())
 }
 
-/// Games in PGN. An index has none.
+/// Returns the PGN inputs for the arguments. Returns an error for an index, which contains no PGN.
 pub fn pgn_inputs(arguments: &[PathBuf]) -> polybook::Result<Vec<Input>> {
     let indexes = arguments.iter().filter(|path| path.is_dir());
     for path in indexes {
@@ -123,12 +129,12 @@ pub fn pgn_inputs(arguments: &[PathBuf]) -> polybook::Result<Vec<Input>> {
     Ok(arguments.iter().map(Input::from_argument).collect())
 }
 
-/// The files to open for several arguments.
+/// Returns the paths of the files to open for several arguments.
 pub fn files_of(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     arguments.iter().map(|path| file_of(path)).collect()
 }
 
-/// Refuses a directory of counts, which only make-book reads.
+/// Returns an error if the path is a directory of counts, which only `make-book` reads.
 pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     if matches!(FileKind::of(path), Ok(FileKind::Counts)) {
         let problem = "a directory of counts: polybook make-book checks it and makes a book or an index of it";
@@ -137,7 +143,8 @@ pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     Ok(())
 }
 
-/// Copies standard input to a file of its name, which headers of books may mention, in a directory of its own.
+/// Copies standard input to a file in a temporary directory. The file is named like standard input, because headers of books can
+/// contain this name.
 fn copied() -> anyhow::Result<PathBuf> {
     let dir = TemporaryDir::new_in(&env::temp_dir())?;
     let path = COPY.get_or_init(|| dir).path().join(STANDARD_INPUT);
@@ -145,7 +152,7 @@ fn copied() -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// How messages name an argument.
+/// Returns the name of an argument for messages.
 pub fn name(argument: &Path) -> String {
     if argument == Path::new("-") {
         STANDARD_INPUT.to_owned()
@@ -154,7 +161,7 @@ pub fn name(argument: &Path) -> String {
     }
 }
 
-/// How messages name an output.
+/// Returns the name of an output for messages.
 pub fn output_name(argument: &Path) -> String {
     if argument == Path::new("-") {
         "standard output".to_owned()
@@ -163,7 +170,7 @@ pub fn output_name(argument: &Path) -> String {
     }
 }
 
-/// A message that names standard input instead of its copy.
+/// Replaces the path of the copy of standard input in a message by "standard input".
 pub fn with_given_names(message: &str) -> String {
     match COPY.get() {
         Some(dir) => {
@@ -174,7 +181,7 @@ pub fn with_given_names(message: &str) -> String {
     }
 }
 
-/// Refuses to write a directory to standard output.
+/// Returns an error if the output is `-` although the command writes a directory.
 pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
     if out == Path::new("-") {
         let usage =
@@ -184,10 +191,11 @@ pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// The ends of the names of compressed files.
+/// The file name endings of compressed files.
 const COMPRESSED: [&str; 5] = ["gz", "bz2", "zst", "zip", "xz"];
 
-/// Refuses an output that is an input, that goes where a document is printed, or whose name is that of a compressed file.
+/// Returns an error if the output is also an input, if both the output and a JSON document would go to standard output, or if
+/// the output has the file name ending of a compressed file.
 pub fn check_output(
     out: &Path,
     inputs: &[impl AsRef<Path>],
@@ -203,7 +211,7 @@ pub fn check_output(
     Ok(refuse_document_beside(has_document, out)?)
 }
 
-/// Refuses to print a document where an output goes.
+/// Returns an error if both a JSON document and the output `out` would go to standard output.
 pub fn refuse_document_beside(has_document: bool, out: &Path) -> Result<(), Usage> {
     if has_document && out == Path::new("-") {
         let usage = "--json and an output both go to standard output: name a file for the output";

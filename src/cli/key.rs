@@ -1,4 +1,4 @@
-//! `polybook key`: the key of a position.
+//! `polybook key`: prints the Polyglot key of a position.
 
 use polybook::position::{fen_of, has_inner_castling_rook, key};
 use serde_json::json;
@@ -35,7 +35,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// The key under which books have a position.
+/// Returns the key under which Polyglot books store a position, as 16 hexadecimal digits.
 pub fn book_key(pos: &VariantPosition) -> anyhow::Result<String> {
     anyhow::ensure!(
         pos.castles().mode().is_standard() || !has_inner_castling_rook(pos),
@@ -45,7 +45,7 @@ pub fn book_key(pos: &VariantPosition) -> anyhow::Result<String> {
     Ok(text(key(pos)))
 }
 
-/// A key as people and documents write it.
+/// Formats a key as 16 hexadecimal digits.
 pub fn text(key: u64) -> String {
     format!("{key:016x}")
 }

@@ -1,6 +1,6 @@
-//! The spellings of twenty years of scripts: `-pgn FILE` for `--pgn FILE`.
+//! Accepts polyglot's spelling of options with a single dash, such as `-pgn FILE` for `--pgn FILE`, so that old scripts work.
 //!
-//! Every long option of the commands that polyglot has is understood with a single dash.
+//! The commands that polyglot has accept every long option with a single dash.
 
 use std::ffi::{OsStr, OsString};
 
@@ -9,22 +9,23 @@ use clap::{Arg, Command};
 /// The commands that polyglot has.
 pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
 
-/// Short options that may be written together.
+/// Combinations of short options that are not long options with a single dash.
 const SHORT_BUNDLES: [&str; 2] = ["-qh", "-hq"];
 
-/// The prefix of the old spelling of an option in the definitions that completions are made from.
+/// The prefix that marks the old spelling of an option in the definitions from which completions are generated.
 pub const OLD_SPELLING: &str = "old-spelling-";
 
-/// A completion script in which the old spellings have one dash.
+/// Changes a completion script so that the old spellings start with a single dash.
 pub fn single_dashes(script: &str) -> String {
     script
         .replace(&format!("--{OLD_SPELLING}"), "-")
-        // Fish has a flag for options of one dash and several letters.
+        // In fish, the flag -o defines an option with a single dash and several letters.
         .replace(&format!("-l {OLD_SPELLING}"), "-o ")
 }
 
-/// The arguments with a second dash where polyglot has one. Unknown options of several letters get a second dash
-/// too, so that clap can suggest a long option.
+/// Adds a second dash to options that are spelled with a single dash.
+///
+/// Unknown options of several letters get a second dash too, so that clap can suggest a similar long option.
 pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     let command = command(&args, cli);
     let command = command.filter(|command| POLYGLOT_COMMANDS.contains(&command.get_name()));
@@ -43,7 +44,7 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
         }
         options_ended = arg == "--";
         let arg = with_two_dashes(arg);
-        // The value of an option may look like an option: `--comment -pgn`.
+        // The value of an option can look like an option, as in `--comment -pgn`.
         is_value = long_name(&arg)
             .and_then(|name| option(command, name))
             .is_some_and(|option| option.get_action().takes_values());
@@ -52,13 +53,14 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     modern
 }
 
-/// The command that the arguments name.
+/// Returns the command that the arguments name.
 pub fn command<'a>(args: &[OsString], cli: &'a Command) -> Option<&'a Command> {
     let mut words = args.iter().skip(1).filter_map(|arg| arg.to_str());
     cli.find_subcommand(words.find(|word| !word.starts_with('-'))?)
 }
 
-/// `--name` for `-name`, whatever bytes a value after `=` has. `-q` and `-1` stay.
+/// Turns `-name` into `--name`. Leaves short options and negative numbers, such as `-q` and `-1`, unchanged. A value after `=` can
+/// contain any bytes.
 fn with_two_dashes(arg: OsString) -> OsString {
     let is_old = match arg.as_encoded_bytes() {
         [b'-', first, second, ..] => first.is_ascii_alphabetic() && *second != b'=',
@@ -72,13 +74,13 @@ fn with_two_dashes(arg: OsString) -> OsString {
     spelled
 }
 
-/// The name of a long option that has its value, if any, in the next argument.
+/// Returns the name of a long option without a value after `=`; `None` for other arguments.
 fn long_name(arg: &OsStr) -> Option<&str> {
     let name = arg.to_str()?.strip_prefix("--")?;
     (!name.is_empty() && !name.contains('=')).then_some(name)
 }
 
-/// A message about modernized arguments, with the options as the user wrote them.
+/// Replaces the options in a message by the spellings that the user wrote.
 pub fn as_written(message: &str, args: &[OsString]) -> String {
     args.iter()
         .filter_map(|arg| arg.to_str()?.split('=').next())
@@ -92,7 +94,7 @@ pub fn as_written(message: &str, args: &[OsString]) -> String {
         })
 }
 
-/// The option of a command that a name means.
+/// Returns the option of a command that has this name or alias.
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     command.get_arguments().find(|arg| {
         arg.get_long() == Some(name)

@@ -1,4 +1,4 @@
-//! `polybook make-book`: a book from games.
+//! `polybook make-book`: makes books, suites, databases, indexes and counts from games.
 
 use std::{
     path::{Path, PathBuf},
@@ -176,7 +176,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The outputs that are asked for.
+    /// Returns the paths of the requested outputs.
     fn outputs(&self) -> Vec<&Path> {
         let outputs = [
             &self.bin,
@@ -217,9 +217,9 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&summary::of(&report, seconds), as_json, document)
 }
 
-/// The run that the arguments ask for.
+/// Turns the arguments into the settings of a run.
 fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
-    // Without another output, a book is made.
+    // If no output is requested, make a book.
     if args.outputs().is_empty() {
         args.bin = Some("book.bin".into());
     }
@@ -293,7 +293,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     Ok(run)
 }
 
-/// Refuses what cannot go to standard output.
+/// Returns an error if an output that cannot be written to standard output is `-`.
 fn check_standard_output(args: &Args) -> Result<(), Usage> {
     for (option, out) in [("--leveldb", &args.leveldb), ("--counts", &args.counts)] {
         if let Some(out) = out {
@@ -306,7 +306,8 @@ fn check_standard_output(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Refuses options that change none of the outputs. Where no book is made, polyglot's own are ignored, as polyglot does.
+/// Returns an error if an option has no effect on any requested output. polyglot's own options are ignored if no book is made,
+/// because polyglot ignores them too.
 fn refuse_unused(args: &Args) -> Result<(), Usage> {
     let (weighting, header) = (&args.weighting, args.header.given());
     let has_moves = args.bin.is_some() || args.obs.is_some();
@@ -340,12 +341,12 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Whether --min-game is for the counts, because nothing else takes it.
+/// Returns `true` if `--min-game` prunes the counts, because no other output uses this option.
 fn prunes_counts(args: &Args) -> bool {
     args.counts.is_some() && args.bin.is_none() && args.obs.is_none() && args.suite.is_none()
 }
 
-/// The format of a suite, by the name of its file.
+/// Returns the format of a suite, which the file name ending determines.
 fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
     let extension = path.extension().unwrap_or_default();
     match extension.to_string_lossy().to_ascii_lowercase().as_str() {
@@ -359,7 +360,7 @@ fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
     }
 }
 
-/// The files to read. Polyglot reads `book.pgn` when it is given none, and polybook does so if the file exists.
+/// Returns the inputs. Without arguments, polyglot reads `book.pgn`; polybook does so if this file exists.
 fn inputs(options: Vec<PathBuf>, arguments: Vec<PathBuf>) -> anyhow::Result<Vec<Input>> {
     let inputs: Vec<Input> = options
         .into_iter()

@@ -1,4 +1,4 @@
-//! `polybook merge-book`: one book of several, or one database.
+//! `polybook merge-book`: merges several books, or several databases, into one.
 
 use std::{
     path::{Path, PathBuf},
@@ -101,7 +101,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Whether the files are databases and not books.
+/// Returns `true` if the files are databases, `false` if they are books. Returns an error if both kinds are given.
 fn are_databases(paths: &[PathBuf]) -> anyhow::Result<bool> {
     let mut databases = 0;
     for path in paths {
@@ -149,7 +149,7 @@ fn merge_databases(
 ) -> anyhow::Result<()> {
     let memory: Memory = args.memory.memory();
     let mut text = String::new();
-    // How many rows there are is not known, so the meter stays empty.
+    // The number of rows is not known in advance, so the progress has no total.
     let merged = context.show_progress("merging", |_| {
         let writer = ObsWriter::create(out, args.force)?;
         let never = AtomicBool::new(false);
@@ -160,7 +160,7 @@ fn merge_databases(
                 "warning: {path}: named twice, so its games count twice\n"
             ));
         }
-        // Nothing may fail once the database is in place.
+        // Read the warnings before the commit, because nothing may fail afterwards.
         for path in paths {
             text.extend(warning_of_missing_moves(path)?);
         }
@@ -179,7 +179,7 @@ fn merge_databases(
     context.report(&text, args.json, document)
 }
 
-/// Sums are exact only if no database left moves out.
+/// Returns a warning if the database was made without rare moves, because the sums are then too low.
 fn warning_of_missing_moves(path: &Path) -> polybook::Result<Option<String>> {
     let options = Obs::open(path)?.info().dropped();
     Ok(options.map(|options| {

@@ -1,4 +1,4 @@
-//! `polybook merge-index`: one index of several.
+//! `polybook merge-index`: merges several indexes into one.
 
 use std::path::{Path, PathBuf};
 

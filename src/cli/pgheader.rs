@@ -1,5 +1,5 @@
-//! `polybook pgheader`: the header of a book, with the options and the printed text of the header
-//! format's own utility.
+//! `polybook pgheader`: prints and changes the header of a book. Options and printed text are those of the utility `pgheader`, which
+//! the document of the header format describes.
 
 use std::path::{Path, PathBuf};
 
@@ -62,7 +62,7 @@ pub struct Args {
     comment: Option<String>,
 }
 
-/// What the format's document prints for -h.
+/// The text that `pgheader -h` prints according to the document of the format.
 const OPTIONS: &str = "\
 pgheader <options> [<file>]
 Update a header, adding a default one if necessary
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     update(args, file)
 }
 
-/// The variants and the comment, as the format's document prints them.
+/// Returns the variants and the comment of a header in the form that the document of the format shows.
 fn header_text(file: &Path) -> anyhow::Result<String> {
     let text = header::read(file)?;
     let header = header::parse(&text).map_err(|source| malformed(file, source))?;
@@ -150,7 +150,7 @@ fn update(args: &Args, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The names in a list; blanks are dropped and capitals made small.
+/// Parses a comma-separated list of names. Removes blanks and converts the names to lower case.
 fn variants(list: &str) -> Vec<String> {
     list.to_lowercase()
         .replace(' ', "")
@@ -160,7 +160,7 @@ fn variants(list: &str) -> Vec<String> {
         .collect()
 }
 
-/// Header data, eight bytes a line, each five columns wide.
+/// Returns header data as text, eight bytes on each line, each byte five columns wide.
 fn cells(data: &[u8]) -> String {
     let mut text = String::new();
     for row in data.chunks(8) {

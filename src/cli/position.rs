@@ -1,4 +1,4 @@
-//! The position that a question is about, and the variant of its rules.
+//! The options that name a position and the variant of its rules.
 
 use std::{ffi::OsStr, path::Path};
 
@@ -16,7 +16,7 @@ use shakmaty::{Color, variant::VariantPosition};
 
 use super::input;
 
-/// A position. Default: the starting position.
+/// The options that name a position. Without them, it is the starting position.
 #[derive(clap::Args, Debug)]
 pub struct PositionArgs {
     /// Start from this position
@@ -37,18 +37,18 @@ pub struct PositionArgs {
 }
 
 impl PositionArgs {
-    /// The variant that the options name, else that of the file.
+    /// Returns the variant of the options, or else the variant of the file, or else standard chess.
     pub fn variant_of(&self, of_file: Option<Variant>) -> Variant {
         self.variant.or(of_file).unwrap_or_default()
     }
 
-    /// The position that the options name, by the rules of a variant.
+    /// Returns the position that the options name, by the rules of `variant`.
     pub fn position_of(&self, variant: Variant) -> Result<VariantPosition, LineError> {
         match self.position.join(" ") {
             text if text.is_empty() => {
                 variant.from_text(self.fen.as_deref(), self.moves.as_deref())
             }
-            // No move holds a slash, every FEN seven.
+            // A FEN contains seven slashes; moves contain none.
             text if text.contains('/') => variant.from_text(Some(&text), None),
             text if !text.contains(char::is_alphabetic) => Err(LineError::Fen {
                 fen: text,
@@ -61,7 +61,8 @@ impl PositionArgs {
     }
 }
 
-/// Takes any text, and lists the usual names for help and completion. Variants have more spellings than these.
+/// A parser of clap that accepts any text and lists the usual names of variants for help and completion. Variants have more
+/// spellings than the listed ones.
 #[derive(Clone, Debug)]
 struct Names {
     with_auto: bool,
@@ -81,7 +82,7 @@ impl TypedValueParser for Names {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let names = Variant::ALL.into_iter().map(|variant| match variant {
-            // Better known than the name of the protocol.
+            // This name is better known than the one in the Chess Engine Communication Protocol.
             Variant::Standard => "standard",
             other => other.name(),
         });
@@ -90,35 +91,37 @@ impl TypedValueParser for Names {
     }
 }
 
-/// Reads the name of a variant.
+/// Returns a parser for the name of a variant.
 pub fn variant() -> impl TypedValueParser<Value = Variant> {
     Names { with_auto: false }.try_map(|name| name.parse::<Variant>())
 }
 
-/// Reads the name of a variant, or `auto` for each game's own.
+/// Returns a parser for the name of a variant, or `auto` for the variant of each game.
 pub fn variant_or_auto() -> impl TypedValueParser<Value = VariantChoice> {
     Names { with_auto: true }.try_map(|name| name.parse::<VariantChoice>())
 }
 
-/// Reads the name of a side.
+/// Returns a parser for `white` and `black`.
 pub fn color() -> impl TypedValueParser<Value = Color> {
     PossibleValuesParser::new(["white", "black"]).map(|name| Color::from_white(name == "white"))
 }
 
-/// The variants in the header of a book, empty without one.
+/// Returns the variants that the header of a book lists; an empty list if the book has no header.
 pub fn variants_of_book(book: &Book) -> Vec<String> {
     let header = book.header();
     header.map_or_else(|_| Vec::new(), |header| header.variants)
 }
 
-/// The variant to read a book as: the one that is asked for, or else its own. The book must be of it.
+/// Returns the variant to read a book as: the requested one, or else the variant of the book.
+///
+/// Returns an error if the book's header does not list the requested variant.
 pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let variant = asked.or(book.variant()).unwrap_or_default();
     refuse_other(argument, &variants_of_book(book), variant)?;
     Ok(variant)
 }
 
-/// The same of a database.
+/// Returns the variant to read an OOBS database as. Returns an error if the database is of another variant than the requested one.
 pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let own = &obs.info().variant;
     let variant = asked.or(own.parse().ok()).unwrap_or_default();
@@ -126,8 +129,9 @@ pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow
     Ok(variant)
 }
 
-/// Refuses a variant that a file does not list, as positions of several variants can share a key. A file without a
-/// known variant accepts any.
+/// Returns an error if a file does not list the requested variant, because positions of different variants can share a key.
+///
+/// A file that lists no known variant accepts any variant.
 pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::Result<()> {
     let known: Vec<Variant> = own.iter().filter_map(|name| name.parse().ok()).collect();
     if known.is_empty() || known.iter().any(|own| own.is_played_like(asked)) {
@@ -141,8 +145,9 @@ pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::
     )
 }
 
-/// The same for an index without the explorer's data. One of several variants answers only for those with keys of
-/// their own.
+/// Returns an error if an index without the explorer's data cannot answer for the requested variant.
+///
+/// An index of several variants answers only for the variants whose keys differ from those of all other variants.
 pub fn refuse_other_of_index(index: &Index, asked: Variant) -> anyhow::Result<()> {
     match index.variant().only() {
         Some(own) => refuse_other(index.path(), &[own.name().to_owned()], asked),

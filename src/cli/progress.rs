@@ -1,4 +1,4 @@
-//! A progress bar on a terminal: the phase, how much is done, and how long the rest takes.
+//! A progress bar on a terminal. It shows the phase, the part that is done, and an estimate of the remaining time.
 
 use std::{
     io::IsTerminal,
@@ -18,30 +18,32 @@ use polybook::{
 
 use super::Context;
 
-/// The bar on the terminal, so that a signal can clear it.
+/// The bar that is on the terminal. A signal handler uses it to clear the bar.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Shows how far an operation is until it is dropped.
+/// A progress bar that is shown until it is dropped. A thread draws it.
 pub struct Bar {
     done: Arc<AtomicBool>,
     painter: Option<JoinHandle<()>>,
 }
 
 impl Bar {
-    /// Asks `state` ten times a second what is done, and how much of the whole, from 0 to 1, if that is known. Shows
-    /// nothing if standard error is not a terminal or the command is quiet.
+    /// Shows a bar. The drawing thread calls `state` ten times a second; it returns a description and, if known, the part that is
+    /// done, from 0 to 1.
+    ///
+    /// Shows nothing if standard error is not a terminal or the command is quiet.
     fn new(context: Context, state: impl FnMut() -> (String, Option<f64>) + Send + 'static) -> Bar {
         let done = Arc::new(AtomicBool::new(false));
         let visible = !context.quiet && std::io::stderr().is_terminal();
         let is_done = Arc::clone(&done);
         let paint = move || paint(state, &is_done);
-        // The work goes on without a bar where the system has no thread for it.
+        // If the system cannot start a thread, the work continues without a bar.
         let start = || thread::Builder::new().spawn(paint).ok();
         let painter = visible.then(start).flatten();
         Bar { done, painter }
     }
 
-    /// A bar of work with one phase.
+    /// Shows a bar for an operation with one phase.
     pub fn of_phase(phase: &'static str, meter: &Arc<Meter>, context: Context) -> Bar {
         let start = Instant::now();
         let meter = Arc::clone(meter);
@@ -51,7 +53,7 @@ impl Bar {
         })
     }
 
-    /// The bar of make-book.
+    /// Shows the bar of `make-book`.
     pub fn of_make_book(progress: Arc<Progress>, context: Context) -> Bar {
         let start = Instant::now();
         let mut read_for = Duration::ZERO;
@@ -68,7 +70,7 @@ impl Bar {
     }
 }
 
-/// A bar would disturb lines that are printed to the terminal.
+/// Returns a context without a bar if standard output is a terminal, because a bar would disturb the printed lines.
 pub fn beside_lines(context: Context) -> Context {
     Context {
         quiet: context.quiet || std::io::stdout().is_terminal(),
@@ -91,7 +93,7 @@ impl Drop for Bar {
         self.done.store(true, Ordering::Relaxed);
         if let Some(painter) = self.painter.take() {
             painter.thread().unpark();
-            // A painter that panicked changes nothing of the work, and leaves its bar.
+            // If the drawing thread panicked, the work is unaffected, but the bar is still on the terminal.
             if painter.join().is_err() {
                 clear();
             }
@@ -99,7 +101,7 @@ impl Drop for Bar {
     }
 }
 
-/// Clears the bar, for a program that ends.
+/// Removes the bar from the terminal before the program ends.
 pub fn clear() {
     if let Some(bar) = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).take() {
         bar.finish_and_clear();
@@ -130,7 +132,8 @@ fn paint(mut state: impl FnMut() -> (String, Option<f64>), is_done: &AtomicBool)
     clear();
 }
 
-/// How long the rest takes if it goes on as it went, as minutes and seconds. The first moments say nothing.
+/// Returns an estimate of the remaining time, as minutes and seconds, from the time that the done part took. Returns `None` in the
+/// first half second and below one percent, when the estimate would be too rough.
 fn time_left(elapsed: Duration, fraction: f64) -> Option<String> {
     if fraction < 0.01 || elapsed < Duration::from_millis(500) {
         return None;
@@ -143,16 +146,16 @@ fn time_left(elapsed: Duration, fraction: f64) -> Option<String> {
     })
 }
 
-/// Where the bar is drawn: standard error.
+/// Returns the draw target of the bar, standard error.
 #[cfg(not(windows))]
 fn draw_target() -> ProgressDrawTarget {
     ProgressDrawTarget::stderr()
 }
 
-/// Where the bar is drawn: standard error, but for the last column of the window.
+/// Returns the draw target of the bar: standard error, without the last column of the window.
 ///
-/// A bar fills its line, and on a console of Windows a character in the last column moves the cursor to the next line: the
-/// bar would be drawn on a new line each time.
+/// A bar fills its line. On a Windows console, a character in the last column moves the cursor to the next line, so that each
+/// drawing would start a new line.
 #[cfg(windows)]
 fn draw_target() -> ProgressDrawTarget {
     let console = console::Term::buffered_stderr();
@@ -162,7 +165,7 @@ fn draw_target() -> ProgressDrawTarget {
     )
 }
 
-/// As often as other terminals are drawn to.
+/// The number of times a second that the bar is drawn, as on other terminals.
 #[cfg(windows)]
 const DRAWS_A_SECOND: u8 = 20;
 

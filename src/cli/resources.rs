@@ -1,21 +1,21 @@
-//! What a command may use: threads, memory, a place for temporary files.
+//! The options for the resources of a command: threads, memory and the directory for temporary files.
 
 use std::path::PathBuf;
 
 use parse_size::Config;
 use polybook::tally::Memory;
 
-/// The least memory budget that makes sense. A smaller one probably lacks its unit.
+/// The smallest memory budget in bytes. A smaller number is probably one without its unit.
 const LEAST_MEMORY: usize = 64 << 10;
 
-/// More threads than this only take memory from the counts.
+/// The largest number of threads. More threads would only take memory from the counts.
 const MOST_THREADS: i64 = 512;
 
-/// The most files that a command has open, more than any has.
+/// The limit of open files that is requested, more than any command needs.
 #[cfg(unix)]
 const MOST_FILES: u64 = 1 << 20;
 
-/// What a command may use.
+/// The options for the resources of a command that runs on several threads.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub struct ResourceArgs {
@@ -27,7 +27,7 @@ pub struct ResourceArgs {
     memory: MemoryArgs,
 }
 
-/// What a command of one thread may use.
+/// The options for the resources of a command that runs on one thread.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub struct MemoryArgs {
@@ -41,19 +41,19 @@ pub struct MemoryArgs {
 }
 
 impl ResourceArgs {
-    /// How many threads, 0 for one per core.
+    /// Returns the number of threads; 0 stands for one thread per core.
     pub fn threads(&self) -> usize {
         self.threads.map_or(0, usize::from)
     }
 
-    /// What tables may take, and where they go past it.
+    /// Returns the memory budget and the directory to which tables spill.
     pub fn memory(&self) -> Memory {
         self.memory.memory()
     }
 }
 
 impl MemoryArgs {
-    /// What tables may take, and where they go past it.
+    /// Returns the memory budget and the directory to which tables spill.
     pub fn memory(&self) -> Memory {
         let temp_dir = self.temp_dir.clone();
         Memory {
@@ -63,16 +63,16 @@ impl MemoryArgs {
     }
 }
 
-/// Lets the process have as many open files as the system allows: an index holds its tables open, and a server its
-/// connections. Some systems allow 256 by default.
+/// Raises the limit of open files as far as the system allows. An index keeps its tables open, and a server its connections. Some
+/// systems allow only 256 open files by default.
 pub fn raise_file_limit() {
-    // Few files will do; what needs more than there may be says so.
+    // An error is ignored: most commands need few files, and a command that needs more reports it.
     #[cfg(unix)]
     let _ = rlimit::increase_nofile_limit(MOST_FILES);
 }
 
-/// Reads a number of bytes, as people write it: `64MiB`, `1g`, `500MB`. `KiB`, `k` and their like are powers of 1024;
-/// `kB` and its like are powers of 1000.
+/// Parses a number of bytes with a unit, such as `64MiB`, `1g` or `500MB`. Units such as `KiB` and `k` are powers of 1024; units
+/// such as `kB` are powers of 1000.
 fn memory(text: &str) -> Result<usize, &'static str> {
     let is_decimal = text.trim().to_ascii_lowercase().ends_with('b');
     let config = match is_decimal {

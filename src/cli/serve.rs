@@ -33,13 +33,13 @@ use super::{
     terminal, usage::Usage,
 };
 
-/// How long the end waits for answers that are under way, and for a book that is given up.
+/// The time-out for the answers in flight when a signal ends the server, including a book that is cancelled.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
-/// Within this time small files are indexed.
+/// The time within which small files are usually indexed. Only after it, the page is announced before the indexes exist.
 const SOON: Duration = Duration::from_secs(1);
 
-/// How often to look whether another process has made an index.
+/// The interval at which the server checks whether another process has finished an index.
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// Show games in the browser, and answer programs with Lichess's explorer API
@@ -107,7 +107,7 @@ pub struct Args {
     verbose: bool,
 }
 
-/// Where games come from.
+/// The text that is printed if no source is given: where to get games.
 const GAMES: &str = "\
 polybook serve games.pgn --open    shows games in the browser. To get yours, open in the browser, with your name:
 https://lichess.org/api/games/user/NAME                           all from Lichess
@@ -122,7 +122,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let all_indexes = args.sources.iter().all(|source| source.is_dir());
     let cache = (!all_indexes).then(|| cache(args)).transpose()?;
     let sources = sources(args, cache.as_ref())?;
-    // Before anything that takes long.
+    // Bind the address first, so that an address in use is reported before the files are indexed.
     let listener = TcpListener::bind(args.listen).map_err(|err| cannot_listen(args.listen, err))?;
     let books = args.book.iter().map(|path| {
         input::refuse_counts(path)?;
@@ -165,14 +165,14 @@ fn cannot_listen(address: SocketAddr, err: io::Error) -> anyhow::Error {
     }
 }
 
-/// A file and the side whose repertoire it is.
+/// Parses `FILE:white` or `FILE:black`.
 fn repertoire(text: &str) -> Result<(PathBuf, Color), &'static str> {
     let of_side = text.rsplit_once(':');
     let of_side = of_side.and_then(|(path, color)| Some((path.into(), color.parse().ok()?)));
     of_side.ok_or("write the side after the file: my.pgn:white")
 }
 
-/// The repertoires to serve.
+/// Opens the repertoires to serve.
 fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepertoire>> {
     if args.repertoire.is_empty() {
         return Ok(Vec::new());
@@ -195,21 +195,21 @@ fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepert
     opened.collect()
 }
 
-/// An index to serve.
+/// An index to serve, or a PGN file whose index is made first.
 struct ServedSource<'a> {
-    /// The name of its file without endings.
+    /// The file name without its endings.
     name: String,
     path: &'a Path,
-    /// The index of a PGN file, which is made first.
+    /// The index of a PGN file in the cache; `None` if the source is an index itself.
     cached: Option<CachedIndex>,
 }
 
-/// The indexes to serve, each of another name.
+/// Returns the sources to serve. Returns an error if two of them have the same name.
 fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<ServedSource<'a>>> {
     let mut sources: Vec<ServedSource<'a>> = Vec::new();
     for path in &args.sources {
         input::refuse_counts(path)?;
-        // Every index has this file.
+        // Every index contains the file CURRENT.
         if path.is_dir() && !path.join("CURRENT").exists() {
             let files = path.join("*.pgn");
             let files = files.display();
@@ -229,11 +229,12 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
     Ok(sources)
 }
 
-/// The progress of the run that makes an index at present.
+/// The progress of the run that is currently making an index, if there is one.
 type Running = Mutex<Option<Arc<Progress>>>;
 
-/// Opens all indexes, and returns whether the page's address was announced before: if they are not made soon, the page
-/// shows how far they are.
+/// Opens all indexes, and returns `true` if the address of the page was announced before they were open.
+///
+/// If making the indexes takes longer than [`SOON`], the page is announced first and shows the progress.
 fn open_while_answering(
     sources: &[ServedSource<'_>],
     args: &Args,
@@ -275,7 +276,7 @@ fn open_while_answering(
     })
 }
 
-/// Opens all indexes. Those of PGN files are made first, and made again if they are damaged.
+/// Opens all indexes. The indexes of PGN files are made first if they do not exist, and made again if they are damaged.
 fn open(
     sources: &[ServedSource<'_>],
     args: &Args,
@@ -332,7 +333,7 @@ fn open(
     Ok(open()?)
 }
 
-/// Where indexes of PGN files are kept, or a temporary place.
+/// Returns the cache for the indexes of PGN files: the user's cache directory, or a temporary directory.
 fn cache(args: &Args) -> anyhow::Result<Cache> {
     let stdin = Path::new("-");
     if args.sources.iter().any(|source| source == stdin) {
@@ -349,7 +350,7 @@ fn cache(args: &Args) -> anyhow::Result<Cache> {
     Ok(Cache::new(directory.join("polybook"))?)
 }
 
-/// Makes an index, unless it is there or another process makes it.
+/// Makes an index, unless it exists. If another process is making it, waits for this process.
 fn make(
     pgn: &Path,
     index: &CachedIndex,
@@ -359,7 +360,7 @@ fn make(
 ) -> polybook::Result<()> {
     let mut has_said = false;
     while !index.is_made() {
-        // Remains of an index that was emptied or cut off.
+        // Remove what remains of an index that is incomplete.
         let removed = index.remove_unless(|| index.is_made());
         match removed.and_then(|()| made(index, args, context, running)) {
             Err(Error::Busy { .. }) => {
@@ -372,7 +373,7 @@ fn make(
                 has_said = true;
                 thread::sleep(AGAIN);
             }
-            // Another process was faster.
+            // Another process has made the index in the meantime.
             Err(Error::Exists { .. }) if index.is_made() => {}
             made => made?,
         }
@@ -381,7 +382,7 @@ fn make(
     Ok(())
 }
 
-/// Makes an index.
+/// Makes an index, with a progress bar.
 fn made(
     index: &CachedIndex,
     args: &Args,
@@ -402,12 +403,12 @@ fn made(
     Ok(())
 }
 
-/// Says where the page is, and opens it.
+/// Prints the address of the page, and opens it in the browser with `--open`.
 fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Result<()> {
     if !address.ip().is_loopback() {
         context.say("warning: anyone who reaches this port can read the games\n");
     }
-    // A browser cannot go to "any address".
+    // A browser cannot open the unspecified address, such as 0.0.0.0.
     let shown = match address {
         SocketAddr::V4(_) if address.ip().is_unspecified() => {
             format!("127.0.0.1:{}", address.port())
@@ -428,19 +429,19 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
     Ok(())
 }
 
-/// Serves until a signal ends the program, which waits for the last answers.
+/// Serves until a signal ends the program. The end waits for the answers in flight, up to [`LAST_ANSWERS`].
 fn until_signal(listening: Listening) -> anyhow::Result<()> {
     let stop = Stop::default();
     let (ended, end) = mpsc::channel();
     let stopping = stop.clone();
     signals::before_end(move || {
         stopping.stop();
-        // What takes longer ends with the program.
+        // Answers that take longer are cut off by the end of the program.
         let _ = end.recv_timeout(LAST_ANSWERS);
     });
     errors::report_panics_at_once();
     let served = listening.run(&stop);
-    // Nobody waits unless a signal has come.
+    // The receiver exists only if a signal has come, so an error is ignored.
     let _ = ended.send(());
     Ok(served?)
 }
@@ -458,6 +459,6 @@ fn print_served(served: &Served) {
     if *left_out > 0 {
         line = format!("{} not logged\n{line}", counted(*left_out, "request"));
     }
-    // The server still answers where standard error cannot be written to.
+    // The server continues even if standard error cannot be written, so an error is ignored.
     let _ = terminal::stderr().write_all(line.as_bytes());
 }

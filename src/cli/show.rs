@@ -1,4 +1,4 @@
-//! `polybook show`: what a book or a database has of a position.
+//! `polybook show`: prints the moves of a book or an OOBS database in a position.
 
 use std::{
     cmp::Reverse,
@@ -58,7 +58,7 @@ type PositionMoves = (VariantPosition, Vec<ShownMove>, bool);
 #[derive(Serialize)]
 struct ShownMove {
     uci: String,
-    /// `None` if the move is not legal here.
+    /// The move in SAN, or `None` if the move is not legal in the position.
     san: Option<String>,
     weight: u16,
     /// How often a program that follows the weights plays the move, in percent. `None` if the move is illegal.
@@ -71,7 +71,7 @@ struct ShownMove {
     eval: Option<Eval>,
 }
 
-/// What only a database has.
+/// The results of a move, which only a database contains.
 #[derive(Serialize)]
 struct GameCounts {
     wins: u64,
@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     let key = match key::book_key(&pos) {
         Ok(key) => Some(key),
-        // A database has it all the same.
+        // A database stores the EPD, so the position needs no Polyglot key.
         Err(_) if kind == FileKind::Sqlite => None,
         Err(err) => return Err(err),
     };
@@ -127,7 +127,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let book = Book::open(file)?;
-    // Records that are not in order would not be found.
+    // A look-up is a binary search, which misses records that are not in order.
     if file.is_file() && !is_book_or_empty(file)? {
         let problem = "not a Polyglot book, or a damaged one: its keys are not in order, or it has records that are not \
                        moves; polybook verify says more";
@@ -153,7 +153,7 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     Ok((pos, moves, book.is_empty()))
 }
 
-/// The rows of a database, with the weights that the moves would have in a book of all of it.
+/// Returns the rows of a position in a database, with the weights that the moves would have in a book of the whole database.
 fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let obs = Obs::open(file)?;
     let variant = of_database(&args.book, &obs, args.position.variant)?;
@@ -163,7 +163,7 @@ fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let scaling = Scaling::new(obs.largest_weight(weights.factors)?);
     let moves = rows.into_iter().map(|row| {
         let weight = weights.weight(row.stats);
-        // A row that is not active gets into no book.
+        // No book contains an inactive row, so its weight is not shown.
         let is_weighed = weight > 0 && row.is_active();
         ShownMove {
             san: obs::legal_move(&pos, &row.mv).and_then(|mv| mv.san(&pos)),

@@ -1,6 +1,6 @@
-//! Signals that end the program: Ctrl-C, `kill`, a terminal that closes.
+//! Ends the program on a signal: Ctrl-C, `kill`, or a terminal that closes.
 //!
-//! A thread of its own receives them, so a signal ends every command at once, in whatever call the command is.
+//! A separate thread receives the signals, so a signal ends a command immediately, even during a blocking call.
 
 use std::{
     io::{self, Write},
@@ -16,10 +16,10 @@ use std::{
 
 use polybook::{evals::end_engines, output::discard_all};
 
-/// Set when a signal ends the program.
+/// `true` while a signal is ending the program.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Runs before the end, such as finishing answers.
+/// The function that runs before the program ends, such as finishing the answers of the server.
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 
 type Farewell = Box<dyn FnOnce() + Send>;
@@ -32,7 +32,7 @@ pub fn watch() -> io::Result<()> {
         flag,
         iterator::Signals,
     };
-    // A write past the limit of `ulimit -f` is an error like others as soon as its signal does not end the program.
+    // With this handler, a write past the limit of `ulimit -f` returns an error instead of ending the program.
     flag::register(SIGXFSZ, std::sync::Arc::<AtomicBool>::default())?;
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !hangup_is_ignored() {
@@ -54,7 +54,8 @@ pub fn watch() -> io::Result<()> {
     ctrlc::set_handler(|| end(130)).map_err(io::Error::other)
 }
 
-/// Whether the program was started by `nohup`, which means that it survives its terminal. Only Linux says so.
+/// Returns `true` if the hang-up signal is ignored, because `nohup` started the program to survive its terminal. This is known on
+/// Linux only.
 #[cfg(unix)]
 fn hangup_is_ignored() -> bool {
     let ignored = std::fs::read_to_string("/proc/self/status")
@@ -68,27 +69,27 @@ fn hangup_is_ignored() -> bool {
     ignored.is_some_and(|mask| mask >> (signal_hook::consts::SIGHUP - 1) & 1 == 1)
 }
 
-/// Ends engines, removes unfinished files and ends the program.
+/// Ends engines, removes unfinished files, and ends the program with `status`.
 fn end(status: i32) -> ! {
     ENDING.store(true, Ordering::SeqCst);
-    // A server runs until a signal stops it.
+    // A signal is the normal end of a server.
     let how = match farewell().is_some() {
         true => "stopped",
         false => "interrupted",
     };
-    // Whatever panics here, the program ends: the command waits for that.
+    // A panic in one step must not prevent the end, because the command's thread waits for it.
     for step in [say_farewell, end_engines, discard_all] {
         let _ = panic::catch_unwind(step);
     }
-    // A terminal that takes no text must not hold up the end.
+    // A terminal that does not accept text must not delay the end, so another thread prints the line.
     let (sender, receiver) = mpsc::channel();
     let say = move || {
         super::progress::clear();
-        // The exit status still says it, and nobody waits for a word that comes late.
+        // Errors are ignored: the exit status reports the end too, and after the time-out nobody receives the message.
         let _ = writeln!(io::stderr(), "polybook: {how}");
         let _ = sender.send(());
     };
-    // Where the system has no thread for it, the program ends without a word.
+    // If the system cannot start a thread, the program ends without this line.
     let _ = thread::Builder::new().spawn(say);
     let _ = receiver.recv_timeout(Duration::from_millis(200));
     process::exit(status)
@@ -101,15 +102,18 @@ fn say_farewell() {
     }
 }
 
-/// Waits for the end if a signal is ending the program. What fails then fails because its files were removed, and
-/// must neither be reported nor decide the exit status.
+/// Blocks until the end of the program if a signal is ending it; otherwise returns at once.
+///
+/// A command calls this before it reports an error. During the end, errors are caused by the removal of unfinished files; they
+/// must neither be printed nor determine the exit status.
 pub fn give_way() {
     while ENDING.load(Ordering::SeqCst) {
         thread::park();
     }
 }
 
-/// Does something when a signal ends the program, before unfinished files are removed. It must take less than a second.
+/// Sets the function that runs when a signal ends the program, before unfinished files are removed. It must take less than a
+/// second.
 #[cfg(any(feature = "serve", test))]
 pub fn before_end(farewell: impl FnOnce() + Send + 'static) {
     *self::farewell() = Some(Box::new(farewell));

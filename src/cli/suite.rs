@@ -1,4 +1,4 @@
-//! What a suite has in it.
+//! The options that determine the content of an opening suite.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,13 +18,13 @@ use super::{
     usage::Usage,
 };
 
-/// How many times the bytes of a file of positions these take at most.
+/// An upper bound on the memory of parsed positions, as a multiple of the size of their file in bytes.
 const POSITIONS: usize = 16;
 
-/// What make-book has the options of suites for.
+/// The output of `make-book` that the options of suites apply to, for error messages.
 pub const ONLY_SUITE: &str = "--suite";
 
-/// What a suite has in it.
+/// The options that determine the content of an opening suite.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Opening suites")]
 pub struct SuiteArgs {
@@ -78,17 +78,17 @@ pub struct SuiteArgs {
     opcodes: bool,
 }
 
-/// A range of scores.
+/// Parses a range of scores in percent.
 fn balance(text: &str) -> Result<(f64, f64), String> {
     range(text, "scores", "45-55")
 }
 
-/// A range of draw rates.
+/// Parses a range of draw rates in percent.
 fn draw_rate(text: &str) -> Result<(f64, f64), String> {
     range(text, "draws", "40-70")
 }
 
-/// A range of evaluations in pawns, as centipawns.
+/// Parses a range of evaluations in pawns, and returns it in centipawns.
 fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
     let centipawns = |text: &str| {
         let pawns = text.trim().parse::<f64>().ok()?;
@@ -100,7 +100,7 @@ fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
         .ok_or("write a range of pawns, the lower number first, such as 0.8..1.2")
 }
 
-/// A range of `things` in percent.
+/// Parses a range in percent. The error names `things` and shows `example`.
 fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> {
     let percent = |text: &str| text.trim().trim_end_matches('%').parse::<f64>().ok();
     text.split_once('-')
@@ -114,7 +114,7 @@ fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> 
 }
 
 impl SuiteArgs {
-    /// The suite that is asked for, by the evaluations of a store.
+    /// Returns the settings of the suite, with the store of evaluations that its filters need.
     pub fn suite(
         &self,
         variant: Variant,
@@ -156,12 +156,12 @@ impl SuiteArgs {
         }))
     }
 
-    /// Whether it needs evaluations.
+    /// Returns `true` if a filter needs evaluations.
     pub fn needs_evals(&self) -> bool {
         self.eval.or(self.eval_abs).is_some()
     }
 
-    /// The files that are read for it.
+    /// Returns the files that the options name as inputs.
     pub fn inputs(&self) -> Vec<&Path> {
         self.from.iter().map(PathBuf::as_path).collect()
     }
@@ -195,20 +195,20 @@ impl SuiteArgs {
         Ok(starts)
     }
 
-    /// Refuses an option that changes nothing in a suite of lines.
+    /// Returns an error if an option is given that has no effect on this kind of suite.
     pub fn refuse_unused(&self, is_of_lines: bool) -> Result<(), Usage> {
         let opcodes = (is_of_lines && self.opcodes).then_some("--opcodes");
         Usage::refuse(opcodes, "is for positions, .epd")
     }
 
-    /// Refuses options that only a suite has, such as `suites`.
+    /// Returns an error if an option is given that applies only to suites. The error names `suites` as the required output.
     pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
         let from = self.from.as_ref().map(|_| "--from");
         Usage::refuse(from, &format!("is for {suites}"))?;
         self.refuse_but_starts(suites)
     }
 
-    /// Refuses options that only a suite has, other than where lines start.
+    /// Returns an error if an option is given that applies only to suites, except `--from`.
     pub fn refuse_but_starts(&self, suites: &str) -> Result<(), Usage> {
         let options = [
             (self.plies.is_some(), "--plies"),

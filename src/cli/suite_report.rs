@@ -1,4 +1,4 @@
-//! `polybook suite-report`: the results of a match by the exits of its suite.
+//! `polybook suite-report`: prints the results of an engine match for each exit (end position) of its opening suite.
 
 use std::{
     fmt::Write as _,
@@ -21,7 +21,7 @@ use super::{
     usage::Usage,
 };
 
-/// How many times the bytes of a suite its entries take at most.
+/// An upper bound on the memory of parsed entries, as a multiple of the size of the suite in bytes.
 const ENTRIES: usize = 16;
 
 /// Show the results of an engine match by the exits of its suite
@@ -199,7 +199,7 @@ fn table(report: &MatchReport) -> String {
     text
 }
 
-/// The counts of a pentanomial: `[0 1 5 2 0]`.
+/// Returns the five counts of a pentanomial as text, such as `[0 1 5 2 0]`.
 fn pairs(Pentanomial(counts): Pentanomial) -> String {
     let counts = counts.map(|count| count.to_string());
     format!("[{}]", counts.join(" "))

@@ -1,4 +1,4 @@
-//! What make-book did, for people. Writing to a `String` does not fail, so the results of `write!` are dropped.
+//! The summary that `make-book` prints for people. Writing to a `String` cannot fail, so the results of `write!` are ignored.
 
 use std::{fmt::Write, path::Path};
 
@@ -6,10 +6,10 @@ use polybook::{Report, book::MinimaxSummary, pgn::Condition};
 
 use super::{counted, evals, input::output_name};
 
-/// How many rejected games are described.
+/// The number of rejected games that the summary describes.
 const DESCRIBED: usize = 10;
 
-/// What a run did, a line for each fact.
+/// Returns the summary of a run, with one line for each fact.
 pub fn of(report: &Report, seconds: f64) -> String {
     let mut text = String::new();
     warnings(&mut text, report);
@@ -63,7 +63,7 @@ fn games(text: &mut String, report: &Report) {
     for (variant, games) in &totals.variants {
         let _ = writeln!(text, "{variant}: {} counted", counted(*games, "game"));
     }
-    // An index alone counts no moves.
+    // If an index is the only output, moves are not counted.
     if report.book.is_some()
         || report.obs.is_some()
         || report.counts.is_some()
@@ -135,7 +135,7 @@ fn outputs(text: &mut String, report: &Report) {
         say(&suite.path, counted(suite.lines, thing) + &left_out);
     }
 }
-/// What became of moves by what the counts show after them.
+/// Returns the line that says how many moves `--minimax` lowered or left out.
 pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
     minimax.map_or_else(String::new, |minimax| {
         let unreached = match minimax.unreached {

@@ -1,6 +1,6 @@
-//! The command line as a whole: a panic in any stage of any command is the command's error.
+//! Tests that a panic in any stage of any command becomes the error of the command.
 //!
-//! The test of that is its own program: started with a command line in its environment, it is the command.
+//! The test program starts itself as the command: if its environment contains a command line, it runs this command.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,10 +24,10 @@ use clap::CommandFactory;
 
 use super::{Cli, counted, errors};
 
-/// After this time a command counts as hung.
+/// The time after which the test regards a command as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What separates arguments in the environment.
+/// The separator of arguments in the environment variable.
 const BETWEEN: &str = "\u{1f}";
 
 const MAKE_ALL: &str = "make-book games.pgn --bin new.bin --leveldb new.idx --explorer --obs new.obs.db3 \
@@ -55,7 +55,7 @@ const FIX: &str = "verify a.bin --fix new.bin";
 const EVALS: &str = "evals evals.pgn --out new.evals --threads 2";
 const HEADER: &str = "pgheader -c changed new.bin";
 
-/// Each stage, when it panics, and a command that reaches it.
+/// Each stage, the number of the call that panics, and a command that reaches the stage.
 const FAULTS: &[(&str, &str, &str)] = &[
     ("unpack", "0", MAKE_ALL),
     ("unpack", "1", PLIES),
@@ -120,10 +120,10 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("put in place", "0", HEADER),
 ];
 
-/// The stages of `serve`, which goes on.
+/// The stages of `serve`, which continues after a panic.
 const ANSWERING: &[&str] = &["answer"];
 
-/// This program as a command, in a directory.
+/// Returns this test program as a command that runs in a directory.
 fn command(test: &str, line: &str, dir: &Path) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     let line: Vec<&str> = line.split_whitespace().collect();
@@ -139,7 +139,7 @@ fn command(test: &str, line: &str, dir: &Path) -> Command {
     command
 }
 
-/// Is the command, if this program was started as one.
+/// Runs the command and exits, if the environment contains a command line.
 fn become_command() {
     let Ok(line) = env::var("POLYBOOK_COMMAND") else {
         return;
@@ -166,7 +166,7 @@ fn become_command() {
     process::exit(status.into());
 }
 
-/// Waits for the end of a command; answers its status and what it wrote to standard error.
+/// Waits for the end of a command. Returns its exit status and its standard error.
 fn ended(mut child: Child, what: &str) -> (Option<i32>, String) {
     let start = Instant::now();
     let status = loop {
@@ -185,7 +185,7 @@ fn ended(mut child: Child, what: &str) -> (Option<i32>, String) {
     (status.code(), errors)
 }
 
-/// Every file below a directory, with its content.
+/// Returns every file below a directory with its content.
 fn content(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -200,7 +200,7 @@ fn content(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A directory with inputs and old outputs.
+/// Creates a directory with inputs and old outputs.
 fn prepared(test: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
@@ -295,7 +295,8 @@ fn a_pipe_that_gives_nothing_does_not_hold_up_the_end() {
         .spawn()
         .unwrap();
     let mut open = child.stdin.take().unwrap();
-    // One batch, and the start of another that does not come. It need not take all of it.
+    // Write one batch and the beginning of a second one that never completes. The command may close the pipe earlier, so an error is
+    // ignored.
     let _ = open.write_all(&games.repeat(2));
     let (status, errors) = ended(child, test);
     drop(open);
@@ -350,7 +351,7 @@ fn a_panic_ends_one_answer_of_a_server() {
     }
 }
 
-/// The stages that the sources name.
+/// Adds the names of the stages that occur in the source files to `found`.
 fn stages(dir: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();

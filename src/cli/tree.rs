@@ -1,4 +1,4 @@
-//! `polybook tree`: what can be reached from a position.
+//! `polybook tree`: prints or writes all lines that a book, database or index contains from a position on.
 
 use std::path::{Path, PathBuf};
 
@@ -126,7 +126,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, json!({ "path": path, "moves": moves }))
 }
 
-/// What has the moves, and the variant to read it as.
+/// Opens the source of the moves. Returns it with the variant to read it as.
 fn opened(
     args: &Args,
     path: &Path,
@@ -161,7 +161,7 @@ fn opened(
     Ok((Box::new(book), variant))
 }
 
-/// Writes the tree; returns how many moves it has.
+/// Writes the tree and returns its number of moves.
 fn write(
     args: &Args,
     source: Box<dyn Source>,

@@ -1,4 +1,4 @@
-//! `polybook verify`: whether a book, a database, an index or a store of evaluations is in order.
+//! `polybook verify`: checks a book, a database, an index or a store of evaluations.
 
 use std::path::{Path, PathBuf};
 
@@ -47,18 +47,18 @@ pub struct Args {
     json: bool,
 }
 
-/// What was found.
+/// The result of a check.
 struct Findings {
-    /// Whole records of a book, those of the header among them, rows of a database, or entries of an index.
+    /// The number of records: 16-byte records of a book including its header, rows of a database, or entries of an index.
     records: u64,
-    /// How many records are the header's.
+    /// The number of records that belong to the header of a book.
     header_records: u64,
     faults: Vec<String>,
-    /// Whether the checksum differs from that of the records; `None` if there is none.
+    /// `true` if the stored checksum differs from the checksum of the records; `None` if no checksum is stored.
     checksum_differs: Option<bool>,
-    /// Whether rusty-leveldb was asked about an index.
+    /// For an index, `true` if `rusty-leveldb` read it too; `None` for other files.
     second_opinion: Option<bool>,
-    /// What to do about faults.
+    /// The advice for faults, which follows the list of faults.
     advice: &'static str,
 }
 

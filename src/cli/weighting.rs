@@ -7,10 +7,10 @@ use polybook::{
 };
 use shakmaty::Color;
 
-/// The heading of the options that choose moves.
+/// The heading of the options that select and weigh moves.
 pub const MOVES: &str = "Which moves are kept, and their weights";
 
-/// Which moves are kept and what they weigh.
+/// The options that select the moves of a book and determine their weights.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = MOVES)]
 pub struct WeightingArgs {
@@ -63,7 +63,7 @@ pub struct WeightingArgs {
     minimax: Option<u8>,
 }
 
-/// Reads the name of a value.
+/// Returns a parser that accepts the names of `values`.
 pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     values: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
@@ -74,7 +74,7 @@ pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     })
 }
 
-/// A number of percent.
+/// Parses a percentage, from 0 to 100.
 pub fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
@@ -82,21 +82,22 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What options of [`WeightingArgs`] need, each with the place of the first such option in [`WeightingArgs::given`].
+/// What options of [`WeightingArgs`] require. The discriminant is the index of the first option with this requirement in the list
+/// of [`WeightingArgs::given`].
 #[derive(Copy, Clone)]
 pub enum OptionNeeds {
     /// The games in which the moves were played.
     Games = 0,
     /// A book, and not a suite of games.
     Book = 1,
-    /// Weights.
+    /// An output that contains weights.
     Weights = 4,
-    /// The same of options that polyglot does not have.
+    /// An output that contains weights; for options that polyglot does not have.
     OwnWeights = 5,
 }
 
 impl WeightingArgs {
-    /// The first option that was given and that needs this, or what follows.
+    /// Returns the name of the first given option that requires `needs` or a later requirement of [`OptionNeeds`].
     pub fn given(&self, needs: OptionNeeds) -> Option<&'static str> {
         let factors = Factors::default();
         let options = [
@@ -115,17 +116,17 @@ impl WeightingArgs {
         given.map(|option| option.1)
     }
 
-    /// The option --minimax, if it was given.
+    /// Returns `--minimax` if it is given.
     pub fn minimax(&self) -> Option<&'static str> {
         self.minimax.map(|_| "--minimax")
     }
 
-    /// The value of --min-game, if it was given.
+    /// Returns the value of `--min-game` if it is given.
     pub fn min_game(&self) -> Option<u64> {
         self.min_game
     }
 
-    /// The filter that is asked for, with the values of `default` where none is given.
+    /// Returns the filter for moves. `default` provides the values of the options that are not given.
     pub fn move_filter(&self, default: &MoveFilter) -> MoveFilter {
         MoveFilter {
             min_game: self.min_game.unwrap_or(default.min_game),
@@ -154,7 +155,7 @@ impl From<&WeightingArgs> for Weights {
     }
 }
 
-/// The header of a book that is being made.
+/// The options for the header of a book.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Header of the book")]
 pub struct HeaderArgs {
@@ -168,7 +169,7 @@ pub struct HeaderArgs {
 }
 
 impl HeaderArgs {
-    /// The option that was given.
+    /// Returns the name of the option that is given, if any.
     pub fn given(&self) -> Option<&'static str> {
         match self.no_header {
             true => Some("--no-header"),

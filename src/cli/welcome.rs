@@ -1,4 +1,4 @@
-//! What `polybook` alone prints: three ways on.
+//! The text that `polybook` prints without arguments: three commands to start with.
 
 use std::{
     env,
@@ -28,10 +28,10 @@ Explorer, click into its address, type cmd and press Enter.
 If this window was opened for polybook, Enter closes it.
 ";
 
-/// Prints the ways with the name by which polybook was called.
+/// Prints the text. Its examples use the name by which polybook was called.
 pub fn run(called: &OsStr) -> anyhow::Result<()> {
     let has_own_window = has_own_window();
-    // `cmd` finds a program in its folder.
+    // A double-clicked program is in the current folder, where `cmd` finds it by its name alone.
     let name = match Path::new(called).file_stem() {
         Some(stem) if has_own_window => stem,
         _ => called,
@@ -49,9 +49,10 @@ pub fn run(called: &OsStr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether the window may close with the program: it was double-clicked on Windows. The shell `cmd` sets PROMPT for what
-/// it starts, and Windows Terminal sets WT_SESSION for its shells. PowerShell in a window of its own sets nothing, so
-/// there too polybook waits for Enter.
+/// Returns `true` if the console window may close when the program ends, because the program was double-clicked on Windows.
+///
+/// The shell `cmd` sets the variable PROMPT for the programs that it starts, and Windows Terminal sets WT_SESSION for its shells.
+/// PowerShell in its own window sets neither, so polybook waits for Enter there too.
 fn has_own_window() -> bool {
     cfg!(windows)
         && env::var_os("PROMPT").is_none()

@@ -1,4 +1,4 @@
-//! `polybook repertoire build`: a repertoire of what was played.
+//! `polybook repertoire build`: builds a repertoire from games, an index, counts, a database or a book.
 
 use std::{fmt::Write as _, path::PathBuf};
 

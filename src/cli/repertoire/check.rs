@@ -1,4 +1,4 @@
-//! `polybook repertoire check`: who left a repertoire in each game.
+//! `polybook repertoire check`: finds out which side left the repertoire in each game, and where.
 
 use std::{
     fmt::Write as _,
@@ -154,7 +154,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The repertoires and the games that the arguments of check name.
+/// Returns the repertoires and the games that the arguments name.
 fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), Usage> {
     let usage = |text: &str| Usage(text.to_owned());
     let mut repertoires = ByColor {
@@ -176,7 +176,7 @@ fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), U
     }
 }
 
-/// A line of the list of games.
+/// Returns the line of a game in the list.
 fn checked_line(game: &CheckedGame) -> String {
     let mut line = format!(
         "{:>7} {:<7} {} - {}: ",
@@ -205,7 +205,7 @@ fn name_of(side: Side) -> &'static str {
     }
 }
 
-/// A half-move, or where there is none.
+/// Returns the half-move that left the repertoire with its number, or a text if the game ended before.
 fn numbered(departure: &Departure) -> String {
     match (&departure.number, &departure.mv) {
         (Some(number), Some(mv)) => format!("{number} {mv}"),
@@ -213,7 +213,7 @@ fn numbered(departure: &Departure) -> String {
     }
 }
 
-/// What a repertoire has in place of a half-move.
+/// Returns the moves that the repertoire contains instead of the played half-move.
 fn known_moves(side: Side, moves: &[String]) -> String {
     match (side, moves) {
         (_, []) => "no move is known".to_owned(),

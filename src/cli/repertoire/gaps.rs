@@ -1,4 +1,4 @@
-//! `polybook repertoire gaps`: the opponent's moves without an answer.
+//! `polybook repertoire gaps`: lists the opponent's moves that a repertoire does not answer.
 
 use std::path::PathBuf;
 
@@ -126,7 +126,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the repertoire with the answers that were added.
+/// Writes the repertoire together with the added answers.
 fn write(
     args: &Args,
     repertoire: Known,
@@ -159,7 +159,8 @@ fn write(
     })
 }
 
-/// Says where the source ends before a gap that is as likely, and how many of the gaps that were asked for have no answer.
+/// Prints two warnings to standard error: where the source has no more games although the position is as likely as a gap, and how
+/// many of the requested gaps could not be answered.
 fn say_ends(found: &Gaps, add: usize, context: Context) {
     let likeliest = found.gaps.first().map_or(f64::MAX, |gap| gap.one_in);
     if let Some(end) = found
@@ -186,7 +187,7 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
     }
 }
 
-/// The coverage where it changes, and the gaps.
+/// Returns the text of the report: the coverage after each half-move where it changes, then the gaps.
 fn text(found: &Gaps) -> String {
     let mut text = String::new();
     let mut last = None;

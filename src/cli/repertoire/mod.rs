@@ -1,4 +1,4 @@
-//! `polybook repertoire`: build one, check games against it, find its gaps and new moves.
+//! `polybook repertoire`: builds repertoires, checks games against them, and finds gaps and new moves.
 
 mod build;
 mod check;
@@ -52,14 +52,14 @@ enum Command {
     New(new_moves::Args),
 }
 
-/// The ways of choosing own moves.
+/// The names of the criteria for choosing own moves.
 const BY: [(&str, By); 3] = [
     ("score", By::Score),
     ("games", By::Games),
     ("weight", By::Weight),
 ];
 
-/// Where lines start and end.
+/// The options that determine where lines start and end.
 #[derive(clap::Args, Debug)]
 struct LineArgs {
     /// Lines of at most N half-moves; the last is an own move [default: as far as games go]
@@ -83,7 +83,7 @@ struct LineArgs {
 impl LineArgs {
     fn start(&self, variant: Variant) -> Result<VariantPosition, LineError> {
         match self.from.as_deref() {
-            // No move holds a slash, every FEN seven.
+            // A FEN contains seven slashes; moves contain none.
             Some(fen) if fen.contains('/') => variant.from_text(Some(fen), None),
             moves => variant.from_text(None, moves),
         }
@@ -103,12 +103,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// How the files of a command are opened.
+/// Opens the files of a command.
 pub struct Opener {
     pub variant: Option<Variant>,
     pub memory: Memory,
     pub threads: usize,
-    /// For the index of a source.
+    /// The temporary directory for the index that is made from a source in PGN.
     pub directory: TemporaryDir,
     pub context: Context,
 }
@@ -129,7 +129,7 @@ impl Opener {
         })
     }
 
-    /// Opens the repertoire of a side.
+    /// Opens the repertoire of one side.
     pub fn repertoire(&self, argument: &Path, color: Color) -> anyhow::Result<Known> {
         let known = self.open(argument, None, Known::repertoire)?;
         if let Some(warning) = known.color_warning(color)? {
@@ -138,14 +138,14 @@ impl Opener {
         Ok(known)
     }
 
-    /// Opens a source, of whose games those that pass the filter count.
+    /// Opens a source. Only games that pass the filter count.
     pub fn source(&self, argument: &Path, filter: Option<&GameFilter>) -> anyhow::Result<Known> {
         self.open(argument, filter, |path, opening| {
             Known::source(path, false, opening)
         })
     }
 
-    /// Opens a file, and says what was odd about it.
+    /// Opens a file, and prints warnings about games that could not be read.
     fn open(
         &self,
         argument: &Path,
@@ -153,7 +153,7 @@ impl Opener {
         known: impl FnOnce(&Path, &Opening<'_>) -> polybook::Result<Known>,
     ) -> anyhow::Result<Known> {
         let path = match argument.is_dir() {
-            // Counts are a source too.
+            // A directory of counts is a source too, and `file_or_index` would refuse it.
             true => argument.to_owned(),
             false => file_or_index(argument)?,
         };
@@ -178,7 +178,7 @@ impl Opener {
     }
 }
 
-/// Refuses to write a file where a list is printed.
+/// Returns an error if the output is standard output, where the list is printed.
 fn refuse_printed(out: &Path) -> Result<(), Usage> {
     if out == Path::new("-") {
         let usage = "the list and --out both go to standard output: name a file for the output";
@@ -187,7 +187,7 @@ fn refuse_printed(out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// A game of a JSON list, after a comma unless it is the first.
+/// Returns a game of a JSON list, with a comma before it unless it is the first.
 fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
     let game = serde_json::to_string(game).expect("texts and numbers are JSON");
     std::mem::replace(comma, ",").to_owned() + &game

@@ -1,4 +1,4 @@
-//! `polybook repertoire new`: the new move of each game.
+//! `polybook repertoire new`: finds the new move of each game.
 
 use std::path::{Path, PathBuf};
 
