@@ -424,7 +424,17 @@ fn what_cannot_be() {
             "name another output, or change the book by --in-place",
         ),
         ("edit book.bin --out x.bin --set e4", 2, "Nf3=100"),
-        ("edit book.bin --out x.bin --set e4=0%", 2, "Nf3=100"),
+        (
+            "edit book.bin --out x.bin --set e4=0%",
+            2,
+            "over 0% and up to 100%",
+        ),
+        (
+            "edit book.bin --out x.bin --set e4=90000",
+            2,
+            "a weight from 0 to 65535",
+        ),
+        ("edit book.bin --out x.bin --set e4=much", 2, "Nf3=100"),
         (
             "edit book.bin --out x.bin --set e5=1",
             1,

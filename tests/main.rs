@@ -11,6 +11,7 @@ mod clocks;
 mod command_line;
 mod counted_index;
 mod counts;
+mod damaged;
 #[cfg(unix)]
 mod docs;
 #[cfg(feature = "serve")]

@@ -108,7 +108,7 @@ fn damage_in_a_database_is_noticed() {
         "convert bad.obs.db3 positions.epd --plies 2",
         "convert bad.obs.db3 out.csv",
         "convert bad.obs.db3 out.jsonl --scale position",
-        "merge-book a.obs.db3 bad.obs.db3",
+        "merge-book a.obs.db3 bad.obs.db3 --out out.obs.db3",
     ] {
         let error = fails(dir.path(), line, 1);
         assert!(

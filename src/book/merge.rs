@@ -41,7 +41,8 @@ pub struct Filter {
     pub min_weight: u16,
     /// The least share of the weights of the position, in percent, from 0 to 100.
     pub min_share: f64,
-    /// How many of the heaviest moves of a position are kept; of equal ones, those with the smallest numbers.
+    /// The number of moves of a position that are kept, the heaviest first. Among equal weights, the moves with the smallest
+    /// numbers are kept.
     pub best: Option<usize>,
     /// Keeps the positions that are [reachable](Filter::reachable) in fewer half-moves.
     pub max_ply: Option<u16>,
@@ -55,7 +56,7 @@ pub struct Filter {
     pub max_loss: Option<MaxLoss>,
 }
 
-/// What went from books into one.
+/// The numbers of a merged or filtered book.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct MergeSummary {
     /// Records read, headers aside.
@@ -66,12 +67,12 @@ pub struct MergeSummary {
     pub positions: u64,
     /// Positions whose weights had to be scaled down.
     pub scaled: u64,
-    /// What became of moves by their evaluations, if a filter asks for them.
+    /// The moves that lose too much, if the filter has [`max_loss`](Filter::max_loss).
     pub losses: Option<LossSummary>,
 }
 
 impl Filter {
-    /// Whether positions have to be looked for from the starting position.
+    /// Returns `true` if only positions that lines reach from the starting position are kept.
     fn walks(&self) -> bool {
         self.reachable || self.max_ply.is_some()
     }
@@ -164,7 +165,7 @@ pub fn filter_books(
 
 /// How one book is made of others.
 struct BookMerge<'a> {
-    /// What the header calls it.
+    /// The operation, as the header names it: `Merged` or `Filtered`.
     done: &'a str,
     policy: MergePolicy,
     filter: &'a Filter,

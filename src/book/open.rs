@@ -41,11 +41,12 @@ pub struct Book {
     pub(super) storage: Storage,
 }
 
-/// How many bytes of a pipe or device are read.
+/// The most bytes that are read from a pipe or device, which are held in memory: enough for 16 million records.
 const LONGEST_PIPE: u64 = 256 << 20;
 
 impl Book {
-    /// Opens a book. Looking a position up takes a few reads of 4 KiB.
+    /// Opens a book for looking up positions, each of which takes a few reads of 4 KiB.
+    /// [`open_within`](Book::open_within) also compares the checksum of a book that has one.
     ///
     /// # Errors
     ///
@@ -74,19 +75,21 @@ impl Book {
         Ok((book, (metadata.len() % size) as usize))
     }
 
-    /// Opens a book, and reads it into memory, where looking positions up is fastest, if it takes at most `memory` bytes
-    /// there.
+    /// Opens a book for an operation that uses all of it, or writes something made from it. Reads the book into memory,
+    /// where looking positions up is fastest, if it takes at most `memory` bytes there.
     ///
     /// # Errors
     ///
-    /// As [`open`](Book::open).
+    /// Returns the errors of [`open`](Book::open), and an error if the checksum in the header does not match the records.
+    /// [`open`](Book::open) does not compare the checksum, because that reads the whole file.
     pub fn open_within(path: impl AsRef<Path>, memory: u64) -> Result<Book> {
         let mut book = Book::open(path)?;
         book.storage = book.storage.within(memory).at(&book.path, "read")?;
+        book.refuse_changed()?;
         Ok(book)
     }
 
-    /// A pipe has no places to read from, and a device may never end.
+    /// Reads a pipe or device into memory: a pipe cannot be read at an offset, and a device may never end.
     fn from_pipe(file: File, path: &Path) -> Result<Book> {
         let mut bytes = Vec::new();
         let mut start = file.take(LONGEST_PIPE);
@@ -101,7 +104,7 @@ impl Book {
         Ok(book)
     }
 
-    /// A book of bytes; `None` if their number is not a multiple of 16.
+    /// Creates a book from the bytes of its file. Returns `None` if their number is not a multiple of 16.
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Book> {
         bytes.len().is_multiple_of(Entry::SIZE).then(|| Book {
             path: PathBuf::from("book"),
@@ -109,28 +112,29 @@ impl Book {
         })
     }
 
-    /// The file; `book` for a [book of bytes](Book::from_bytes).
+    /// Returns the path of the file, or `book` for a book [from bytes](Book::from_bytes).
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many records there are, those of the header among them.
+    /// Returns the number of records, including those of the header.
     pub fn len(&self) -> u64 {
         self.storage.len()
     }
 
-    /// Whether there is no record at all.
+    /// Returns `true` if the book has no record.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All records in the order of the book, those of the header among them.
+    /// Returns an iterator over all records in the order of the book, including those of the header.
     pub fn iter(&self) -> Records<'_> {
         Records::new(&self.storage, &self.path)
     }
 
-    /// The records for a command that writes them again: keys must ascend, and a checksum in the header must be that of
-    /// the header and the records, because a new checksum would hide the damage. `meter` counts them.
+    /// Returns an iterator over the records for a command that writes them again. It fails if keys do not ascend, and at the
+    /// end if the checksum in the header does not match, because a new checksum would hide the damage. `meter` counts
+    /// records.
     pub(super) fn checked_records<'a>(&'a self, meter: &'a Meter) -> Result<CheckedRecords<'a>> {
         let null = self.null_records()?;
         Ok(CheckedRecords {
@@ -139,7 +143,7 @@ impl Book {
         })
     }
 
-    /// The records, whose keys must ascend. `meter` counts them.
+    /// Returns an iterator over the records, which fails if keys do not ascend. `meter` counts records.
     pub(super) fn sorted_records<'a>(&'a self, meter: &'a Meter) -> CheckedRecords<'a> {
         meter.add_total(self.len());
         CheckedRecords {
@@ -166,7 +170,7 @@ impl Book {
         }
     }
 
-    /// How many records there are, those of the header aside.
+    /// Returns the number of records after the header.
     pub(crate) fn len_without_header(&self) -> Result<u64> {
         Ok(self.len() - self.null_records()?.size / Entry::SIZE as u64)
     }
@@ -187,7 +191,8 @@ impl Book {
             .map_err(|source| Error::format(&self.path, source))
     }
 
-    /// The variant in the header. `None` without a header, and if it lists several variants or an unknown one.
+    /// Returns the variant in the header. Returns `None` if there is no header, or if it lists several variants or an
+    /// unknown one.
     pub fn variant(&self) -> Option<Variant> {
         match &*self.header().ok()?.variants {
             [name] => name.parse().ok(),
@@ -195,8 +200,8 @@ impl Book {
         }
     }
 
-    /// Whether the header says that the book is for a variant. A book without a header is for standard chess. Positions
-    /// of several variants can have the same key.
+    /// Returns `true` if the header lists a variant that is played like `variant`. A book without a header is for standard
+    /// chess. Positions of several variants can have the same key.
     pub fn is_for(&self, variant: Variant) -> bool {
         let header = self.header().ok();
         let named = header.filter(|header| !header.variants.is_empty());
@@ -206,24 +211,25 @@ impl Book {
         })
     }
 
-    /// The moves of a position, each once, the heaviest first. Both spellings of castling are one move:
-    /// the king's two steps, and the format's own. The weights of records of one move add up, to 65535 at most.
+    /// Returns the moves of a position, each once, the heaviest first. Both spellings of castling are one move: the king's
+    /// two steps, and the format's own. The weights of records of one move are added up, to 65535 at most.
     ///
-    /// Records of weight 0 and records whose move is not legal are among them.
-    /// [`to_move`](crate::position::BookMove::to_move) returns `None` for a move that is not legal.
+    /// The result includes records of weight 0, and records whose move is illegal: for these,
+    /// [`to_move`](crate::position::BookMove::to_move) returns `None`, and [`shares`](super::shares) has no share.
     ///
     /// # Errors
     ///
-    /// As [`moves`](Book::moves).
+    /// Returns the errors of [`moves`](Book::moves).
     pub fn moves_of<P: Rules>(&self, pos: &P) -> Result<Vec<Entry>> {
         Ok(each_move_once(pos, self.moves(key(pos))?))
     }
 
-    /// The records of a position by its key, in the order of the book. The null key has none: its records are the header.
+    /// Returns the records of a position by its key, in the order of the book. The null key has none, because its records
+    /// are the header.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or one with more records of a position than there are moves.
+    /// Returns an error if the file cannot be read, or if it has more records of the position than there are moves.
     #[inline]
     pub fn moves(&self, key: u64) -> Result<Vec<Entry>> {
         let records = search::records_of_key(&self.storage, key).at(&self.path, "read")?;
@@ -247,16 +253,17 @@ impl<'a> IntoIterator for &'a Book {
     }
 }
 
-/// The records of a book, whose keys must ascend, and at the end whether they are those that it was written with.
+/// An iterator over the records of a book. It returns an error if keys do not ascend, and at the end if the expected
+/// checksum does not match.
 #[derive(Debug)]
 pub(super) struct CheckedRecords<'a> {
     book: &'a Book,
     meter: &'a Meter,
     records: Records<'a>,
     last_key: u64,
-    /// That of the records after the header.
+    /// The checksum of the records after the header that were read so far.
     sum: Checksum,
-    /// `None` without a checksum, and after the end.
+    /// The checksum that the header has of them. `None` if there is none, and after the end.
     expected: Option<Result<Checksum, NoChecksum>>,
 }
 

@@ -1,4 +1,4 @@
-//! The positions of several books, in the order of their keys, each with the records of all books.
+//! Iterating over the positions of several books, in the order of keys.
 
 use std::{cmp::Reverse, iter::Peekable};
 
@@ -12,10 +12,10 @@ use crate::{error::Result, progress::Meter, sort::Merge};
 /// What to do with a position of several books.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum MergePolicy {
-    /// It gets the moves of all of them. A move of several books gets the sum of its weights.
+    /// The position gets the moves of all books. A move of several books gets the sum of its weights.
     #[default]
     Sum,
-    /// It gets the moves of the first book that has it, and no others.
+    /// The position gets the moves of the first book that has the position, and no others.
     First,
 }
 
@@ -28,8 +28,8 @@ pub(super) struct PositionEntries {
 }
 
 impl PositionEntries {
-    /// The records of a book that has the position so, the heaviest first, and whether sums were too large and all
-    /// weights were scaled down.
+    /// Returns the records of the position, the heaviest first, and whether weights were scaled down because a sum exceeds
+    /// 65535.
     pub(super) fn into_entries(self) -> (Vec<Entry>, bool) {
         let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
         let scaling = Scaling::new(largest);
@@ -44,17 +44,17 @@ impl PositionEntries {
     }
 }
 
-/// The positions of books whose records are read once from start to end. A move that several records of a
-/// position have gets the sum of their weights, and `learn` of the first.
+/// An iterator over the positions of books, which reads their records once from start to end. A move with several records
+/// gets the sum of their weights, and `learn` of the first.
 pub(super) struct Positions<'a> {
     records: Peekable<Merge<'a, (u64, usize, Entry)>>,
     policy: MergePolicy,
-    /// How many records have been read, headers aside.
+    /// Number of records read so far, without those of headers.
     pub read: u64,
 }
 
 impl<'a> Positions<'a> {
-    /// `meter` counts the records that have been read.
+    /// Creates an iterator over the positions of `books`. `meter` counts the records that are read.
     pub(super) fn new(
         books: impl IntoIterator<Item = &'a Book>,
         policy: MergePolicy,
@@ -64,7 +64,8 @@ impl<'a> Positions<'a> {
         Positions::of_records(records.collect(), policy)
     }
 
-    /// The same for a command that writes the records again: a checksum that differs is an error at the end.
+    /// Creates an iterator for a command that writes the records again: it returns an error at the end if a checksum
+    /// differs.
     pub(super) fn checked(
         books: &'a [Book],
         policy: MergePolicy,
@@ -90,7 +91,7 @@ impl<'a> Positions<'a> {
         }
     }
 
-    /// The next record, if it is of this key, or of any.
+    /// Takes the next record if it has this key; with `None`, whatever key it has.
     fn next_of(&mut self, key: Option<u64>) -> Result<Option<(u64, usize, Entry)>> {
         let is_of_key = |record: &Result<(u64, usize, Entry)>| match (record, key) {
             (Ok((found, ..)), Some(key)) => *found == key,
@@ -128,10 +129,10 @@ impl Iterator for Positions<'_> {
     }
 }
 
-/// The most moves that a position may have.
+/// The number of different moves that 16 bits can hold, so an upper bound on the moves of a position.
 const MOST_MOVES: usize = 1 << 16;
 
-/// Adds up the weights of equal moves, and brings them into their order.
+/// Adds up the weights of equal moves, and sorts by move.
 fn add_up(sums: &mut Vec<(Entry, u64)>) {
     // A stable sort: of equal moves, that of the first book comes first.
     sums.sort_by_key(|(entry, _)| entry.mv);

@@ -63,7 +63,7 @@ impl Entry {
     }
 }
 
-/// The records that bytes are.
+/// Decodes records.
 #[inline]
 pub(super) fn entries_of(bytes: &[u8]) -> Vec<Entry> {
     let records = bytes.as_chunks().0.iter();
@@ -77,9 +77,9 @@ pub(super) fn write_entries(entries: &[Entry], out: &mut (impl Write + ?Sized)) 
         .try_for_each(|entry| out.write_all(&entry.to_bytes()))
 }
 
-/// The records of a position with each move once, the heaviest first. Some programs write castling as the king's two
-/// steps, so a book of several origins may have both spellings. They become one move in the format's spelling. Weights
-/// of a move add up, to 65535 at most; `learn` is that of its first record.
+/// Merges the records of each move of a position, and sorts them by descending weight. Some programs write castling as the
+/// king's two steps, so a book merged from several programs may have both spellings. They become one move in the format's
+/// spelling. Weights of a move are added up, to 65535 at most; the result has `learn` of the first record.
 pub(crate) fn each_move_once<P: Rules>(
     pos: &P,
     records: impl IntoIterator<Item = Entry>,
@@ -96,18 +96,18 @@ pub(crate) fn each_move_once<P: Rules>(
     entries
 }
 
-/// A move as the format spells it: castling as king takes rook. A move that is not legal stays as it is.
+/// Returns a move as the format spells it: castling as king takes rook. Returns an illegal move unchanged.
 pub(crate) fn as_the_format_says<P: Rules>(pos: &P, mv: BookMove) -> BookMove {
     mv.to_move(pos).map_or(mv, BookMove::from)
 }
 
-/// Records that are read at once when all are read.
+/// Number of records in a read when all are read, 64 KiB.
 const STREAM_BUFFER: u64 = 1 << 12;
 
 /// Where the records of a book are, and how many.
 pub(super) type Storage = keyed::Storage<{ Entry::SIZE }>;
 
-/// All records of a book, in its order.
+/// An iterator over all records of a book, in the order of the book.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     storage: &'a Storage,
@@ -118,7 +118,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// All records of a book, which errors call `path`.
+    /// Creates an iterator over the records in `storage`. Errors name `path`.
     pub(super) fn new(storage: &'a Storage, path: &'a Path) -> Records<'a> {
         Records {
             storage,
@@ -153,7 +153,7 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// The whole records of a file from where it is read.
+/// Returns an iterator over the records that follow in a file. It ignores bytes after the last whole record.
 pub(super) fn records_of(mut file: impl Read) -> impl Iterator<Item = io::Result<Entry>> {
     iter::from_fn(move || {
         let mut record = [0; Entry::SIZE];
@@ -165,7 +165,7 @@ pub(super) fn records_of(mut file: impl Read) -> impl Iterator<Item = io::Result
     })
 }
 
-/// Records of one position with these weights and moves of the numbers from 0, for tests.
+/// Creates records of one position with these weights, whose moves are numbered from 0.
 #[cfg(test)]
 pub(super) fn of_weights(weights: &[u16]) -> Vec<Entry> {
     let entry = |(mv, weight): (usize, &u16)| Entry {

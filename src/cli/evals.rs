@@ -139,7 +139,6 @@ impl EngineArgs {
             true => Positions {
                 positions: context.show_progress("reading the book", |meter| {
                     let book = Book::open_within(&file, in_memory(memory))?;
-                    book.refuse_changed()?;
                     book_positions(&book, memory, meter)
                 })?,
                 ..Positions::default()

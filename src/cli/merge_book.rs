@@ -94,6 +94,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     let out = args.out.as_deref().unwrap_or(Path::new(default));
     check_output(out, &paths, args.json)?;
+    if args.out.is_none() {
+        context.say(&format!("no --out: writing {}\n", out.display()));
+    }
     if are_databases {
         merge_databases(args, &paths, out, context)
     } else {

@@ -29,7 +29,8 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 \"percent\" is how often a program that follows the weights plays the move. A record whose move is illegal cannot be
-played and has no percentage. \"learn\" is a number that some engines store; most ignore it.
+played and has no percentage. \"learn\" is a number that some engines store; most ignore it. Only what is shown is read: the
+checksum of the file is not compared, as polybook verify does.
 
 Examples:
   polybook show book.bin

@@ -148,7 +148,7 @@ fn opened(
         return Ok((Box::new(index), variant));
     }
     if FileKind::of(path)? == FileKind::Sqlite {
-        let obs = Obs::open(path)?;
+        let obs = Obs::open_verified(path)?;
         let variant = of_database(&args.source, &obs, asked)?;
         return Ok((Box::new(obs), variant));
     }

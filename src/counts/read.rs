@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
+    output::open_again_if_replaced,
     position::BookMove,
     tally::By,
     task,
@@ -48,6 +49,11 @@ impl CountsDirectory {
     /// come from) that cannot be understood or lists other parts than there are.
     pub fn open(path: impl Into<PathBuf>) -> Result<CountsDirectory> {
         let path = path.into();
+        open_again_if_replaced(&path, || CountsDirectory::open_once(&path))
+    }
+
+    fn open_once(path: &Path) -> Result<CountsDirectory> {
+        let path = path.to_owned();
         let sidecar = Sidecar::read(&path)?;
         let found = parquet_files(&path)?;
         let Some(Sidecar {

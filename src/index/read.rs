@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    output::open_again_if_replaced,
     pgn::GameResult,
     position::VariantChoice,
     task,
@@ -48,7 +49,11 @@ impl Index {
     /// A directory that is not an index, an index of another layout, or a damaged one.
     pub fn open(path: impl AsRef<Path>) -> Result<Index> {
         let path = path.as_ref();
-        if !holds_database(path) {
+        open_again_if_replaced(path, || Index::open_once(path))
+    }
+
+    fn open_once(path: &Path) -> Result<Index> {
+        if !holds_database(path)? {
             return Err(no_database(path));
         }
         let mut index = Index {

@@ -3,6 +3,7 @@
 use std::{
     ffi::{OsStr, OsString},
     fs,
+    io::ErrorKind,
     path::Path,
 };
 
@@ -44,9 +45,19 @@ pub(super) fn is_empty_directory(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Whether there is a LevelDB database at `path`.
-pub(super) fn holds_database(path: &Path) -> bool {
-    path.join("CURRENT").is_file()
+/// Returns `true` if there is a LevelDB database at `path`: something with the name of the file that every database has.
+///
+/// # Errors
+///
+/// Returns an error if the system does not tell.
+pub(super) fn holds_database(path: &Path) -> Result<bool> {
+    match path.join("CURRENT").symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(false)
+        }
+        Err(err) => Err(err).at(path, "open"),
+    }
 }
 
 /// Whether there is an index at `path`, and no file that is not of it.
@@ -68,7 +79,7 @@ enum TargetContent {
 }
 
 fn content(path: &Path) -> Result<TargetContent> {
-    if !holds_database(path) || Database::open(path)?.get(layout::TOTAL_GAMES)?.is_none() {
+    if !holds_database(path)? || Database::open(path)?.get(layout::TOTAL_GAMES)?.is_none() {
         return Ok(TargetContent::Other);
     }
     let known = Database::names_in(path)?;

@@ -151,11 +151,13 @@ fn is_stop(err: &io::Error) -> bool {
 
 /// Opens an input at a byte of its unpacked text; `None` if it ends before that.
 fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option<Box<dyn Read>>> {
-    if !path.exists() {
-        return Err(Error::changed(
-            path,
-            "is not where it was when it was indexed: put it back, or make the index again",
-        ));
+    match path.metadata() {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => {
+            let problem =
+                "is not where it was when it was indexed: put it back, or make the index again";
+            return Err(Error::changed(path, problem));
+        }
+        found => drop(found.at(path, "open")?),
     }
     let input = Input::file(path);
     if input.is_packed()? {

@@ -4,6 +4,8 @@
 //! read. So connections are kept, and further ones are made only while the name leads to the first file.
 
 use std::{
+    fs::File,
+    io::{self, Read},
     ops::Deref,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
@@ -11,9 +13,12 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig, limits::Limit};
 
-use super::error::{ObsError, Sql};
+use super::{
+    error::{ObsError, Sql},
+    in_use::side_file,
+};
 use crate::{
-    error::{Error, Result},
+    error::{At, Error, Result},
     output::FileId,
     sort::Memory,
     task,
@@ -32,6 +37,8 @@ pub(super) struct Connections {
     path: PathBuf,
     /// The file that was opened first.
     file: FileId,
+    /// The [address](immutable_uri) by which the file is read without locks, if it is.
+    immutable: Option<String>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
@@ -41,6 +48,7 @@ impl Connections {
         let connections = Connections {
             path: path.to_owned(),
             file: FileId::of(path).ok_or_else(|| ObsError::NotSqlite.at(path))?,
+            immutable: immutable_uri(path)?,
             idle: Arc::default(),
         };
         let two = vec![connections.another()?, connections.another()?];
@@ -83,7 +91,11 @@ impl Connections {
     fn another(&self) -> Result<Connection> {
         let path = &self.path;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(path, flags).sql(path, "open")?;
+        let db = match &self.immutable {
+            Some(uri) => Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI),
+            None => Connection::open_with_flags(path, flags),
+        };
+        let db = db.sql(path, "open")?;
         if FileId::of(path) != Some(self.file) {
             return Err(ObsError::Replaced.at(path));
         }
@@ -121,6 +133,60 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags)
+}
+
+/// Returns the address by which SQLite reads a database without locks and without files next to it; `None` if it is to use
+/// these.
+///
+/// SQLite creates a write-ahead log and its index next to a database in WAL mode, also for reading, and a reader leaves
+/// them there. A database in WAL mode without them is complete, and no other program has it open.
+///
+/// # Errors
+///
+/// Returns an error if a program ended before it moved its changes from the log into the database: reading these would
+/// leave files next to the database.
+fn immutable_uri(path: &Path) -> Result<Option<String>> {
+    /// The byte of the header that says how the database is read, and its value for WAL mode.
+    const READ_VERSION: (usize, u8) = (19, 2);
+    let mut header = Vec::new();
+    File::open(path)
+        .and_then(|file| {
+            file.take(READ_VERSION.0 as u64 + 1)
+                .read_to_end(&mut header)
+        })
+        .at(path, "read")?;
+    // Addresses have another form on Windows.
+    if header.get(READ_VERSION.0) != Some(&READ_VERSION.1) || cfg!(windows) {
+        return Ok(None);
+    }
+    // SQLite follows links before it adds to the name.
+    let database = path.canonicalize().at(path, "open")?;
+    let size = |ending| {
+        let side_file = side_file(&database, ending);
+        match side_file.metadata() {
+            Ok(metadata) => Ok(Some(metadata.len())),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(err) => Err(err).at(&side_file, "open"),
+        }
+    };
+    match (size("-wal")?, size("-shm")?) {
+        (None | Some(0), None) => {}
+        (_, Some(_)) => return Ok(None),
+        (Some(_), None) => {
+            let problem = "has changes in its file -wal that another program did not finish: open and close it there, or run \
+                           sqlite3 FILE \"PRAGMA wal_checkpoint(TRUNCATE)\"";
+            return Err(Error::file(path, problem));
+        }
+    }
+    let mut uri = "file://".to_owned();
+    for byte in database.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    Ok(Some(uri + "?immutable=1"))
 }
 
 /// A connection that goes back when it is dropped.

@@ -40,6 +40,21 @@ pub enum ObsError {
         /// The number of games.
         games: i64,
     },
+    /// A row would get more games of one result than readers accept.
+    #[error(
+        "the row of \"{epd}\" \"{mv}\" would have {games} games of one result, and a database takes {most} at most: \
+         write counts (--counts), which take more, or databases of fewer games"
+    )]
+    TooManyGames {
+        /// The position.
+        epd: String,
+        /// The move.
+        mv: String,
+        /// The number of games.
+        games: u64,
+        /// The most games that a row may have.
+        most: u64,
+    },
     /// A cell of a row does not fit its column.
     #[error("{0}: correct or delete the row")]
     MalformedRow(String),

@@ -39,7 +39,7 @@ pub(super) fn check(target: &Path, old: &Path) -> io::Result<()> {
 }
 
 /// Returns the path of the file that SQLite keeps next to a database.
-fn side_file(database: &Path, ending: &str) -> PathBuf {
+pub(super) fn side_file(database: &Path, ending: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(OsStr::new(ending));
     name.into()

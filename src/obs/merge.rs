@@ -12,7 +12,6 @@ use super::{
     info::Info,
     read::Obs,
     row::{PassedOver, Row},
-    source::MOST_GAMES,
     stream::Rows,
     table::Gatherer,
     write::{MadeDatabase, ObsWriter},
@@ -77,10 +76,9 @@ fn merge(
         size: sizes.map(|metadata| metadata.len()).sum(),
         temp_dir: &memory.temp_dir,
     };
-    let target = out.target().to_owned();
     let mut passed_over = PassedOver::default();
     let (rows, finished) = out.insert_all(made, stop, |gatherer| {
-        passed_over = merge_rows(databases, gatherer, &target, memory, stop)?;
+        passed_over = merge_rows(databases, gatherer, memory, stop)?;
         Ok(())
     })?;
     let merged = ObsMergeSummary {
@@ -115,7 +113,6 @@ fn joined_info(databases: &[Obs]) -> Result<Option<Info>> {
 fn merge_rows(
     databases: Vec<Obs>,
     gatherer: &mut Gatherer<'_>,
-    target: &Path,
     memory: &Memory,
     stop: &AtomicBool,
 ) -> Result<PassedOver> {
@@ -137,7 +134,6 @@ fn merge_rows(
         match &mut open {
             Some(open) if open.epd == row.epd && open.mv == row.mv => {
                 open.join(row);
-                check(open, target)?;
             }
             _ => {
                 if let Some(complete) = open.replace(row) {
@@ -155,20 +151,6 @@ fn merge_rows(
         passed_over.add(rows.passed_over().clone());
     }
     Ok(passed_over)
-}
-
-/// Refuses a sum that no database can have.
-fn check(row: &Row, target: &Path) -> Result<()> {
-    let largest = row.stats.wins.max(row.stats.draws).max(row.stats.losses);
-    if largest <= MOST_GAMES as u64 {
-        return Ok(());
-    }
-    let impossible = ObsError::ImpossibleGames {
-        epd: row.epd.clone(),
-        mv: row.mv.clone(),
-        games: largest as i64,
-    };
-    Err(impossible.at(target))
 }
 
 /// A row that compares by its position and move.

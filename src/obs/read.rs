@@ -65,6 +65,23 @@ impl Obs {
         })
     }
 
+    /// Opens a database for an operation that uses all of it, or writes something made from it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`open`](Obs::open), and an error if the table `Info` has a checksum that does not match the
+    /// rows. [`open`](Obs::open) does not compare the checksum, because that reads all rows.
+    pub fn open_verified(path: impl AsRef<Path>) -> Result<Obs> {
+        let obs = Obs::open(path)?;
+        let db = obs.lend()?;
+        let has_checksum = ChecksumCheck::of(&db).sql(obs.path(), "read")?.is_some();
+        drop(db);
+        if has_checksum {
+            obs.rows()?.try_for_each(|row| row.map(drop))?;
+        }
+        Ok(obs)
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         self.connections.path()

@@ -1,10 +1,10 @@
 //! The tables of a new database, and filling `Book`.
 
-use std::ops::Range;
+use std::{ops::Range, path::Path};
 
 use rusqlite::{Connection, Statement};
 
-use super::row::Row;
+use super::{error::ObsError, row::Row, source::MOST_GAMES};
 use crate::{
     checksum::Checksum,
     error::Result,
@@ -128,10 +128,16 @@ impl RowBlock {
 pub(super) struct Gatherer<'a> {
     pub blocks: &'a Feeder<RowBlock>,
     pub block: RowBlock,
+    /// The file that errors name.
+    pub target: &'a Path,
 }
 
 impl Gatherer<'_> {
     /// Takes the next row.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the row has more games than readers accept.
     pub(super) fn take(
         &mut self,
         epd: &str,
@@ -140,6 +146,16 @@ impl Gatherer<'_> {
         stats: Stats,
         comment: Option<&str>,
     ) -> Result<()> {
+        let games = stats.wins.max(stats.draws).max(stats.losses);
+        if games > MOST_GAMES as u64 {
+            let too_many = ObsError::TooManyGames {
+                epd: epd.to_owned(),
+                mv: mv.to_owned(),
+                games,
+                most: MOST_GAMES as u64,
+            };
+            return Err(too_many.at(self.target));
+        }
         let block = &mut self.block;
         let row = NewRow {
             epd: match block.rows.last() {

@@ -203,7 +203,11 @@ impl MadeDatabase<'_> {
         };
         let gather = |blocks: &Feeder<RowBlock>| {
             let block = RowBlock::default();
-            let mut gatherer = Gatherer { blocks, block };
+            let mut gatherer = Gatherer {
+                blocks,
+                block,
+                target: path,
+            };
             gather(&mut gatherer)?;
             gatherer.hand_over()
         };

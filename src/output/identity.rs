@@ -2,6 +2,8 @@
 
 use std::{collections::HashSet, fs::File, io, path::Path};
 
+use crate::error::Result;
+
 /// Distinguishes a file or directory from all others, whatever its name.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct FileId {
@@ -59,6 +61,22 @@ fn opened(path: &Path, flags: u32) -> io::Result<File> {
         .access_mode(0)
         .custom_flags(FILE_FLAG_BACKUP_SEMANTICS | flags)
         .open(path)
+}
+
+/// Opens the files of a directory with `open`. If that fails and another directory took the name meanwhile, opens that: what
+/// looked like damage were files of two directories.
+pub(crate) fn open_again_if_replaced<T>(
+    directory: &Path,
+    mut open: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    loop {
+        let before = FileId::of(directory);
+        let opened = open();
+        // A directory that is being exchanged may have no name for a moment.
+        if opened.is_ok() || FileId::of(directory) == before {
+            return opened;
+        }
+    }
 }
 
 /// The inputs that are the same file or directory as an input before them, through links too. `-` is standard input.
@@ -134,5 +152,43 @@ impl FileState {
             modified: is_file.then_some((written.cast_signed(), 0)),
             changed: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::error::At;
+
+    #[test]
+    fn a_reader_between_two_directories_opens_the_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["old", "new"] {
+            fs::create_dir(at(name)).unwrap();
+            fs::write(at(name).join("CURRENT"), name).unwrap();
+            fs::write(at(name).join(name), "").unwrap();
+        }
+        let mut opened = Vec::new();
+        let read = |opened: &mut Vec<String>| {
+            let current = at("old").join("CURRENT");
+            let name = fs::read_to_string(&current).at(&current, "read")?;
+            opened.push(name.clone());
+            if opened.len() == 1 {
+                // The other directory takes the name now.
+                fs::rename(at("old"), at("older")).unwrap();
+                fs::rename(at("new"), at("old")).unwrap();
+            }
+            let path = at("old").join(&name);
+            fs::read_to_string(&path).at(&path, "read")
+        };
+        open_again_if_replaced(&at("old"), || read(&mut opened)).unwrap();
+        assert_eq!(opened, ["old", "new"]);
+        // A directory that stays is opened once.
+        fs::remove_file(at("old").join("new")).unwrap();
+        open_again_if_replaced(&at("old"), || read(&mut opened)).unwrap_err();
+        assert_eq!(opened, ["old", "new", "new"]);
     }
 }

@@ -28,7 +28,10 @@ use self::{
     temporary::Temporary,
 };
 pub(crate) use self::{
-    claim::left_behind as claim_left_behind, identity::FileId, target::Guard, temporary::own_files,
+    claim::left_behind as claim_left_behind,
+    identity::{FileId, open_again_if_replaced},
+    target::Guard,
+    temporary::own_files,
 };
 pub use self::{
     identity::repeated,

@@ -146,7 +146,7 @@ impl Known {
             })
         };
         if FileKind::of(path)? == FileKind::Sqlite {
-            let obs = crate::obs::Obs::open(path)?;
+            let obs = crate::obs::Obs::open_verified(path)?;
             let own = obs.info().variant.parse().ok();
             return Ok(with(Kind::Obs(Box::new(obs)), own));
         }

@@ -480,7 +480,7 @@ fn lines(
     side: Option<Color>,
     stop: &Arc<AtomicBool>,
 ) -> Result<PathBuf> {
-    let book: Box<dyn Source> = Box::new(Book::open(path)?);
+    let book: Box<dyn Source> = Box::new(Book::open_within(path, 0)?);
     let book = match side {
         Some(side) => Box::new(LinesOf(book, side)),
         None => book,

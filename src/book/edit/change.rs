@@ -64,7 +64,12 @@ impl Change {
         let (mv, weight) = text
             .rsplit_once('=')
             .ok_or_else(|| ChangeError::new(text, what))?;
-        let weight = weight.parse().map_err(|_| ChangeError::new(text, what))?;
+        let number = weight.trim().trim_end_matches('%').trim_end();
+        let weight = weight.parse().map_err(|err| match number.parse::<f64>() {
+            // A number out of range.
+            Ok(_) => err,
+            Err(_) => ChangeError::new(text, what),
+        })?;
         match mv.trim() {
             "" => Err(ChangeError::new(text, what)),
             mv => Ok(Change::Set {

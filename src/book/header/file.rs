@@ -8,7 +8,10 @@ use std::{
 
 use super::{Header, HeaderError, NullRecords, create, create_raw, of_records, parse, renewed};
 use crate::{
-    book::records::{Entry, records_of},
+    book::{
+        Book,
+        records::{Entry, records_of},
+    },
     checksum::Checksum,
     error::{At, Error, Result},
     output::AtomicFile,
@@ -75,7 +78,8 @@ fn in_file(path: &Path, source: HeaderError) -> Error {
 /// # Errors
 ///
 /// The operating system's, [`HeaderError::BadFormat`] for what is not a book, and [`HeaderError::BadHeader`] if the
-/// present header is malformed. The new book is there whole or not at all.
+/// present header is malformed. A new comment drops the checksum in the old one, so the checksum must match the records.
+/// The new book is there whole or not at all.
 pub fn update(
     path: impl AsRef<Path>,
     variants: Option<&[String]>,
@@ -99,6 +103,7 @@ pub fn update(
         header.variants = variants.to_vec();
     }
     if let Some(comment) = comment {
+        refuse_changed(path)?;
         header.comment = comment.to_owned();
     }
     let text = create(&header.variants, &header.comment).map_err(|source| in_file(path, source))?;
@@ -109,10 +114,17 @@ pub fn update(
 ///
 /// # Errors
 ///
-/// As [`update`].
+/// Returns the errors of [`update`] with a new comment.
 pub fn remove(path: impl AsRef<Path>) -> Result<()> {
     let out = AtomicFile::create(path.as_ref())?;
+    refuse_changed(path.as_ref())?;
     rewrite(&[], path.as_ref(), out)
+}
+
+/// Refuses a book whose checksum does not match its records: without the checksum, the damage would go unnoticed.
+fn refuse_changed(path: &Path) -> Result<()> {
+    refuse_other(path)?;
+    Book::open(path)?.refuse_changed()
 }
 
 /// Writes the records of a book after `header` in its place. The output was begun before the book is read, so that no

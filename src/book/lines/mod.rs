@@ -35,7 +35,7 @@ pub struct Lines {
     pub black: u64,
     /// Positions on White's lines in which the book has White's move.
     pub white_positions: u64,
-    /// The same for Black.
+    /// Number of positions on Black's lines in which the book has a move of Black.
     pub black_positions: u64,
     /// All positions of the book.
     pub positions: u64,
@@ -119,7 +119,7 @@ pub(super) fn reached(
     Ok(keys)
 }
 
-/// Whether a key is in one of some sets that [`reached`] gave.
+/// Returns `true` if one of several sets from [`reached`] contains a key.
 pub(super) fn contains(reached: &[Seen], key: u64) -> Result<bool> {
     for keys in reached {
         if keys.contains_key(key)? {
@@ -138,16 +138,17 @@ pub(super) struct PlayableMoves<'a> {
 }
 
 impl<'a> PlayableMoves<'a> {
-    /// Reads all records once.
-    ///
-    /// # Errors
-    ///
-    /// A book that cannot be read, or whose keys do not ascend, so that positions cannot be looked up.
+    /// Calls [`within`](PlayableMoves::within) with the largest filter.
     fn new(book: &'a Book, meter: &Meter) -> Result<PlayableMoves<'a>> {
         PlayableMoves::within(book, meter, AbsentKeys::MOST)
     }
 
-    /// The same in at most this many bytes, plus some KiB. With fewer bytes the book is read more often.
+    /// Reads all records once, and keeps a filter of their keys in at most `memory` bytes plus some KiB. A smaller filter
+    /// lets more look-ups of absent keys read the book.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the book cannot be read, or if its keys do not ascend.
     pub(super) fn within(
         book: &'a Book,
         meter: &Meter,

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     Damage,
-    files::Tables,
+    files::{self, Tables},
     log::Memtable,
     manifest::{self, TableFile, Version},
     table::LastBlocks,
@@ -137,7 +137,7 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     }
     let mut memtable = Memtable::default();
     for (_, path) in logs {
-        let bytes = fs::read(&path).at(&path, "read")?;
+        let bytes = files::read_whole(&path)?;
         memtable
             .read_log(&bytes)
             .map_err(|damage| damage.of(&path))?;

@@ -7,7 +7,8 @@
 //! it before it opens a database.
 
 use std::{
-    io::{self, ErrorKind},
+    fs::File,
+    io::{self, ErrorKind, Read},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -21,6 +22,36 @@ use crate::{
     error::{At, Error, Result},
     output::FileId,
 };
+
+/// The most bytes of a file that is read whole: a manifest, or a log, which LevelDB ends at some MiB. A manifest takes
+/// some 100 bytes for each table, so this is enough for millions of tables.
+const MOST_READ_WHOLE: u64 = 256 << 20;
+
+/// Opens a file of a database. Anything but a regular file is refused, because opening a pipe waits for its other end, and
+/// a device may never end.
+pub(super) fn open_regular(path: &Path) -> Result<File> {
+    match path.metadata().at(path, "open")?.is_file() {
+        true => File::open(path).at(path, "open"),
+        false => Err(Error::damaged(path, "is not a file: make the index again")),
+    }
+}
+
+/// Reads a file of a database that is held in memory.
+pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = open_regular(path)?;
+    let size = file.metadata().at(path, "read")?.len();
+    if size > MOST_READ_WHOLE {
+        let problem = format!(
+            "is damaged: it has {size} bytes, and {MOST_READ_WHOLE} is the most that it may have; make the index again"
+        );
+        return Err(Error::damaged(path, problem));
+    }
+    file.take(MOST_READ_WHOLE)
+        .read_to_end(&mut bytes)
+        .at(path, "read")?;
+    Ok(bytes)
+}
 
 /// How many tables all databases of this process hold.
 static HELD: AtomicUsize = AtomicUsize::new(0);

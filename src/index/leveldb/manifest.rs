@@ -8,9 +8,9 @@ use std::{cmp::Reverse, fs, io, path::Path};
 use super::{
     Damage,
     coding::{put_string, put_varint, take_size, take_string, take_varint},
-    key, log,
+    files, key, log,
 };
-use crate::error::{At, Error, Result};
+use crate::error::{Error, Result};
 
 /// How many levels a database has.
 pub(super) const LEVELS: usize = 7;
@@ -135,7 +135,7 @@ impl Version {
     /// Reads the manifest of the database in `directory`.
     pub(super) fn read(directory: &Path) -> Result<Version> {
         let path = directory.join(name_in(directory)?);
-        let bytes = fs::read(&path).at(&path, "read")?;
+        let bytes = files::read_whole(&path)?;
         Version::parse(&bytes).map_err(|damage| damage.of(&path))
     }
 
@@ -242,7 +242,7 @@ impl Version {
 /// The name of the manifest of the database in `directory`.
 pub(super) fn name_in(directory: &Path) -> Result<String> {
     let current = directory.join(CURRENT);
-    let text = fs::read(&current).at(&current, "read")?;
+    let text = files::read_whole(&current)?;
     str::from_utf8(&text)
         .ok()
         .and_then(|text| text.strip_suffix('\n'))

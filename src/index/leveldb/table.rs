@@ -12,6 +12,7 @@ use super::{
     block::{Block, EntryState},
     builder::{BLOCK_TRAILER, FOOTER, Handle, MAGIC, SNAPPY, UNCOMPRESSED},
     coding::{masked, take_varint},
+    files::open_regular,
     key::EntryKind,
     manifest::TableFile,
 };
@@ -55,18 +56,17 @@ pub(super) struct Table {
 impl Table {
     /// Opens a table of a directory.
     pub(super) fn open(directory: &Path, table: &TableFile) -> Result<Table> {
+        let is_missing = |opened: &Result<File>| matches!(opened, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound);
         let mut path = directory.join(TableFile::name(table.number));
-        let mut file = File::open(&path);
-        if let Err(err) = &file
-            && err.kind() == io::ErrorKind::NotFound
-        {
+        let mut file = open_regular(&path);
+        if is_missing(&file) {
             let old = directory.join(TableFile::old_name(table.number));
-            if old.exists() {
-                path = old;
-                file = File::open(&path);
+            let opened = open_regular(&old);
+            if !is_missing(&opened) {
+                (path, file) = (old, opened);
             }
         }
-        let file = file.at(&path, "open")?;
+        let file = file?;
         let size = file.metadata().at(&path, "read")?.len();
         if size != table.size {
             return Err(Error::damaged(

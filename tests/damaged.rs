@@ -1,0 +1,189 @@
+//! Files that are damaged, or are not what their names say.
+
+use std::{fs, path::Path};
+
+use rusqlite::Connection;
+
+use crate::common::{fails, ok, sample, temp};
+
+/// A book and a database whose records are not those of their checksums, and the games.
+fn changed() -> tempfile::TempDir {
+    let dir = temp();
+    fs::copy(sample("famous.pgn"), dir.path().join("games.pgn")).unwrap();
+    let make = "make-book -q games.pgn --min-game 1 --bin book.bin --obs book.db3";
+    ok(dir.path(), make);
+    let book = dir.path().join("book.bin");
+    let mut bytes = fs::read(&book).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&book, bytes).unwrap();
+    Connection::open(dir.path().join("book.db3"))
+        .unwrap()
+        .execute("UPDATE Book SET Win = Win + 1 WHERE ID = 1", [])
+        .unwrap();
+    dir
+}
+
+#[test]
+fn what_is_made_of_a_whole_file_is_made_of_a_verified_one() {
+    let dir = changed();
+    let dir = dir.path();
+    for command in [
+        "tree book.bin --max-ply 2",
+        "tree book.bin --out tree.txt",
+        "tree book.db3 --out tree.txt",
+        "info-book book.bin",
+        "dump-book book.bin --color white --out lines.txt",
+        "diff book.bin book.bin",
+        "repertoire build book.bin --color white --by weight --out rep.bin",
+        "repertoire build book.db3 --color white --out rep.bin",
+        "repertoire gaps book.bin --against games.pgn --color white",
+        "repertoire gaps games.pgn --against book.db3 --color white",
+        "filter book.bin --out other.bin",
+        "edit book.bin --out other.bin --set e4=1",
+        "convert book.db3 other.bin",
+        "pgheader book.bin -c other",
+        "pgheader book.bin -d",
+    ] {
+        let error = fails(dir, command, 1);
+        assert!(error.contains("the checksum in its"), "{command}: {error}");
+    }
+    assert!(!dir.join("tree.txt").exists() && !dir.join("lines.txt").exists());
+    // What is damaged stays so, and the look-up of a position does not read the rest.
+    ok(dir, "pgheader book.bin -v normal,suicide");
+    let error = fails(dir, "verify book.bin", 1);
+    assert!(error.contains("checksum"), "{error}");
+    ok(dir, "show book.bin");
+    ok(dir, "show book.db3");
+    // The advice works.
+    ok(dir, "verify book.bin --fix mended.bin");
+    ok(dir, "tree mended.bin --out tree.txt");
+}
+
+#[cfg(unix)]
+#[test]
+fn files_of_an_index_are_regular_and_of_a_plausible_size() {
+    use crate::common::make_fifo;
+    let dir = temp();
+    let games = sample("famous.pgn");
+    ok(
+        dir.path(),
+        args!["make-book", "-q", games, "--leveldb", "good"],
+    );
+    let names = fs::read_dir(dir.path().join("good")).unwrap();
+    let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    let has = |start: &str| {
+        names
+            .iter()
+            .any(|name| name.to_string_lossy().starts_with(start))
+    };
+    assert!(
+        has("CURRENT") && has("MANIFEST") && has("000003"),
+        "{names:?}"
+    );
+    let broken = |spoilt: &std::ffi::OsStr, spoil: &dyn Fn(&Path)| {
+        let index = dir.path().join("broken");
+        let _ = fs::remove_dir_all(&index);
+        fs::create_dir(&index).unwrap();
+        for name in &names {
+            match name == spoilt {
+                true => spoil(&index.join(name)),
+                false => fs::copy(dir.path().join("good").join(name), index.join(name))
+                    .map(drop)
+                    .unwrap(),
+            }
+        }
+        let opened = polybook::index::Index::open(&index);
+        opened.unwrap_err().to_string()
+    };
+    for name in &names {
+        let error = broken(name, &|path| make_fifo(path));
+        assert!(error.contains("is not a file"), "{name:?}: {error}");
+        let zeros = |path: &Path| std::os::unix::fs::symlink("/dev/zero", path).unwrap();
+        let error = broken(name, &zeros);
+        assert!(error.contains("is not a file"), "{name:?}: {error}");
+        let sparse = |path: &Path| fs::File::create(path).unwrap().set_len(3 << 30).unwrap();
+        let error = broken(name, &sparse);
+        assert!(
+            error.contains("is damaged: it has 3221225472 bytes"),
+            "{name:?}: {error}"
+        );
+    }
+}
+
+/// The names in a directory.
+fn names_in(dir: &Path) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[cfg(unix)]
+#[test]
+fn reading_a_database_in_wal_mode_leaves_nothing_beside_it() {
+    let dir = temp();
+    let games = sample("famous.pgn");
+    ok(
+        dir.path(),
+        args!["make-book", "-q", games, "--obs", "made.db3"],
+    );
+    // Signs that mean something in an address.
+    let foreign = dir.path().join("a dir %41?#");
+    fs::create_dir(&foreign).unwrap();
+    let path = foreign.join("foreign.db3");
+    let shown = |name: &Path| ok(dir.path(), args!["show", name]);
+    fs::copy(dir.path().join("made.db3"), &path).unwrap();
+    let expected = shown(&path);
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch("PRAGMA journal_mode = WAL; DELETE FROM Info WHERE Name = 'Checksum'")
+        .unwrap();
+    drop(db);
+    assert_eq!(names_in(&foreign), ["foreign.db3"]);
+    assert_eq!(shown(&path), expected);
+    ok(dir.path(), args!["tree", &path, "--max-ply", "2"]);
+    ok(dir.path(), args!["convert", "-q", &path, "made.bin"]);
+    assert_eq!(names_in(&foreign), ["foreign.db3"]);
+
+    // Changes of a program that is there are read.
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch("UPDATE Book SET Win = 77777").unwrap();
+    assert!(shown(&path).contains("77777"));
+    // Those of one that died are refused.
+    let dead = temp();
+    for name in ["foreign.db3", "foreign.db3-wal"] {
+        fs::copy(foreign.join(name), dead.path().join(name)).unwrap();
+    }
+    let error = fails(dead.path(), "show foreign.db3", 1);
+    assert!(error.contains("did not finish"), "{error}");
+    assert_eq!(names_in(dead.path()), ["foreign.db3", "foreign.db3-wal"]);
+    // As advised.
+    let db = Connection::open(dead.path().join("foreign.db3")).unwrap();
+    db.execute_batch("SELECT * FROM Info").unwrap();
+    drop(db);
+    assert!(ok(dead.path(), "show foreign.db3").contains("77777"));
+}
+
+#[test]
+fn the_starting_position_has_the_name_that_uci_gives_it() {
+    let dir = temp();
+    let key = ok(dir.path(), "key");
+    for command in ["key startpos", "key --fen startpos", "key --fen StartPos"] {
+        assert_eq!(ok(dir.path(), command), key, "{command}");
+    }
+    let after = ok(dir.path(), "key e4");
+    assert_eq!(ok(dir.path(), "key --fen startpos --moves e4"), after);
+}
+
+#[test]
+fn merging_without_a_name_says_first_what_it_writes() {
+    let dir = temp();
+    let games = sample("famous.pgn");
+    ok(
+        dir.path(),
+        args!["make-book", "-q", games, "--bin", "a.bin"],
+    );
+    let said = crate::common::run(dir.path(), "merge-book a.bin a.bin").stderr;
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.starts_with("no --out: writing out.bin\n"), "{said}");
+}
