@@ -169,9 +169,9 @@ fn answer_of_rows(rows: &[ClassRow], pos: &VariantPosition, filters: &Filters) -
             ..
         } = row.class;
         let has_speed = |speeds: &Vec<Speed>| speeds.contains(&Speed::ALL[usize::from(speed)]);
-        let has_group = |wanted: &Vec<RatingGroup>| {
-            // Games in which nobody has a rating come with the lowest group.
-            wanted.contains(&groups[usize::from(group).saturating_sub(1)])
+        let has_group = |wanted: &Vec<RatingGroup>| match group {
+            0 => filters.unrated,
+            group => wanted.contains(&groups[usize::from(group) - 1]),
         };
         if !filters.speeds.as_ref().is_none_or(has_speed)
             || !filters.groups.as_ref().is_none_or(has_group)
@@ -639,7 +639,7 @@ fn a_sidecar_or_part_that_is_not_a_file_is_an_error() {
         format!(r#""parts": [{pipe}]"#),
         format!(r#""parts": [], "starts": {pipe}"#),
     ] {
-        let about = r#""format": "polybook counts", "version": 1, "inputs": [], "games": null, "options": "", "variant": "normal""#;
+        let about = r#""format": "polybook counts", "version": 2, "inputs": [], "games": null, "options": "", "variant": "normal""#;
         let sidecar = format!(r#"{{{about}, "plies": 0, {files}}}"#);
         fs::write(dir.join("listed/counts.json"), sidecar).unwrap();
         let err = fails(dir, "make-book listed --counts x", 1);

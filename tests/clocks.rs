@@ -113,9 +113,12 @@ fn mean_times_of_moves() {
             "1. e4 e5",
         ][..],
     );
-    assert!(table.contains("  rating  seconds  opening"), "{table}");
+    assert!(
+        table.contains("  rating  seconds  timed  opening"),
+        "{table}"
+    );
     let row = table.lines().find(|line| line.starts_with("Nf3")).unwrap();
-    assert!(row.contains("      6.8  "), "{table}");
+    assert!(row.contains("      6.8 "), "{table}");
 
     ok(
         dir,

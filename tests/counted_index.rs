@@ -226,6 +226,8 @@ fn every_number_is_that_of_python_chess() {
             }
             for played in wanted["moves"].as_array_mut().unwrap() {
                 played["game"] = Value::Null;
+                // Counts have games without a result as draws.
+                played.as_object_mut().unwrap().remove("unfinished");
             }
             for part in ["white", "draws", "black", "moves"] {
                 assert_eq!(found[part], wanted[part], "{part} of {question}");

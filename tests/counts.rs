@@ -1103,11 +1103,22 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
             let text = String::from_utf8(sound["counts.json"].clone()).unwrap();
             fs::write(
                 counts.join("counts.json"),
-                text.replacen("\"version\": 1", "\"version\": 2", 1),
+                text.replacen("\"version\": 2", "\"version\": 3", 1),
             )
             .unwrap();
         },
-        "counts of version 2",
+        "counts of version 3, and this polybook reads version 2: take a newer polybook",
+    );
+    refused(
+        &|counts| {
+            let text = String::from_utf8(sound["counts.json"].clone()).unwrap();
+            fs::write(
+                counts.join("counts.json"),
+                text.replacen("\"version\": 2", "\"version\": 1", 1),
+            )
+            .unwrap();
+        },
+        "counts of version 1, and this polybook reads version 2: count the games again",
     );
     let err = fails(
         dir.path(),

@@ -78,8 +78,10 @@ pub fn filters(json: &Value) -> Filters {
             .map(|floor| RatingGroup::of(floor as u32))
             .collect::<Vec<_>>()
     });
+    let unrated = texts("ratings").is_some_and(|list| list.contains(&"unknown"));
     Filters {
-        unrated: false,
+        unrated,
+        skip_unfinished: false,
         once: false,
         won: None,
         speeds: texts("speeds").map(|list| {

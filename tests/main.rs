@@ -55,6 +55,8 @@ mod serve;
 mod serve_hostile;
 #[cfg(feature = "serve")]
 mod serve_page;
+#[cfg(feature = "serve")]
+mod statistics;
 mod suite_report;
 mod suites;
 mod tree;

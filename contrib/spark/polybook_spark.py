@@ -287,7 +287,7 @@ def merged(abouts):
                 by_name[field][name] = by_name[field].get(name, 0) + number
     return {
         "format": "polybook counts",
-        "version": 1,
+        "version": 2,
         "inputs": [name for about in abouts for name in about["inputs"]],
         "games": games,
         "options": options[0] if len(options) == 1 else " | ".join(text or "defaults" for text in options),

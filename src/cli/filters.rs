@@ -173,8 +173,8 @@ pub struct ExplorerFilterArgs {
     #[arg(long, value_name = "SPEED")]
     speed: Vec<Speed>,
 
-    /// Games of the rating group of N, by the mean of both ratings: 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200 or 2500
-    /// and up; unknown for games in which nobody has a rating; may be given several times
+    /// Games of the rating group of N, by the mean of the known ratings: 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200 or 2500
+    /// and up; unknown for games without a known rating; may be given several times
     #[arg(long, value_name = "N|unknown", value_parser = rating_group)]
     rating: Vec<Option<RatingGroup>>,
 
@@ -199,7 +199,7 @@ fn name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses a rating group. `None` stands for games in which neither player has a rating.
+/// Parses a rating group; `None` is for games without a known rating.
 fn rating_group(text: &str) -> Result<Option<RatingGroup>, ParseIntError> {
     match text {
         "unknown" => Ok(None),

@@ -24,14 +24,16 @@ use super::{
     position::{PositionArgs, refuse_other_of_index},
     terminal::{print, print_json},
     usage::Usage,
+    weighting::one_of,
 };
 
 /// List the moves played in a position and their results
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 With an index made with --explorer, the numbers are those of the games that played the move here. With --index-stats, they
-are those of all games that reached the position after the move, by any move order. \"rating\" is the average
-rating of the players who played the move.
+are those of all games that reached the position after the move, by any move order. \"rating\" is the mean of the known
+ratings of the players who made the move, \"rated\" the number of games in which that rating is known, and \"seconds\" the mean
+time of the move in the \"timed\" games. Scores leave out unfinished games, which have no result.
 
 Examples:
   polybook moves --leveldb games.idx
@@ -54,10 +56,19 @@ pub struct Args {
     #[command(flatten)]
     evals: EvalsArg,
 
-    /// Also show the mean time in seconds that each move took, by the clocks in the N newest games; their PGN must be there,
-    /// and not packed
+    /// Also show the mean time in seconds that each move took and in how many games it is known, by the clocks in the N newest
+    /// games; their PGN must be there, and not packed
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..))]
     clocks: Option<u32>,
+
+    /// Also list the number of games without a result, or skip these games. Counts and --index-stats have them as draws
+    #[arg(
+        long,
+        value_name = "list|skip",
+        default_value = "list",
+        value_parser = one_of([("list", Unfinished::List), ("skip", Unfinished::Skip)]),
+    )]
+    unfinished: Unfinished,
 
     /// Print a JSON document
     #[arg(long)]
@@ -65,6 +76,13 @@ pub struct Args {
 
     #[command(flatten)]
     filters: ExplorerFilterArgs,
+}
+
+/// What to do with games without a result.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Unfinished {
+    List,
+    Skip,
 }
 
 /// An order of moves.
@@ -80,7 +98,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     match plain_index(&args.leveldb, &args.filters)? {
         Some(index) => {
             let clocks = args.clocks.map(|_| "--clocks");
-            Usage::refuse(clocks, "needs an index made with --explorer")?;
+            let skip = (args.unfinished == Unfinished::Skip).then_some("--unfinished skip");
+            Usage::refuse(clocks.or(skip), "needs an index made with --explorer")?;
             run_plain(args, &index)?;
             if !args.json {
                 context.say(
@@ -100,6 +119,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let pos = args.position.position_of(variant)?;
     let mut query = Query::new(Line::at(variant, pos.clone()), View::Lichess);
     query.filters = args.filters.filters()?;
+    query.filters.skip_unfinished = args.unfinished == Unfinished::Skip;
     query.moves = None;
     query.top_games = 0;
     query.recent_games = Some(0);
@@ -179,11 +199,15 @@ fn add_eval(document: &mut Value, eval: Option<Eval>) {
     }
 }
 
-/// Puts moves into an order; those that are alike in it stay as they are.
+/// Sorts moves. The sort is stable, so moves that compare equal keep their order.
 fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
+    // A move without a finished game has no score and comes last.
     let score = |played: &PlayedMove| {
         let wins = pos.turn().fold_wb(played.white, played.black);
-        (2 * wins + played.draws) as f64 / played.games() as f64
+        match played.games() - played.unfinished {
+            0 => -1.0,
+            finished => (2 * wins + played.drawn()) as f64 / finished as f64,
+        }
     };
     match order {
         MoveOrder::Games => {}
@@ -201,6 +225,14 @@ fn uci_of(pos: &VariantPosition, played: &PlayedMove) -> String {
     mv.map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv))
 }
 
+/// Returns the number of games in which the rating of the player who made a move is known.
+fn rating_games(played: &PlayedMove) -> u64 {
+    match (played.average_rating, played.rating_games) {
+        (None | Some(0), _) => 0,
+        (_, games) => games.unwrap_or(played.games()),
+    }
+}
+
 fn document(
     answer: &Answer,
     pos: &VariantPosition,
@@ -215,10 +247,12 @@ fn document(
             "san": played.san,
             "games": played.games(),
             "white": played.white,
-            "draws": played.draws,
+            "draws": played.drawn(),
             "black": played.black,
-            // Without a rating if nobody who played it has one.
+            "unfinished": played.unfinished,
+            // `null` if no rating is known.
             "average_rating": played.average_rating.filter(|rating| *rating > 0),
+            "rating_games": rating_games(played),
             "opening": played.opening,
         });
         let eval = evals.after.as_ref().and_then(|after| after[number]);
@@ -232,8 +266,9 @@ fn document(
         "key": key::text(position::key(pos)),
         "games": answer.games(),
         "white": answer.white,
-        "draws": answer.draws,
+        "draws": answer.drawn(),
         "black": answer.black,
+        "unfinished": answer.unfinished,
         "opening": answer.opening,
         "moves": answer.moves.iter().enumerate().map(of_move).collect::<Value>(),
     });
@@ -272,29 +307,44 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         });
         return text;
     }
+    let has_unfinished = answer.unfinished > 0;
+    let is_partly_rated = answer
+        .moves
+        .iter()
+        .any(|played| played.rating_games.is_some());
+    // Optional columns, in the order in which they follow the column of ratings.
+    let columns = |rated: &str, unfinished: &str, [seconds, timed]: [&str; 2], eval: &str| {
+        let mut cells = String::new();
+        if is_partly_rated {
+            let _ = write!(cells, "{rated:>6}  ");
+        }
+        if has_unfinished {
+            let _ = write!(cells, "{unfinished:>10}  ");
+        }
+        if times.is_some() {
+            let _ = write!(cells, "{seconds:>7} {timed:>6}  ");
+        }
+        if evals.after.is_some() {
+            let _ = write!(cells, "{eval:>7}  ");
+        }
+        cells
+    };
+    let headings = columns("rated", "unfinished", ["seconds", "timed"], "eval");
     let bar_heading = if with_bars {
         format!("{:<22}", "")
     } else {
         String::new()
     };
-    let eval_heading = match evals.after {
-        Some(_) => format!("{:>7}  ", "eval"),
-        None => String::new(),
-    };
-    let eval_heading = match times {
-        Some(_) => format!("{:>7}  {eval_heading}", "seconds"),
-        None => eval_heading,
-    };
     let _ = writeln!(
         text,
-        "move      games    share    white    draws    black  rating  {eval_heading}{bar_heading}opening"
+        "move      games    share    white    draws    black  rating  {headings}{bar_heading}opening"
     );
     let mut row = |name: &str,
+                   games: u64,
                    results: [u64; 3],
                    rating: Option<u64>,
-                   eval: &str,
+                   cells: &str,
                    opening: &str| {
-        let games: u64 = results.iter().sum();
         let share = 100.0 * games as f64 / answer.games().max(1) as f64;
         let [white, draws, black] = results;
         let rating = rating.filter(|rating| *rating > 0);
@@ -305,35 +355,40 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
             String::new()
         };
         let line = format!(
-            "{name:<8} {games:>6}  {share:>6.2}% {white:>8} {draws:>8} {black:>8}  {rating:>6}  {eval}{bar}{opening}"
+            "{name:<8} {games:>6}  {share:>6.2}% {white:>8} {draws:>8} {black:>8}  {rating:>6}  {cells}{bar}{opening}"
         );
         text.push_str(line.trim_end());
         text.push('\n');
     };
-    let cell = |text: &str| match evals.after {
-        Some(_) => format!("{text:>7}  "),
-        None => String::new(),
-    };
-    let time_cell = |played: Option<&PlayedMove>| {
-        let Some(times) = times else {
-            return String::new();
-        };
-        let time = played.map(|played| times.moves.get(&uci_of(pos, played)));
-        let time = time.map_or_else(String::new, |time| {
-            time.map_or_else(|| "-".to_owned(), |time| format!("{:.1}", time.mean))
-        });
-        format!("{time:>7}  ")
-    };
     for (number, played) in answer.moves.iter().enumerate() {
-        let results = [played.white, played.draws, played.black];
+        let results = [played.white, played.drawn(), played.black];
         let opening = played.opening.map_or("", |opening| opening.name);
         let eval = evals.after.as_ref().and_then(|after| after[number]);
-        let eval = time_cell(Some(played)) + &cell(&evals::cell(eval));
-        row(&played.san, results, played.average_rating, &eval, opening);
+        let time = times.and_then(|times| times.moves.get(&uci_of(pos, played)));
+        let cells = columns(
+            &rating_games(played).to_string(),
+            &played.unfinished.to_string(),
+            [
+                &time.map_or_else(|| "-".to_owned(), |time| format!("{:.1}", time.mean)),
+                &time.map_or(0, |time| time.games).to_string(),
+            ],
+            &evals::cell(eval),
+        );
+        let rating = played.average_rating;
+        row(
+            &played.san,
+            played.games(),
+            results,
+            rating,
+            &cells,
+            opening,
+        );
     }
     if answer.moves.len() > 1 {
-        let all = [answer.white, answer.draws, answer.black];
-        row("all", all, None, &(time_cell(None) + &cell("")), "");
+        let results = [answer.white, answer.drawn(), answer.black];
+        let unfinished = answer.unfinished.to_string();
+        let cells = columns("", &unfinished, ["", ""], "");
+        row("all", answer.games(), results, None, &cells, "");
     }
     text
 }

@@ -17,7 +17,7 @@ use anyhow::{Context as _, anyhow};
 use polybook::{
     Error,
     explorer::Explorer,
-    make_book::Progress,
+    make_book::{Progress, Unfinished},
     output::TemporaryDir,
     serve::{
         BookFile, Cache, CachedIndex, Indexing, Listening, Log, Origin, Served, ServedRepertoire,
@@ -30,7 +30,7 @@ use shakmaty::Color;
 
 use super::{
     Context, counted, errors, evals::EvalsArg, input, progress::Bar, repertoire::Opener, signals,
-    terminal, usage::Usage,
+    terminal, usage::Usage, weighting::one_of,
 };
 
 /// The time-out for the answers in flight when a signal ends the server, including a book that is cancelled.
@@ -85,6 +85,16 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     book_games: u64,
 
+    /// Count games without a result as draws in the three numbers of Lichess's form, or skip them; scores and performances
+    /// leave them out either way
+    #[arg(
+        long,
+        value_name = "draw|skip",
+        default_value = "draw",
+        value_parser = one_of([("draw", Unfinished::Draw), ("skip", Unfinished::Skip)]),
+    )]
+    unfinished: Unfinished,
+
     /// Also accept requests for this host name, such as a reverse proxy's; may be given several times
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
@@ -136,6 +146,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let (explorer, is_announced) = match sources.iter().any(must_index) {
         true => open_while_answering(&sources, args, context, &listener)?,
         false => (open(&sources, args, context, &Mutex::default())?, false),
+    };
+    let explorer = match args.unfinished {
+        Unfinished::Draw => explorer,
+        Unfinished::Skip => explorer.skip_unfinished()?,
     };
     let server = Server {
         explorer,

@@ -332,8 +332,8 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         let mut newer = sidecar();
-        newer.version = 2;
-        assert_eq!(parsed(&newer), Err(CountsError::Version(2)));
+        newer.version = VERSION + 1;
+        assert_eq!(parsed(&newer), Err(CountsError::Version(VERSION + 1)));
         let mut lost = sidecar();
         lost.parts.clear();
         assert!(parsed(&lost).unwrap_err().to_string().contains("missing"));

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use super::layout::VERSION;
 use crate::tally::By;
 
 /// What is wrong with a file of counts.
@@ -132,7 +133,7 @@ pub enum CountsError {
     #[error("not a description of counts: {0}")]
     Sidecar(String),
     /// A sidecar of another version.
-    #[error("counts of version {0}, and this polybook reads version 1: take a newer polybook")]
+    #[error("counts of version {0}, and this polybook reads version {VERSION}: {advice}", advice = other_version(.0))]
     Version(u32),
     /// Counts without the games that end in a position, to be added to counts that have them.
     #[error(
@@ -146,6 +147,14 @@ pub enum CountsError {
     /// A part of a variant without the column that separates positions with equal keys.
     #[error("no column \"identity\", which counts of variants have")]
     NoIdentity,
+}
+
+/// Returns what to do about counts of another version.
+fn other_version(version: &u32) -> &'static str {
+    match *version < VERSION {
+        true => "count the games again",
+        false => "take a newer polybook",
+    }
 }
 
 impl From<std::io::Error> for CountsError {

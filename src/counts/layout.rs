@@ -14,7 +14,7 @@
 //! | `wins`, `draws`, `losses` | 64-bit integers | the games, seen from the side to move |
 //! | `identity` | 64-bit integer | of variants alone: a number that tells positions of one key apart |
 //! | `speed` | 32-bit integer | of counts [by](super::By) speed: 0 ultra bullet to 5 correspondence |
-//! | `rating_group` | 32-bit integer | by rating: the lowest rating of the group, -1 if nobody has a rating |
+//! | `rating_group` | 32-bit integer | by rating: the lowest rating of the group of the mean of the known ratings, -1 if no rating is known |
 //! | `month` | 32-bit integer | by month: a hundred times the year, and the month; 0 if not known |
 //! | `book_only` | boolean | by any class: whether [books alone](crate::tally::Class::book_only) count the row |
 //! | `rating_sum`, `rated` | 64-bit integers | by any class: the sum of the known ratings of those who moved, and how many these are |
@@ -48,7 +48,7 @@ pub const STARTS: &str = "starts.parquet";
 pub const ENDING: &str = kind::ENDING;
 
 /// The version of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The name of the format in a sidecar.
 pub const FORMAT: &str = "polybook counts";

@@ -15,7 +15,7 @@ use crate::{
 pub struct Answer {
     /// Games that White won.
     pub white: u64,
-    /// Games that neither side won.
+    /// Drawn games and, because clients add the three numbers, games without a result.
     pub draws: u64,
     /// Games that Black won.
     pub black: u64,
@@ -24,7 +24,7 @@ pub struct Answer {
     pub player: Option<PlayerTotals>,
     /// The moves, those of most games first, then in the order of their UCI text.
     pub moves: Vec<PlayedMove>,
-    /// The newest games first, `None` where the view has none.
+    /// The newest games that are not among the top games, the newest first; `None` if the view has no recent games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recent_games: Option<Vec<PlayedGame>>,
     /// The games with the highest ratings, `None` where the view has none.
@@ -40,12 +40,20 @@ pub struct Answer {
     /// The games of each year that has any and, at last, those of no known year, if that was asked for.
     #[serde(rename = "history", skip_serializing_if = "Option::is_none")]
     pub years: Option<Vec<YearCount>>,
+    /// Games without a result, which are among `draws` and belong in no score. An index of counts does not know them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
 }
 
 impl Answer {
-    /// How many games there are.
+    /// Returns the number of games.
     pub fn games(&self) -> u64 {
         self.white + self.draws + self.black
+    }
+
+    /// Returns the number of drawn games, without those that have no result.
+    pub fn drawn(&self) -> u64 {
+        self.draws - self.unfinished
     }
 }
 
@@ -57,7 +65,8 @@ pub struct PlayedMove {
     pub uci: String,
     /// In SAN.
     pub san: String,
-    /// The mean rating of those who played it, 0 if none has one. Not in the player's view.
+    /// The mean of the known ratings of the players who made the move, rounded down; 0 if no rating is known. Not in the
+    /// player's view.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_rating: Option<u64>,
     /// How the player did. In the player's view only.
@@ -65,7 +74,7 @@ pub struct PlayedMove {
     pub player: Option<PlayerScore>,
     /// Games that White won.
     pub white: u64,
-    /// Games that neither side won.
+    /// Drawn games and, because clients add the three numbers, games without a result.
     pub draws: u64,
     /// Games that Black won.
     pub black: u64,
@@ -76,12 +85,24 @@ pub struct PlayedMove {
     /// How many games reached the position after the move by any move order, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached: Option<u64>,
+    /// Games without a result, which are among `draws` and belong in no score. An index of counts does not know them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
+    /// The number of games in which the rating of the player who moved is known, if that is some of the games but not all.
+    /// Not in the player's view.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rating_games: Option<u64>,
 }
 
 impl PlayedMove {
-    /// How many games there are.
+    /// Returns the number of games.
     pub fn games(&self) -> u64 {
         self.white + self.draws + self.black
+    }
+
+    /// Returns the number of drawn games, without those that have no result.
+    pub fn drawn(&self) -> u64 {
+        self.draws - self.unfinished
     }
 }
 
@@ -93,22 +114,26 @@ pub struct PlayerTotals {
     pub wins: u64,
     /// Games that the player lost.
     pub losses: u64,
-    /// The mean rating of the opponents in games with a result.
+    /// The mean rating of the opponents in the games with a result, rounded half up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opponent_rating: Option<u64>,
-    /// The player's own mean rating.
+    /// The player's own mean rating, rounded half up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub player_rating: Option<u64>,
-    /// The rating that the player's score is worth, by FIDE's table, from ten games with a rated opponent.
+    /// The number of games in which the player's own rating is known.
+    pub player_rating_games: u64,
+    /// The performance by FIDE's table, or `None` if `performance_games` is less than 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub performance: Option<u64>,
+    /// The number of games with a result and a rated opponent, from which `opponent_rating` and `performance` are
+    /// calculated.
+    pub performance_games: u64,
     /// When the last of all games was played, `2006-01-02`, or as much of that as is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_played: Option<String>,
 }
 
-/// How a player did in the games that played a move. The ratings are of games that have a result and whose opponent has
-/// a rating.
+/// How a player did in the games that played a move.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerScore {
@@ -116,10 +141,13 @@ pub struct PlayerScore {
     pub wins: u64,
     /// Games that the player lost.
     pub losses: u64,
-    /// The mean rating of the opponents, `None` without such a game.
+    /// The mean rating of the opponents in the games with a result, rounded half up.
     pub average_opponent_rating: Option<u64>,
-    /// The rating that the player's score is worth, by FIDE's table.
+    /// The performance by FIDE's table, or `None` if `performance_games` is less than 10.
     pub performance: Option<u64>,
+    /// The number of games with a result and a rated opponent, from which `average_opponent_rating` and `performance` are
+    /// calculated.
+    pub performance_games: u64,
     /// When the last of all games was played, `2006-01-02`, or as much of that as is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_played: Option<String>,
@@ -181,10 +209,13 @@ pub struct MonthCount {
     pub month: String,
     /// Games that White won.
     pub white: u64,
-    /// Games that neither side won.
+    /// Drawn games and, because clients add the three numbers, games without a result.
     pub draws: u64,
     /// Games that Black won.
     pub black: u64,
+    /// Games without a result, which are among `draws` and belong in no score. An index of counts does not know them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
 }
 
 /// The games of a year.
@@ -194,10 +225,13 @@ pub struct YearCount {
     pub year: Option<u16>,
     /// Games that White won.
     pub white: u64,
-    /// Games that neither side won.
+    /// Drawn games and, because clients add the three numbers, games without a result.
     pub draws: u64,
     /// Games that Black won.
     pub black: u64,
+    /// Games without a result, which are among `draws` and belong in no score. An index of counts does not know them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
     /// How many games played each of the moves of the answer, by its UCI text.
     pub moves: BTreeMap<String, u64>,
 }
@@ -281,6 +315,11 @@ pub struct AboutSource {
     /// The last half-move that was counted of a game, if not all were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ply: Option<usize>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(super) fn is_zero(games: &u64) -> bool {
+    *games == 0
 }
 
 fn as_color<S: serde::Serializer>(color: &Option<Color>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -60,11 +60,13 @@ impl Explorer {
         let game = |(_, number, mv): Rank| (number, mv);
         let top = counted.top.into_sorted().into_iter().map(game);
         let top = self.games_of(query, top)?;
+        let is_top = |number: u64| top.iter().any(|played| played.game.number == number);
         let recent = counted.recent.into_sorted().into_iter().map(game);
+        let recent = recent.filter(|(number, _)| !is_top(*number));
         let recent = self.games_of(query, recent.take(query.recent_limit(top.len())))?;
         Ok(Answer {
             white: totals.white(),
-            draws: totals.draws(),
+            draws: totals.not_won(),
             black: totals.black(),
             player: (query.view == View::Player).then(|| player_totals(&total.player)),
             moves,
@@ -76,6 +78,7 @@ impl Explorer {
                 .months
                 .map(|months| zero_filled(&months.into_iter().collect())),
             years,
+            unfinished: totals.unfinished(),
         })
     }
 
@@ -122,11 +125,14 @@ impl Explorer {
             average_rating: (!of_player).then(|| tally.ratings.mean()),
             player: of_player.then(|| player_score(&tally.player)),
             white: results.white(),
-            draws: results.draws(),
+            draws: results.not_won(),
             black: results.black(),
             game,
             opening: openings::name_of(&next),
             reached,
+            unfinished: results.unfinished(),
+            rating_games: Some(tally.ratings.games)
+                .filter(|games| !of_player && (1..results.games()).contains(games)),
         })
     }
 
@@ -147,36 +153,40 @@ impl Explorer {
     }
 }
 
-/// How many games with a rated opponent make a performance of all games.
+/// The fewest games with a result and a rated opponent from which a performance is calculated.
 const PERFORMANCE_GAMES: u64 = 10;
 
-/// How the player did in games that played a move.
+/// Returns the results of the player in the games that played a move.
 fn player_score(tally: &PlayerTally) -> PlayerScore {
     PlayerScore {
         wins: tally.wins,
         losses: tally.losses,
-        average_opponent_rating: tally.opponents.known_mean(),
+        average_opponent_rating: tally.opponents.rounded_mean(),
         performance: performance_of(tally),
+        performance_games: tally.opponents.games,
         last_played: text_of_number(tally.last),
     }
 }
 
-/// How the player did in all games.
+/// Returns the results of the player in all games.
 fn player_totals(tally: &PlayerTally) -> PlayerTotals {
     PlayerTotals {
         wins: tally.wins,
         losses: tally.losses,
-        opponent_rating: tally.opponents.known_mean(),
-        player_rating: tally.own.known_mean(),
-        performance: performance_of(tally).filter(|_| tally.opponents.games >= PERFORMANCE_GAMES),
+        opponent_rating: tally.opponents.rounded_mean(),
+        player_rating: tally.own.rounded_mean(),
+        player_rating_games: tally.own.games,
+        performance: performance_of(tally),
+        performance_games: tally.opponents.games,
         last_played: text_of_number(tally.last),
     }
 }
 
+/// Returns the performance of the player, or `None` for fewer than [`PERFORMANCE_GAMES`] games.
 fn performance_of(tally: &PlayerTally) -> Option<u64> {
-    let opponents = tally.opponents.known_mean()?;
     let games = tally.opponents.games;
-    Some(performance(opponents, tally.half_points, games))
+    let opponents = tally.opponents.rounded_mean()?;
+    (games >= PERFORMANCE_GAMES).then(|| performance(opponents, tally.half_points, games))
 }
 
 /// The position after a legal move of the last position of a line.
@@ -210,8 +220,9 @@ fn by_year(
     let count = |((_, year), (sum, moves)): ((bool, u16), (Results, _))| YearCount {
         year: Some(year).filter(|year| *year > 0),
         white: sum.white(),
-        draws: sum.draws(),
+        draws: sum.not_won(),
         black: sum.black(),
+        unfinished: sum.unfinished(),
         moves,
     };
     results.into_iter().map(count).collect()
@@ -245,7 +256,8 @@ fn month_count(month: u32, results: Results) -> MonthCount {
     MonthCount {
         month: format!("{:04}-{:02}", month / 12, month % 12 + 1),
         white: results.white(),
-        draws: results.draws(),
+        draws: results.not_won(),
         black: results.black(),
+        unfinished: results.unfinished(),
     }
 }

@@ -29,13 +29,14 @@ use crate::{
 /// What games are ranked by, and which game it is: the higher the earlier in a list.
 pub(super) type Rank = (u64, u64, BookMove);
 
-/// By the sum of the ratings, then by the date.
+/// Ranks a game by the mean of its known ratings, then by its date.
 #[inline]
 pub(super) fn by_rating(hot: &Hot, number: u64, mv: BookMove) -> Rank {
-    let rank = u64::from(hot.rating_sum()) << u32::BITS | u64::from(hot.date);
+    let rank = u64::from(hot.doubled_rating()) << u32::BITS | u64::from(hot.date);
     (rank, number, mv)
 }
 
+/// Ranks a game by its date.
 #[inline]
 pub(super) fn by_date(hot: &Hot, number: u64, mv: BookMove) -> Rank {
     (hot.date.into(), number, mv)
@@ -61,7 +62,7 @@ impl PositionTally {
         let color = pos.turn();
         let of_player = query.view == View::Player;
         let mut counted = PositionTally::empty(query);
-        let class_filter = filters.of_sums().filter(|_| !of_player);
+        let class_filter = filters.class_filter.as_ref().filter(|_| !of_player);
         for (source, filter) in &filters.of_sources {
             let add = |period, row: &CountedRow| counted.add_row(period, row);
             if filters.for_each_row(source, &subjects, split_of(query), add)? {
@@ -101,7 +102,7 @@ impl PositionTally {
         PositionTally {
             moves: FxHashMap::default(),
             top: Best::new(query.top_limit()),
-            recent: Best::new(query.recent_limit(0)),
+            recent: Best::new(query.recent_candidates()),
             months: query.history.then(FxHashMap::default),
             years: query.years.then(FxHashMap::default),
         }
@@ -286,7 +287,7 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
             Some(_) => continue,
             None => {}
         }
-        match (source.place(subject)?, filters.of_sums()) {
+        match (source.place(subject)?, filters.class_filter.as_ref()) {
             (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
                 let add = |_, class: &ClassSums| {
                     games += class.games();

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use shakmaty::Color;
 
 use super::{
+    answer::is_zero,
     chosen::{Chosen, fold_chosen},
     count::subjects_of,
     dates::DateRange,
@@ -38,9 +39,9 @@ pub struct Facets {
     pub games: u64,
     /// By the names of all speeds.
     pub speeds: BTreeMap<&'static str, u64>,
-    /// By the lowest ratings of all groups; the lowest has those in which nobody has a rating too.
+    /// The games of each rating group, by its lowest rating.
     pub ratings: BTreeMap<u32, u64>,
-    /// Those in which nobody has a rating.
+    /// The games without a known rating.
     pub unknown_ratings: u64,
     /// By the player's color, if a player is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,23 +69,26 @@ pub struct ColorCount {
 /// How the games of a group of ratings ended.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct RatingScore {
-    /// The lowest rating of the group, `unknown` for games in which nobody has one.
+    /// The lowest rating of the group, or `unknown` for games without a known rating.
     pub rating: String,
     /// Games that White won.
     pub white: u64,
-    /// Games that neither side won.
+    /// Drawn games.
     pub draws: u64,
     /// Games that Black won.
     pub black: u64,
+    /// Games without a result, which belong in no score. An index of counts has them as draws, unless they were skipped.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
 }
 
 /// What is counted, each in a place of its own: the games that pass all filters,
 const GAMES: usize = 0;
 /// those of each speed,
 const SPEEDS: usize = GAMES + 1;
-/// of each group of ratings, as the filter has it,
+/// of each rating group,
 const RATINGS: usize = SPEEDS + Speed::ALL.len();
-/// those in which nobody has a rating,
+/// those without a known rating,
 const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
 /// those of the player with White and with Black,
 const COLORS: usize = UNKNOWN_RATINGS + 1;
@@ -172,6 +176,7 @@ impl Explorer {
                 white: sum.white(),
                 draws: sum.draws(),
                 black: sum.black(),
+                unfinished: sum.unfinished(),
             };
             Ok(scores.map(score).collect())
         })
@@ -316,14 +321,11 @@ impl RatingGroups {
             .is_none_or(|color| color.fold_wb(as_white, as_black));
         let passes = of_speed && of_group && in_time;
         let of_ratings = of_color && of_speed && in_time;
-        let is_unrated = group == UNRATED;
-        // The lowest group has games without ratings too.
-        let rating = if is_unrated { 0 } else { group };
+        // The bit of games without a known rating follows those of the groups.
         let place = |counts: bool, at: usize| u32::from(counts) << at;
         place(passes && of_color, GAMES)
             | place(of_color && of_group && in_time, SPEEDS + speed)
-            | place(of_ratings, RATINGS + rating)
-            | place(of_ratings && is_unrated, UNKNOWN_RATINGS)
+            | place(of_ratings, RATINGS + group)
             | place(passes && as_white, COLORS)
             | place(passes && as_black, COLORS + 1)
             | place(of_color && of_speed && of_group && date >> 9 > 0, YEARS)

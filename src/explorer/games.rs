@@ -5,7 +5,7 @@ use shakmaty::Color;
 use super::dates::{date_of_number, earliest, latest};
 use crate::{
     index::layout::{EcoNumber, GameRow, SiteId, rows::date_number},
-    pgn::{Date, GameResult, Mode, RatingGroup, Speed},
+    pgn::{Date, GameResult, Mode, RatingGroup, Speed, doubled_mean},
     position::Variant,
 };
 
@@ -18,7 +18,7 @@ pub(super) struct Hot {
     pub traits: Traits,
 }
 
-/// After the numbers of the groups: that of games in which nobody has a rating.
+/// The group number of games without a known rating. It follows the numbers of all rating groups.
 pub(super) const UNRATED: usize = RatingGroup::COUNT;
 
 /// The traits that filters ask for.
@@ -26,7 +26,7 @@ pub(super) struct AskedTraits {
     pub result: GameResult,
     pub speed: Speed,
     pub mode: Mode,
-    /// `None` if nobody has a rating.
+    /// `None` if no rating is known.
     pub group: Option<RatingGroup>,
 }
 
@@ -40,10 +40,7 @@ impl Traits {
     pub(super) const COUNT: usize = 1 << 10;
 
     fn new(row: &GameRow) -> Traits {
-        let group = match row.rating_sum() {
-            0 => UNRATED,
-            _ => row.group().number(),
-        } as u16;
+        let group = row.group().map_or(UNRATED, RatingGroup::number) as u16;
         let variant = row.variant.map_or(0, |variant| variant as u16 + 1);
         let result = row.result as u16;
         let counts = u16::from(row.counts);
@@ -167,9 +164,10 @@ impl Hot {
         self.date >> 5
     }
 
+    /// Returns twice the mean of the known ratings, 0 if both are unknown.
     #[inline]
-    pub(super) fn rating_sum(&self) -> u32 {
-        u32::from(self.elo[0]) + u32::from(self.elo[1])
+    pub(super) fn doubled_rating(&self) -> u32 {
+        doubled_mean(self.elo)
     }
 
     #[inline]

@@ -82,6 +82,7 @@ impl Explorer {
     ) -> Result<Vec<Option<u64>>> {
         let filters = self.filters(&Filters {
             source: filters.source.clone(),
+            skip_unfinished: filters.skip_unfinished,
             ..Filters::default()
         })?;
         let mut all = Vec::with_capacity(line.moves().len());

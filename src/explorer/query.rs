@@ -39,7 +39,8 @@ pub struct Query {
     pub moves: Option<usize>,
     /// How many of the games with the highest ratings are named: at most 4, for masters 15.
     pub top_games: usize,
-    /// How many of the newest games are named, at most 8; `None` for 8 less the top games that were found.
+    /// The largest number of recent games, at most 8; `None` for 8 less the number of top games. Recent games are the newest
+    /// games that are not among the top games.
     pub recent_games: Option<usize>,
     /// Whether games are counted by month.
     pub history: bool,
@@ -81,7 +82,16 @@ impl Query {
         })
     }
 
-    /// How many recent games are listed after a number of top games.
+    /// Returns how many of the newest games have to be known, so that [`recent_limit`](Query::recent_limit) of them are left
+    /// without the top games.
+    pub(super) fn recent_candidates(&self) -> usize {
+        match self.recent_limit(0) {
+            0 => 0,
+            games => games + self.top_limit(),
+        }
+    }
+
+    /// Returns how many recent games are listed beside a number of top games.
     pub(super) fn recent_limit(&self, top_games: usize) -> usize {
         match (self.view, self.recent_games) {
             (View::Masters, _) => 0,
@@ -99,9 +109,9 @@ impl Query {
 pub struct Filters {
     /// The speeds, `None` for all.
     pub speeds: Option<Vec<Speed>>,
-    /// The groups of ratings, `None` for all games. An unknown rating is 0: the lowest group has games without ratings.
+    /// The rating groups, `None` for all games. A game belongs to the group of the mean of its known ratings.
     pub groups: Option<Vec<RatingGroup>>,
-    /// Whether games in which nobody has a rating pass besides those of the groups.
+    /// Whether games without a known rating pass as well, if there are groups.
     pub unrated: bool,
     /// The modes, `None` for both.
     pub modes: Option<Vec<Mode>>,
@@ -123,6 +133,8 @@ pub struct Filters {
     pub won: Option<bool>,
     /// The results, none for any.
     pub results: Vec<GameResult>,
+    /// Whether games without a result are left out.
+    pub skip_unfinished: bool,
     /// The openings, by the games' own codes.
     pub eco: Option<EcoRange>,
     /// The name of the event.
@@ -158,6 +170,7 @@ impl Filters {
             opponent,
             won,
             results,
+            skip_unfinished,
             eco,
             event,
             names: _,
@@ -169,6 +182,7 @@ impl Filters {
             (player.is_some(), "player"),
             (opponent.is_some(), "opponent"),
             (won.is_some() || !results.is_empty(), "result"),
+            (*skip_unfinished, "unfinished"),
             (eco.is_some(), "eco"),
             (event.is_some(), "event"),
             (modes.is_some(), "modes"),
@@ -185,11 +199,9 @@ impl Filters {
         asked.next().map(|(_, name)| name)
     }
 
-    /// Whether games in which nobody has a rating pass the groups.
+    /// Returns `true` if games without a known rating pass.
     pub(super) fn admit_unrated(&self) -> bool {
-        let lowest = RatingGroup::of(0);
-        let has_lowest = |groups: &Vec<RatingGroup>| groups.contains(&lowest);
-        self.unrated || self.groups.as_ref().is_none_or(has_lowest)
+        self.unrated || self.groups.is_none()
     }
 
     /// Makes sure that dates and ratings do not exclude each other.
@@ -228,7 +240,7 @@ pub enum Sort {
     /// The newest first, of one day those with the highest numbers.
     #[default]
     Recent,
-    /// Those with the highest sum of ratings first, then the newest.
+    /// The games with the highest mean of the known ratings first, then the newest.
     Rating,
     /// In the order of the inputs.
     Id,

@@ -19,7 +19,7 @@ use crate::{
         explored::ListPlace,
         layout::{EcoNumber, Subject, counted::CountedRow, sums::Period},
     },
-    pgn::{NameMatch, folded},
+    pgn::{GameResult, NameMatch, folded},
     position::BookMove,
 };
 
@@ -37,7 +37,7 @@ pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a OpenIndex, SourceFilter<'a>)>,
     /// Which games are equal, if only the first of them that passes counts.
     copies: Option<&'a Copies>,
-    /// What sums and counts are asked for, if they have all that the filters ask about.
+    /// The classes and months that pass, if the filters depend on nothing else. Then sums and counts can answer.
     pub class_filter: Option<ClassFilter>,
 }
 
@@ -52,12 +52,6 @@ impl<'a> SourceFilters<'a> {
             copies: None,
             class_filter: ClassFilter::new(query),
         })
-    }
-
-    /// What sums are asked for. They have games without ratings in the lowest group.
-    pub(super) fn of_sums(&self) -> Option<&ClassFilter> {
-        let filter = self.class_filter.as_ref();
-        filter.filter(|filter| !filter.separates_unrated())
     }
 
     /// Calls `f` with the rows of moves that pass the filters, in the counts of the [lists](super::count::subjects_of)
@@ -155,7 +149,7 @@ impl<'a> SourceFilters<'a> {
     /// It is worth it where several lists of much the same games are gone through.
     pub(super) fn ask_long(&self, subject: Subject) -> Result<bool> {
         let mut are_any = false;
-        if self.of_sums().is_some() {
+        if self.class_filter.as_ref().is_some() {
             return Ok(are_any);
         }
         for (source, filter) in &self.of_sources {
@@ -515,7 +509,13 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
 fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     let (results, speeds) = (&filters.results, &filters.speeds);
     let (modes, groups) = (&filters.modes, &filters.groups);
-    if results.is_empty() && speeds.is_none() && modes.is_none() && groups.is_none() {
+    let skip_unfinished = filters.skip_unfinished;
+    if results.is_empty()
+        && !skip_unfinished
+        && speeds.is_none()
+        && modes.is_none()
+        && groups.is_none()
+    {
         return None;
     }
     let mut pass = Box::new([false; Traits::COUNT]);
@@ -530,6 +530,7 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
             continue;
         };
         *passes = (results.is_empty() || results.contains(&result))
+            && !(skip_unfinished && result == GameResult::Unknown)
             && speeds.as_ref().is_none_or(|set| set.contains(&speed))
             && modes.as_ref().is_none_or(|set| set.contains(&mode))
             && groups.as_ref().is_none_or(|set| match group {

@@ -34,6 +34,7 @@ pub struct Explorer {
     pub(super) sources: Vec<OpenIndex>,
     pub(super) suggestions: Suggestions,
     copies: OnceLock<Copies>,
+    skip_unfinished: bool,
 }
 
 impl fmt::Debug for Explorer {
@@ -61,7 +62,28 @@ impl Explorer {
             sources: opened,
             suggestions: Suggestions::default(),
             copies: OnceLock::new(),
+            skip_unfinished: false,
         })
+    }
+
+    /// Leaves games without a result out of every answer.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a source has counts, because counts have no result other than wins and draws.
+    pub fn skip_unfinished(mut self) -> Result<Explorer> {
+        if let Some(source) = self.sources.iter().find(|source| source.counted.is_some()) {
+            let problem = "has counts, in which games without a result are draws: make the counts with make-book --unfinished skip, and \
+                serve them without that option";
+            return Err(Error::file(source.index.path(), problem));
+        }
+        self.skip_unfinished = true;
+        Ok(self)
+    }
+
+    /// Returns `true` if games without a result are left out of every answer.
+    pub fn skips_unfinished(&self) -> bool {
+        self.skip_unfinished
     }
 
     /// What there is.
@@ -176,7 +198,8 @@ impl Explorer {
             .then_some(first)
     }
 
-    /// A number that is another one when the sources have been made again, changed or renamed.
+    /// Returns a number that changes when a source is made again, changed or renamed, and with
+    /// [`skip_unfinished`](Explorer::skip_unfinished).
     pub fn identity(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for source in &self.sources {
@@ -185,6 +208,7 @@ impl Explorer {
             (source.games(), contents.items, contents.positions).hash(&mut hasher);
             source.changed.hash(&mut hasher);
         }
+        self.skip_unfinished.hash(&mut hasher);
         hasher.finish()
     }
 
@@ -212,7 +236,9 @@ impl Explorer {
     }
 
     fn unchecked_filters(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
-        let made = SourceFilters::new(&self.sources, filters)?;
+        let mut filters = filters.clone();
+        filters.skip_unfinished |= self.skip_unfinished;
+        let made = SourceFilters::new(&self.sources, &filters)?;
         Ok(match filters.once {
             true => made.once(self.copies()?),
             false => made,

@@ -59,17 +59,6 @@ impl ClassFilter {
         })
     }
 
-    /// Whether games without ratings pass and others of the lowest group do not, or these alone.
-    pub(super) fn separates_unrated(&self) -> bool {
-        let passes = |class: Class| self.classes[class.number()];
-        let lowest = RatingGroup::of(0);
-        let mut speeds = Speed::ALL.into_iter();
-        speeds.any(|speed| {
-            let lowest = Class::new(speed, Some(lowest));
-            passes(lowest) != passes(Class::new(speed, None))
-        })
-    }
-
     /// Calls `f` with the rows that pass of the counts of a position, each with a period: a month, or one as long as the
     /// split allows.
     pub(super) fn for_each_row(
@@ -204,16 +193,20 @@ mod tests {
         let passing = ClassFilter::new(&filters).unwrap().classes;
         assert_eq!(passing.iter().filter(|passes| **passes).count(), 1);
         assert!(passing[Class::new(Speed::Blitz, Some(RatingGroup::of(1600))).number()]);
-        let lowest: Option<_> = Some([RatingGroup::of(0)].into_iter().collect());
-        let others = Some(vec![RatingGroup::of(1600)]);
-        for (groups, unrated, separates) in [
-            (lowest.clone(), false, false),
-            (lowest, true, false),
-            (others, true, true),
+        let unknown = Class::new(Speed::Blitz, None).number();
+        let lowest = Class::new(Speed::Blitz, Some(RatingGroup::of(0))).number();
+        for (groups, unrated, [lowest_passes, unknown_passes]) in [
+            (Some(vec![RatingGroup::of(0)]), false, [true, false]),
+            (Some(vec![RatingGroup::of(0)]), true, [true, true]),
+            (Some(vec![]), true, [false, true]),
+            (None, false, [true, true]),
         ] {
             (filters.groups, filters.unrated) = (groups, unrated);
-            let filter = ClassFilter::new(&filters).unwrap();
-            assert_eq!(filter.separates_unrated(), separates);
+            let passing = ClassFilter::new(&filters).unwrap().classes;
+            assert_eq!(
+                [passing[lowest], passing[unknown]],
+                [lowest_passes, unknown_passes]
+            );
         }
         filters.min_ply = 1;
         assert!(ClassFilter::new(&filters).is_none());

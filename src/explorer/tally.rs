@@ -7,10 +7,10 @@ use shakmaty::Color;
 use super::games::Hot;
 use crate::index::layout::{counted::CountedRow, sums::MoveSum};
 
-/// How many games each side won, and how many neither.
+/// The numbers of games by result.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Results {
-    /// By the numbers of results: drawn, won by White, won by Black, not known.
+    /// Indexed as [`GameResult::ALL`](crate::pgn::GameResult::ALL): drawn, won by White, won by Black, without a result.
     by_result: [u64; 4],
 }
 
@@ -33,7 +33,18 @@ impl Results {
     }
 
     pub(super) fn draws(self) -> u64 {
-        self.by_result[0] + self.by_result[3]
+        self.by_result[0]
+    }
+
+    /// Returns the number of games without a result.
+    pub(super) fn unfinished(self) -> u64 {
+        self.by_result[3]
+    }
+
+    /// Returns the number of draws as answers in Lichess's form have it. Clients add the three numbers of such an answer, so
+    /// games without a result are among the draws.
+    pub(super) fn not_won(self) -> u64 {
+        self.draws() + self.unfinished()
     }
 
     pub(super) fn black(self) -> u64 {
@@ -53,29 +64,30 @@ impl AddAssign for Results {
     }
 }
 
-/// Ratings of one color, added up.
+/// The sum of the known ratings of one side.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct RatingSum {
     pub sum: u64,
-    /// How many games have one.
+    /// The number of games in which the rating is known.
     pub games: u64,
 }
 
 impl RatingSum {
+    /// Adds a game; the rating is 0 if it is not known.
     #[inline]
     pub(super) fn add(&mut self, rating: u16) {
         self.sum += u64::from(rating);
         self.games += u64::from(rating > 0);
     }
 
-    /// The mean, 0 of none.
+    /// Returns the mean rounded down, as Lichess's explorer has it; 0 if no rating is known.
     pub(super) fn mean(self) -> u64 {
-        self.known_mean().unwrap_or(0)
+        self.sum.checked_div(self.games).unwrap_or(0)
     }
 
-    /// The mean, if any game has one.
-    pub(super) fn known_mean(self) -> Option<u64> {
-        self.sum.checked_div(self.games)
+    /// Returns the mean rounded half up, as FIDE does, or `None` if no rating is known.
+    pub(super) fn rounded_mean(self) -> Option<u64> {
+        (2 * self.sum + self.games).checked_div(2 * self.games)
     }
 }
 
@@ -86,29 +98,30 @@ impl AddAssign for RatingSum {
     }
 }
 
-/// What is known of the games that played a move.
+/// The results and ratings of the games that played a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct MoveTally {
     pub results: Results,
-    /// The ratings of the color that the question is about.
+    /// The ratings of the side that moved.
     pub ratings: RatingSum,
-    /// How the player did, in the player's view.
+    /// The results and ratings of the player, if the query is about one.
     pub player: PlayerTally,
-    /// The number of one of the games, `None` of counts.
+    /// The number of one of the games, or `None` if the source has counts.
     pub game: Option<u64>,
 }
 
-/// How a player did in some games.
+/// The results and ratings of a player in some games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct PlayerTally {
     pub wins: u64,
     pub losses: u64,
-    /// The opponents' ratings in the games that have a result, and twice the player's points in these.
+    /// The opponents' ratings in the games with a result.
     pub opponents: RatingSum,
+    /// Twice the player's points in the games with a result and a rated opponent.
     pub half_points: u64,
     /// The player's own ratings.
     pub own: RatingSum,
-    /// When the last game was played, as [`Hot::date`].
+    /// The date of the last game, in the form of [`Hot::date`].
     pub last: u32,
 }
 
@@ -142,7 +155,7 @@ impl AddAssign for PlayerTally {
 }
 
 impl MoveTally {
-    /// Adds a game with the rating of the color that the question is about.
+    /// Adds a game; `rating` is that of the side that moved, 0 if it is not known.
     #[inline]
     pub(super) fn add(&mut self, hot: &Hot, rating: u16, number: u64) {
         self.results.add(hot.result());
@@ -150,7 +163,7 @@ impl MoveTally {
         self.game = Some(number);
     }
 
-    /// Adds the games of a sum, which are numbered from `first`.
+    /// Adds the games of a sum. `first` is the number of the first game of its source.
     pub(super) fn add_sum(&mut self, sum: &MoveSum, first: u64) {
         self.results.add_all(sum.games);
         self.ratings.sum += sum.ratings;

@@ -153,10 +153,14 @@ impl FromStr for Mode {
 /// The lowest rating of each group.
 const FLOORS: [u32; 9] = [0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500];
 
-/// A group of games whose players have similar ratings: the mean of both, where an unknown rating is 0.
+/// A group of games whose players have similar ratings. A game belongs to the group of the mean of its known ratings; a
+/// game without a known rating belongs to no group.
 ///
 /// ```
 /// use polybook::pgn::RatingGroup;
+/// assert_eq!(RatingGroup::of_game([2400, 1801]), Some(RatingGroup::of(2100)));
+/// assert_eq!(RatingGroup::of_game([2800, 0]), Some(RatingGroup::of(2800)));
+/// assert_eq!(RatingGroup::of_game([0, 0]), None);
 /// assert_eq!(RatingGroup::of(1700).floor(), 1600);
 /// assert_eq!(RatingGroup::of(3000), RatingGroup::of(2500));
 /// assert_eq!("1700".parse(), Ok(RatingGroup::of(1600)));
@@ -165,32 +169,52 @@ const FLOORS: [u32; 9] = [0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500];
 pub struct RatingGroup(u8);
 
 impl RatingGroup {
-    /// How many there are.
+    /// The number of groups.
     pub(crate) const COUNT: usize = FLOORS.len();
 
-    /// All groups, the lowest first.
+    /// Returns an iterator over all groups, the lowest first.
     pub fn all() -> impl Iterator<Item = RatingGroup> {
         (0..FLOORS.len()).map(|number| RatingGroup(number as u8))
     }
 
-    /// The group of a rating.
+    /// Returns the group that contains a rating.
     pub fn of(rating: u32) -> RatingGroup {
         let above = FLOORS.iter().rposition(|floor| *floor <= rating);
         RatingGroup(above.unwrap_or(0) as u8)
     }
 
-    /// The lowest rating of the group.
+    /// Returns the group of a game by the ratings of White and Black, of which 0 means unknown, or `None` if both are
+    /// unknown.
+    pub fn of_game(ratings: [u16; 2]) -> Option<RatingGroup> {
+        match doubled_mean(ratings) {
+            0 => None,
+            doubled => Some(RatingGroup::of(doubled / 2)),
+        }
+    }
+
+    /// Returns the lowest rating of the group.
     pub fn floor(self) -> u32 {
         FLOORS[usize::from(self.0)]
     }
 
-    /// The number of the group from 0.
+    /// Returns the group's index in [`RatingGroup::all`].
     pub(crate) fn number(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// The group of a rating.
+/// Twice the mean of the known ratings of a game, so that it is a whole number. An unknown rating is 0; the result is 0 if
+/// both are unknown.
+#[inline]
+pub(crate) fn doubled_mean([white, black]: [u16; 2]) -> u32 {
+    let sum = u32::from(white) + u32::from(black);
+    match white == 0 || black == 0 {
+        true => 2 * sum,
+        false => sum,
+    }
+}
+
+/// Parses a rating, and returns the group that contains it.
 impl FromStr for RatingGroup {
     type Err = ParseIntError;
 

@@ -40,6 +40,12 @@ mod tags;
 mod visit;
 mod word;
 
+pub(crate) use self::{
+    class::doubled_mean,
+    clock::{Clocks, TimeSaid},
+    filter::{HIGHEST_RATING, folded, rating, tag_text},
+    play::{NO_GAME, commented, play, play_from_start, start_of},
+};
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownSpeed},
     cut::{Batch, Cutter, LONGEST_GAME},
@@ -53,9 +59,4 @@ pub use self::{
     play::Games,
     result::GameResult,
     tags::{Tag, Tags},
-};
-pub(crate) use self::{
-    clock::{Clocks, TimeSaid},
-    filter::{HIGHEST_RATING, folded, rating, tag_text},
-    play::{NO_GAME, commented, play, play_from_start, start_of},
 };

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Changes with the contents of indexes, so that those of an older version are made again.
-const GENERATION: u32 = 7;
+const GENERATION: u32 = 8;
 
 /// A directory of indexes, each named by its PGN file and what that was like.
 #[derive(Debug)]

@@ -29,7 +29,7 @@ use crate::{
     book::{Book, Factors, Weights},
     error::{At, Error, Result},
     explorer::{Filters, Speed},
-    make_book::{MakeBook, Report},
+    make_book::{MakeBook, Report, Unfinished},
     output::TemporaryDir,
     pgn::{GameFilter, GameResult, Input},
     position::Variant,
@@ -303,6 +303,14 @@ impl AppState {
         if filters.once {
             words.switch("--drop-duplicates");
         }
+        let skip_unfinished = self.explorer.skips_unfinished();
+        let unfinished = match skip_unfinished {
+            true => Unfinished::Skip,
+            false => Unfinished::Draw,
+        };
+        if skip_unfinished {
+            words.add("--unfinished", "skip");
+        }
         for (file, _) in &files {
             let name = file.file_name().unwrap_or_default().to_str();
             let name = name.ok_or_else(|| Refusal::bad("the name of a file is not UTF-8"))?;
@@ -313,6 +321,7 @@ impl AppState {
             .variant(variant)
             .game_filter(game_filter)
             .drop_duplicates(filters.once)
+            .unfinished(unfinished)
             .threads(1);
         Ok(Counting {
             run,

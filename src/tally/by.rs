@@ -13,7 +13,7 @@ use super::class::Class;
 pub struct By {
     /// By the speed of the games.
     pub speed: bool,
-    /// By the group of the mean of both ratings.
+    /// By the rating group, the group of the mean of the known ratings.
     pub rating: bool,
     /// By the month.
     pub month: bool,

@@ -41,8 +41,8 @@ const SUMMED: u128 = !0 << 20;
 pub struct Class {
     /// The place of the speed in [`Speed::ALL`](crate::pgn::Speed::ALL).
     pub speed: u8,
-    /// 0 for games in which nobody has a rating, else 1 and the place of the group of the mean rating in
-    /// [`RatingGroup::all`](crate::pgn::RatingGroup::all).
+    /// 0 for games without a known rating, else 1 plus the index in
+    /// [`RatingGroup::all`](crate::pgn::RatingGroup::all) of the group of the mean of the known ratings.
     pub group: u8,
     /// A hundred times the year, and the month: 0 where they are not known.
     pub month: u32,

@@ -9,6 +9,7 @@ positions are drawn from random games, or with --all every position of N games i
 import argparse
 import calendar
 import collections
+import fractions
 import io
 import json
 import random
@@ -94,8 +95,14 @@ class Game:
         self.start = board.copy()
         self.moves = list(game.mainline_moves())
 
+    def mean_rating(self):
+        """The mean of the known ratings, 0 if no rating is known."""
+        known = [elo for elo in self.elo if elo]
+        return fractions.Fraction(sum(known), len(known)) if known else 0
+
     def group(self):
-        return max(floor for floor in GROUPS if floor <= sum(self.elo) // 2)
+        mean = self.mean_rating()
+        return max(floor for floor in GROUPS if floor <= mean) if mean else "unknown"
 
     def info(self):
         winner = {"1-0": "white", "0-1": "black"}.get(self.result)
@@ -179,7 +186,7 @@ def random_filters(games, rng, names):
         "color": lambda: rng.choice(["white", "black"]),
         "opponent": lambda: rng.choice(game.names),
         "speeds": lambda: rng.sample(["bullet", "blitz", "rapid", "classical", "correspondence"], 3),
-        "ratings": lambda: rng.sample(GROUPS, 5),
+        "ratings": lambda: rng.sample([*GROUPS, "unknown"], 5),
         "modes": lambda: [rng.choice(["rated", "casual"])],
         "results": lambda: rng.sample(["1-0", "0-1", "1/2-1/2", "*"], 2),
         "event": lambda: game.event,
@@ -206,7 +213,8 @@ def answer(board, reached, filters):
 
     def results(games):
         wins = collections.Counter(game.result for game in games)
-        return {"white": wins["1-0"], "black": wins["0-1"], "draws": wins["1/2-1/2"] + wins["*"]}
+        unfinished = {"unfinished": wins["*"]} if wins["*"] else {}
+        return {"white": wins["1-0"], "black": wins["0-1"], "draws": wins["1/2-1/2"] + wins["*"], **unfinished}
 
     listed = []
     for move, games in sorted(moves.items(), key=lambda item: (-len(item[1]), item[0])):
@@ -215,6 +223,7 @@ def answer(board, reached, filters):
         listed.append({
             "uci": move, "averageRating": sum(ratings) // len(ratings) if ratings else 0, **results(games),
             "game": games[0].info() if len(games) == 1 else None,
+            **({"ratingGames": len(ratings)} if 0 < len(ratings) < len(games) else {}),
         })  # fmt: skip
 
     def named(games, key, most):
@@ -224,12 +233,13 @@ def answer(board, reached, filters):
     def newest(game):
         return (game.date, game.number)
 
-    top = named(played, lambda game: (sum(game.elo), *newest(game)), 4)
+    top = named(played, lambda game: (game.mean_rating(), *newest(game)), 4)
+    others = [(game, move) for game, move in played if all(game.id != other["id"] for other in top)]
     return {
         **results([game for game, _ in played]),
         "moves": listed,
         "topGames": top,
-        "recentGames": named(played, newest, 8 - len(top)),
+        "recentGames": named(others, newest, 8 - len(top)),
         "reached": len(passing),
         "byId": [game.id for game, _ in passing][:50],
     }

@@ -51,8 +51,11 @@ def position(board):
 
 
 def group(game):
-    mean = (game.ratings["white"] + game.ratings["black"]) // 2
-    return max(floor for floor in (0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500) if floor <= mean)
+    """The rating group of the mean of the known ratings."""
+    known = [rating for rating in game.ratings.values() if rating]
+    if not known:
+        return "unknown"
+    return max(floor for floor in (0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500) if floor * len(known) <= sum(known))
 
 
 def filters(games):
@@ -72,6 +75,7 @@ def filters(games):
         ({"player": name, "color": "white"}, lambda game: game.names["white"] == name),
         ({"result": "1-0,0-1"}, lambda game: game.token in ("1-0", "0-1")),
         ({"ratings": "0,2200"}, lambda game: group(game) in (0, 2200)),
+        ({"ratings": "unknown,1800,2500"}, lambda game: group(game) in ("unknown", 1800, 2500)),
         # A game without a year passes.
         ({"since": f"{middle}-01"}, lambda game: game.year is None or game.year >= middle),
         ({"event": event, "until": f"{middle}-12"},
@@ -86,7 +90,7 @@ def ask(url, play, parameters):
 
 
 def expected(games, board, chosen):
-    moves = defaultdict(lambda: {"white": 0, "draws": 0, "black": 0, "ratings": []})
+    moves = defaultdict(lambda: {"white": 0, "draws": 0, "black": 0, "unfinished": 0, "ratings": []})
     here = position(board)
     for game in games:
         found = game.moves.get(here)
@@ -95,6 +99,7 @@ def expected(games, board, chosen):
         turn, uci = found
         counts = moves[uci]
         counts[game.result] += 1
+        counts["unfinished"] += game.token == "*"
         mover = game.ratings["white" if turn else "black"]
         if mover:
             counts["ratings"].append(mover)
@@ -124,9 +129,13 @@ def main():
                     counts = moves[move["uci"]]
                     for result in ("white", "draws", "black"):
                         assert move[result] == counts[result], f"{where} {move} {counts}"
+                    assert move.get("unfinished", 0) == counts["unfinished"], f"{where} {move} {counts}"
                     ratings = counts["ratings"]
-                    mean = sum(ratings) / len(ratings) if ratings else 0
-                    assert abs(move["averageRating"] - mean) <= 1, f"{where} {move} {mean}"
+                    mean = sum(ratings) // len(ratings) if ratings else 0
+                    assert move["averageRating"] == mean, f"{where} {move} {mean}"
+                    games = sum(counts[result] for result in ("white", "draws", "black"))
+                    known = move.get("ratingGames", games if mean else 0)
+                    assert known == len(ratings), f"{where} {move} {ratings}"
                 for result in ("white", "draws", "black"):
                     total = sum(counts[result] for counts in moves.values())
                     assert answer[result] == total, f"{where} {result}"

@@ -102,7 +102,7 @@ fn is_played((_, mv): &Item) -> bool {
 struct Summed {
     /// In the order of the moves.
     moves: Vec<MoveSum>,
-    /// Those with the highest ratings: the sum of both, the date, the id and the move.
+    /// The games with the highest ratings: twice the mean of the known ratings, the date, the id and the move.
     top: Best<(u32, u32, u32, BookMove)>,
     /// The newest.
     recent: Best<(u32, u32, BookMove)>,
@@ -183,7 +183,7 @@ impl<'a> Adder<'a> {
     fn add(&mut self, id: u32, mv: BookMove, row: &GameRow) {
         let date = row.date;
         let month = Period::Month(date.year().unwrap_or(0), date.month().unwrap_or(0));
-        let class = Class::new(row.speed, Some(row.group()));
+        let class = Class::new(row.speed, row.group());
         let rating = match self.white_to_move {
             true => row.white_elo,
             false => row.black_elo,
@@ -199,7 +199,7 @@ impl<'a> Adder<'a> {
         if mv != BookMove::NONE {
             let date = date_number(row.date);
             self.classes += usize::from(summed.recent.iter().next().is_none());
-            summed.top.offer((row.rating_sum(), date, id, mv));
+            summed.top.offer((row.doubled_rating(), date, id, mv));
             summed.recent.offer((date, id, mv));
         }
     }
@@ -309,7 +309,7 @@ mod tests {
             let month = row.date.year().unwrap_or(0);
             let month = Period::Month(month, row.date.month().unwrap_or(0));
             let is_in = [month, month.longer(), Period::All].contains(&period);
-            if is_in && Class::new(row.speed, Some(row.group())).number() == class {
+            if is_in && Class::new(row.speed, row.group()).number() == class {
                 let sum = sums.entry(*mv).or_insert(MoveSum::new(*mv));
                 sum.games[row.result as usize] += 1;
                 sum.rated += u32::from(row.black_elo > 0);

@@ -82,7 +82,7 @@ impl Contents {
 }
 
 /// The version of the layout of counts that is written and read.
-const COUNTED_VERSION: u32 = 1;
+const COUNTED_VERSION: u32 = 2;
 
 /// The most bytes of the value. Names that are in it have far fewer.
 const LONGEST: usize = 4 << 20;
@@ -217,7 +217,7 @@ mod tests {
             CountedContents::parse(&other.write())
         };
         let changes: [fn(&mut CountedContents); 8] = [
-            |other| other.version = 2,
+            |other| other.version = 1,
             |other| other.bits = 99,
             |other| other.positions = u64::MAX,
             |other| other.rows = MOST + 1,
@@ -262,7 +262,7 @@ mod tests {
             names: 12,
             max_ply: None,
         };
-        assert_eq!(contents.write(), b"4|16|4000000|5000000|12");
+        assert_eq!(contents.write(), b"5|16|4000000|5000000|12");
         for max_ply in [None, Some(30)] {
             let contents = Contents {
                 max_ply,
@@ -272,16 +272,16 @@ mod tests {
         }
         for malformed in [
             "",
-            "4",
-            "3|16|1|1|1",
-            "4|99|1|1|1",
-            "4|16|1|1|x",
-            "4|16|1|1|1|",
-            "4|16|1|1|1|1|1",
+            "5",
+            "4|16|1|1|1",
+            "5|99|1|1|1",
+            "5|16|1|1|x",
+            "5|16|1|1|1|",
+            "5|16|1|1|1|1|1",
         ] {
             assert_eq!(Contents::parse(malformed.as_bytes()), None, "{malformed}");
         }
-        for (value, is_other) in [("3|16|1|1|1", true), ("4|16|1|1|x", false), ("x", false)] {
+        for (value, is_other) in [("4|16|1|1|1", true), ("5|16|1|1|x", false), ("x", false)] {
             assert_eq!(Contents::is_of_other_version(value.as_bytes()), is_other);
         }
     }

@@ -16,7 +16,7 @@
 //! Numbers are little-endian. An entry has the rows of [`ROWS`] games, that of the last games those that are left.
 
 use crate::{
-    pgn::{Date, GameResult, Mode, RatingGroup, Speed},
+    pgn::{Date, GameResult, Mode, RatingGroup, Speed, doubled_mean},
     position::Variant,
 };
 
@@ -67,16 +67,16 @@ pub struct GameRow {
 pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MOST;
 
 impl GameRow {
-    /// The sum of both ratings.
+    /// Returns twice the mean of the known ratings, 0 if both are unknown.
     #[inline]
-    pub fn rating_sum(&self) -> u32 {
-        u32::from(self.white_elo) + u32::from(self.black_elo)
+    pub fn doubled_rating(&self) -> u32 {
+        doubled_mean([self.white_elo, self.black_elo])
     }
 
-    /// The group of the mean of both ratings.
+    /// Returns the group of the mean of the known ratings, or `None` if both are unknown.
     #[inline]
-    pub fn group(&self) -> RatingGroup {
-        RatingGroup::of(self.rating_sum() / 2)
+    pub fn group(&self) -> Option<RatingGroup> {
+        RatingGroup::of_game([self.white_elo, self.black_elo])
     }
 
     /// The number of bytes 26 to 31: the id, or what the fingerprint of the last position is stored as.

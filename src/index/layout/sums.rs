@@ -12,8 +12,8 @@
 //! | after one with more | varint: how many movers have a rating; varint: the sum of these |
 //! | a game | varint: the id less the one before and 1 (the first less 0), times 2^b, plus the number of its move among the m, where b is the fewest bits that m - 1 fits in |
 //!
-//! A class is a speed and a group of ratings: six times the number of the group, plus that of the speed. Move 0 is
-//! for games that end in the position. The games of a class are those among which the [`TOP`] with the highest ratings
+//! A class is a speed and a rating group: six times the number of the group, plus that of the speed. The group after the
+//! last one contains the games without a known rating. Move 0 is for games that end in the position. The games of a class are those among which the [`TOP`] with the highest ratings
 //! and the [`RECENT`] newest of the class are; none of them ends there. Numbers of two bytes are little-endian.
 
 use super::{LISTS, played::bits_for, put_varint, take_size, take_varint};
@@ -28,8 +28,9 @@ pub const SUMMED: usize = 1 << 15;
 /// How many of the games with the highest ratings a class has.
 pub const TOP: usize = 15;
 
-/// How many of the newest games a class has.
-pub const RECENT: usize = 8;
+/// How many of the newest games a class has: the 8 that an answer lists, and as many as the top games of such an answer,
+/// which are not listed again.
+pub const RECENT: usize = 12;
 
 /// A stretch of time. All of a position's periods are in the order of this type.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -87,18 +88,15 @@ impl YearMonths {
     }
 }
 
-/// A speed and a group of ratings. Games in which nobody has a rating are a group of their own, the last, in counts.
+/// A speed and a rating group. Games without a known rating form the last group.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Class(u8);
 
 impl Class {
-    /// How many there are.
-    pub const COUNT: usize = Class::RATED + Speed::ALL.len();
+    /// The number of classes.
+    pub const COUNT: usize = (RatingGroup::COUNT + 1) * Speed::ALL.len();
 
-    /// How many there are with ratings.
-    const RATED: usize = RatingGroup::COUNT * Speed::ALL.len();
-
-    /// The class of a speed and a group, `None` if nobody has a rating.
+    /// Returns the class of a speed and a group; the group is `None` for games without a known rating.
     pub fn new(speed: Speed, group: Option<RatingGroup>) -> Class {
         let group = group.map_or(RatingGroup::COUNT, RatingGroup::number);
         Class((group * Speed::ALL.len() + speed as usize) as u8)
@@ -114,7 +112,7 @@ impl Class {
         self.0.into()
     }
 
-    /// The number of the group, after those of all groups if nobody has a rating.
+    /// Returns the index of the rating group in [`RatingGroup::all`], or [`RatingGroup::COUNT`] without a known rating.
     pub fn group(self) -> usize {
         self.number() / Speed::ALL.len()
     }
@@ -240,7 +238,7 @@ impl ClassSums {
     fn take(rest: &mut &[u8]) -> Option<ClassSums> {
         let class = rest.split_off_first()?;
         let mut sums = ClassSums {
-            class: Class::of_number(*class).filter(|class| class.number() < Class::RATED)?,
+            class: Class::of_number(*class)?,
             moves: Vec::new(),
             games: Vec::new(),
         };
@@ -371,7 +369,7 @@ mod tests {
         let moves = proptest::collection::btree_map(any::<u16>(), move_sums(), 1..40);
         let games =
             proptest::collection::btree_map(any::<u32>(), any::<prop::sample::Index>(), 0..30);
-        (0..Class::RATED as u8, moves, games).prop_map(|(class, moves, games)| ClassSums {
+        (0..Class::COUNT as u8, moves, games).prop_map(|(class, moves, games)| ClassSums {
             class: Class(class),
             games: games
                 .into_iter()
@@ -415,7 +413,7 @@ mod tests {
         fn any_bytes_are_read(bytes: Vec<u8>) {
             let _ = take_years(&mut &bytes[..]);
             if let Some(classes) = parse_sums(&bytes) {
-                prop_assert!(classes.iter().all(|sums| sums.class.number() < Class::RATED));
+                prop_assert!(classes.iter().all(|sums| sums.class.number() < Class::COUNT));
             }
         }
     }

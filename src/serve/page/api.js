@@ -31,7 +31,10 @@
  * @property {number} [wins]
  * @property {number} [losses]
  * @property {number | null} [averageOpponentRating]
- * @property {number | null} [performance]
+ * @property {number | null} [performance] From ten games on.
+ * @property {number} [performanceGames] How many games have a result and a rated opponent.
+ * @property {number} [ratingGames] In how many games the rating is known, if not in all.
+ * @property {number} [unfinished] How many games have no result; they are among the draws.
  * @property {string} [lastPlayed]
  * @property {Opening | null} opening
  */
@@ -56,9 +59,12 @@
  * @property {number} black
  * @property {number} [wins]
  * @property {number} [losses]
- * @property {number} [performance]
- * @property {number} [opponentRating]
+ * @property {number} [unfinished] How many games have no result; they are among the draws.
+ * @property {number} [performance] From ten games on.
+ * @property {number} [performanceGames] How many games have a result and a rated opponent.
+ * @property {number} [opponentRating] The mean of these opponents.
  * @property {number} [playerRating]
+ * @property {number} [playerRatingGames] In how many games the player's own rating is known.
  * @property {string} [lastPlayed]
  * @property {Move[]} moves
  * @property {Opening | null} opening
@@ -66,7 +72,7 @@
  */
 /**
  * @template Y
- * @typedef {{ year: Y, white: number, draws: number, black: number, moves: Record<string, number> }} YearOf
+ * @typedef {{ year: Y, white: number, draws: number, black: number, unfinished?: number, moves: Record<string, number> }} YearOf
  */
 /** @typedef {YearOf<number>} Year */
 /** @typedef {YearOf<number | null>} AnyYear The year is null for games without one. */
@@ -104,13 +110,13 @@
  * @typedef {object} Facets
  * @property {number} games
  * @property {Record<string, number>} speeds
- * @property {Record<string, number>} ratings Games without ratings are in the group 0 too.
- * @property {number} unknownRatings
+ * @property {Record<string, number>} ratings
+ * @property {number} unknownRatings How many games have no known rating.
  * @property {Record<string, number>} years
  * @property {Record<string, number>} [variants]
  * @property {{ white: number, black: number }} [colors]
  */
-/** @typedef {{ rating: string, white: number, draws: number, black: number }} RatingScore */
+/** @typedef {{ rating: string, white: number, draws: number, black: number, unfinished?: number }} RatingScore `draws` does not contain the unfinished games. */
 /** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string }} BookSize Answers are a repertoire's. */
 /** @typedef {WrittenMove & { one_in: number | null, games: number }} Gap A reply without an answer, and in how many games one comes there. */
 /** @typedef {{ name: string, color: "white" | "black", is_known: boolean, one_in: number | null, moves: WrittenMove[], gaps: Gap[] }} Repertoire */

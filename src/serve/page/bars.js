@@ -1,8 +1,8 @@
 // @ts-check
-// Results as a bar: White's, drawn and Black's games, or a player's wins, draws and losses.
+// Results as a bar: White's, drawn and Black's games, or a player's wins, draws and losses. Games without a result come last.
 
 import { b, div, fill, span } from "./dom.js";
-import { number, percent, sum } from "./format.js";
+import { drawn, number, percent, sum } from "./format.js";
 
 /** @typedef {import("./format.js").Counts} Counts */
 /** @typedef {Counts & { wins?: number, losses?: number }} Results */
@@ -11,15 +11,18 @@ import { number, percent, sum } from "./format.js";
 const LABELED = 0.12;
 
 /**
- * The three parts of some results: their names and counts.
+ * The parts of a bar: their class, name and number of games. There is a fourth part if games have no result.
  * @param {Results} results
  * @param {boolean} ofPlayer
  * @returns {[string, string, number][]}
  */
 export function parts(results, ofPlayer) {
-  const { white, draws, black, wins = 0, losses = 0 } = results;
-  if (ofPlayer) return [["win", "Win", wins], ["even", "Draw", draws], ["loss", "Loss", losses]];
-  return [["white", "White", white], ["draw", "Draw", draws], ["black", "Black", black]];
+  const { white, black, wins = 0, losses = 0, unfinished = 0 } = results;
+  const draws = drawn(results);
+  /** @type {[string, string, number][]} */
+  const open = unfinished ? [["open", "No result", unfinished]] : [];
+  if (ofPlayer) return [["win", "Win", wins], ["even", "Draw", draws], ["loss", "Loss", losses], ...open];
+  return [["white", "White", white], ["draw", "Draw", draws], ["black", "Black", black], ...open];
 }
 
 /**

@@ -6,7 +6,7 @@ import { counted, dateWords, number } from "./format.js";
 
 /** @typedef {import("./state.js").Filters} Filters */
 
-/** The rating groups of the API, and the games without ratings. */
+/** The rating groups of the API, and the games without a known rating. */
 export const RATINGS = ["0", "1000", "1200", "1400", "1600", "1800", "2000", "2200", "2500", "unknown"];
 
 export const SPEEDS = named("ultraBullet bullet blitz rapid classical correspondence");
@@ -31,8 +31,8 @@ function named(names) {
  */
 export function ratingRange(group) {
   const next = RATINGS[RATINGS.indexOf(group) + 1];
-  if (group === "unknown") return "only not known";
-  if (group === "0") return "under 1000 or not known";
+  if (group === "unknown") return "not known";
+  if (group === "0") return "under 1000";
   return next === "unknown" ? `${group}+` : `${group}–${Number(next) - 1}`;
 }
 
@@ -50,7 +50,7 @@ function ratingsWords(list) {
     while (group !== "unknown" && chosen[to + 1] && RATINGS[to + 1] !== "unknown") to += 1;
     const [first, last] = [ratingRange(group), ratingRange(RATINGS[to] ?? "")];
     if (from === to) words.push(first);
-    else if (group === "0") words.push(last.endsWith("+") ? "any or not known" : `under ${RATINGS[to + 1]} or not known`);
+    else if (group === "0") words.push(last.endsWith("+") ? "any" : `under ${RATINGS[to + 1]}`);
     else words.push(last.endsWith("+") ? `${group}+` : `${group}–${last.split("–")[1]}`);
     from = to;
   }

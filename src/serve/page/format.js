@@ -1,7 +1,10 @@
 // @ts-check
 // Numbers, dates and results as texts.
 
-/** @typedef {{ white: number, draws: number, black: number }} Counts */
+/**
+ * Numbers of games by result.
+ * @typedef {{ white: number, draws: number, black: number, unfinished?: number }} Counts `draws` contains the unfinished games, which have no result.
+ */
 
 const NUMBER = new Intl.NumberFormat("en");
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
@@ -25,6 +28,30 @@ export function sum(counts) {
   return counts.white + counts.draws + counts.black;
 }
 
+/**
+ * The number of games with a result. Scores are built from these.
+ * @param {Counts} counts
+ */
+export function finished(counts) {
+  return sum(counts) - (counts.unfinished ?? 0);
+}
+
+/**
+ * The number of drawn games.
+ * @param {Counts} counts
+ */
+export function drawn(counts) {
+  return counts.draws - (counts.unfinished ?? 0);
+}
+
+/**
+ * Says how many games have no result, if there are any: ", 10 without result".
+ * @param {Counts} counts
+ */
+export function withoutResult({ unfinished = 0 }) {
+  return unfinished ? `, ${number(unfinished)} without result` : "";
+}
+
 /** @param {number} share From 0 to 1. */
 export function percent(share) {
   const value = 100 * share;
@@ -35,12 +62,12 @@ export function percent(share) {
 }
 
 /**
- * White's score, from 0 to 1.
+ * White's score in the games with a result, from 0 to 1; 0 if there are none.
  * @param {Counts} counts
  */
 export function score(counts) {
-  const total = sum(counts);
-  return total ? (counts.white + counts.draws / 2) / total : 0;
+  const total = finished(counts);
+  return total ? (counts.white + drawn(counts) / 2) / total : 0;
 }
 
 /**

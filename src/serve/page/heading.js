@@ -3,7 +3,7 @@
 
 import { bar, parts } from "./bars.js";
 import { div, fill, make, p, segments, small, span } from "./dom.js";
-import { counted, dateWords, number, splitName, sum } from "./format.js";
+import { counted, dateWords, drawn, finished, number, splitName, sum, withoutResult } from "./format.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").Opening} Opening */
@@ -53,7 +53,9 @@ export function showOpening(place, answer, isStart) {
  */
 export function showPlayer(place, answer, player, color, colors, isStart, choose) {
   const games = sum(answer);
-  const points = (answer.wins ?? 0) + answer.draws / 2;
+  const points = (answer.wins ?? 0) + drawn(answer) / 2;
+  const scored = finished(answer);
+  const rated = answer.performanceGames ?? 0;
   const option = (/** @type {string} */ value, /** @type {string} */ label, /** @type {number} */ count) =>
     /** @type {[string, string, HTMLElement]} */ ([value, `${label} `, small(number(count))]);
   const figure = (/** @type {string} */ label, /** @type {string} */ value, /** @type {string} */ more) =>
@@ -70,13 +72,23 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
         "dl",
         "",
         figure("Games", number(games), ""),
-        figure("Score", games ? `${((100 * points) / games).toFixed(1)}%` : "–", games ? `${number(points)} points` : ""),
-        figure("Performance", String(answer.performance ?? "–"), answer.opponentRating ? `opponents ${answer.opponentRating}` : ""),
+        figure("Score", scored ? `${((100 * points) / scored).toFixed(1)}%` : "–", `${scored ? `${number(points)} of ${number(scored)}` : "no results"}${withoutResult(answer)}`),
+        figure("Performance", String(answer.performance ?? "–"), performanceWords(rated, answer.opponentRating)),
         figure("Last played", dateWords(answer.lastPlayed) || "–", ""),
       ),
       bar(answer, true, true),
     ),
   );
+}
+
+/**
+ * Says from which games a performance is calculated, and what it needs if they are too few.
+ * @param {number} rated How many games have a result and a rated opponent.
+ * @param {number | undefined} mean The mean rating of these opponents.
+ */
+function performanceWords(rated, mean) {
+  if (rated < 10) return `${counted(rated)} with a rated opponent, needs 10`;
+  return `opponents ${mean ?? "–"} in ${counted(rated)}`;
 }
 
 /**
@@ -96,6 +108,7 @@ export function resultWords(answer, ofPlayer) {
   const total = sum(answer);
   if (!total) return "no games";
   const [[, name, first], [, , even]] = /** @type {[[string, string, number], [string, string, number]]} */ (/** @type {unknown} */ (parts(answer, ofPlayer)));
-  const points = Math.round((100 * (first + even / 2)) / total);
-  return `${counted(total)}, ${ofPlayer ? "the player" : name} scores ${points}%`;
+  const scored = finished(answer);
+  const points = scored ? `, ${ofPlayer ? "the player" : name} scores ${Math.round((100 * (first + even / 2)) / scored)}%` : "";
+  return `${counted(total)}${points}${withoutResult(answer)}`;
 }

@@ -3,7 +3,7 @@
 
 import { bar } from "./bars.js";
 import { button, div, fill, icon, on, small, span } from "./dom.js";
-import { counted, dateWords, number, percent, shortName, sum } from "./format.js";
+import { counted, dateWords, drawn, finished, number, percent, shortName, sum, withoutResult } from "./format.js";
 import { evaluationWords } from "./game.js";
 import { marks } from "./repertoire.js";
 
@@ -19,7 +19,7 @@ import { marks } from "./repertoire.js";
  */
 /**
  * A column after those of the games: its heading, what that means, and the cells of the moves that have one.
- * @typedef {{ name: string, title: string, cells: { uci: string, text: string, title?: string }[] }} Column
+ * @typedef {{ name: string, title: string, cells: { uci: string, text: string, of?: number, title?: string }[] }} Column `of` is the number of games of a mean.
  */
 /**
  * What the table depends on besides the answer.
@@ -35,8 +35,6 @@ import { marks } from "./repertoire.js";
 /** How many rows are shown before the others are folded, and the share below which rows fold after the fourth. */
 const SHOWN = 8;
 const RARE = 0.005;
-/** The least games for a performance that says something. */
-const PERFORMANCE = 10;
 
 /** The table of moves. */
 export class MovesTable {
@@ -159,8 +157,8 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
     columns.push({ name: "Eval", title: "Evaluation after the move, seen from White", cells });
   }
   if (clocks) {
-    const cells = clocks.moves.map(({ uci, mean, games }) => ({ uci, text: mean.toFixed(1), title: counted(games) }));
-    columns.push({ name: "Time", title: `Mean time of the move in seconds, by the clocks of ${counted(clocks.read, "newest game")}`, cells });
+    const cells = clocks.moves.map(({ uci, mean, games }) => ({ uci, text: mean.toFixed(1), of: games, title: `mean of ${counted(games)}` }));
+    columns.push({ name: "Time", title: `Mean time of the move in seconds, and in how many of the ${counted(clocks.read, "newest game")} it is known`, cells });
   }
   return columns;
 }
@@ -180,8 +178,8 @@ function headings(answer, { ofPlayer }, columns) {
     cell("games", "", "Games", answer.polybook.transpositions?.length ? small("+ transposed") : ""),
     cell("results", "", span("long", long), span({ class: "short", "aria-hidden": "true" }, short)),
     ...(ofPlayer
-      ? [cell("score", "", "Score"), cell("performance", "Performance rating, from ten games", "Perf."), cell("latest", "", "Last")]
-      : [cell("rating", "Average rating of those who played the move", "Rating")]),
+      ? [cell("score", "", "Score"), cell("performance", "Performance rating, from ten games with a result and a rated opponent", "Perf."), cell("latest", "", "Last")]
+      : [cell("rating", "Mean of the known ratings of the players who made the move", "Rating")]),
     ...columns.map(({ name, title }) => cell("extra", title, name)),
   );
 }
@@ -197,7 +195,9 @@ function headings(answer, { ofPlayer }, columns) {
 function tableRow({ uci, san, move }, index, answer, total, { repertoires, ofPlayer, gameMove, play, point }, columns) {
   const games = move ? sum(move) : 0;
   const others = answer.polybook.transpositions?.find((other) => other.uci === uci)?.games ?? 0;
-  const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
+  const titled = (/** @type {string} */ kind, /** @type {string | undefined} */ title, /** @type {Child[]} */ ...content) =>
+    div({ role: "cell", class: kind, title: title || undefined }, ...content);
+  const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => titled(kind, undefined, ...content);
   const name = move?.opening ? shortName(move.opening.name, answer.opening?.name) : "";
   const { signs, tags, words } = marks(repertoires, uci);
   if (uci === gameMove) tags.push(span("tag", "this game"), " ");
@@ -213,14 +213,14 @@ function tableRow({ uci, san, move }, index, answer, total, { repertoires, ofPla
     cell("results", ...(move ? [bar(move, ofPlayer)] : [])),
     ...(ofPlayer
       ? [
-          cell("score", move && games ? percentOf(move) : ""),
-          cell("performance", move?.performance && games >= PERFORMANCE ? move.performance : "–"),
+          titled("score", move ? `${counted(finished(move), "result")}${withoutResult(move)}` : "", move ? percentOf(move) : ""),
+          titled("performance", `${counted(move?.performanceGames ?? 0)} with a result and a rated opponent`, move?.performance ?? "–"),
           cell("latest", dateWords(move?.lastPlayed?.slice(0, 7))),
         ]
-      : [cell("rating", move?.averageRating || "–")]),
+      : [titled("rating", move?.averageRating ? `mean of ${counted(move.ratingGames ?? games)}` : "", move?.averageRating || "–", partOf(move?.ratingGames))]),
     ...columns.map(({ cells }) => {
-      const { text = "", title } = cells.find((other) => other.uci === uci) ?? {};
-      return div({ role: "cell", class: "extra", title }, text);
+      const { text = "", of, title } = cells.find((other) => other.uci === uci) ?? {};
+      return titled("extra", title, text, partOf(of));
     }),
   );
   on(row, "click", () => play(uci));
@@ -231,9 +231,21 @@ function tableRow({ uci, san, move }, index, answer, total, { repertoires, ofPla
   return row;
 }
 
-/** @param {Move} move */
-function percentOf({ wins = 0, draws, losses = 0 }) {
-  return `${Math.round((100 * (wins + draws / 2)) / (wins + draws + losses))}%`;
+/**
+ * The player's score in the games with a result.
+ * @param {Move} move
+ */
+function percentOf(move) {
+  const games = finished(move);
+  return games ? `${Math.round((100 * ((move.wins ?? 0) + drawn(move) / 2)) / games)}%` : "–";
+}
+
+/**
+ * The number of games of a mean, to be shown below it.
+ * @param {number | undefined} games
+ */
+function partOf(games) {
+  return games === undefined ? "" : small(`of ${number(games)}`);
 }
 
 /**

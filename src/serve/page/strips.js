@@ -2,7 +2,7 @@
 // The strips above and below the board: who plays, and how it goes.
 
 import { b, make, small, span } from "./dom.js";
-import { score, sum } from "./format.js";
+import { counted, finished, score, sum } from "./format.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").OpenGame} OpenGame */
@@ -17,10 +17,10 @@ import { score, sum } from "./format.js";
 export function positionStrip(answer, color) {
   const isMoving = turn(answer) === color;
   const mine = color === "white" ? score(answer) : 1 - score(answer);
-  const figure = sum(answer) ? [`scores `, b(`${(100 * mine).toFixed(1)}%`)] : [];
+  const figure = finished(answer) ? [`scores `, b(`${(100 * mine).toFixed(1)}%`)] : [];
   return strip(color, [b(colorName(color))], [
     ...(isMoving ? [small("to move")] : []),
-    span("", ...figure),
+    span({ title: answer.unfinished ? `in ${counted(finished(answer))} with a result` : undefined }, ...figure),
   ]);
 }
 
@@ -35,7 +35,8 @@ export function playerStrip(answer, color, player, side) {
   const isMine = side === color || (side === "both" && color === "white");
   const rating = isMine ? answer.playerRating : answer.opponentRating;
   const name = side === "both" ? colorName(color) : isMine ? player : "Opponents";
-  const figures = side !== "both" && rating ? [span("", `average ${rating}`)] : [];
+  const known = (isMine ? answer.playerRatingGames : answer.performanceGames) ?? 0;
+  const figures = side !== "both" && rating ? [span({ title: `in ${counted(known)}` }, `average ${rating}`, ...(known < sum(answer) ? [small(` in ${counted(known)}`)] : []))] : [];
   const moving = turn(answer) === color && sum(answer) ? [small("to move")] : [];
   return strip(color, [b(name)], [...moving, ...figures]);
 }

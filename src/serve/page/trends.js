@@ -10,7 +10,7 @@ import { path, svg } from "./pieces.js";
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
 /** @typedef {import("./dom.js").Child} Child */
 
-/** How many moves have a color, and the least games of a rating group that is drawn. */
+/** How many moves have a color, and the fewest games with a result of a rating group that is drawn. */
 const MOVES = 4;
 const LEAST = 10;
 
@@ -69,7 +69,9 @@ export function showTrends(place, all, ratings, sans) {
     fill(place, p("card none", "No games with a known year reached this position."));
     return;
   }
-  const known = ratings.filter((group) => group.rating !== "unknown" && sum(group) >= LEAST);
+  // These draws do not contain the games without a result.
+  const scored = ratings.map((group) => ({ ...group, unfinished: 0 }));
+  const known = scored.filter((group) => group.rating !== "unknown" && sum(group) >= LEAST);
   const cards = [div("card charts", sharesChart(years, sans), yearsChart(years))];
   if (known.length > 1) cards.push(div("card charts", ratingsChart(known)));
   fill(place, ...cards);
@@ -212,7 +214,7 @@ function ratingsChart(groups) {
   const rows = groups.map((group, index) => [group.rating, percent(scores[index] ?? 0), number(sum(group))]);
   return figure(
     "White's score by rating",
-    "Average of both players",
+    "Mean of the known ratings of both players; games with a result",
     ["Rating", "Score", "Games"],
     rows,
     div("curve-field", picture, half, ...dots),

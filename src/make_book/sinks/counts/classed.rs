@@ -104,13 +104,9 @@ impl BatchSink for ClassBatch<'_> {
         let date = Date::of_tags(tags);
         let month =
             u32::from(date.year().unwrap_or(0)) * 100 + u32::from(date.month().unwrap_or(0));
-        let sum = u32::from(self.ratings[0]) + u32::from(self.ratings[1]);
         self.class = self.by.of(Class {
             speed: Speed::of_tag(tags.get(b"TimeControl")) as u8,
-            group: match sum {
-                0 => 0,
-                _ => RatingGroup::of(sum / 2).number() as u8 + 1,
-            },
+            group: RatingGroup::of_game(self.ratings).map_or(0, |group| group.number() as u8 + 1),
             month,
             book_only: false,
         });

@@ -1,0 +1,312 @@
+//! Statistics say from how many games they are calculated, and an unknown value is not zero.
+
+use std::{fmt::Write, fs, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::common::{fails, ok, ok_json, served::Served, temp};
+
+/// A game of two half-moves with some tags.
+fn game(tags: &[(&str, &str)], result: &str) -> String {
+    let mut text = String::new();
+    for (name, value) in tags {
+        writeln!(text, "[{name} \"{value}\"]").unwrap();
+    }
+    writeln!(text, "[Result \"{result}\"]\n\n1. e4 e5 {result}\n").unwrap();
+    text
+}
+
+/// A game between players with these ratings, which are left out if they are empty.
+fn rated(white: &str, black: &str, result: &str) -> String {
+    let tags = [("WhiteElo", white), ("BlackElo", black)];
+    let known: Vec<_> = tags.into_iter().filter(|tag| !tag.1.is_empty()).collect();
+    game(&known, result)
+}
+
+/// Writes the games, and makes an index of them and an index of their counts.
+fn indexes(dir: &Path, games: &str) {
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(dir, "make-book -q games.pgn --leveldb games.idx --explorer");
+    ok(
+        dir,
+        "make-book -q games.pgn --counts counts --by speed,rating,month",
+    );
+    ok(dir, "make-book -q counts --leveldb counts.idx --explorer");
+}
+
+fn moves(dir: &Path, options: &str) -> Value {
+    ok_json(dir, &*format!("moves --json {options}"))
+}
+
+#[test]
+fn the_rating_group_is_that_of_the_mean_of_the_known_ratings() {
+    for (white, black, group) in [
+        ("2800", "?", "2500"),
+        ("", "2100", "2000"),
+        ("0", "900", "0"),
+        ("2400", "1600", "2000"),
+        ("1201", "1198", "1000"),
+        ("?", "", "unknown"),
+    ] {
+        let dir = temp();
+        indexes(dir.path(), &rated(white, black, "1-0"));
+        for index in ["games.idx", "counts.idx"] {
+            for other in ["0", "1000", "1400", "2000", "2500", "unknown"] {
+                let found = moves(dir.path(), &format!("--leveldb {index} --rating {other}"));
+                let games = u64::from(other == group);
+                assert_eq!(found["games"], games, "{white} {black} {index} {other}");
+            }
+        }
+    }
+}
+
+#[test]
+fn counts_have_unknown_ratings_in_a_class_of_their_own() {
+    let dir = temp();
+    let games = [
+        rated("2800", "", "1-0"),
+        rated("", "", "1-0"),
+        rated("700", "?", "1-0"),
+    ];
+    indexes(dir.path(), &games.concat());
+    let served = Served::start(dir.path(), "counts.idx");
+    let facets = served.json("/facets");
+    assert_eq!(facets["ratings"]["0"], 1);
+    assert_eq!(facets["ratings"]["1400"], 0);
+    assert_eq!(facets["ratings"]["2500"], 1);
+    assert_eq!(facets["unknownRatings"], 1);
+    let groups = served.json("/scores?by=rating");
+    let groups = groups.as_array().unwrap().iter();
+    let names: Vec<&str> = groups
+        .map(|group| group["rating"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["0", "2500", "unknown"]);
+}
+
+#[test]
+fn top_games_have_the_highest_mean_of_the_known_ratings() {
+    let dir = temp();
+    let games = [
+        rated("2000", "2000", "1-0"),
+        rated("", "2600", "1-0"),
+        rated("2401", "2400", "0-1"),
+        rated("", "", "1-0"),
+        rated("2401", "", "1-0"),
+    ];
+    fs::write(dir.path().join("games.pgn"), games.concat()).unwrap();
+    let served = Served::start(dir.path(), "games.pgn");
+    let ids = |answer: &Value| -> Vec<u64> {
+        let games = answer.as_array().unwrap().iter();
+        games
+            .map(|game| game["id"].as_str().unwrap().parse().unwrap())
+            .collect()
+    };
+    let answer = served.json("/lichess");
+    assert_eq!(ids(&answer["topGames"]), [1, 4, 2, 0]);
+    // The top games are not listed again.
+    assert_eq!(ids(&answer["recentGames"]), [3]);
+    assert_eq!(
+        ids(&served.json("/games?sort=rating")["games"]),
+        [1, 4, 2, 0, 3]
+    );
+}
+
+#[test]
+fn recent_games_do_not_repeat_top_games() {
+    let dir = temp();
+    // The later a game, the higher its ratings: the newest games are the top games.
+    let games = |from: usize| -> String {
+        let dated = |number: usize| {
+            let (date, rating) = (format!("2020.01.{number:02}"), (2000 + number).to_string());
+            game(&[("Date", &date), ("WhiteElo", &rating)], "1-0")
+        };
+        (from..from + 9).map(dated).collect()
+    };
+    fs::write(dir.path().join("one.pgn"), games(1)).unwrap();
+    fs::write(dir.path().join("two.pgn"), games(10)).unwrap();
+    let numbers = |answer: &Value, name: &str| -> Vec<String> {
+        let games = answer[name].as_array().unwrap().iter();
+        games
+            .map(|game| game["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    for (sources, all) in [("one.pgn", 9), ("one.pgn two.pgn", 18)] {
+        let served = Served::start(dir.path(), sources);
+        for (query, top, recent) in [
+            ("", 4, 4),
+            ("?topGames=1", 1, 7),
+            ("?topGames=0", 0, 8),
+            ("?recentGames=8", 4, 8),
+            ("?recentGames=2", 4, 2),
+        ] {
+            let answer = served.json(&format!("/lichess{query}"));
+            let mut listed = numbers(&answer, "topGames");
+            assert_eq!(listed.len(), top, "{query}");
+            listed.extend(numbers(&answer, "recentGames"));
+            let newest = (0..all).rev().map(|number| format!("{number:08}"));
+            let newest: Vec<String> = newest.take(top + recent.min(all - top)).collect();
+            assert_eq!(listed, newest, "{sources} {query}");
+        }
+    }
+}
+
+#[test]
+fn a_performance_needs_ten_games_with_a_rated_opponent() {
+    let dir = temp();
+    let against = |rating: &str, result: &str| {
+        let black = [("White", "Ann"), ("Black", "Bob"), ("BlackElo", rating)];
+        game(&black[..if rating.is_empty() { 2 } else { 3 }], result)
+    };
+    let player = |games: String| {
+        fs::write(dir.path().join("games.pgn"), games).unwrap();
+        let served = Served::start(dir.path(), "games.pgn --no-cache");
+        served.json("/player?player=ann&color=white")
+    };
+    // One rated game of twelve, nine of ten, and ten games of which one has no result.
+    for (games, performance_games) in [
+        (against("2400", "1-0") + &against("", "0-1").repeat(11), 1),
+        (against("2400", "1-0").repeat(9) + &against("", "0-1"), 9),
+        (against("2400", "1-0").repeat(9) + &against("2400", "*"), 9),
+    ] {
+        let answer = player(games);
+        assert_eq!(answer.get("performance"), None);
+        assert_eq!(answer["performanceGames"], performance_games);
+        assert_eq!(answer["opponentRating"], 2400);
+        assert_eq!(answer["moves"][0]["performance"], Value::Null);
+        assert_eq!(answer["moves"][0]["performanceGames"], performance_games);
+    }
+    // The mean 2400.5 is rounded up, the mean 2400.4 down.
+    for (higher, mean) in [(5, 2401), (4, 2400)] {
+        let answer = player(
+            against("2401", "1-0").repeat(higher) + &against("2400", "0-1").repeat(10 - higher),
+        );
+        assert_eq!(answer["opponentRating"], mean);
+        assert_eq!(answer["moves"][0]["averageOpponentRating"], mean);
+        assert_eq!(answer["performanceGames"], 10);
+        assert!(answer["performance"].is_u64());
+    }
+}
+
+#[test]
+fn a_game_without_a_result_is_no_draw() {
+    let dir = temp();
+    let by = |white: &str, result: &str| game(&[("White", white), ("Black", "Bob")], result);
+    let games = by("Ann", "1-0").repeat(10) + &by("Ann", "*").repeat(10);
+    indexes(dir.path(), &games);
+    let found = moves(dir.path(), "--leveldb games.idx");
+    for document in [&found, &found["moves"][0]] {
+        let numbers =
+            ["games", "white", "draws", "black", "unfinished"].map(|name| &document[name]);
+        assert_eq!(numbers, [20, 10, 0, 0, 10], "{document}");
+    }
+    let table = ok(dir.path(), "moves --leveldb games.idx");
+    assert!(table.contains("  rating  unfinished  opening\n"), "{table}");
+    let skipped = moves(dir.path(), "--leveldb games.idx --unfinished skip");
+    assert_eq!(
+        (&skipped["games"], &skipped["unfinished"]),
+        (&json!(10), &json!(0))
+    );
+
+    let served = Served::start(dir.path(), "games.idx");
+    let answer = served.json("/lichess?history=moves");
+    // Clients add the three numbers.
+    for counts in [&answer, &answer["moves"][0], &answer["history"][0]] {
+        let numbers = ["white", "draws", "black", "unfinished"].map(|name| &counts[name]);
+        assert_eq!(numbers, [10, 10, 0, 10], "{counts}");
+    }
+    let player = served.json("/player?player=Ann&color=white");
+    assert_eq!(
+        (&player["wins"], &player["unfinished"]),
+        (&json!(10), &json!(10))
+    );
+    assert_eq!(
+        served.json("/scores?by=rating"),
+        json!([{"rating": "unknown", "white": 10, "draws": 0, "black": 0, "unfinished": 10}])
+    );
+    let served = Served::start(dir.path(), "games.idx --unfinished skip");
+    let answer = served.json("/lichess");
+    let numbers = ["white", "draws", "black"].map(|name| &answer[name]);
+    assert_eq!(numbers, [10, 0, 0]);
+    assert_eq!(answer.get("unfinished"), None);
+    assert_eq!(served.json("/facets")["games"], 10);
+    assert_eq!(served.json("/games")["total"], 10);
+    let book = served.json("/book.bin?count=true&minGame=1");
+    let command = book["command"].as_str().unwrap();
+    assert!(command.contains(" --unfinished skip"), "{command}");
+
+    // Counts have these games as draws.
+    for command in ["serve --listen 127.0.0.1:0", "moves --leveldb"] {
+        let line = format!("{command} counts.idx --unfinished skip");
+        let err = fails(dir.path(), &*line, 1);
+        assert!(err.contains("counts"), "{err}");
+    }
+}
+
+#[test]
+fn moves_are_sorted_by_the_score_of_their_finished_games() {
+    let dir = temp();
+    let play = |mv: &str, result: &str| format!("[Result \"{result}\"]\n\n1. {mv} {result}\n\n");
+    let games = [
+        play("d4", "*"),
+        play("e4", "1-0"),
+        play("e4", "*"),
+        play("e4", "*"),
+        play("c4", "1/2-1/2"),
+        play("c4", "1-0"),
+    ];
+    indexes(dir.path(), &games.concat());
+    let found = moves(dir.path(), "--leveldb games.idx --sort score");
+    let sans = found["moves"].as_array().unwrap().iter();
+    let sans: Vec<&str> = sans.map(|mv| mv["san"].as_str().unwrap()).collect();
+    assert_eq!(sans, ["e4", "c4", "d4"]);
+}
+
+#[test]
+fn a_mean_rating_says_in_how_many_games_the_rating_is_known() {
+    let dir = temp();
+    let games = rated("2000", "", "1-0") + &rated("2001", "", "1-0") + &rated("", "1500", "0-1");
+    indexes(dir.path(), &games);
+    for index in ["games.idx", "counts.idx"] {
+        let found = moves(dir.path(), &format!("--leveldb {index}"));
+        let e4 = &found["moves"][0];
+        assert_eq!(
+            (&e4["average_rating"], &e4["rating_games"]),
+            (&json!(2000), &json!(2))
+        );
+        let table = ok(dir.path(), &*format!("moves --leveldb {index}"));
+        assert!(table.contains("  rating   rated  opening\n"), "{table}");
+    }
+    let served = Served::start(dir.path(), "games.idx");
+    let e4 = &served.json("/lichess")["moves"][0];
+    assert_eq!(
+        (&e4["averageRating"], &e4["ratingGames"]),
+        (&json!(2000), &json!(2))
+    );
+    // A rating that is known in all games, or in none, needs no number.
+    let e5 = &served.json("/lichess?play=e2e4&ratings=1400")["moves"][0];
+    assert_eq!(
+        (&e5["averageRating"], e5.get("ratingGames")),
+        (&json!(1500), None)
+    );
+}
+
+#[test]
+fn the_mean_time_of_a_move_says_in_how_many_games_it_is_known() {
+    let dir = temp();
+    let clocked = "[TimeControl \"180+2\"]\n[Result \"1-0\"]\n\n\
+                   1. e4 {[%clk 0:02:57]} c5 {[%clk 0:02:50]} 1-0\n\n";
+    let others = "[TimeControl \"180+2\"]\n[Result \"1-0\"]\n\n1. e4 c5 1-0\n\n".repeat(9);
+    indexes(dir.path(), &(clocked.to_owned() + &others));
+    let table = ok(dir.path(), "moves --leveldb games.idx --clocks");
+    let mut lines = table.lines();
+    assert!(
+        lines.next().unwrap().contains("  seconds  timed  "),
+        "{table}"
+    );
+    assert!(
+        lines.next().unwrap().contains("      5.0      1"),
+        "{table}"
+    );
+    let found = moves(dir.path(), "--leveldb games.idx --clocks");
+    assert_eq!(found["moves"][0]["time"], json!({"games": 1, "mean": 5.0}));
+}
