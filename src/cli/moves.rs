@@ -137,7 +137,9 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         .map(|most| explorer.times(&query, most as usize, &|| true));
     let times = times.transpose()?;
     if args.json {
-        let mut document = document(&answer, &pos, &evals, times.as_ref());
+        // Counts have games without a result as draws.
+        let counts = explorer.needs_all_games(query.filters.source.as_deref(), "results");
+        let mut document = document(&answer, &pos, &evals, times.as_ref(), counts.is_none());
         if let Some(fewest) = explorer.min_game(&query.filters) {
             document["min_game"] = json!(fewest);
         }
@@ -233,11 +235,13 @@ fn rating_games(played: &PlayedMove) -> u64 {
     }
 }
 
+/// The JSON document of an answer. `has_results` is `false` if games without a result cannot be told from draws.
 fn document(
     answer: &Answer,
     pos: &VariantPosition,
     evals: &MoveEvals,
     times: Option<&Times>,
+    has_results: bool,
 ) -> Value {
     let of_move = |(number, played): (usize, &PlayedMove)| {
         let uci = uci_of(pos, played);
@@ -249,7 +253,7 @@ fn document(
             "white": played.white,
             "draws": played.drawn(),
             "black": played.black,
-            "unfinished": played.unfinished,
+            "unfinished": has_results.then_some(played.unfinished),
             // `null` if no rating is known.
             "average_rating": played.average_rating.filter(|rating| *rating > 0),
             "rating_games": rating_games(played),
@@ -268,7 +272,7 @@ fn document(
         "white": answer.white,
         "draws": answer.drawn(),
         "black": answer.black,
-        "unfinished": answer.unfinished,
+        "unfinished": has_results.then_some(answer.unfinished),
         "opening": answer.opening,
         "moves": answer.moves.iter().enumerate().map(of_move).collect::<Value>(),
     });
