@@ -188,6 +188,9 @@ pub struct GameInfo {
     pub year: u16,
     /// Year and month, `2006-01`, if both are known.
     pub month: Option<String>,
+    /// Whether the game has no result. Such a game has no winner, as a draw has none.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
 }
 
 /// A player of a game.

@@ -1,4 +1,4 @@
-//! Which games reached positions, and when.
+//! Finds the games that reached positions, and when they were played.
 
 use rayon::prelude::*;
 
@@ -17,10 +17,10 @@ use crate::{
     pgn::Date,
 };
 
-/// The games of an explorer, asked about many positions.
+/// The games of an explorer, prepared for looking up many positions.
 pub(crate) struct Arrivals<'a>(SourceFilters<'a>);
 
-/// A position of a game that is asked about.
+/// A position to look up, and the game and half-move that it comes from.
 pub(crate) struct Ask {
     pub subject: Subject,
     pub game: u32,
@@ -30,21 +30,21 @@ pub(crate) struct Ask {
 /// The games that reached a position.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Reached {
-    /// How many.
+    /// The number of games.
     pub games: u64,
-    /// The first of the latest days on which they may have been played.
+    /// The earliest of the games' last possible days.
     pub first: Option<u32>,
     last: Option<Rank>,
 }
 
 impl Reached {
-    /// The number of the newest.
+    /// Returns the number of the newest game.
     pub fn last(self) -> Option<u64> {
         self.last.map(|(_, number, _)| number)
     }
 }
 
-/// A day for [`Arrivals::reached`]: the first that a date may be. Every day is before a date without a year.
+/// Returns the first day that a date may be, as [`Arrivals::reached`] takes it. A date without a year is after every day.
 pub(crate) fn first_day(date: Date) -> u32 {
     match date.year() {
         Some(_) => earliest(date_number(date)),
@@ -63,7 +63,11 @@ pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
 }
 
 impl Explorer {
-    /// Its games, to be asked about many positions.
+    /// Prepares the games for looking up many positions.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a source has counts instead of games.
     pub(crate) fn arrivals(&self) -> Result<Arrivals<'_>> {
         let counted = self.sources.iter().find(|source| source.counted.is_some());
         if let Some(source) = counted {
@@ -74,8 +78,12 @@ impl Explorer {
 }
 
 impl Arrivals<'_> {
-    /// Calls `new` with each position that no game reached, with `before` no game certainly before the day. The positions
-    /// ascend, so that each page is read once.
+    /// Calls `new` for each asked position that no game reached or, with `before`, that no game is known to have reached
+    /// before that day. `asked` must be sorted by position, so that each page is read once.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged.
     pub fn for_each_new(
         &self,
         asked: &[Ask],
@@ -113,7 +121,7 @@ impl Arrivals<'_> {
         })
     }
 
-    /// The first of the latest days on which the games of a list may have been played.
+    /// Returns the earliest of the last possible days of the games in a list.
     fn first_day(&self, source: &OpenIndex, subject: Subject, list: &List<'_>) -> Result<u32> {
         if list.apart.is_some() {
             let reached = self.reached(subject, None)?;
@@ -127,7 +135,12 @@ impl Arrivals<'_> {
         Ok(first)
     }
 
-    /// The games that reached a position, those that ended there too, if they were played certainly before a day.
+    /// Returns the games that reached a position, including those that ended there. With `before`, only games that are known
+    /// to have been played before that day count.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged.
     pub fn reached(&self, subject: Subject, before: Option<u32>) -> Result<Reached> {
         let mut reached = Reached::default();
         for (source, filter) in &self.0.of_sources {

@@ -1,4 +1,4 @@
-//! The games of a list that pass filters, a part of the list at a time.
+//! Applies filters to the list of a position's games, one stored part of the list at a time.
 
 use rayon::prelude::*;
 
@@ -12,26 +12,32 @@ use crate::{
     position::BookMove,
 };
 
-/// Lists of more parts, some half a million games, are gone through on all cores. To wake a thread on a busy machine can
-/// take longer than all parts of a shorter one.
+/// The largest number of parts of a list that is filtered on one thread. 32 parts have about half a million games; on a busy
+/// machine, waking another thread can take longer than filtering them.
 const FEW_PARTS: usize = 32;
 
-/// How many parts each thread takes at least.
+/// The smallest number of parts that a thread filters.
 const PARTS_AT_ONCE: usize = 16;
 
-/// A list whose ids are this many times farther apart than adjacent ids is filtered game by game.
+/// A part whose ids span more than this many times its length is filtered game by game instead of column by column.
 const SPARSE: usize = 4;
 
-/// Some games of a list that pass.
+/// The games of one part of a list that pass the filters.
 pub(super) struct Chosen<'a> {
-    /// The different moves of the part of the list.
+    /// The distinct moves that the part's games played in the position.
     pub moves: &'a [BookMove],
-    /// The ids, ascending, and the numbers of their moves.
+    /// The ids of the games, ascending, each with the index of its move in `moves`.
     pub games: &'a [(u32, u32)],
 }
 
-/// Goes through the games of a list that pass, those that end there too. `begin` makes what `add` adds the games of
-/// some parts to, and `join` puts these together.
+/// Folds the games of a list that pass the filters, including the games that end in the position.
+///
+/// `begin` creates an empty accumulator, `add` adds the passing games of one part to an accumulator, and `join` receives
+/// each finished accumulator. Long lists are folded on several threads, each with its own accumulator.
+///
+/// # Errors
+///
+/// Returns an error if a part is malformed or names an unknown game.
 pub(super) fn fold_chosen<T: Send>(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
@@ -56,7 +62,7 @@ pub(super) fn fold_chosen<T: Send>(
         Ok((sum, room))
     };
     let begin = || (begin(), Room::default());
-    // The last part first: in many collections it has the newest games.
+    // Starts with the last part, because in many collections it contains the newest games.
     if parts.len() <= FEW_PARTS {
         let (sum, _) = (0..parts.len()).rev().try_fold(begin(), add_part)?;
         join(sum);
@@ -74,18 +80,18 @@ pub(super) fn fold_chosen<T: Send>(
     Ok(())
 }
 
-/// What is used again from one part to the next.
+/// Buffers that are reused from one part to the next.
 #[derive(Default)]
 struct Room {
-    /// Whether each game of a stretch passes.
+    /// For each game of a range of ids, whether it passes.
     passes: Vec<bool>,
-    /// Room for the games of a part.
+    /// The games of a part; the passing games are at the front.
     games: Vec<(u32, u32)>,
 }
 
 impl Room {
-    /// Puts the games of a part of a list that pass first, whose ids must be less than `end`, and returns how many there
-    /// are; `None` if the part is malformed or names games that there are not.
+    /// Moves the passing games of a part to the front of `games`, and returns their number. Returns `None` if the part is
+    /// malformed, names an unknown game, or has an id of `end` or more.
     fn choose(&mut self, filter: &SourceFilter<'_>, part: &List<'_>, end: u32) -> Option<usize> {
         let first = part.first_id()?;
         let end = filter.games().min(end as usize);
@@ -97,7 +103,7 @@ impl Room {
         if span > SPARSE * part.len {
             return choose(part, games, |id| (id < end).then(|| filter.admits(id)));
         }
-        // All games of the stretch are asked first, which goes from one to the next in memory.
+        // Filters all games of the range column by column, which reads memory sequentially.
         let first = first as usize;
         let passes = match filter.asked(first..end) {
             Some(asked) => asked,
@@ -108,8 +114,8 @@ impl Room {
     }
 }
 
-/// Puts the games of a part that pass to the front of `games`, and returns how many they are; `None` if the part is
-/// malformed, or names a game that `passes` does not know.
+/// Moves the games of a part for which `passes` returns `Some(true)` to the front of `games`, and returns their number.
+/// Returns `None` if the part is malformed or `passes` returns `None` for a game.
 #[inline(always)]
 fn choose(
     part: &List<'_>,
@@ -118,7 +124,7 @@ fn choose(
 ) -> Option<usize> {
     let mut chosen = 0;
     let mut are_known = true;
-    // Games differ from one to the next, so the processor would guess wrongly at a branch.
+    // Branchless: whether a game passes is unpredictable, so a branch would be mispredicted often.
     part.for_each(|id, number| match passes(id as usize) {
         Some(passes) => {
             games[chosen] = (id, number as u32);

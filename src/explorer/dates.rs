@@ -1,10 +1,13 @@
-//! Dates as numbers, to be compared quickly.
+//! Dates as numbers that compare quickly.
+//!
+//! The number of a date has the day in bits 0 to 4, the month in bits 5 to 8 and the year above; an unknown part is 0.
 
 use crate::{index::layout::rows::date_number, pgn::Date};
 
-/// Days from one to another, as numbers that [`date_number`] gives.
+/// An inclusive range of days, as numbers of [`date_number`].
 ///
-/// What a game or a bound does not know decides nothing: a game of 1999 lies in a range that begins in May 1999.
+/// A date with unknown parts lies in the range if one of its possible days does: a game of 1999 lies in a range that begins
+/// in May 1999.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct DateRange {
     first: u32,
@@ -19,20 +22,20 @@ impl DateRange {
         }
     }
 
-    /// Whether a game of a date may have been played in the range.
+    /// Returns `true` if a game with this date may have been played in the range.
     #[inline]
     pub(super) fn contains(self, date: u32) -> bool {
         (self.first <= latest(date)) & (earliest(date) <= self.last)
     }
 
-    /// Whether all dates lie in the range.
+    /// Returns `true` if every date lies in the range.
     pub(super) fn is_all(self) -> bool {
         self.first == 0 && self.last == u32::MAX
     }
 }
 
-/// The first day that a date with unknown parts may be. Without branches, so that the processor can do several dates
-/// at once.
+/// Returns the first day that a date with unknown parts may be. The function is branchless, so that the compiler can vectorize
+/// it.
 #[inline]
 pub(super) fn earliest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
@@ -40,7 +43,7 @@ pub(super) fn earliest(date: u32) -> u32 {
     date & has_year & (has_month | !0x1ff)
 }
 
-/// The last one.
+/// Returns the last day that a date with unknown parts may be.
 #[inline]
 pub(super) fn latest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
@@ -49,7 +52,8 @@ pub(super) fn latest(date: u32) -> u32 {
     date | !has_year | !has_month & 0x1ff | !has_day & 31
 }
 
-/// A date as `2006-01-02`, or only as much of it as is known, by its number; `None` if the year is not known.
+/// Formats the date of a number as `2006-01-02`, or its known parts: `2006-01` or `2006`. Returns `None` if the year is
+/// unknown.
 pub(super) fn text_of_number(number: u32) -> Option<String> {
     let (year, month, day) = (number >> 9, number >> 5 & 15, number & 31);
     Some(match (year, month, day) {
@@ -68,7 +72,7 @@ pub(super) fn date_of_number(number: u32) -> Date {
     )
 }
 
-/// All bits or none.
+/// Returns a number with all bits set if the condition is true, else 0.
 #[inline]
 fn mask(is_true: bool) -> u32 {
     u32::from(is_true).wrapping_neg()

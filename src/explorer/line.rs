@@ -1,4 +1,4 @@
-//! Where a question is asked.
+//! The position of a query, and the moves that led to it.
 
 use shakmaty::{Move, Position, uci::UciMove, variant::VariantPosition};
 
@@ -7,22 +7,22 @@ use crate::{
     position::{Keyed, LineError, MoveError, Variant, read_move},
 };
 
-/// A position and how it was reached: a variant, a start and moves.
+/// A line of play: a variant, a start position and the moves from there.
 #[derive(Clone, Debug)]
 pub struct Line {
     variant: Variant,
-    /// The start, and the position after each move.
+    /// The start, and the position after each move: one more than there are moves.
     positions: Vec<VariantPosition>,
     moves: Vec<Move>,
 }
 
 impl Line {
-    /// The start of a variant, where nothing has been played.
+    /// Creates a line without moves at the start position of a variant.
     pub fn start(variant: Variant) -> Line {
         Line::at(variant, variant.start())
     }
 
-    /// A position of a variant, where nothing has been played.
+    /// Creates a line without moves at a position of a variant.
     pub fn at(variant: Variant, pos: VariantPosition) -> Line {
         Line {
             variant,
@@ -31,14 +31,15 @@ impl Line {
         }
     }
 
-    /// Reads a position and the moves that were played from there.
+    /// Parses a position and the moves from there.
     ///
-    /// `fen` is a FEN or EPD, with underscores or blanks between its parts; none is the start of the variant. `play` are
-    /// moves in UCI notation or SAN, joined by commas or blanks. Castling is the king's two steps or king takes rook.
+    /// `fen` is a FEN or EPD, with underscores or blanks between its fields; `None` is the start position of the variant.
+    /// `play` contains moves in UCI notation or SAN, joined by commas or blanks. Castling may be written as the king's two
+    /// steps or as king takes rook.
     ///
     /// # Errors
     ///
-    /// [`LineError`] names the FEN or the move that is wrong.
+    /// Returns a [`LineError`] if the FEN is malformed or a move is illegal.
     ///
     /// ```
     /// use polybook::{explorer::Line, position::Variant};
@@ -70,33 +71,35 @@ impl Line {
         Ok(line)
     }
 
-    /// The variant by whose rules it is played.
+    /// Returns the variant.
     pub fn variant(&self) -> Variant {
         self.variant
     }
 
-    /// The position after all moves.
+    /// Returns the position after all moves.
     pub fn position(&self) -> &VariantPosition {
         &self.positions[self.moves.len()]
     }
 
-    /// The moves.
+    /// Returns the moves.
     pub fn moves(&self) -> &[Move] {
         &self.moves
     }
 
-    /// All positions: the start, and the position after each move.
+    /// Returns the start position and the position after each move.
     pub fn positions(&self) -> &[VariantPosition] {
         &self.positions
     }
 
-    /// The name of the last position that has one.
+    /// Returns the name of the last position of the line that has a name.
     pub fn opening(&self) -> Option<Opening> {
         self.positions.iter().rev().find_map(openings::name_of)
     }
 
-    /// After how many moves it has the last position of another line: of several times the one that the other's moves
-    /// lead to, else the last.
+    /// Returns after how many moves this line reaches the last position of `other`, or `None` if it never does.
+    ///
+    /// If this line reaches the position several times, the result is the length of `other` if this line begins with its
+    /// moves, and otherwise the last time.
     pub fn ply_of(&self, other: &Line) -> Option<usize> {
         let key = |pos: &VariantPosition| Keyed::new(pos.clone()).identity();
         let is_same = |pos| self.variant == other.variant && key(pos) == key(other.position());

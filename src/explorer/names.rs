@@ -1,4 +1,4 @@
-//! The names of players, events and openings, found by their words.
+//! Tables of the names of players, events and openings, searchable by their words.
 
 use std::{
     cmp::Reverse,
@@ -23,7 +23,7 @@ use crate::{
     task,
 };
 
-/// What names are of.
+/// What the suggested names belong to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SuggestField {
     /// Players.
@@ -34,16 +34,16 @@ pub enum SuggestField {
     Opening,
 }
 
-/// The tables of names, each made when it is first needed.
+/// The tables of names. Each is built when it is first needed.
 #[derive(Default)]
 pub(super) struct Suggestions {
     tables: [OnceLock<NameTable>; 3],
-    /// Held by who makes one.
+    /// Held while a table is built.
     making: Mutex<()>,
 }
 
 impl Suggestions {
-    /// The names of a field. Who asks for a table that another thread makes waits.
+    /// Returns the table of a field. Builds it first if necessary, or waits while another thread builds a table.
     pub(super) fn table(&self, sources: &[OpenIndex], field: SuggestField) -> Result<&NameTable> {
         let table = &self.tables[field as usize];
         if table.get().is_none() {
@@ -60,47 +60,47 @@ impl Suggestions {
     }
 }
 
-/// Names, and what is known of each.
+/// A table of names, with the games of each name in each source.
 pub(super) struct NameTable {
     index: WordIndex,
-    /// What each source knows of the names, those of one name together.
+    /// One entry for each name and source that has it, grouped by name.
     facts: Vec<Facts>,
-    /// Where the facts of each name begin, and after those of the last their end.
+    /// The index in `facts` at which the group of each name starts, followed by the length of `facts`.
     starts: Vec<u32>,
-    /// The hash of the words of each name.
+    /// The hash of all words of each name.
     whole: Vec<u64>,
-    /// Of openings only.
+    /// The lines of the openings; empty for players and events.
     pub(super) lines: Vec<NamedLine>,
 }
 
-/// What a source knows of a name.
+/// The number and dates of the games of a source that have a name.
 #[derive(Copy, Clone, Default, Debug)]
 pub(super) struct Facts {
     pub(super) source: u32,
     /// The name's number in the source.
     pub(super) number: u32,
     pub(super) games: u32,
-    /// The numbers of the first and the last known date, as [`Hot`](super::games::Hot) has them; 0 without one.
+    /// The first and the last known date, as numbers of [`super::dates`]; 0 if no date is known.
     pub(super) first: u32,
     pub(super) last: u32,
 }
 
-/// An opening and the moves to it.
+/// A named opening, with the moves that lead to it.
 #[derive(Clone, Debug)]
 pub(super) struct NamedLine {
     pub(super) eco: &'static str,
     pub(super) name: &'static str,
     pub(super) uci: String,
-    /// Whether no line of the name, with another code, has more games.
+    /// Whether no line with the same name and another ECO code has more games.
     is_main: bool,
 }
 
-/// What a text asks for.
+/// The words of a search text.
 pub(super) struct WantedWords {
     words: Vec<String>,
     /// The hash of the words, if there are any.
     whole: Option<u64>,
-    /// Whether a word is, or begins, the code of an opening.
+    /// Whether a word is an ECO code or the beginning of one.
     has_code: bool,
 }
 
@@ -114,7 +114,7 @@ impl WantedWords {
     }
 }
 
-/// Whether a word is the code of an opening, or begins one: `b9`.
+/// Returns `true` if a word is an ECO code or the beginning of one: `b9`.
 fn begins_code(word: &str) -> bool {
     matches!(word.as_bytes(), [b'a'..=b'e', digits @ ..]
         if matches!(digits.len(), 1 | 2) && digits.iter().all(u8::is_ascii_digit))
@@ -126,7 +126,8 @@ impl NameTable {
         &self.facts[self.starts[name] as usize..self.starts[name + 1] as usize]
     }
 
-    /// The names with the fewest errors, of these those that are meant whole, then those with most games.
+    /// Returns the best names: those with the fewest typing errors first, then those whose words are exactly the wanted words,
+    /// then those with the most games.
     pub(super) fn best<'a>(
         &'a self,
         wanted: &WantedWords,
@@ -155,7 +156,7 @@ impl NameTable {
     }
 }
 
-/// The names of the players or the events of some sources. Names that filters do not tell apart are one.
+/// Builds the table of the players or events of the sources. Spellings that filters treat as equal share an entry.
 fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     let (mut words, mut all) = (Words::default(), Vec::new());
     for (source, number) in sources.iter().zip(0..) {
@@ -198,7 +199,7 @@ fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     })
 }
 
-/// What a source knows of each of its names, whose hashes are `folded`.
+/// Returns the facts of each name of a source, indexed by name number. `folded` has the hashes of the names.
 fn facts_by_number(
     source: &OpenIndex,
     number: u32,
@@ -237,7 +238,7 @@ fn facts_by_number(
 }
 
 impl Facts {
-    /// Adds games between two dates. Those of unknown years are no dates.
+    /// Adds games and the range of their dates. A date without a year is ignored.
     fn add(&mut self, games: u32, first: u32, last: u32) {
         self.games = self.games.saturating_add(games);
         let is_known = |date: u32| date >> 9 > 0;
@@ -250,7 +251,7 @@ impl Facts {
     }
 }
 
-/// The openings, each name once with each of its codes: with the moves to the position that most games reached.
+/// Builds the table of openings. It has one line for each pair of a name and an ECO code: the line that most games reached.
 fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     let mut lines = Vec::new();
     openings::for_each(|opening, moves, _| {
@@ -271,7 +272,7 @@ fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
         let games: u64 = facts.iter().map(|facts| u64::from(facts.games)).sum();
         counted.push((line, games, facts));
     }
-    // Of one name those with most games first, then the shortest.
+    // Sorts the lines of a name by games, descending, then by length.
     counted.sort_by_cached_key(|(line, games, _)| (line.name, Reverse(*games), line.uci.len()));
     let mut known = HashSet::new();
     counted.retain(|(line, ..)| known.insert((line.name, line.eco)));
@@ -296,7 +297,7 @@ fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     Ok(table)
 }
 
-/// What the sources know of the position after some moves: the games that went on from there.
+/// Returns, for each source, the facts of the games that played a move in the position after `uci`.
 fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<Facts>> {
     let line = Line::parse(Variant::Standard, None, uci).expect("the table has legal moves");
     let mut query = Query::new(line, View::Lichess);

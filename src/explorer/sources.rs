@@ -398,6 +398,7 @@ impl Explorer {
                 .year()
                 .zip(date.month())
                 .map(|(year, month)| format!("{year:04}-{month:02}")),
+            unfinished: !hot.has_result(),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The names that a text may mean.
+//! Suggests names for a text that somebody types.
 
 use std::cmp::Reverse;
 
@@ -10,43 +10,44 @@ use super::{
 };
 use crate::error::Result;
 
-/// How many names are suggested at most.
+/// The largest number of suggestions.
 const MOST_SUGGESTED: usize = 50;
 
-/// A name that a text may mean.
+/// A suggested name of a player, an event or an opening.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Suggestion {
-    /// The name, as most games write it.
+    /// The spelling that most games have.
     pub name: String,
-    /// How many games have it.
+    /// The number of games with the name.
     pub games: u64,
-    /// The year and, if known, the month of the first of them: `2006-01`.
+    /// The year and, if known, the month of the first game: `2006-01`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// The same of the last.
+    /// The year and, if known, the month of the last game.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// The code of an opening.
+    /// The ECO code of an opening.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eco: Option<&'static str>,
     /// The moves of an opening in UCI notation, joined by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uci: Option<String>,
-    /// How many typing errors the text has if it means this name.
+    /// The number of typing errors in the text, compared with this name.
     pub distance: u8,
 }
 
 impl Explorer {
-    /// The names that a text may mean, at most `limit` and at most 50: those with words that begin as the text's do, one
-    /// with no other words first, then those of most games; then, while there are fewer, those that it means with one or
-    /// two typing errors. An empty text means any.
+    /// Returns the names that a text may mean, at most `limit` and at most 50.
     ///
-    /// The first question about a field takes longer, because it reads all names; [`warm_up`](Explorer::warm_up) does that
-    /// beforehand.
+    /// A name matches if each word of the text begins one of its words. A name without other words comes first, then the names
+    /// with the most games. If fewer than `limit` names match, names that match with one or two typing errors follow. An empty
+    /// text matches every name.
+    ///
+    /// The first call for a field reads all names and takes longer; [`warm_up`](Explorer::warm_up) does that beforehand.
     ///
     /// # Errors
     ///
-    /// A damaged index, or a source that does not exist.
+    /// Returns an error if the index is damaged or there is no source with the given name.
     pub fn suggest(
         &self,
         field: SuggestField,
@@ -99,11 +100,11 @@ impl Explorer {
             .collect()
     }
 
-    /// Reads all names, so that no [question](Explorer::suggest) has to wait for that.
+    /// Reads all names, so that no call of [`suggest`](Explorer::suggest) has to wait for them.
     ///
     /// # Errors
     ///
-    /// A damaged index.
+    /// Returns an error if the index is damaged.
     pub fn warm_up(&self) -> Result<()> {
         let fields = [
             SuggestField::Player,

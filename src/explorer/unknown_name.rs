@@ -1,4 +1,4 @@
-//! Names that no game has, and those that may have been meant.
+//! Detects names in filters that no game has, and finds similar names.
 
 use std::{cmp::Reverse, fmt};
 
@@ -10,22 +10,23 @@ use crate::{
     pgn::{NameMatch, folded},
 };
 
-/// How many names are offered, and how like they must be, in thousandths.
+/// The largest number of similar names in a message.
 const OFFERED: usize = 3;
+/// The smallest [similarity](likeness) of a name that is offered, in thousandths.
 const LIKE: u32 = 600;
 
-/// A name of the [filters](Filters) that no game has.
+/// A name in [`Filters`] that no game has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownName {
-    /// The name as it was asked for.
+    /// The name in the filters.
     pub name: String,
-    /// Names of players, or of events, that are like it, the most alike first.
+    /// Similar names of players or events, the most similar first.
     pub nearest: Vec<String>,
     role: NameRole,
     how: NameMatch,
 }
 
-/// What a name is of.
+/// Whether a name belongs to a player or an event.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum NameRole {
     Player,
@@ -46,7 +47,7 @@ impl fmt::Display for UnknownName {
     }
 }
 
-/// The end of a message about a name that nobody has.
+/// Returns the end of a message about an unknown name: a question with the similar names, or nothing if there are none.
 pub(crate) fn did_you_mean(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -55,11 +56,11 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
 }
 
 impl Explorer {
-    /// The first name of some filters that no game has, if there is one.
+    /// Returns the first name in the filters that no game has, or `None` if games have all names.
     ///
     /// # Errors
     ///
-    /// A damaged index.
+    /// Returns an error if the index is damaged.
     pub fn unknown_name(&self, filters: &Filters) -> Result<Option<UnknownName>> {
         let names = [
             (&filters.player, NameRole::Player),
@@ -92,7 +93,7 @@ impl Explorer {
         Ok(false)
     }
 
-    /// The names that are most like one.
+    /// Returns the names that are most similar to a name.
     fn nearest(&self, filters: &Filters, role: NameRole, wanted: &str) -> Result<Vec<String>> {
         let mut nearest = NearestNames::new(wanted);
         for source in self.asked(filters.source.as_deref()) {
@@ -107,7 +108,7 @@ impl Explorer {
     }
 }
 
-/// The numbers of the names of a source's players, or of its events.
+/// Returns the numbers of the names of a source's players or events.
 fn used(source: &OpenIndex, role: NameRole) -> FxHashSet<u32> {
     match role {
         NameRole::Player => source.rows.players.iter().flatten().copied().collect(),
@@ -115,7 +116,7 @@ fn used(source: &OpenIndex, role: NameRole) -> FxHashSet<u32> {
     }
 }
 
-/// The names that are most like one.
+/// Collects the names that are most similar to a wanted name.
 #[derive(Debug)]
 pub(crate) struct NearestNames {
     wanted: String,
@@ -145,8 +146,8 @@ impl NearestNames {
     }
 }
 
-/// How like two names are in thousandths: the mean over the words of the one of how like the other's word is that is
-/// most like it.
+/// Returns the similarity of two names in thousandths: for each word of `wanted`, the similarity of the most similar word of
+/// `name`, averaged over the words of `wanted`.
 fn likeness(wanted: &str, name: &str) -> u32 {
     let words =
         |text| str::split(text, |c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());

@@ -112,6 +112,7 @@ class Game:
             "black": {"name": self.names[1], "rating": self.elo[1]},
             "white": {"name": self.names[0], "rating": self.elo[0]},
             "year": year, "month": f"{year:04}-{month:02}" if year and month else None,
+            **({"unfinished": True} if self.result == "*" else {}),
         }  # fmt: skip
 
     def walk(self):

@@ -9,6 +9,7 @@
  * @typedef {object} Game
  * @property {string} id
  * @property {"white" | "black" | null} winner
+ * @property {boolean} [unfinished] Whether the game has no result.
  * @property {Player} white
  * @property {Player} black
  * @property {string} [uci] The move that was played in the position.

@@ -194,11 +194,11 @@ export class GamesList {
    */
   #item(game, listed) {
     const { sans, player, open } = listed;
-    const [white, black] = pointsOf(game.winner);
+    const [white, black] = pointsOf(game);
     const line = (/** @type {Game["white"]} */ { name, rating }, /** @type {boolean} */ won) =>
       span("", make(won ? "b" : "span", {}, name || "?"), ...(rating ? [small(rating)] : []));
     const facts = [game.eco, game.plies && counted(Math.ceil(game.plies / 2), "move")];
-    const result = game.winner ? `${game.winner === "white" ? "White" : "Black"} won` : "draw";
+    const result = game.winner ? `${game.winner === "white" ? "White" : "Black"} won` : game.unfinished ? "no result" : "draw";
     const row = button(
       { class: "game", "data-game": game.id, "data-focus": `game${game.id}`, "aria-current": game.id === open ? "true" : undefined },
       [
@@ -220,8 +220,9 @@ export class GamesList {
   }
 }
 
-/** @param {Game["winner"]} winner */
-function pointsOf(winner) {
+/** @param {Game} game */
+function pointsOf({ winner, unfinished }) {
+  if (unfinished) return ["–", "–"];
   return winner === null ? ["½", "½"] : winner === "white" ? ["1", "0"] : ["0", "1"];
 }
 
@@ -236,6 +237,7 @@ function point(text) {
  * @param {string} player
  */
 function outcome(game, player) {
+  if (game.unfinished) return "open";
   if (!game.winner) return player ? "even" : "draw";
   if (!player) return game.winner;
   return same(game[game.winner].name, player) ? "win" : "loss";

@@ -72,7 +72,7 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
         "dl",
         "",
         figure("Games", number(games), ""),
-        figure("Score", scored ? `${((100 * points) / scored).toFixed(1)}%` : "–", `${scored ? `${number(points)} of ${number(scored)}` : "no results"}${withoutResult(answer)}`),
+        figure("Score", scored ? `${((100 * points) / scored).toFixed(1)}%` : "–", scored ? `${number(points)} of ${number(scored)}` : "no results"),
         figure("Performance", String(answer.performance ?? "–"), performanceWords(rated, answer.opponentRating)),
         figure("Last played", dateWords(answer.lastPlayed) || "–", ""),
       ),
@@ -87,8 +87,7 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
  * @param {number | undefined} mean The mean rating of these opponents.
  */
 function performanceWords(rated, mean) {
-  if (rated < 10) return `${counted(rated)} with a rated opponent, needs 10`;
-  return `opponents ${mean ?? "–"} in ${counted(rated)}`;
+  return rated < 10 ? `${number(rated)} of 10 rated opponents` : `opponents ${mean ?? "–"} in ${counted(rated)}`;
 }
 
 /**
