@@ -558,6 +558,82 @@ fn a_database_that_another_program_opens_meanwhile() {
     assert!(refused > 0 && replaced > 0, "{refused} {replaced}");
 }
 
+/// An engine for `evals`, which notes when it searches without a journal.
+const ENGINE: &str = r#"#!/bin/sh
+while read -r word rest; do
+  case "$word" in
+    uci) echo uciok;;
+    isready) echo readyok;;
+    go) [ -e my.evals.journal ] || touch without_journal; echo "info depth 9 score cp 5 nodes 99"; echo "bestmove e2e4";;
+  esac
+done
+"#;
+
+/// Another run for the same store, between any two steps of a run with an engine: no run loses the evaluations of the
+/// other, and each search has a journal.
+#[test]
+fn a_store_that_another_run_adds_to_meanwhile() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(injector) = injector() else { return };
+    let programs = tempfile::tempdir().unwrap();
+    let engine = programs.path().join("engine.sh");
+    fs::write(&engine, ENGINE).unwrap();
+    fs::set_permissions(&engine, fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |positions: &str| {
+        let engine = engine.display();
+        format!(
+            "evals -q --out my.evals --engine {engine} --nodes 50 --jobs 1 --positions {positions}"
+        )
+    };
+    let scene = Scene::new(&run("mine.epd"), |dir| {
+        fs::write(dir.join("old.pgn"), "1. c4 { [%eval 0.1] } *\n").unwrap();
+        fs::write(dir.join("other.pgn"), "1. a3 { [%eval 0.1] } *\n").unwrap();
+        let epd = |line| {
+            let pos = polybook::position::from_text(None, Some(line)).unwrap();
+            polybook::position::fen_of(&pos)
+        };
+        fs::write(dir.join("mine.epd"), epd("e4")).unwrap();
+        fs::write(dir.join("other.epd"), epd("a3")).unwrap();
+        ok(dir, "evals -q --out my.evals old.pgn");
+    });
+    let polybook = env!("CARGO_BIN_EXE_polybook");
+    let calls = scene.run(injector, "meanwhile at open", 0).calls;
+    assert!(calls > 0);
+    let others = [
+        "evals -q --out my.evals other.pgn".to_owned(),
+        run("other.epd"),
+    ];
+    let (mut both, mut one) = (0, 0);
+    for (other, nth) in others
+        .iter()
+        .flat_map(|other| (1..=calls).map(move |nth| (other, nth)))
+    {
+        scene.restore();
+        let won = scene.dir().join("won");
+        let _ = fs::remove_file(&won);
+        let meanwhile = format!("{polybook} {other} 2> refused && touch won; true");
+        let outcome = scene.run_beside(injector, "meanwhile at open", nth, &meanwhile);
+        let case = format!(
+            "{other} at {nth} of {calls}: {outcome:?}",
+            outcome = outcome.output
+        );
+        let evals = polybook::evals::Evals::open(scene.dir().join("my.evals")).unwrap();
+        let has = |line| {
+            let pos = polybook::position::from_text(None, Some(line)).unwrap();
+            evals.of_position(&pos).unwrap().is_some()
+        };
+        let (has_won, is_done) = (won.exists(), outcome.output.status.success());
+        assert!(has("c4") && (has_won || is_done), "{case}");
+        assert_eq!((has("a3"), has("e4")), (has_won, is_done), "{case}");
+        assert!(!scene.dir().join("without_journal").exists(), "{case}");
+        match has_won && is_done {
+            true => both += 1,
+            false => one += 1,
+        }
+    }
+    assert!(both > 0 && one > 0, "{both} {one}");
+}
+
 /// New outputs, and outputs that are replaced, on a file system that has only plain renames.
 #[test]
 fn outputs_on_a_bare_file_system() {

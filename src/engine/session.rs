@@ -202,19 +202,24 @@ impl<W: Write> Session<W> {
         let random = self.random.next();
         let chosen = choose(&moves, self.settings.play, random);
         let most = self.settings.multi_pv;
-        let shown = match most {
-            1 => &moves[chosen..=chosen],
-            most => &moves[..most.min(moves.len())],
-        };
+        let first = if most == 1 { chosen } else { 0 };
+        let shown = first..moves.len().min(first + most);
+        let listed = shown.len();
         let sum: u64 = moves.iter().map(|mv| mv.weight).sum();
-        for (number, mv) in shown.iter().enumerate() {
-            let line = self.line_from(&pos, mv.mv)?;
-            self.list(&pos, mv, number + 1, &line, sum)?;
+        let mut answered = None;
+        for (number, at) in shown.enumerate() {
+            let line = self.line_from(&pos, moves[at].mv)?;
+            self.list(&pos, &moves[at], number + 1, &line, sum)?;
+            if at == chosen {
+                answered = Some(line);
+            }
         }
-        let line = self.line_from(&pos, moves[chosen].mv)?;
+        let line = match answered {
+            Some(line) => line,
+            None => self.line_from(&pos, moves[chosen].mv)?,
+        };
         let ponder = line.get(1).map(|reply| format!(" ponder {reply}"));
         let answer = format!("bestmove {}{}", line[0], ponder.unwrap_or_default());
-        let listed = shown.len();
         if listed < most && self.fill(&pos, &go, text, &moves)? {
             self.search = Search::Filled { answer, listed };
             return Ok(());

@@ -1,26 +1,26 @@
-//! What comes of a batch of games, lines or records.
+//! The result of reading a batch of games, lines or records.
 
 use super::{EvalsReport, layout::Ranked};
 use crate::provenance::shortened;
 
-/// The longest reason that is kept. A line may have 16 MiB, and its error may quote it.
+/// The maximum length of a reason, in characters. A line may have 16 MiB, and its error may quote it.
 pub(super) const LONGEST_REASON: usize = 300;
 
-/// What was read of a batch.
+/// The result of reading a batch.
 #[derive(Default)]
 pub(super) struct BatchRead {
     pub records: Vec<Ranked>,
-    /// Games, lines, or records of a store.
+    /// The number of games, lines, or records of a store.
     pub entries: u64,
     pub filtered: u64,
     pub ignored: u64,
     pub rejected: u64,
-    /// The first that were rejected: the number in the batch, the place in the batch, and what is wrong.
+    /// The first rejected entries: the number in the batch, the offset in the batch in bytes, and the reason.
     pub described: Vec<(u64, usize, String)>,
 }
 
 impl BatchRead {
-    /// Counts the entry that is read as bad.
+    /// Counts the current entry as rejected.
     pub(super) fn reject(&mut self, offset: usize, reason: String) {
         self.rejected += 1;
         if self.described.len() < EvalsReport::DESCRIBED {

@@ -14,10 +14,10 @@ use crate::{
     position::{Keyed, LineError, Variant, game_start, read_move, read_word},
 };
 
-/// What an evaluation begins with.
+/// The bytes at the start of an evaluation in a comment.
 const EVAL: &[u8] = b"[%eval";
 
-/// Reads the evaluations of the games of a batch. Games without one are passed over.
+/// Reads the evaluations of a batch of games. Counts games without an evaluation, but does not play their moves.
 pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let finder = memmem::Finder::new(EVAL);
@@ -40,7 +40,11 @@ pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     read
 }
 
-/// Reads the evaluations of a game. The error is where the fault is in the text, and what is wrong.
+/// Reads the evaluations of a game, and adds them to `read`.
+///
+/// # Errors
+///
+/// Returns the offset in `text` and the reason if the game cannot be played to its end. The evaluations before are added.
 fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize, String)> {
     let mut games = GameReader::new(text);
     if !games.next_game() {
@@ -100,7 +104,7 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
     }
 }
 
-/// The position in which a game starts.
+/// Returns the position in which a game starts, by its `FEN` tag.
 fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
     let fen = tags.get(b"FEN").map(<[u8]>::trim_ascii);
     match fen.filter(|fen| !fen.is_empty()) {
@@ -109,9 +113,10 @@ fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
     }
 }
 
-/// The evaluation of a comment, and its depth, or 0. `None` without one, `Some(None)` for one in another form.
+/// Finds the evaluation in a comment. Returns `None` if the comment has none, `Some(None)` if its form is unknown, and
+/// otherwise its score and its depth, which is 0 if it has no depth.
 ///
-/// Pawns have a decimal point. Without it, some programs mean centipawns and others pawns.
+/// A number of pawns must have a decimal point, because without one some programs mean centipawns and others pawns.
 pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {
     // Comments are short: to prepare a search for the whole would take longer.
     let mut brackets = memchr::memchr_iter(EVAL[0], comment);
@@ -128,7 +133,7 @@ pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {
     Some(score.zip(depth.map(|depth| depth.min(255) as u8)))
 }
 
-/// Reads pawns, `-0.25`, or a mate, `#-3`.
+/// Reads a score in pawns, such as `-0.25`, or a mate, such as `#-3`.
 fn score(text: &str) -> Option<Score> {
     if let Some(moves) = text.strip_prefix('#') {
         return Score::mate(moves.parse().ok()?);

@@ -1,8 +1,9 @@
-//! What an engine has evaluated so far, in a file next to the output, so that a run that was killed goes on.
+//! The journal: a file next to the output with the evaluations of an engine so far, from which the next run goes on if a
+//! run is killed.
 //!
-//! The file is a sequence of entries: the number of bytes, their CRC-32C, and the bytes. The first is a JSON document that
-//! says how the engine is asked, the others are records of a store. Whatever comes after an entry that is not whole was
-//! being written when the run was killed, and is cut off.
+//! The file is a sequence of entries. An entry consists of the number of its bytes, their CRC-32C, and the bytes. The first
+//! entry is a JSON document with the [settings](EngineSettings) of the engine, the others are records of a store. An
+//! incomplete entry and all bytes after it were being written when the run was killed; they are cut off.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -18,10 +19,10 @@ use crate::{
     output::FileId,
 };
 
-/// Bytes before those of an entry.
+/// The size of the length and the checksum before the bytes of an entry.
 const HEAD: usize = 8;
 
-/// How an engine is asked.
+/// The engine and its settings. A journal belongs to runs with the same ones.
 #[derive(Serialize)]
 pub(super) struct EngineSettings<'a> {
     pub engine: &'a str,
@@ -29,21 +30,21 @@ pub(super) struct EngineSettings<'a> {
     pub options: &'a [(String, String)],
 }
 
-/// A journal that is open.
+/// An open, locked journal.
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
-    /// Whether it has no evaluation.
+    /// `true` if the journal has no evaluation.
     is_empty: bool,
 }
 
 impl Journal {
-    /// Opens the journal of an output, and returns what is in it.
+    /// Opens the journal of an output, and returns it with its evaluations.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or written, or is not a journal, the journal of a run that asked otherwise, or of one that
-    /// is not done.
+    /// Returns an error if the file cannot be read or written, if it is not a journal or that of other settings, or if
+    /// another run has locked it.
     pub(super) fn open(
         out: &Path,
         asked: &EngineSettings<'_>,
@@ -97,7 +98,7 @@ impl Journal {
         Ok((journal, records))
     }
 
-    /// Begins anew.
+    /// Removes all entries and writes the first one.
     fn begin(&mut self, first: &[u8]) -> Result<()> {
         self.file.set_len(0).at(&self.path, "write")?;
         self.append(first)?;
@@ -110,7 +111,7 @@ impl Journal {
         Error::file(&self.path, problem)
     }
 
-    /// Adds an evaluation.
+    /// Appends an evaluation.
     pub(super) fn push(&mut self, record: &EvalRecord) -> Result<()> {
         self.is_empty = false;
         self.append(&record.to_bytes())
@@ -121,7 +122,11 @@ impl Journal {
         written.at(&self.path, "write")
     }
 
-    /// Removes the journal, because the output `out` has all of its evaluations.
+    /// Removes the journal when the output `out` has all of its evaluations.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that says that the output is complete if the journal cannot be removed.
     pub(super) fn remove(mut self, out: &Path) -> Result<()> {
         self.is_empty = false;
         fs::remove_file(&self.path).map_err(|err| {
@@ -134,8 +139,8 @@ impl Journal {
 }
 
 impl Drop for Journal {
-    /// Removes a journal without an evaluation. Ends the lock at once: closing the file does not while a program that is
-    /// being started has its copy of it.
+    /// Removes a journal without an evaluation, and releases the lock. Closing the file would release the lock later if a
+    /// program that is being started has a copy of the file.
     fn drop(&mut self) {
         if self.is_empty {
             // One that stays is read like others: it has no evaluation.
@@ -180,14 +185,14 @@ fn locked(path: &Path) -> Result<File> {
     Err(Error::file(path, problem))
 }
 
-/// An entry of some bytes.
+/// Encodes an entry.
 fn entry_of(bytes: &[u8]) -> Vec<u8> {
     let length = bytes.len() as u32;
     let sum = crc32c::crc32c(bytes);
     [&length.to_be_bytes(), &sum.to_be_bytes(), bytes].concat()
 }
 
-/// The bytes of the first entry, and what follows it, if it is whole.
+/// Returns the bytes of the first entry and the bytes after the entry, or `None` if the first entry is not complete.
 fn first_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
     let [length, sum] = [&head[..4], &head[4..]].map(|number| {

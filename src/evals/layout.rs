@@ -53,20 +53,20 @@ pub(super) const SUM: usize = 4;
 /// The most bytes of a footer.
 pub(super) const MOST_OF_FOOTER: u64 = 1 << 17;
 
-/// What is in a store.
+/// The JSON document at the end of a store.
 #[derive(Clone, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Footer {
-    /// How many records there are.
+    /// The number of records.
     pub evaluations: u64,
     /// The checksum of the records and of the origins.
     pub checksum: String,
-    /// Where evaluations are from, in ascending order.
+    /// The names of the origins of evaluations, sorted ascending.
     pub origins: Vec<String>,
 }
 
 impl Footer {
-    /// The footer of records with this checksum.
+    /// Creates the footer of records with the checksum `records`.
     pub(super) fn new(evaluations: u64, records: Checksum, origins: &[String]) -> Footer {
         Footer {
             evaluations,
@@ -76,7 +76,7 @@ impl Footer {
     }
 }
 
-/// The checksum of records and origins.
+/// Adds the names of origins to a checksum of records.
 pub(super) fn with_origins(mut records: Checksum, origins: &[String]) -> Checksum {
     origins.iter().for_each(|name| records.add(name.as_bytes()));
     records
@@ -85,21 +85,21 @@ pub(super) fn with_origins(mut records: Checksum, origins: &[String]) -> Checksu
 /// An evaluation of a position.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Serialize, Debug)]
 pub struct Eval {
-    /// What it says.
+    /// The score.
     #[serde(flatten)]
     pub score: Score,
-    /// How many half-moves deep the engine searched; 0 if that is not known.
+    /// The depth of the search in half-moves; 0 if unknown.
     pub depth: u8,
-    /// How many positions it searched; 0 if that is not known.
+    /// The number of positions that were searched; 0 if unknown.
     pub nodes: u64,
-    /// The place among the [origins](super::Evals::origins) of the store.
+    /// The index of the origin in the [origins](super::Evals::origins) of the store.
     #[serde(skip)]
     pub origin: u8,
 }
 
 impl Eval {
-    /// What is greater for an evaluation that is preferred: a search is as deep as it says, and at least N half-moves deep
-    /// if it has 2^N nodes. Then the nodes decide, then what it says of its depth.
+    /// Returns a sort key that is greater for the preferred evaluation. Its parts are the effective depth, the nodes, and the
+    /// reported depth. The effective depth is the reported one, or N if that is greater and the search has 2^N nodes.
     pub(super) fn reach(depth: u8, nodes: u64) -> (u8, u64, u8) {
         (depth.max(nodes.max(1).ilog2() as u8), nodes, depth)
     }
@@ -147,7 +147,7 @@ impl EvalRecord {
         })
     }
 
-    /// The position; `None` if it is none, or not that of the key.
+    /// Unpacks the position. Returns `None` if it is invalid or if its key is another.
     pub(super) fn position(&self) -> Option<Chess> {
         let packed = PackedSetup::try_from_bytes(&self.position).ok()?;
         let pos = Chess::from_setup(packed.unpack_standard().ok()?, CastlingMode::Standard)
@@ -168,7 +168,7 @@ impl EvalRecord {
         bytes
     }
 
-    /// The record of some bytes; `None` if they have no score.
+    /// Decodes a record. Returns `None` if its score is invalid.
     pub(super) fn from_bytes(bytes: &[u8; RECORD]) -> Option<EvalRecord> {
         Some(EvalRecord {
             key: u64::from_be_bytes(bytes[..8].try_into().ok()?),
@@ -182,8 +182,7 @@ impl EvalRecord {
         })
     }
 
-    /// The record as bytes that sort by key, and of one key in the order in which evaluations are preferred: by their
-    /// [reach](Eval::reach), then by origin. Equal ones sort by score.
+    /// Encodes the record as bytes that sort by key, then by descending [reach](Eval::reach), then by origin, then by score.
     pub(super) fn to_ranked(self) -> Ranked {
         let mut bytes = [0; RANKED];
         let (reach, nodes, depth) = Eval::reach(self.eval.depth, self.eval.nodes);
@@ -199,7 +198,7 @@ impl EvalRecord {
         bytes
     }
 
-    /// The record of bytes that [sort](Record::to_ranked).
+    /// Decodes a [ranked](EvalRecord::to_ranked) record.
     pub(super) fn from_ranked(bytes: &[u8]) -> Option<EvalRecord> {
         Some(EvalRecord {
             key: u64::from_be_bytes(bytes[..8].try_into().ok()?),
@@ -219,13 +218,13 @@ impl EvalRecord {
 /// Bytes of a [`Ranked`] record.
 pub(super) const RANKED: usize = RECORD + 1;
 
-/// The first of these bytes, up to the score.
+/// The number of bytes before the score.
 pub(super) const RANK: usize = 19;
 
-/// A record as bytes that [sort](Record::to_ranked).
+/// A record as bytes that [sort](EvalRecord::to_ranked).
 pub(super) type Ranked = [u8; RANKED];
 
-/// The origin of a record of bytes that [sort](Record::to_ranked).
+/// Returns the origin of a [ranked](EvalRecord::to_ranked) record.
 pub(super) fn origin_of(ranked: &Ranked) -> u8 {
     ranked[18]
 }

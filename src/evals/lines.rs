@@ -1,4 +1,4 @@
-//! Evaluations a line each: EPDs, and the file that Lichess publishes.
+//! Files with an evaluation on each line: EPD files, and the file that Lichess publishes.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::position::{Rules, key, operand, parse_fen, write_epd};
 
-/// What lines are.
+/// The format of the lines of a file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum LineFormat {
     /// EPDs with `ce` or `dm`, seen from the side to move, and with `acd` and `acn`.
@@ -22,7 +22,8 @@ pub(super) enum LineFormat {
 }
 
 impl LineFormat {
-    /// The format of a text, by its first line that is not empty; `None` if that is of neither.
+    /// Returns the format of a text by its first line that is neither empty nor a comment, or `None` if that line has
+    /// neither format.
     pub(super) fn of(text: &[u8]) -> Option<LineFormat> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
@@ -36,7 +37,7 @@ impl LineFormat {
     }
 }
 
-/// Reads the lines of a batch. Empty ones, and those of an EPD that begin with `#`, have nothing.
+/// Reads a batch of lines. Skips empty lines and lines that begin with `#`.
 pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;
@@ -65,13 +66,14 @@ pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRe
     read
 }
 
-/// Bytes of `ce` for a mate: 32,768 less twice the moves, or twice the moves less 32,767 for the side that is mated.
+/// The base of `ce` values for mates: `MATE` - 2N if the side to move mates in N moves, 2N + 1 - `MATE` if it is mated in N
+/// moves.
 const MATE: i64 = 32768;
 
-/// The longest mate that `ce` can say.
+/// The maximum number of moves of a mate that `ce` can express.
 const LONGEST: i64 = 383;
 
-/// The evaluation of an EPD, `None` without one.
+/// Reads an EPD. Returns `None` if it has no evaluation.
 fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let (position, operations) = after_words(line, 4);
     let pos = parse_fen(position).map_err(|err| err.to_string())?;
@@ -93,7 +95,7 @@ fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     record(&pos, eval).map(Some)
 }
 
-/// The score that `ce` says; `None` for a checkmate.
+/// Returns the score of a `ce` value, or `None` if the value means that the side to move is checkmated.
 fn of_ce(ce: i64) -> Option<Score> {
     const MATED: i64 = 1 - MATE;
     match ce {
@@ -103,7 +105,7 @@ fn of_ce(ce: i64) -> Option<Score> {
     }
 }
 
-/// The number of an opcode, if it is there.
+/// Returns the number after an opcode, or `None` if the EPD does not have the opcode.
 fn number<T: std::str::FromStr>(operations: &str, opcode: &str) -> Result<Option<T>, String> {
     let operand = operand(operations, opcode);
     let number = operand.map(|operand| {
@@ -114,12 +116,12 @@ fn number<T: std::str::FromStr>(operations: &str, opcode: &str) -> Result<Option
     number.transpose()
 }
 
-/// The first characters of a text that an error quotes.
+/// Returns the first 40 characters of a text, escaped, for an error message.
 pub(super) fn quoted(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_debug).collect()
 }
 
-/// The first words of a line, and what follows them.
+/// Splits a line after its first `words` words.
 fn after_words(line: &str, words: usize) -> (&str, &str) {
     let mut rest = line;
     for _ in 0..words {
@@ -129,7 +131,7 @@ fn after_words(line: &str, words: usize) -> (&str, &str) {
     line.split_at(line.len() - rest.len())
 }
 
-/// Operations without the counters of a FEN before them.
+/// Removes the move counters of a FEN from the start of EPD operations.
 fn without_counters(operations: &str) -> &str {
     let (counters, rest) = after_words(operations, 2);
     let are_counters = counters
@@ -170,7 +172,8 @@ struct LichessLineScore {
     mate: Option<i64>,
 }
 
-/// The deepest evaluation of a line of Lichess's file, by its first, best variation.
+/// Reads a line of Lichess's file. Returns the score of the first, best variation of its deepest evaluation, or `None` if
+/// the line has no evaluation.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
     let pos = parse_fen(&line.fen).map_err(|err| err.to_string())?;
@@ -194,7 +197,7 @@ fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     eval.map(|eval| record(&pos, eval)).transpose()
 }
 
-/// The position of a line, whatever else it has.
+/// Reads the position of a line, and ignores the rest of the line.
 pub(super) fn position_of(format: LineFormat, line: &[u8]) -> Result<Chess, String> {
     #[derive(Deserialize)]
     struct LichessPosition<'a> {
@@ -213,7 +216,7 @@ pub(super) fn position_of(format: LineFormat, line: &[u8]) -> Result<Chess, Stri
     read.map_err(|err| err.to_string())
 }
 
-/// Appends the EPD of an evaluation.
+/// Appends a position and its evaluation as a line of EPD.
 pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
     write_epd(pos, text);
     let score = eval.score.seen_from(pos.turn());

@@ -1,4 +1,4 @@
-//! Moves that lose too much, by evaluations.
+//! Finding moves that lose too much, by their evaluations.
 
 use std::{fmt, sync::Arc};
 
@@ -7,24 +7,26 @@ use shakmaty::{Color, Move};
 use super::{layout::Eval, score::Score, store::Evals};
 use crate::{error::Result, position::Rules};
 
-/// How much a move may lose: how many centipawns less than the best evaluated legal move of its position, or than the
-/// evaluation of the position itself, which is that of its best move. The evaluation of a move is that of the position
-/// after it. A mate is better than any number of centipawns, and to be mated worse. A shallow evaluation does not outdo a
-/// deep one: a move is compared with evaluations of at least half of its depth, and with mates.
+/// A limit on the loss of a move: the number of centipawns by which the position after the move is worse, for the side that
+/// plays it, than the position after the best evaluated legal move, or than the evaluation of the position itself.
+///
+/// A mate is better than any number of centipawns, and being mated is worse. A move is compared only with mates and with
+/// evaluations of at least half of its depth, so that a shallow evaluation does not outweigh a deep one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MaxLoss {
     evals: Arc<Evals>,
     centipawns: u16,
 }
 
-/// What a move is worth, and how deep an evaluation says so.
+/// The worth of a move, and the depth of the evaluation that says so.
 #[derive(Copy, Clone)]
-struct Known {
+struct JudgedMove {
     worth: Worth,
     depth: u8,
 }
 
-/// A score by which moves are compared: with a mate for the side that moves, with centipawns, or with a mate against it.
+/// A score for comparing moves, seen from the side that moves. Variants are in ascending order. The number of moves to a
+/// mate does not count.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
     Mated,
@@ -33,25 +35,30 @@ enum Worth {
 }
 
 impl MaxLoss {
-    /// By the evaluations of a store, and at most this many centipawns.
+    /// Creates a limit of `centipawns`, by the evaluations of a store.
     pub fn new(evals: Evals, centipawns: u16) -> MaxLoss {
         let evals = Arc::new(evals);
         MaxLoss { evals, centipawns }
     }
 
-    /// Whether each of some legal moves of a position loses too much; `None` for those without an evaluation.
+    /// Returns, for each of `moves`, whether the move loses too much, or `None` if it has no evaluation. The moves must be
+    /// legal in `pos`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read or is damaged.
     pub(crate) fn judge<P: Rules>(&self, pos: &P, moves: &[Move]) -> Result<Vec<Option<bool>>> {
         let own = moves.iter().map(|mv| self.worth(pos, *mv));
-        let own: Vec<Option<Known>> = own.collect::<Result<_>>()?;
+        let own: Vec<Option<JudgedMove>> = own.collect::<Result<_>>()?;
         if own.iter().all(Option::is_none) {
             return Ok(vec![None; moves.len()]);
         }
         let whole = self.evals.of_position(pos)?;
-        let mut others = Vec::from_iter(whole.map(|eval| Known::of(eval, pos.turn())));
+        let mut others = Vec::from_iter(whole.map(|eval| JudgedMove::of(eval, pos.turn())));
         for mv in pos.legal_moves() {
             others.extend(self.worth(pos, mv)?);
         }
-        let loses = |own: Known| {
+        let loses = |own: JudgedMove| {
             let others = others.iter().filter(|other| other.counts_for(own));
             let best = others.map(|other| other.worth).max();
             match (own.worth, best.unwrap_or(own.worth)) {
@@ -64,11 +71,12 @@ impl MaxLoss {
         Ok(own.into_iter().map(|own| own.map(loses)).collect())
     }
 
-    /// What a move is worth for the side that plays it. The rules say it if the move ends the game.
-    fn worth<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<Known>> {
+    /// Returns the worth of a move for the side that plays it, or `None` if it has no evaluation. A checkmate and a stalemate
+    /// need none.
+    fn worth<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<JudgedMove>> {
         let mut after = pos.clone();
         after.play_unchecked(mv);
-        let sure = |worth| Known {
+        let sure = |worth| JudgedMove {
             worth,
             depth: u8::MAX,
         };
@@ -79,20 +87,20 @@ impl MaxLoss {
             return Ok(Some(sure(Worth::Centipawns(0))));
         }
         let eval = self.evals.of_position(&after)?;
-        Ok(eval.map(|eval| Known::of(eval, pos.turn())))
+        Ok(eval.map(|eval| JudgedMove::of(eval, pos.turn())))
     }
 }
 
-impl Known {
-    fn of(eval: Eval, side: Color) -> Known {
-        Known {
+impl JudgedMove {
+    fn of(eval: Eval, side: Color) -> JudgedMove {
+        JudgedMove {
             worth: Worth::of(eval.score.seen_from(side)),
             depth: eval.depth,
         }
     }
 
-    /// Whether it is deep enough to say that another loses. A mate needs no depth.
-    fn counts_for(self, other: Known) -> bool {
+    /// Returns `true` if this evaluation is deep enough to show that `other` loses. A mate needs no depth.
+    fn counts_for(self, other: JudgedMove) -> bool {
         let are_centipawns = [self, other].map(|known| matches!(known.worth, Worth::Centipawns(_)));
         are_centipawns != [true; 2] || u16::from(self.depth) * 2 >= other.depth.into()
     }
@@ -108,7 +116,7 @@ impl Worth {
     }
 }
 
-/// As an option of the command line.
+/// Formats the limit as an option of the command line.
 impl fmt::Display for MaxLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "--max-loss {}", self.centipawns)

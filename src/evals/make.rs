@@ -1,4 +1,4 @@
-//! Making a store of games, lines and other stores.
+//! Making a store from games, lines and other stores.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use super::{
     batch::BatchRead,
     layout::{Ranked, origin_of},
     report::{BadEntry, EvalsReport},
-    sorted::Sorted,
+    sorted::EvalSorter,
     source::{EvalsSource, InputEntries, read_batch},
     uci::EngineOptions,
     write::{self, EvalsFormat},
@@ -28,19 +28,18 @@ use crate::{
     task,
 };
 
-/// The most origins that a store has.
+/// The maximum number of origins of a store. A record has one byte for its origin.
 const MOST_ORIGINS: usize = 256;
 
-/// Makes a store of the evaluations of its inputs: PGN with `[%eval]` comments, EPDs with `ce` or `dm`, Lichess's
-/// `lichess_db_eval.jsonl`, packed or not, and other stores. Their first bytes say what they are.
+/// A run that makes a store from the evaluations of its inputs: PGN with `[%eval]` comments, EPDs with `ce` or `dm`,
+/// Lichess's `lichess_db_eval.jsonl`, packed or not, and other stores. The first bytes of an input say what it is.
 ///
-/// Of several evaluations of a position, the deepest is kept, where 2^N nodes are at least N half-moves; of equal depth,
-/// that with the most nodes, then that of the first origin by name, then the one that was said most often, then the one in
-/// the middle. So the result does not depend on the order of the inputs. A store among them says each of its evaluations
-/// once.
+/// The store keeps the deepest evaluation of each position; 2^N nodes count as at least N half-moves. If several are equally
+/// deep, it keeps the one with the most nodes, then that of the first origin by name, then the most frequent one, then the
+/// median. So the result does not depend on the order of the inputs. An evaluation of an input store counts once.
 #[derive(Clone, Debug)]
 pub struct MakeEvals {
-    /// What is read.
+    /// The inputs.
     pub inputs: Vec<Input>,
     /// An engine, and positions that it evaluates, except those that the output has already with as many nodes. The
     /// engine's evaluations are in a journal next to the output until the run ends, so that the next run can go on where
@@ -49,16 +48,16 @@ pub struct MakeEvals {
     /// Replaces any file. By default a store keeps its evaluations and the others are added to them, and no file is
     /// replaced except an empty one and a Parquet file of evaluations.
     pub force: bool,
-    /// How many threads read, 0 for one per core.
+    /// The number of threads that read; 0 for one per core.
     pub threads: usize,
-    /// How much memory evaluations may take before they go to temporary files.
+    /// The memory that evaluations may take before they are spilled to temporary files.
     pub memory: Memory,
-    /// How far the run has come, for another thread to show.
+    /// The progress of the run, for another thread that shows it.
     pub meter: Arc<Meter>,
 }
 
 impl MakeEvals {
-    /// A run that reads these inputs, with 1 GiB of memory, on all cores.
+    /// Creates a run that reads `inputs`, with 1 GiB of memory, on all cores.
     pub fn new(inputs: impl IntoIterator<Item = Input>) -> MakeEvals {
         MakeEvals {
             inputs: inputs.into_iter().collect(),
@@ -137,7 +136,7 @@ impl MakeEvals {
         };
         let mut reading = Reading {
             meter: &self.meter,
-            sorted: Sorted::new(&memory),
+            sorted: EvalSorter::new(&memory),
             origins: origins(sources, analysis.as_ref()),
             used: Mutex::new([false; MOST_ORIGINS]),
             report: EvalsReport::default(),
@@ -173,7 +172,7 @@ impl MakeEvals {
             }
             return Err(Error::empty(out, problem));
         }
-        // Those that have no evaluation get no number.
+        // Origins without an evaluation are dropped, and the others are renumbered.
         let used = task::unlocked(used);
         let mut numbers = [0; MOST_ORIGINS];
         let mut kept = Vec::new();
@@ -192,7 +191,7 @@ impl MakeEvals {
     }
 }
 
-/// Where evaluations of all sources may be from, in ascending order.
+/// Returns the names of the possible origins of all evaluations, sorted ascending.
 fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Vec<String> {
     let names = sources.iter().flat_map(|(source, _)| source.origins());
     let engine = analysis.map(|analysis| &*analysis.report.name);
@@ -200,12 +199,12 @@ fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Ve
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The inputs so far.
+/// The evaluations of the inputs that were read so far.
 struct Reading<'a> {
     meter: &'a Meter,
-    sorted: Sorted,
+    sorted: EvalSorter,
     origins: Vec<String>,
-    /// Which of them have an evaluation.
+    /// `true` for each origin that has an evaluation.
     used: Mutex<[bool; MOST_ORIGINS]>,
     report: EvalsReport,
 }
@@ -234,7 +233,7 @@ impl Reading<'_> {
                 self.note_origins(&read.records);
                 let evaluations = read.records.len() as u64;
                 read.records = Vec::new();
-                // Of all batches, only the first reasons are kept.
+                // Only the first reasons of all batches are kept.
                 let mut described = task::lock(&described);
                 described.extend(
                     read.described
@@ -275,7 +274,7 @@ impl Reading<'_> {
         self.origins.partition_point(|origin| **origin < *name) as u8
     }
 
-    /// Takes what an engine said.
+    /// Adds the evaluations of an engine.
     fn take(&mut self, analysis: Analysis) -> Result<()> {
         let origin = self.number_of(&analysis.report.name);
         let records = analysis.records.into_iter().map(|mut record| {
@@ -300,7 +299,7 @@ impl Reading<'_> {
 }
 
 impl EvalsReport {
-    /// Describes a bad entry of a batch, if few are described.
+    /// Describes a rejected entry of a batch, unless enough entries are described.
     fn describe(
         &mut self,
         input: &Input,

@@ -1,7 +1,8 @@
-//! Evaluations of positions: a store of them by position key.
+//! Stores of evaluations, by position key.
 //!
-//! [`MakeEvals`] makes a store of PGN with `[%eval]` comments, of EPDs, of the file of evaluations that Lichess
-//! publishes, and of other stores. Of several evaluations of a position the deepest is kept. [`Evals`] looks positions up.
+//! [`MakeEvals`] builds a store from PGN with `[%eval]` comments, from EPDs, from the file of evaluations that Lichess
+//! publishes, and from other stores. It keeps the deepest evaluation of each position. [`Evals`] finds the evaluation of a
+//! position in a store.
 //!
 //! ```
 //! use polybook::{evals::{Evals, EvalsFormat, MakeEvals, eval_key}, pgn::Input, position::from_text};

@@ -26,17 +26,17 @@ use crate::{
 const SCHEMA: &str = "message evals { required int64 key; optional int32 cp; optional int32 mate; required int32 depth; \
     required int64 nodes; required binary origin (UTF8); }";
 
-/// Whether a file is one that [`ParquetWriter`] wrote.
+/// Returns `true` if [`ParquetWriter`] wrote a file.
 pub(super) fn is_ours(path: &Path) -> Result<bool> {
     let file = File::open(path).at(path, "open")?;
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&file);
     Ok(metadata.is_ok_and(|metadata| metadata.file_metadata().schema().name() == "evals"))
 }
 
-/// Writes rows in the order of keys.
+/// A writer of a Parquet file whose rows are sorted by key.
 pub(super) struct ParquetWriter {
     file: TableWriter<BufferedFile>,
-    /// Those of the present row group.
+    /// The rows of the current row group.
     rows: Vec<EvalRecord>,
 }
 

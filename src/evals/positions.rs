@@ -1,4 +1,4 @@
-//! The positions of a file, for an engine.
+//! Reading the positions of a file that an engine evaluates.
 
 use std::path::Path;
 
@@ -18,24 +18,24 @@ use crate::{
     sort::Memory,
 };
 
-/// Bytes that a position takes until it is evaluated.
+/// The memory in bytes that a position takes until it is evaluated.
 const BYTES: usize = size_of::<Chess>() + 64;
 
 /// The positions of an input.
 #[derive(Clone, Default, Debug)]
 pub struct Positions {
-    /// The positions, in their order.
+    /// The positions, in the order of the input.
     pub positions: Vec<Chess>,
-    /// How many variations of games were passed over.
+    /// The number of variations of games that were skipped.
     pub variations: u64,
 }
 
-/// The positions of an EPD file or of a store of evaluations, or those in which the main lines of a PGN end, such as the
-/// exits of an opening suite.
+/// Reads the positions of an EPD file or of a store of evaluations, or the final positions of the main lines of a PGN, such
+/// as the exits of an opening suite.
 ///
 /// # Errors
 ///
-/// An input that cannot be read, or a position or a game in it that cannot be, or more positions than fit in the memory.
+/// Returns an error if the input, a position or a game cannot be read, or if the positions do not fit in `memory`.
 pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
     let source = EvalsSource::new(input)?;
     let mut variations = 0;
@@ -86,7 +86,11 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
     })
 }
 
-/// Refuses more positions than fit in the memory.
+/// Checks that a number of positions fits in `memory`.
+///
+/// # Errors
+///
+/// Returns an error about `path` if they do not fit.
 pub(crate) fn check_room(positions: usize, memory: &Memory, path: &Path) -> Result<()> {
     let most = memory.bytes / BYTES;
     if positions <= most {
@@ -96,7 +100,7 @@ pub(crate) fn check_room(positions: usize, memory: &Memory, path: &Path) -> Resu
     Err(Error::too_large(path, problem))
 }
 
-/// The position in which a game ends, without its variations, which are counted.
+/// Plays the main line of a game and returns its final position. Adds the number of skipped variations to `variations`.
 fn end_of(games: &mut GameReader<'_>, variations: &mut u64) -> Result<Chess, String> {
     let fen = games.tags().get(b"FEN").map(String::from_utf8_lossy);
     let mut pos = match fen.filter(|fen| !fen.trim().is_empty()) {

@@ -1,4 +1,4 @@
-//! What making a store did.
+//! Reports about making a store.
 
 use std::{fmt, path::PathBuf};
 
@@ -6,19 +6,19 @@ use serde::Serialize;
 
 use crate::provenance::as_text;
 
-/// A game or a line that could not be read.
+/// A game or a line that could not be read completely.
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub struct BadEntry {
     /// The input.
     #[serde(serialize_with = "as_text")]
     pub file: PathBuf,
-    /// Whether it is a game of a PGN, and not a line.
+    /// `true` for a game of a PGN, `false` for a line.
     pub is_game: bool,
-    /// Its number in the input: games count from 0, lines from 1.
+    /// The number of the game or line in the input. Games are numbered from 0, lines from 1.
     pub number: u64,
-    /// Where the fault is in the unpacked input, in bytes.
+    /// The offset of the fault in the unpacked input, in bytes.
     pub offset: u64,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 
@@ -34,55 +34,56 @@ impl fmt::Display for BadEntry {
     }
 }
 
-/// What [`MakeEvals`](super::MakeEvals) did.
+/// The report of a run of [`MakeEvals`](super::MakeEvals).
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EvalsReport {
-    /// Games of all inputs. Those without an evaluation are not played.
+    /// The number of games in all inputs. Games without an evaluation are not played.
     pub games: u64,
-    /// Games of other variants than standard chess, which are left out.
+    /// The number of games of variants, which are left out.
     pub filtered: u64,
-    /// Lines of EPD files and of Lichess's.
+    /// The number of lines of EPD files and of Lichess's file.
     pub lines: u64,
-    /// Evaluations that were read.
+    /// The number of evaluations that were read.
     pub evaluations: u64,
-    /// Evaluations that are not in a known form, and lines without one.
+    /// The number of evaluations in an unknown form, and of lines without an evaluation.
     pub ignored: u64,
-    /// Positions that were written.
+    /// The number of positions in the output.
     pub positions: u64,
-    /// Games that could not be played to their end, whose evaluations are read up to there, and lines that are left out.
+    /// The number of lines that could not be read, and of games that could not be played to their end. The evaluations of
+    /// such a game before the fault are in the output.
     pub rejected: u64,
-    /// The first of them, in the order of the inputs.
+    /// The first rejected games and lines, in the order of the inputs.
     pub described: Vec<BadEntry>,
-    /// What the engine did, if one was asked.
+    /// The report of the engine, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineReport>,
 }
 
-/// What an engine did.
+/// The report of an engine.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EngineReport {
-    /// What it calls itself.
+    /// The name that the engine gave.
     pub name: String,
-    /// Positions that it evaluated in this run.
+    /// The number of positions that the engine evaluated in this run.
     pub evaluated: u64,
-    /// Positions that were evaluated before, by it or with as many nodes.
+    /// The number of positions that the output or the journal had already with enough nodes.
     pub known: u64,
-    /// Positions that it did not evaluate.
+    /// The number of positions at which the engine failed.
     pub failed: u64,
-    /// The first of these, in their order.
+    /// The first positions at which the engine failed, in the order of the input.
     pub described: Vec<FailedPosition>,
 }
 
-/// A position that an engine did not evaluate.
+/// A position at which an engine failed.
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub struct FailedPosition {
-    /// The position.
+    /// The position as FEN.
     pub fen: String,
-    /// What the engine did.
+    /// How the engine failed.
     pub reason: String,
 }
 
 impl EvalsReport {
-    /// How many bad games and lines are described.
+    /// The maximum number of games, lines and positions that are described.
     pub const DESCRIBED: usize = 10;
 }

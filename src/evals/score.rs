@@ -1,14 +1,14 @@
-//! What an evaluation says of a position: centipawns, or a mate.
+//! Scores of positions: centipawns, or a mate.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use shakmaty::Color;
 
-/// Centipawns, or moves to mate, seen from White. The better for White, the greater: a mate is better than any number of
-/// centipawns, and a shorter one better than a longer.
+/// A number of centipawns or of moves to mate, seen from White. Scores that are better for White are greater: a mate by
+/// White is greater than any number of centipawns, and a shorter mate is greater than a longer one.
 ///
-/// It prints as people write it: `+0.35`, `-1.20`, `0.00`, `#3`, `#-3`.
+/// A score prints as people write it: `+0.35`, `-1.20`, `0.00`, `#3`, `#-3`.
 ///
 /// ```
 /// use polybook::evals::Score;
@@ -19,52 +19,52 @@ use shakmaty::Color;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Score(i16);
 
-/// The most centipawns. Codes beyond them are mates.
+/// The maximum number of centipawns. Greater codes are mates.
 const MOST: i16 = 32000;
 
-/// One more than the code of a mate in one.
+/// The code of a mate in one, plus one.
 const MATE: i32 = 1 << 15;
 
-/// The longest mate.
+/// The maximum number of moves to a mate.
 const LONGEST: i32 = MATE - 1 - MOST as i32;
 
 impl Score {
-    /// Centipawns; beyond 32,000, as 32,000.
+    /// Creates a score of centipawns, limited to 32,000 for either side.
     pub fn centipawns(centipawns: i64) -> Score {
         Score(centipawns.clamp((-MOST).into(), MOST.into()) as i16)
     }
 
-    /// White mates in this many moves; Black, if the number is negative. Beyond 767, as 767. `None` for 0: who is mated,
-    /// only the position says.
+    /// Creates the score of a mate by White in `moves` moves, or by Black if `moves` is negative, limited to 767 moves.
+    /// Returns `None` for 0, because only the position says who is mated.
     pub fn mate(moves: i64) -> Option<Score> {
         let most = i64::from(LONGEST);
         let code = MATE - moves.clamp(-most, most).abs() as i32;
         (moves != 0).then_some(Score((code * moves.signum() as i32) as i16))
     }
 
-    /// The centipawns, `None` for a mate.
+    /// Returns the centipawns, or `None` for a mate.
     pub fn as_centipawns(self) -> Option<i16> {
         (self.0.abs() <= MOST).then_some(self.0)
     }
 
-    /// The moves to mate, negative if Black mates; `None` for centipawns.
+    /// Returns the moves to mate, negative if Black mates, or `None` for centipawns.
     pub fn as_mate(self) -> Option<i16> {
         let moves = (MATE - i32::from(self.0).abs()) as i16;
         (self.0.abs() > MOST).then_some(moves * self.0.signum())
     }
 
-    /// The same seen from a side, and a score seen from a side as White sees it.
+    /// Converts a score seen from White to one seen from `side`, or the other way round.
     pub fn seen_from(self, side: Color) -> Score {
         side.fold_wb(self, Score(-self.0))
     }
 
-    /// The number that a store has for it: centipawns from -32,000 to 32,000; 32,768 less the moves if White mates, the
-    /// negative of that if Black does. The better for White, the greater.
+    /// Returns the number that a store has for this score: centipawns from -32,000 to 32,000, 32,768 - N if White mates in
+    /// N moves, or N - 32,768 if Black does. Codes have the order of scores.
     pub fn to_code(self) -> i16 {
         self.0
     }
 
-    /// The score of a number of a store, `None` if it cannot be one.
+    /// Returns the score of a number of a store, or `None` if no score has that number.
     pub(super) fn from_code(code: i16) -> Option<Score> {
         (code != i16::MIN).then_some(Score(code))
     }
@@ -85,7 +85,7 @@ impl fmt::Display for Score {
     }
 }
 
-/// `{"cp": 35}` or `{"mate": -3}`, as Lichess has it.
+/// Serializes as `{"cp": 35}` or `{"mate": -3}`, as Lichess does.
 impl Serialize for Score {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(1))?;

@@ -1,4 +1,4 @@
-//! All evaluations that are read, in the order of their keys, one of each position.
+//! Sorting evaluations by key and choosing one for each position.
 
 use std::sync::Mutex;
 
@@ -11,26 +11,30 @@ use crate::{
     task,
 };
 
-/// Into how many shards records are divided by the first bits of their keys, so that threads do not wait for each other.
+/// The number of shards. The first bits of its key choose the shard of a record, so that threads rarely wait for each other.
 const SHARDS: usize = 16;
 
-/// Bytes of the key.
+/// Bytes of a key.
 const KEY: usize = 8;
 
-/// Collects records. Past its memory they go to temporary files.
-pub(super) struct Sorted {
+/// A collection of records that sorts them, and spills to temporary files what exceeds its memory.
+pub(super) struct EvalSorter {
     shards: Vec<Mutex<TextSorter>>,
 }
 
-impl Sorted {
-    pub(super) fn new(memory: &Memory) -> Sorted {
+impl EvalSorter {
+    pub(super) fn new(memory: &Memory) -> EvalSorter {
         let shard = || TextSorter::best(memory.share(SHARDS), KEY, RANK);
-        Sorted {
+        EvalSorter {
             shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
         }
     }
 
-    /// Takes the records of a batch.
+    /// Adds the records of a batch.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be written.
     pub(super) fn append(&self, records: &[Ranked]) -> Result<()> {
         let mut sharded = vec![Vec::new(); SHARDS];
         for record in records {
@@ -45,7 +49,12 @@ impl Sorted {
         Ok(())
     }
 
-    /// Hands over a record of each key, in ascending order. Works on all threads of the rayon pool that it is called in.
+    /// Calls `take` with the chosen record of each key, in ascending order of keys. Sorts on all threads of the current rayon
+    /// pool.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be read, or if `take` fails.
     pub(super) fn for_each(self, mut take: impl FnMut(EvalRecord) -> Result<()>) -> Result<()> {
         let shards = self.shards.into_iter().map(task::unlocked);
         let mut shards: Vec<TextSorter> = shards.collect();
@@ -72,9 +81,11 @@ impl Sorted {
     }
 }
 
-/// Of evaluations of a position that differ in their scores only, which ascend, with how often each was said: the one
-/// that was said most often. Of several of these the middle one; of an even number, the key decides between the two in
-/// the middle, so that no side is favored.
+/// Chooses one of the best evaluations of a position, which differ only in their scores. `equal` has them in ascending order,
+/// each with the number of times that it was read.
+///
+/// Returns the most frequent evaluation. If several are equally frequent, returns the median of these; if their number is
+/// even, a bit of the key chooses between the two in the middle, so that neither side is favored.
 fn chosen(equal: &[(Ranked, u64)]) -> EvalRecord {
     let most = equal.iter().map(|(_, times)| *times).max().unwrap_or(0);
     let commonest: Vec<&Ranked> = equal
@@ -96,7 +107,7 @@ mod tests {
 
     /// The scores that are kept of these, of the keys 2 and 3.
     fn kept(scores: &[i64]) -> [i16; 2] {
-        let sorted = Sorted::new(&Memory {
+        let sorted = EvalSorter::new(&Memory {
             bytes: 0,
             ..Memory::default()
         });

@@ -1,4 +1,4 @@
-//! The inputs of a store, cut into batches that any thread can read.
+//! The inputs of a store, divided into batches that any thread can read.
 
 use std::{
     io::{Chain, Cursor, Read},
@@ -22,10 +22,10 @@ use crate::{
     progress::Meter,
 };
 
-/// About how many bytes a batch has.
+/// The approximate size of a batch in bytes.
 const BATCH_SIZE: usize = 1 << 19;
 
-/// How much of a text is looked at to know its format.
+/// The number of bytes from which the format of a text is detected.
 const LOOKED_AT: u64 = 1 << 16;
 
 /// An input.
@@ -34,7 +34,7 @@ pub(super) enum EvalsSource {
     Store(Evals),
 }
 
-/// What an input has.
+/// The kind of the entries of an input.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum InputEntries {
     Games,
@@ -43,7 +43,11 @@ pub(super) enum InputEntries {
 }
 
 impl EvalsSource {
-    /// Looks what an input is. A store is opened and its checksum compared.
+    /// Detects the kind of an input. Opens a store and compares its checksums.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the input cannot be read, is a damaged store, or has a format that polybook only writes.
     pub(super) fn new(input: &Input) -> Result<EvalsSource> {
         input.check()?;
         match input.kind()? {
@@ -62,7 +66,7 @@ impl EvalsSource {
         }
     }
 
-    /// The store that it is.
+    /// Returns the store, or `None` for a text.
     pub(super) fn store(&self) -> Option<&Evals> {
         match self {
             EvalsSource::Text(_) => None,
@@ -70,7 +74,7 @@ impl EvalsSource {
         }
     }
 
-    /// Where its evaluations may be from.
+    /// Returns the names of the possible origins of its evaluations.
     pub(super) fn origins(&self) -> Vec<&str> {
         match self {
             EvalsSource::Text(_) => vec![EPD, LICHESS, PGN],
@@ -78,7 +82,7 @@ impl EvalsSource {
         }
     }
 
-    /// Begins to read it.
+    /// Starts to read the input.
     pub(super) fn open(&self, options: &StreamOptions) -> Result<SourceBatches<'_>> {
         match self {
             EvalsSource::Store(evals) => {
@@ -90,7 +94,7 @@ impl EvalsSource {
 }
 
 impl<'a> SourceBatches<'a> {
-    /// Begins to read a text.
+    /// Starts to read a text.
     pub(super) fn of_text(input: &'a Input, options: &StreamOptions) -> Result<SourceBatches<'a>> {
         let mut stream = input.open(options)?;
         let taken = Arc::clone(&stream.taken);
@@ -115,20 +119,20 @@ const EPD: &str = "EPD";
 const LICHESS: &str = "Lichess";
 const PGN: &str = "PGN";
 
-/// An input that is read batch by batch.
+/// The batches of an input.
 pub(super) struct SourceBatches<'a> {
     cut: Cut<'a>,
-    /// How many bytes of the input are read.
+    /// The number of bytes of the input that were read.
     taken: Arc<AtomicU64>,
-    /// How many of them the meter has.
+    /// The number of these bytes that the meter has.
     shown: u64,
-    /// How many records of a store were read.
+    /// The number of records of a store that were read.
     records: u64,
-    /// How many blocks of a store were read.
+    /// The number of blocks of a store that were read.
     blocks: u64,
 }
 
-/// What cuts an input.
+/// What divides an input into batches.
 enum Cut<'a> {
     Text(&'a Input, InputEntries, Box<Cutter<Text>>),
     Records(&'a Evals),
@@ -148,7 +152,7 @@ impl<'a> SourceBatches<'a> {
         }
     }
 
-    /// What batches have.
+    /// Returns the kind of the entries of all batches.
     pub(super) fn entries(&self) -> InputEntries {
         match &self.cut {
             Cut::Text(_, entries, _) => *entries,
@@ -156,7 +160,7 @@ impl<'a> SourceBatches<'a> {
         }
     }
 
-    /// The next batch, `None` at the end.
+    /// Returns the next batch, or `None` at the end.
     pub(super) fn next_batch(&mut self, meter: &Meter) -> Result<Option<Batch>> {
         let batch = match &mut self.cut {
             Cut::Text(input, _, cutter) => cutter.next_batch().map_err(|err| input.error(err))?,
@@ -177,7 +181,7 @@ impl<'a> SourceBatches<'a> {
     }
 }
 
-/// Reads a batch of a source. `origin_of` gives the number of an origin in the new store.
+/// Reads the evaluations of a batch of `source`. `origin_of` returns the number of an origin in the new store.
 pub(super) fn read_batch(
     source: &EvalsSource,
     entries: InputEntries,

@@ -1,4 +1,4 @@
-//! Opening a store and looking positions up.
+//! Opening a store and finding positions in it.
 
 use std::{
     borrow::Cow,
@@ -20,7 +20,7 @@ use crate::{
     positioned::read_exact_at,
 };
 
-/// A store of evaluations that is open. Any number of threads may use it at the same time.
+/// An open store of evaluations. Any number of threads may use it at the same time.
 #[derive(Debug)]
 pub struct Evals {
     path: PathBuf,
@@ -29,7 +29,7 @@ pub struct Evals {
     origins: Vec<String>,
 }
 
-/// Stores are alike if their evaluations are.
+/// Stores are equal if they have the same number of evaluations and the same checksum.
 impl PartialEq for Evals {
     fn eq(&self, other: &Evals) -> bool {
         (self.len(), self.checksum) == (other.len(), other.checksum)
@@ -37,11 +37,11 @@ impl PartialEq for Evals {
 }
 
 impl Evals {
-    /// Opens a store. Looking a position up takes a few reads.
+    /// Opens a store. A look-up takes a few reads of the file.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, that is not a store, or that is cut short.
+    /// Returns an error if the file cannot be read, is not a store, has another version, or has a damaged start or end.
     pub fn open(path: impl AsRef<Path>) -> Result<Evals> {
         let path = path.as_ref();
         let file = File::open(path).at(path, "open")?;
@@ -93,32 +93,32 @@ impl Evals {
         Ok(evals)
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The checksum, which changes with any evaluation.
+    /// Returns the checksum as text. It changes when any evaluation changes.
     pub(crate) fn identity(&self) -> String {
         self.checksum.to_string()
     }
 
-    /// How many positions there are.
+    /// Returns the number of positions.
     pub fn len(&self) -> u64 {
         self.storage.len() - 1
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the store has no position.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where evaluations are from, by their numbers.
+    /// Returns the names of the origins of evaluations, sorted ascending. [`Eval::origin`] is an index into them.
     pub fn origins(&self) -> &[String] {
         &self.origins
     }
 
-    /// The name of where an evaluation is from.
+    /// Returns the name of the origin of an evaluation.
     pub fn origin_of(&self, eval: Eval) -> &str {
         let name = self.origins.get(usize::from(eval.origin));
         name.map_or("", |name| name)
@@ -189,8 +189,8 @@ impl Evals {
         )))
     }
 
-    /// The evaluation of a position. Positions of variants whose keys can be those of standard chess have none, except of
-    /// Chess960.
+    /// Returns the evaluation of a position, or `None` if the store has none or if the position is of a variant other than
+    /// Chess960, because its key can be that of a position of standard chess.
     ///
     /// # Errors
     ///
@@ -202,7 +202,7 @@ impl Evals {
         }
     }
 
-    /// The evaluation of the position after a legal move.
+    /// Returns the evaluation of the position after a legal move, or `None` if the store has none.
     ///
     /// # Errors
     ///
@@ -227,7 +227,7 @@ impl Evals {
         Ok(bytes)
     }
 
-    /// All positions, in the order of their keys.
+    /// Reads all positions, sorted by key.
     pub(super) fn positions(&self) -> Result<Vec<Chess>> {
         let mut positions = Vec::new();
         while (positions.len() as u64) < self.len() {
@@ -240,18 +240,22 @@ impl Evals {
         Ok(positions)
     }
 
-    /// Reads a record.
+    /// Decodes a record.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the record has no valid score or origin.
     pub(super) fn read(&self, bytes: &[u8; RECORD]) -> Result<EvalRecord> {
         let record = EvalRecord::from_bytes(bytes);
         let known = record.filter(|record| usize::from(record.eval.origin) < self.origins.len());
         known.ok_or_else(|| self.is_damaged("a record has no score or no origin"))
     }
 
-    /// Reads the whole store: keys must ascend, and the checksum must be that of the records.
+    /// Reads the whole store, and checks that the keys ascend and that all checksums match.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or that was changed.
+    /// Returns an error if the file cannot be read or is damaged.
     pub fn check(&self) -> Result<()> {
         let (mut sum, mut last) = (Checksum::default(), 0);
         for block in 0..self.len().div_ceil(BLOCK) {
@@ -298,7 +302,7 @@ fn cut_short(path: &Path) -> Error {
     Error::damaged(path, problem)
 }
 
-/// The footer of a file of this size, and how many records are before it.
+/// Reads the footer of a file of `size` bytes. Returns it with the number of records.
 fn read_footer(file: &File, size: u64, path: &Path) -> Result<(Footer, u64)> {
     /// Bytes of the checksum and the length of the JSON document.
     const END: u64 = 8;

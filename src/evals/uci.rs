@@ -15,7 +15,7 @@ use crate::{
     uci::{EngineProcess, is_answer, option_name, read_lines, shortened},
 };
 
-/// How many lines may wait to be read.
+/// The number of lines that may wait to be read.
 const AHEAD: usize = 64;
 
 /// The maximum number of options that an engine may declare, and of characters of their names in an error message.
@@ -25,18 +25,18 @@ const LONGEST_LIST: usize = 2000;
 /// The longest wait that counts as one. While polybook is stopped, as by Ctrl-Z, no time passes for the engine.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// An engine, and how it is asked.
+/// The program of an engine and its settings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EngineOptions {
     /// The program.
     pub program: PathBuf,
     /// UCI options by their names, such as `Hash`.
     pub options: Vec<(String, String)>,
-    /// How many nodes it searches in each position.
+    /// The number of nodes that the engine searches in each position.
     pub nodes: u64,
-    /// How many processes of it run at a time.
+    /// The number of processes that run at the same time; 0 for one per core.
     pub jobs: usize,
-    /// An engine that takes longer for a position is ended.
+    /// The maximum time for a position. An engine that takes longer is ended.
     pub time_limit: Duration,
 }
 
@@ -98,7 +98,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Evaluates a position. It forgets those before, so that the order of positions does not matter.
+    /// Evaluates a position. The engine forgets the positions before, so that their order does not matter.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the engine ends, takes longer than the time limit, or gives no score.
     pub(super) fn evaluate(&mut self, pos: &Chess, nodes: u64) -> Result<Eval> {
         use shakmaty::Position;
         self.say("ucinewgame")?;
@@ -164,7 +168,7 @@ impl Engine {
     }
 }
 
-/// What an engine says of a search.
+/// The last `info` lines of a search.
 #[derive(Default)]
 struct EngineInfo {
     /// Seen from the side to move.
@@ -174,7 +178,7 @@ struct EngineInfo {
 }
 
 impl EngineInfo {
-    /// Takes what a line says of the best variation. A score that is a bound only is not taken.
+    /// Takes score, depth and nodes of the best variation from a line. Ignores a score that is only a bound.
     fn read(&mut self, line: &str) {
         let mut words = line.split_ascii_whitespace();
         if words.next() != Some("info") {

@@ -1,4 +1,4 @@
-//! Writing evaluations: as a store, as EPDs, as Parquet.
+//! Writing evaluations as a store, as EPD or as Parquet.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ use crate::{
     output::{AtomicFile, BufferedFile, Finished, check_first_line},
 };
 
-/// What evaluations are written as.
+/// A format in which evaluations are written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum EvalsFormat {
     /// A store, which [`Evals`](super::Evals) opens.
     Store,
-    /// An EPD a line, with `acd`, `acn`, `ce`, seen from the side to move, and `dm`.
+    /// An EPD on each line, with `acd`, `acn`, `ce`, seen from the side to move, and `dm`.
     Epd,
     /// A Parquet file with a column `key` as [counts](crate::counts) have it.
     #[cfg(feature = "parquet")]
@@ -67,7 +67,7 @@ pub(super) fn begin(
     Ok((writer, has_store))
 }
 
-/// Writes EPDs, each by way of a text that is used again.
+/// A writer of EPD lines, with a buffer for a line.
 struct EpdWriter(BufferedFile, Vec<u8>);
 
 impl EvalsWriter for EpdWriter {
@@ -87,7 +87,7 @@ impl EvalsWriter for EpdWriter {
     }
 }
 
-/// Writes a store.
+/// A writer of a store.
 struct StoreWriter {
     out: BufferedFile,
     evaluations: u64,

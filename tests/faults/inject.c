@@ -6,7 +6,8 @@
  * there were goes to the file COUNT, followed by the kind of file whose call failed: "file", "directory" or "none". The
  * exit status is the program's. At a call of the kind "kill" the program is killed, 128 and the signal is the status, and
  * with "kill in steps" the kernel cannot exchange names besides. At a call of the kind "meanwhile" the program waits while
- * the shell runs the command in the environment variable MEANWHILE, and the call goes on. With "bare" the file system has only plain renames, and
+ * the shell runs the command in the environment variable MEANWHILE, and the call goes on; "meanwhile at open" counts the
+ * calls that open or lock files. With "bare" the file system has only plain renames, and
  * neither hard links nor rights nor extended attributes, as exFAT. Calls are counted over all threads, and calls that do not go through the C library are
  * seen too: the kernel hands each one to us through a seccomp filter.
  *
@@ -65,11 +66,13 @@ struct kind {
 static const char IN_STEPS[] = "kill in steps";
 static const char BARE[] = "bare";
 static const char MEANWHILE[] = "meanwhile";
+static const char MEANWHILE_OPEN[] = "meanwhile at open";
 
 static const struct kind KINDS[] = {
     {"kill", 0, NAMING},
     {IN_STEPS, 0, NAMING},
     {MEANWHILE, 0, NAMING},
+    {MEANWHILE_OPEN, 0, {{SYS_openat, BY_PATH_AT}, {SYS_flock, BY_FD}, {-1, BY_FD}}},
     {BARE, 0, {{-1, BY_FD}}},
     {"write",
      ENOSPC,
@@ -334,7 +337,7 @@ static long supervise(int listener, const struct kind *kind, long nth, const cha
             continue;
         struct seccomp_notif_resp answer = {.id = asked.id};
         int fails = is_ours(kind, &asked, dir) && ++count == nth;
-        if (fails && kind->name == MEANWHILE) {
+        if (fails && (kind->name == MEANWHILE || kind->name == MEANWHILE_OPEN)) {
             if (system(getenv("MEANWHILE")) != 0)
                 exit(UNSUPPORTED);
             fails = 0;
