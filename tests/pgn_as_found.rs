@@ -565,3 +565,106 @@ fn a_first_move_that_cannot_be_played_is_named() {
     let made = make_with(b"1. Sf3 d5 1-0", |run| run.piece_letters(letters)).unwrap();
     made.games(1, 0).line("Nf3", 2);
 }
+
+#[test]
+fn chess960_is_recognized_by_its_castling_rights() {
+    use polybook::position::{Variant, VariantChoice};
+    for rights in ["FCfc", "KQkq"] {
+        let fen = format!("nbrkqrbn/pppppppp/8/8/8/8/PPPPPPPP/NBRKQRBN w {rights} - 0 1");
+        let text = format!("[FEN \"{fen}\"]\n[Result \"1-0\"]\n\n1. Nb3 Nb6 2. e3 e6 1-0\n");
+        for choice in [VariantChoice::Only(Variant::Chess960), VariantChoice::Auto] {
+            let made = make_with(text.as_bytes(), |run| run.variant(choice)).unwrap();
+            made.games(1, 0);
+            assert_eq!(made.report.totals.plies, 4);
+        }
+        let made = make(text);
+        made.games(0, 1);
+        // The advice is the run above.
+        let reason = &made.report.rejected[0].reason;
+        assert!(
+            reason.ends_with("read it as the variant fischerandom"),
+            "{reason}"
+        );
+    }
+}
+
+#[test]
+fn fens_of_tags_are_read_as_those_of_the_command_line() {
+    let start = "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq -";
+    for end in [
+        "0 2;",
+        "hmvc 0; fmvn 2;",
+        "0 2 id \"x\";",
+        "0 2 ;",
+        "",
+        "c0 \"1. d4 d5\";",
+    ] {
+        let text = format!("[FEN \"{start} {end}\"]\n[Result \"1-0\"]\n\n2. Nf3 1-0\n");
+        make(
+            text.replace("id \"x\"", "id x")
+                .replace("\"1. d4 d5\"", "x"),
+        )
+        .games(1, 0)
+        .line("e4 e5 Nf3", 2);
+    }
+}
+
+#[test]
+fn an_unknown_variant_is_named_in_the_error() {
+    for name in ["wild/0", "Xiangqi", "losers"] {
+        let text = format!("[Variant \"{name}\"]\n\n1. e4 *\n");
+        let Err(err) = make_with(text.as_bytes(), |run| run.allow_empty(false)) else {
+            panic!("the game was counted");
+        };
+        let err = err.to_string();
+        let advice = format!(
+            "unknown variant \"{name}\": 1 game filtered; if it is standard chess, remove the tag Variant"
+        );
+        assert!(err.contains(&advice), "{err}");
+        let without = text.lines().skip(1).collect::<Vec<_>>().join("\n");
+        make(without).games(1, 0).line("e4", 1);
+    }
+}
+
+#[test]
+fn games_that_pass_with_unknown_dates_and_ratings_are_reported() {
+    let games = |values: &[&str], tag: &str| -> String {
+        let game = |value: &&str| format!("[{tag} \"{value}\"]\n\n1. e4 *\n\n");
+        values.iter().map(game).collect()
+    };
+    let text = games(
+        &[
+            "2019-02-26",
+            "Sun Jul 09 2017",
+            "20230517",
+            "10.03.2018",
+            "2024.05.06",
+            "3/10/2018, 2:39 PM",
+        ],
+        "Date",
+    );
+    let filter = |require_date| polybook::pgn::GameFilter {
+        since: Some("2022".parse().unwrap()),
+        require_date,
+        ..Default::default()
+    };
+    let report = |require| {
+        let run = |run: MakeBook| run.game_filter(filter(require));
+        make_with(text.as_bytes(), run).unwrap().report
+    };
+    let (all, dated) = (report(false), report(true));
+    assert_eq!((all.totals.games.counted, all.totals.undated), (4, 2));
+    assert_eq!((dated.totals.games.counted, dated.totals.undated), (2, 0));
+    let advice = |warning: &String| warning.starts_with("2 games count though their dates");
+    assert!(all.warnings.iter().any(advice), "{:?}", all.warnings);
+
+    let text = "[WhiteElo \"1200?\"][BlackElo \"1300P\"]\n\n1. a3 *\n\n[WhiteElo \"DWZ=1500\"][BlackElo \"2600\"]\n\n\
+        1. b3 *\n\n[WhiteElo \"unrated\"][BlackElo \"2600\"]\n\n1. c3 *\n\n[WhiteElo \"2600\"][BlackElo \"2610\"]\n\n1. d3 *\n";
+    let filter = polybook::pgn::GameFilter {
+        min_elo: Some(2200),
+        ..Default::default()
+    };
+    let made = make_with(text.as_bytes(), |run| run.game_filter(filter.clone())).unwrap();
+    let totals = made.report.totals;
+    assert_eq!((totals.games.counted, totals.unrated), (2, 1));
+}

@@ -42,7 +42,7 @@ VALUED = (
     "max-ply variant unfinished piece-letters min-elo max-elo min-plies since until result player white black eco "
     "time-control tag not-tag"
 ).split()
-FLAGS = "keep-prefix variations require-elo exact rated".split()
+FLAGS = "keep-prefix variations require-elo require-date exact rated".split()
 
 # The columns of counts by class.
 CLASSES = {"speed": "speed", "rating": "rating_group", "month": "month"}

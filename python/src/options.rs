@@ -94,6 +94,7 @@ impl<'py> Options<'py> {
             min_elo: self.take("min_elo")?,
             max_elo: self.take("max_elo")?,
             require_elo: self.take("require_elo")?.unwrap_or_default(),
+            require_date: self.take("require_date")?.unwrap_or_default(),
             min_plies: self.take("min_plies")?.unwrap_or_default(),
             since: self.parse("since")?,
             until: self.parse("until")?,

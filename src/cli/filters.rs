@@ -37,6 +37,10 @@ pub struct GameFilterArgs {
     #[arg(long)]
     require_elo: bool,
 
+    /// Games whose date says the year
+    #[arg(long)]
+    require_date: bool,
+
     /// Games of at least N half-moves; --max-ply limits how many of them count
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_plies: usize,
@@ -113,6 +117,7 @@ impl From<GameFilterArgs> for GameFilter {
             min_elo: args.min_elo,
             max_elo: args.max_elo,
             require_elo: args.require_elo,
+            require_date: args.require_date,
             min_plies: args.min_plies,
             since: args.since,
             until: args.until,

@@ -10,7 +10,7 @@ use super::{
     score::Score,
 };
 use crate::{
-    pgn::{GameEnd, GameReader, Tags, Token},
+    pgn::{GameEnd, GameReader, Tags, Token, variant_of},
     position::{Keyed, LineError, Variant, game_start, read_move, read_word},
 };
 
@@ -50,7 +50,7 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
     if !games.next_game() {
         return Ok(());
     }
-    if Variant::from_tag(games.tags().get(b"Variant")) != Ok(Variant::Standard) {
+    if variant_of(games.tags()) != Ok(Variant::Standard) {
         read.filtered += 1;
         return Ok(());
     }

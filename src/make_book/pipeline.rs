@@ -10,7 +10,7 @@ use super::{
     inputs::Inputs,
     needs::Needs,
     options::MakeBook,
-    report::Report,
+    report::{Report, VARIANT_FILTERED},
     run::{Batches, Run},
     sequence::{BatchPlace, Sequenced},
     sink::{Plan, Sink},
@@ -250,6 +250,10 @@ impl MakeBook {
                 totals.why_none_counts()
             ),
         };
+        let is_of_variant = |warning: &&String| warning.contains(VARIANT_FILTERED);
+        if let Some(warning) = report.warnings.iter().find(is_of_variant) {
+            reason.push_str(&format!("; {warning}"));
+        }
         if let Some(first) = report.rejected.first() {
             reason.push_str(&format!("; rejected first: {first}"));
         }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    pgn::{Batch, Condition, GameReader, GameResult, Tags},
+    pgn::{Batch, Condition, GameReader, GameResult, Tags, variant_of},
     position::{
         Keyed, LineError, Rules, Variant, VariantChoice, exact_epd_of, game_start,
         has_inner_castling_rook,
@@ -182,7 +182,7 @@ impl<'a> Replayer<'a> {
                 self.play_from(games, variant, start, tag_result);
             }
             (Some(fen), _) => {
-                self.play_from(games, variant, variant.game_start(&fen), tag_result);
+                self.play_from(games, variant, variant.start_of_tag(&fen), tag_result);
             }
         }
     }
@@ -210,7 +210,13 @@ impl<'a> Replayer<'a> {
     /// The variant of a game that is to be counted.
     fn variant(&mut self, tags: &Tags<'_>) -> Option<Variant> {
         let tag = tags.get(b"Variant");
-        let filtered = match Variant::from_tag(tag) {
+        // A run of standard chess rejects games of Chess960 without a tag, and says which variant to ask for.
+        let variant = if self.options.variant.is_standard() {
+            Variant::from_tag(tag)
+        } else {
+            variant_of(tags)
+        };
+        let filtered = match variant {
             Ok(variant) if self.admits_variant(variant) => return Some(variant),
             Ok(variant) if self.options.variant == VariantChoice::Auto => {
                 FilteredVariant::Unnumbered(variant)
@@ -305,6 +311,9 @@ impl<'a> Replayer<'a> {
         let contradicts = |marker| tag_result.is_some_and(|tag| tag != marker);
         totals.contradicted_results += u64::from(ending.marker.is_some_and(contradicts));
         totals.games.counted += u64::from(is_whole);
+        let filter = &self.options.game_filter;
+        totals.undated += u64::from(filter.passes_undated(games.tags()));
+        totals.unrated += u64::from(filter.passes_unrated(games.tags()));
         if self.options.distinguishes_variants() {
             *totals.variants.entry(variant).or_default() += 1;
         }

@@ -42,6 +42,12 @@ pub struct Totals {
     /// Games that end with another result than their `Result` tag has: the tag counts.
     #[serde(skip_serializing_if = "is_zero")]
     pub contradicted_results: u64,
+    /// Games that count though `since` or `until` is given and their year is unknown.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub undated: u64,
+    /// Games that count though `min_elo` or `max_elo` is given and a rating is unknown.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unrated: u64,
     /// Games that count, by their variant, unless only standard chess was asked for.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub variants: BTreeMap<Variant, u64>,
@@ -60,7 +66,7 @@ impl Totals {
         reasons.join(", ")
     }
 
-    /// Warnings about games that count in part.
+    /// Returns the warnings about games that count in part, or though a filter could not judge them.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         [
             (
@@ -82,6 +88,16 @@ impl Totals {
                 self.contradicted_results,
                 "game ends with another result than its Result tag has: the tag counts",
                 "games end with another result than their Result tag has: the tag counts",
+            ),
+            (
+                self.undated,
+                "game counts though its date is missing or cannot be read: --require-date leaves it out",
+                "games count though their dates are missing or cannot be read: --require-date leaves them out",
+            ),
+            (
+                self.unrated,
+                "game counts though a rating is missing or cannot be read: --require-elo leaves it out",
+                "games count though a rating is missing or cannot be read: --require-elo leaves them out",
             ),
         ]
         .into_iter()
@@ -109,6 +125,8 @@ impl AddAssign<&Totals> for Totals {
             unplayable_variations,
             castling_dropped,
             contradicted_results,
+            undated,
+            unrated,
             variants,
         } = other;
         self.games += *games;
@@ -121,6 +139,8 @@ impl AddAssign<&Totals> for Totals {
         self.unplayable_variations += unplayable_variations;
         self.castling_dropped += castling_dropped;
         self.contradicted_results += contradicted_results;
+        self.undated += undated;
+        self.unrated += unrated;
         for (variant, games) in variants {
             *self.variants.entry(*variant).or_default() += games;
         }
@@ -244,6 +264,9 @@ pub struct SuiteReport {
     pub unevaluated: Option<u64>,
 }
 
+/// A word that all warnings about filtered variants have, and no other warning.
+pub(super) const VARIANT_FILTERED: &str = " filtered";
+
 /// A variant whose games were filtered.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum FilteredVariant {
@@ -271,7 +294,10 @@ impl FilteredVariant {
                 format!("{variant}: {filtered}, because the Polyglot format has no number for it")
             }
             FilteredVariant::Unknown(name) => {
-                format!("unknown variant \"{}\": {filtered}", name.escape_debug())
+                format!(
+                    "unknown variant \"{}\": {filtered}; if it is standard chess, remove the tag Variant",
+                    name.escape_debug()
+                )
             }
             FilteredVariant::More => format!("more unknown variants: {filtered}"),
         }

@@ -8,7 +8,7 @@ use shakmaty::{Move, variant::VariantPosition};
 use super::{Batch, Cutter, GameEnd, GameReader, GameResult, Input, StreamOptions, Tags, Token};
 use crate::{
     error::{Error, Result},
-    position::{Keyed, Variant, read_move, read_word},
+    position::{Keyed, LineError, UnknownVariant, Variant, game_start, read_move, read_word},
     progress::Meter,
     sort::Memory,
     task,
@@ -96,13 +96,31 @@ impl Games<'_> {
     }
 }
 
-/// The variant and the start of a game; the reason if it cannot be played.
+/// Returns the variant of a game: the one that its `Variant` tag names, but Chess960 instead of standard chess if the
+/// castling rights of its `FEN` tag exist only there.
+pub(crate) fn variant_of(tags: &Tags<'_>) -> Result<Variant, UnknownVariant> {
+    let variant = Variant::from_tag(tags.get(b"Variant"))?;
+    match tags.get(b"FEN") {
+        Some(fen) if variant == Variant::Standard => {
+            let start = game_start(&String::from_utf8_lossy(fen));
+            let is_chess960 = matches!(start, Err(LineError::Chess960 { .. }));
+            Ok(if is_chess960 {
+                Variant::Chess960
+            } else {
+                variant
+            })
+        }
+        _ => Ok(variant),
+    }
+}
+
+/// Returns the variant and the start of a game, or the reason why it cannot be played.
 pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), String> {
-    let variant = Variant::from_tag(tags.get(b"Variant")).map_err(|err| err.to_string())?;
+    let variant = variant_of(tags).map_err(|err| err.to_string())?;
     let fen = tags.get(b"FEN").filter(|fen| !fen.trim_ascii().is_empty());
     match fen {
         None => Ok((variant, variant.start())),
-        Some(fen) => match variant.game_start(&String::from_utf8_lossy(fen)) {
+        Some(fen) => match variant.start_of_tag(&String::from_utf8_lossy(fen)) {
             Ok((start, _)) => Ok((variant, start)),
             // It quotes the FEN.
             Err(err) => Err(err.to_string().chars().take(200).collect()),

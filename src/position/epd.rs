@@ -224,6 +224,12 @@ impl Variant {
         if let Ok(pos) = self.parse_fen(text) {
             return Ok(pos);
         }
+        // `0 1;`: a FEN that ends as an EPD does.
+        if let Some(fen) = text.trim_ascii_end().strip_suffix(';')
+            && let Ok(pos) = self.parse_fen(fen)
+        {
+            return Ok(pos);
+        }
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
         let mut problem = None;
         for count in FIELDS {
@@ -235,10 +241,13 @@ impl Variant {
                     if !are_operations(&operations) {
                         return Err(LineError::Fen {
                             fen: text.to_owned(),
-                            reason: format!(
-                                "remove \"{operations}\" after the position, or end it with a semicolon if it is an \
-                                 EPD operation"
-                            ),
+                            reason: match operations.ends_with(';') {
+                                true => format!("remove \"{operations}\" after the position"),
+                                false => format!(
+                                    "remove \"{operations}\" after the position, or end it with a semicolon if it is \
+                                     an EPD operation"
+                                ),
+                            },
                         });
                     }
                     let counted = counters(&operations).and_then(|counters| {
@@ -251,6 +260,22 @@ impl Variant {
             }
         }
         Err(problem.expect("something was read"))
+    }
+}
+
+impl Variant {
+    /// Reads the position in which a game with this `FEN` tag starts, as leniently as
+    /// [`parse_position`](Variant::parse_position). The second value is `true` if castling rights were dropped, as
+    /// [`game_start`](Variant::game_start) drops them.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of [`game_start`](Variant::game_start) if neither function can read the text.
+    pub(crate) fn start_of_tag(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
+        self.game_start(text).or_else(|err| {
+            let pos = self.parse_position(text);
+            pos.map(|pos| (pos, false)).map_err(|_| err)
+        })
     }
 }
 

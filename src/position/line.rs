@@ -78,7 +78,7 @@ fn standard(pos: VariantPosition) -> Chess {
 ///
 /// As of [`parse_fen`].
 pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
-    let (start, dropped) = Variant::Standard.game_start(fen)?;
+    let (start, dropped) = Variant::Standard.start_of_tag(fen)?;
     Ok((standard(start), dropped))
 }
 

@@ -276,6 +276,8 @@ impl Spelling {
                 [.., b'e', b'.', b'p'] => 3,
                 [.., b'1'..=b'8', b'e', b'p'] | [.., b'c', b'h'] => 2,
                 [.., b'+' | b'#' | b'=' | b'/' | b':' | b'!' | b'?'] => 1,
+                // The marks of a novelty and a diagram; on the last rank, a promotion.
+                [.., b'2'..=b'7', b'N' | b'D'] => 1,
                 // `O-O-` is half of another move.
                 [.., before, b'-'] if !matches!(before, b'O' | b'o' | b'0') => 1,
                 _ => return,

@@ -9,7 +9,7 @@ use crate::{
     error::Error,
     evals::{Eval, Evals},
     explorer::{Answer, Explorer, Line, MoveTime, Times},
-    pgn::{GameReader, Token, tag_text},
+    pgn::{GameReader, Token, tag_text, variant_of},
     position::{BookMove, Variant, fen_of, read_move, san, uci},
     tree::move_number,
 };
@@ -267,14 +267,14 @@ impl Moves {
             .iter()
             .map(|tag| (text(tag.name), text(tag.value)))
             .collect();
-        self.variant = Variant::from_tag(tags.get(b"Variant"))
-            .map_err(|_| "polybook does not support the variant of this game")?;
+        self.variant =
+            variant_of(tags).map_err(|_| "polybook does not support the variant of this game")?;
         let mut start = self.variant.start();
         let fen = tags.get(b"FEN").map(text);
         if let Some(fen) = fen.filter(|fen| !fen.trim().is_empty()) {
             (start, _) = self
                 .variant
-                .game_start(&fen)
+                .start_of_tag(&fen)
                 .map_err(|err| err.to_string())?;
             self.start = Some(fen_of(&start));
         }

@@ -83,6 +83,7 @@ class _GameFilter(TypedDict, total=False):
     min_elo: Optional[int]
     max_elo: Optional[int]
     require_elo: bool
+    require_date: bool
     min_plies: int
     since: Optional[str]
     until: Optional[str]

@@ -14,8 +14,9 @@ pub struct Date {
 }
 
 impl Date {
-    /// The value of a `Date` tag, with `?` for unknown digits. A year has four digits: all parts of a text that does
-    /// not begin with one are unknown. So is a day that is not in its month.
+    /// Reads the value of a `Date` tag, with `?` for unknown digits: `2017.07.09`, `2017-07-09`, with or without a time
+    /// after it, `20170709`, or a day and a year with the English name of the month, `Sun Jul 09 2017`. All parts of a
+    /// text in another form are unknown, and so is a day that is not in its month.
     ///
     /// ```
     /// use polybook::pgn::Date;
@@ -28,10 +29,15 @@ impl Date {
             .map(<[u8]>::trim_ascii);
         let year = parts.next().unwrap_or_default();
         let Some(year) = number(year).filter(|_| year.len() == 4) else {
-            return Date::default();
+            return in_digits(value)
+                .or_else(|| with_month(value))
+                .unwrap_or_default();
         };
         let mut part = || {
-            let part = parts.next().and_then(number);
+            // A time may follow.
+            let is_end = |byte: &u8| b" T".contains(byte);
+            let part = parts.next().and_then(|part| part.split(is_end).next());
+            let part = part.and_then(number);
             part.and_then(|part| u8::try_from(part).ok()).unwrap_or(0)
         };
         Date::new(year, part(), part())
@@ -158,6 +164,45 @@ impl FromStr for Date {
         }
         Ok(date)
     }
+}
+
+/// Reads `20170709`.
+#[cold]
+fn in_digits(value: &[u8]) -> Option<Date> {
+    let value = value.trim_ascii();
+    let (year, rest) = value.split_at_checked(4)?;
+    let (month, day) = rest.split_at_checked(2).filter(|_| rest.len() == 4)?;
+    let (year, month, day) = (number(year)?, number(month)?, number(day)?);
+    let date = Date::new(year, month as u8, day as u8);
+    date.month.and(date.day).map(|_| date)
+}
+
+/// Reads a day, a month with its English name and a year of four digits, in any order and among other words without
+/// digits.
+#[cold]
+fn with_month(value: &[u8]) -> Option<Date> {
+    const MONTHS: [&str; 12] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ];
+    let text = str::from_utf8(value).ok()?.to_ascii_lowercase();
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let (mut year, mut month, mut day) = (None, None, None);
+    for word in words.filter(|word| !word.is_empty()) {
+        let (part, known) = match (number(word.as_bytes()), word.len()) {
+            (Some(number), 4) => (&mut year, number),
+            (Some(number), 1..=2) => (&mut day, number),
+            (Some(_), _) => return None,
+            (None, _) => match MONTHS.iter().position(|name| word.starts_with(name)) {
+                Some(index) => (&mut month, index as u16 + 1),
+                None => continue,
+            },
+        };
+        if part.replace(known).is_some() {
+            return None;
+        }
+    }
+    let date = Date::new(year?, month? as u8, day? as u8);
+    date.month.and(date.day).map(|_| date)
 }
 
 /// A number of digits alone.

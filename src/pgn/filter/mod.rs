@@ -44,6 +44,8 @@ pub struct GameFilter {
     pub max_elo: Option<u32>,
     /// Whether both players must have a rating.
     pub require_elo: bool,
+    /// Whether the year of the game must be known.
+    pub require_date: bool,
     /// How many half-moves a game must at least have. [`admits`](GameFilter::admits) does not check this.
     pub min_plies: usize,
     /// The first day.
@@ -221,10 +223,27 @@ impl GameFilter {
         options.extend([
             valued("time-control", self.time_control),
             switch("require-elo", self.require_elo),
+            switch("require-date", self.require_date),
             switch("exact", self.exact),
             switch("rated", self.rated),
         ]);
         option_text(options)
+    }
+
+    fn filters_dates(&self) -> bool {
+        self.since.is_some() || self.until.is_some()
+    }
+
+    /// Returns `true` if a date is asked for and the game has none that can be read, so that it passes unseen.
+    pub(crate) fn passes_undated(&self, tags: &Tags<'_>) -> bool {
+        self.filters_dates() && Date::of_tags(tags).year.is_none()
+    }
+
+    /// Returns `true` if ratings are asked for and that of a player cannot be read, so that it passes unseen.
+    pub(crate) fn passes_unrated(&self, tags: &Tags<'_>) -> bool {
+        let is_unrated = |name: &[u8]| tags.get(name).and_then(rating).is_none();
+        (self.min_elo.is_some() || self.max_elo.is_some())
+            && (is_unrated(b"WhiteElo") || is_unrated(b"BlackElo"))
     }
 
     fn admits_ratings(&self, tags: &Tags<'_>) -> bool {
@@ -243,10 +262,13 @@ impl GameFilter {
     }
 
     fn admits_date(&self, tags: &Tags<'_>) -> bool {
-        if self.since.is_none() && self.until.is_none() {
+        if !self.filters_dates() && !self.require_date {
             return true;
         }
         let date = Date::of_tags(tags);
+        if self.require_date && date.year.is_none() {
+            return false;
+        }
         self.since.is_none_or(|since| !date.is_before(since))
             && self.until.is_none_or(|until| !until.is_before(date))
     }
@@ -272,10 +294,17 @@ impl GameFilter {
 /// The highest number that is a rating: a higher one is a slip, such as 27000 for 2700.
 pub(crate) const HIGHEST_RATING: u16 = 4000;
 
-/// A rating; an empty value, `?`, `-`, `0` and numbers above 4,000 are none.
+/// Reads a rating: the only number of a text, such as `2400`, `1200?`, `1300P`, `1400 (club)` or `DWZ=1500`. Returns
+/// `None` for a text without a number, with several, or with a negative one, for 0, and for numbers above 4,000.
 pub(crate) fn rating(value: &[u8]) -> Option<u16> {
-    let text = str::from_utf8(value).ok()?;
-    let elo = text.trim().parse().ok();
+    let is_digit = u8::is_ascii_digit;
+    let start = value.iter().position(is_digit)?;
+    let digits = value[start..].iter().take_while(|byte| is_digit(byte));
+    let end = start + digits.count();
+    if value[..start].ends_with(b"-") || value[end..].iter().any(is_digit) {
+        return None;
+    }
+    let elo = str::from_utf8(&value[start..end]).ok()?.parse().ok();
     elo.filter(|elo| (1..=HIGHEST_RATING).contains(elo))
 }
 
@@ -311,6 +340,55 @@ mod tests {
         game_filter.require_elo = true;
         assert!(!admits(&game_filter, &both("2100", "?")));
         assert!(!admits(&game_filter, ""));
+    }
+
+    #[test]
+    fn ratings_with_text() {
+        for (text, elo) in [
+            ("1200?", 1200),
+            ("1300P", 1300),
+            ("1400 (club)", 1400),
+            ("DWZ=1500", 1500),
+            ("Elo=1480", 1480),
+            ("+1600", 1600),
+            (" ~1700 ", 1700),
+        ] {
+            assert_eq!(rating(text.as_bytes()), Some(elo), "{text}");
+        }
+        for text in ["1500/1600", "-1500", "unrated", "1500.5", "0", "4001"] {
+            assert_eq!(rating(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn dates_that_are_unambiguous() {
+        for (text, date) in [
+            ("2019-02-26", "2019.02.26"),
+            ("20230517", "2023.05.17"),
+            ("Sun Jul 09 2017", "2017.07.09"),
+            ("9 July 2017", "2017.07.09"),
+            ("Dec 1, 1999", "1999.12.01"),
+            ("2021-03-04T10:00:00Z", "2021.03.04"),
+            ("2021.03.04 10:00", "2021.03.04"),
+        ] {
+            assert_eq!(Date::of_tag(text.as_bytes()).to_string(), date, "{text}");
+        }
+        for text in [
+            "3/10/2018, 2:39:21 PM",
+            "10.03.2018",
+            "12345678",
+            "20231301",
+            "May 1990",
+            "Jul 9 17",
+        ] {
+            assert_eq!(Date::of_tag(text.as_bytes()), Date::default(), "{text}");
+        }
+        let filter = GameFilter {
+            require_date: true,
+            ..GameFilter::default()
+        };
+        assert!(admits(&filter, "[Date \"2017\"]"));
+        assert!(!admits(&filter, "[Date \"10.03.2018\"]") && !admits(&filter, ""));
     }
 
     #[test]
@@ -480,7 +558,11 @@ mod tests {
             ("30/3600+10:20/1800+30", 6000),
             ("1/86400", 3_456_000),
             ("60/7200:900", 7200),
-            ("1/18446744073709551615", u64::MAX),
+            ("1/18446744073709551615", u64::MAX / 1000),
+            ("8+0.08", 11),
+            ("10+0.1", 14),
+            ("0.5", 0),
+            ("40/60.5", 60),
             ("*180", 180),
             (" 60 + 1 ", 100),
         ] {

@@ -113,9 +113,9 @@ impl FromStr for TimeControlRange {
 /// How many moves a game is taken to have.
 const MOVES: u64 = 40;
 
-/// The seconds that a `TimeControl` tag gives a player for a game of 40 moves: those of its periods up to there, and
-/// an increment for each move. The last period repeats. `-` and `?` say nothing, nor does a value that does not have
-/// the form of the PGN standard: `G/60` and `1:30:00` are not in seconds.
+/// Returns the whole seconds that a `TimeControl` tag gives a player for a game of 40 moves: the time of its periods up
+/// to move 40, and an increment for each move. Times may have decimals, as in `8+0.08`. The last period repeats. Returns
+/// `None` for `-`, `?`, and values that are not in the form of the PGN standard: `G/60` and `1:30:00` are not in seconds.
 pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     let text = str::from_utf8(value).ok()?;
     let periods = text
@@ -123,26 +123,28 @@ pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
         .map(|period| DatePeriod::parse(period.trim()));
     let periods = periods.collect::<Option<Vec<DatePeriod>>>()?;
     let (last, earlier) = periods.split_last()?;
-    let (mut seconds, mut left) = (0_u64, MOVES);
+    let (mut millis, mut left) = (0_u64, MOVES);
     for period in earlier {
         let moves = period.moves?;
         if left > 0 {
-            seconds = seconds.saturating_add(period.seconds(left));
+            millis = millis.saturating_add(period.millis(left));
             left = left.saturating_sub(moves);
         }
     }
     while left > 0 {
-        seconds = seconds.saturating_add(last.seconds(left));
+        millis = millis.saturating_add(last.millis(left));
         left = left.saturating_sub(last.moves.unwrap_or(left));
     }
-    Some(seconds)
+    Some(millis / 1000)
 }
 
 /// A field of a `TimeControl` tag: `40/7200`, `300+5` or `*180`.
 struct DatePeriod {
     /// After how many moves the period ends, `None` if it ends with the game.
     moves: Option<u64>,
+    /// The base time in milliseconds.
     base: u64,
+    /// The increment in milliseconds.
     increment: u64,
 }
 
@@ -155,17 +157,25 @@ impl DatePeriod {
         };
         Some(DatePeriod {
             moves,
-            base: number(base.strip_prefix('*').unwrap_or(base))?,
-            increment: number(increment)?,
+            base: millis(base.strip_prefix('*').unwrap_or(base))?,
+            increment: millis(increment)?,
         })
     }
 
-    /// The seconds that it gives for at most `moves` moves.
-    fn seconds(&self, moves: u64) -> u64 {
+    /// Returns the milliseconds that the period gives for at most `moves` moves.
+    fn millis(&self, moves: u64) -> u64 {
         let moves = self.moves.map_or(moves, |own| own.min(moves));
         self.base
             .saturating_add(self.increment.saturating_mul(moves))
     }
+}
+
+/// Reads seconds, with or without decimals, as whole milliseconds.
+fn millis(text: &str) -> Option<u64> {
+    let (whole, decimals) = text.trim().split_once('.').unwrap_or((text, "0"));
+    let decimals = decimals.get(..3).unwrap_or(decimals);
+    let part = number(decimals)? * 10_u64.pow(3 - decimals.len() as u32);
+    Some(number(whole)?.saturating_mul(1000).saturating_add(part))
 }
 
 /// A number of digits alone.
