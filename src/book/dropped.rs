@@ -11,7 +11,7 @@ use crate::{
     evals::MaxLoss,
     position::{BookMove, Keyed, Variant},
     progress::Meter,
-    sort::{Memory, Seen},
+    sort::{Memory, SpillingSet},
     walk::{Source, TreeMove, each_position},
 };
 
@@ -61,7 +61,7 @@ impl Dropped {
         let mut moves = FxHashSet::default();
         let mut losses = LossSummary::default();
         let mut evaluated = 0;
-        let mut reached = Seen::new(memory.share(4));
+        let mut reached = SpillingSet::new(memory.share(4));
         let start = [Ok(variant.start())];
         each_position(&legal, start, memory.share(4), meter, &mut |pos| {
             if !reached.insert_key(pos.key())? {

@@ -23,7 +23,7 @@ use crate::{
     position::Variant,
     progress::{Meter, Portions},
     provenance::{Provenance, option_text, printable, switch, valued},
-    sort::{Memory, Seen},
+    sort::{Memory, SpillingSet},
     task,
     walk::LinesOf,
 };
@@ -252,7 +252,7 @@ impl BookMerge<'_> {
     }
 
     /// The positions on the lines of White and of Black that are reached soon enough.
-    fn on_lines(&self, book: &Book, variant: Variant, meter: &Meter) -> Result<[Seen; 2]> {
+    fn on_lines(&self, book: &Book, variant: Variant, meter: &Meter) -> Result<[SpillingSet; 2]> {
         let mut done = [Portions::new(meter), Portions::new(meter)];
         let moves = PlayableMoves::within(book, meter, self.memory.bytes / 4)?;
         let (starts, memory) = ([variant.start()], self.memory.share(4));

@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Result},
     position::{Keyed, Variant, fen_of},
     progress::Meter,
-    sort::{Memory, Seen},
+    sort::{Memory, SpillingSet},
     suite::{self, Suite, SuiteFormat, SuiteOf},
     task,
     walk::{Source, TreeMove, each_position},
@@ -102,7 +102,7 @@ impl<'a> ConvertBook<'a> {
         };
         self.book.refuse_changed()?;
         let mut unseen = self.book.len_without_header()?;
-        let mut reached = Seen::new(self.memory.share(4));
+        let mut reached = SpillingSet::new(self.memory.share(4));
         let (starts, memory) = (self.starts(starts), self.memory.share(4));
         let starts = starts.into_iter().map(Ok);
         each_position(self.book, starts, memory, &self.meter, &mut |pos| {

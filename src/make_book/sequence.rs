@@ -18,7 +18,7 @@ use crate::{
     error::{Error, Result},
     pgn::{Condition, NO_GAME},
     position::looks_like_move,
-    sort::Seen,
+    sort::SpillingSet,
     task,
 };
 
@@ -47,7 +47,7 @@ pub(super) struct Sequencer<'a> {
     starts: Starts,
     filtered_variants: BTreeMap<FilteredVariant, u64>,
     /// The games that count so far, if duplicates are dropped.
-    seen: Option<Seen>,
+    seen: Option<SpillingSet>,
 }
 
 /// The most games that the error about an input names, if none of its games can be played.
@@ -80,7 +80,7 @@ impl<'a> Sequencer<'a> {
             filtered_variants: BTreeMap::new(),
             seen: options
                 .drop_duplicates
-                .then(|| Seen::new(budget.duplicates.clone())),
+                .then(|| SpillingSet::new(budget.duplicates.clone())),
         }
     }
 
@@ -222,7 +222,7 @@ pub(super) struct Sequenced {
 }
 
 /// Takes the candidates of the next batch in order: the new ones count, the others are left out.
-fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut Seen) -> Result<()> {
+fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Result<()> {
     let candidates = std::mem::take(&mut outcome.candidates);
     let mut is_new = Vec::with_capacity(candidates.len());
     for candidate in &candidates {

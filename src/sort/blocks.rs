@@ -1,14 +1,16 @@
-//! Records in blocks of equal size. So a sequence grows without being copied, and the memory of one that is gone fits
-//! the next: fresh pages take as long as sorting.
+//! A growable sequence of records, stored in blocks of equal size.
+//!
+//! Growing the sequence allocates a new block and never copies records. A block that was freed is reused by the allocator for
+//! the next sequence. This matters because touching fresh pages takes as long as sorting the records in them.
 
 use std::ops::Range;
 
 use super::record::Record;
 
-/// Bytes of a block.
+/// The size of a block in bytes.
 const BLOCK: usize = 1 << 13;
 
-/// A sequence of records. All blocks but the last are full.
+/// A sequence of records in blocks. Every block but the last is full.
 #[derive(Debug)]
 pub(super) struct Blocks<T>(Vec<Vec<T>>);
 
@@ -19,7 +21,7 @@ impl<T> Default for Blocks<T> {
 }
 
 impl<T: Copy> Blocks<T> {
-    /// Records of a block.
+    /// The number of records in a full block.
     const EACH: usize = BLOCK / size_of::<T>();
 
     pub(super) fn len(&self) -> usize {
@@ -43,14 +45,14 @@ impl<T: Copy> Blocks<T> {
         self.0.iter().flatten().copied()
     }
 
-    /// A record by its number.
+    /// Returns the record at index `number`, or `None` if the sequence is shorter.
     #[inline]
     pub(super) fn get(&self, number: usize) -> Option<&T> {
         let block = self.0.get(number / Blocks::<T>::EACH)?;
         block.get(number % Blocks::<T>::EACH)
     }
 
-    /// The records of a range: in place, or copied into `buffer` if they are in several blocks.
+    /// Returns the records of a range of indices. Copies them into `buffer` only if they are in more than one block.
     pub(super) fn range<'a>(&'a self, range: Range<usize>, buffer: &'a mut Vec<T>) -> &'a [T] {
         let (first, start) = (
             range.start / Blocks::<T>::EACH,
@@ -68,7 +70,7 @@ impl<T: Copy> Blocks<T> {
 }
 
 impl<R: Record> Blocks<R> {
-    /// The records of these bits.
+    /// Creates the sequence of the records that have the given bits.
     pub(super) fn of_bits(bits: &[u128]) -> Blocks<R> {
         let block = |bits: &[u128]| {
             let mut block = Vec::with_capacity(Blocks::<R>::EACH);

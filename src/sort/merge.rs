@@ -1,32 +1,34 @@
-//! Merging and folding sorted sequences.
+//! Merges sorted sequences, and folds the merged records.
 
 use std::{cmp::Ordering, collections::VecDeque};
 
 use super::record::{Fold, Record};
 use crate::error::Result;
 
-/// Sorted records from anywhere.
+/// An iterator over sorted records.
 pub(crate) type Records<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 
-/// Appends the next items of a sorted sequence. If it appends none, there are no more, or it failed before.
+/// A function that appends the next items of a sorted sequence to its argument.
+///
+/// If it appends nothing, the sequence is at its end. After an error, it appends nothing.
 pub(crate) type Refill<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 
-/// How many items of a sequence are read at once.
+/// The number of items that are read from a sequence at once.
 pub(super) const AT_ONCE: usize = 1 << 8;
 
-/// Reading stops after this many bytes outside of the items.
+/// Once the items of a batch hold this many bytes outside of themselves, no further item is read into the batch.
 const BYTES_AT_ONCE: usize = 1 << 13;
 
-/// Merges any number of sorted sequences into one. Of equal items, those of the first sequence come first.
+/// An iterator that merges any number of sorted sequences into one. Of equal items, those of an earlier sequence come first.
 ///
-/// It reads some items of each sequence, and sorts those that no unread item precedes: the sort of the standard library
-/// finds runs that are in order, and merges them. That takes two thirds of the time of a heap.
+/// The merge reads a batch of items from each sequence, and sorts the items that no unread item can precede. The standard
+/// library's stable sort detects ascending runs and merges them, which takes two thirds of the time of a heap.
 ///
-/// After an error the merge is at its end.
+/// After an error the iterator returns `None`.
 pub(crate) struct Merge<'a, T> {
-    /// The sequences, and the items of each that were read and are not ready.
+    /// The sequences that are not at their end, each with the items that were read from it but are not in `ready` yet.
     sources: Vec<(Refill<'a, T>, Vec<T>)>,
-    /// The next items, in order.
+    /// The next items, in ascending order.
     ready: VecDeque<T>,
 }
 
@@ -37,7 +39,9 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
         Merge::of_long(sequences, |_| 0)
     }
 
-    /// Merges items that hold memory outside of themselves. `bytes` returns how much; few large items are read at once.
+    /// Creates a merge of items that hold memory outside of themselves.
+    ///
+    /// `bytes` returns the number of bytes that an item holds. A batch has fewer items if they are large.
     pub(crate) fn of_long<I: Iterator<Item = Result<T>> + 'a>(
         sequences: impl IntoIterator<Item = I>,
         bytes: fn(&T) -> usize,
@@ -68,7 +72,7 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
         }
     }
 
-    /// The next items; none at the end.
+    /// Returns the next items of the merge in ascending order, or an empty slice at its end. Drops the previous window.
     pub(super) fn window(&mut self) -> Result<&[T]> {
         if let Err(err) = self.read_on() {
             self.sources.clear();
@@ -85,7 +89,7 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
             }
         }
         self.sources.retain(|(_, read)| !read.is_empty());
-        // The sequence whose last item is the smallest may have more before those of the others.
+        // Items after the smallest of the last items may be preceded by unread items of the sequence that it belongs to.
         let lasts = self.sources.iter().map(|(_, read)| read.last());
         let Some((first, _)) = lasts.enumerate().min_by(|a, b| a.1.cmp(&b.1)) else {
             return Ok(());
@@ -120,7 +124,7 @@ impl<'a, T: Ord + 'a> Iterator for Merge<'a, T> {
     }
 }
 
-/// Folds the records of a merge.
+/// Folds the records of a merge, and passes each folded record to `push`. Stops at the first error.
 pub(super) fn fold_into<R: Record>(
     mut merge: Merge<'_, R>,
     mut push: impl FnMut(R) -> Result<()>,

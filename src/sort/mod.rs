@@ -1,31 +1,34 @@
-//! The stores that spill to sorted runs in temporary files and merge them: all data that may outgrow memory is here.
+//! Stores that sort more data than memory holds: they spill sorted runs to temporary files, and merge the runs.
+//!
+//! All data that may outgrow the memory budget is in one of these stores:
 //!
 //! | data | store |
 //! |---|---|
-//! | records of 128 bits, folded | [`Shards`], which give [`Sealed`] records |
-//! | the same in ascending order already | [`merge_ordered`] |
-//! | fingerprints that are looked up meanwhile | [`Seen`] |
-//! | texts of any length; the first of them, or the first or best of each kind | [`TextSorter`] |
-//! | bytes that are read as they came | [`ByteRun`] |
+//! | records of 128 bits, folded | [`Shards`], which are sealed into [`Sealed`] records |
+//! | records of 128 bits from sources that are already sorted | [`merge_ordered`] |
+//! | fingerprints that are looked up while others are added | [`SpillingSet`] |
+//! | byte strings of any length: all, the first of them, or the first or best of each key | [`TextSorter`] |
+//! | bytes that are read in the order in which they were written | [`ByteRun`] |
 //!
-//! Every run is a [`ByteRun`], whose blocks have checksums, and every merge is [`Merge`].
+//! Every run is a [`ByteRun`], whose blocks have checksums. Every merge is a [`Merge`].
 //!
-//! Records are spread over [`SHARDS`] shards that are themselves in order: every record of one is
-//! smaller than every record of the next. A shard collects records, packed where they allow it, and is *compacted* when
-//! it reaches its quota: the records are sorted and folded. If that leaves the shard more than half full, they go to a
-//! temporary file as a *run*. Sealing merges the runs of each shard with what it has in memory, into memory if the shard
-//! has room for that. One shard after the other is the whole in order, without a big sort.
+//! Records are distributed over [`SHARDS`] shards. The shards are ordered: every record of a shard is smaller than every record
+//! of the next shard. A shard collects records, in a packed form if they have one. When it reaches its quota, it is
+//! *compacted*: its records are sorted and folded. If the folded records still fill more than half of the quota, they are
+//! written to a temporary file as a *run*. Sealing merges the runs of each shard with its records in memory. The result
+//! stays in memory if it fits into the budget, and goes to a file otherwise. The sealed shards, one after the other, are all
+//! records in order.
 //!
-//! Sorting the few thousand records of a shard in the cache and folding neighbors beats a hash map per
-//! shard, which waits for memory at each count; and a sorted run is just what a spill needs.
+//! The few thousand records of a shard are sorted within the processor's cache, and equal neighbors are folded. This is
+//! faster than a hash map per shard, which waits for memory at each insertion, and its result is already a sorted run.
 
 mod blocks;
 mod merge;
 mod record;
 mod run;
 mod sealed;
-mod seen;
 mod shards;
+mod spilling_set;
 mod texts;
 
 use std::path::PathBuf;
@@ -35,30 +38,34 @@ pub(crate) use self::{
     record::{Fold, Once, PACKED, Record, SHARDS},
     run::{ByteReader, ByteRun},
     sealed::Sealed,
-    seen::Seen,
     shards::{Dropped, Shards, merge_ordered},
+    spilling_set::SpillingSet,
     texts::TextSorter,
 };
 
-/// How much memory a table of records may take, and where it spills to.
+/// The memory budget of a store, and the directory that the store spills to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Memory {
-    /// Bytes that records may take before they go to temporary files. Default: 1 GiB.
+    /// The number of bytes that the data may take before it is spilled to temporary files. Default: 1 GiB.
     pub bytes: usize,
-    /// The directory of the temporary files. Default: the system's.
+    /// The directory of the temporary files. Default: the system's temporary directory.
     pub temp_dir: PathBuf,
 }
 
 impl Memory {
-    /// The default budget: 1 GiB.
+    /// The default budget in bytes: 1 GiB.
     pub const DEFAULT_BYTES: usize = 1 << 30;
 
-    /// One of several equal parts.
+    /// Returns the budget of one of `parts` equal shares, with the same directory.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `parts` is 0.
     pub fn share(&self, parts: usize) -> Memory {
         self.part(self.bytes / parts)
     }
 
-    /// A part of this many bytes.
+    /// Returns a budget of `bytes` with the same directory.
     pub(crate) fn part(&self, bytes: usize) -> Memory {
         let temp_dir = self.temp_dir.clone();
         Memory { bytes, temp_dir }

@@ -1,70 +1,73 @@
-//! The traits of records that the sorter needs.
+//! The records that [`Shards`](super::Shards) sorts, and how equal ones are folded.
 
 use std::fmt::Debug;
 
-/// How many shards there are.
+/// The number of shards.
 pub(crate) const SHARDS: usize = 256;
 
-/// Bytes of a packed record.
+/// The size of a packed record in bytes.
 pub(crate) const PACKED: usize = 10;
 
-/// A record of 128 bits. Records compare as their bits do.
+/// A record of 128 bits. Records are ordered as their bits are.
 pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
-    /// How several records of one kind are joined.
+    /// Joins neighboring records in sorted order, for example by adding up their counts.
     type Fold: Fold<Record = Self>;
 
-    /// The record of these bits.
+    /// Returns the record that has these bits.
     fn from_bits(bits: u128) -> Self;
 
-    /// The bits of the record.
+    /// Returns the bits of the record.
     fn to_bits(self) -> u128;
 
-    /// The place of the record among all, as a number that is spread about evenly over 64 bits. It never falls
-    /// when the record grows.
+    /// Returns a number that is spread about evenly over 64 bits and never decreases as records ascend.
+    ///
+    /// Its high bits select the shard. Records of equal rank are a group of [`merge_ordered`](super::merge_ordered).
     fn rank(self) -> u64;
 
-    /// The record in fewer bytes, for as long as it waits to be sorted, if it has such a form. They need not say
-    /// its shard.
+    /// Returns the packed form of the record, or `None` if it does not have one.
+    ///
+    /// Records wait in their packed form to be sorted. The form may leave out the bits that the shard implies.
     #[inline]
     fn packed(self) -> Option<[u8; PACKED]> {
         None
     }
 
-    /// The record of a shard with this packed form.
+    /// Returns the record of `shard` that has this packed form.
     #[inline]
     fn from_packed(_shard: usize, _packed: [u8; PACKED]) -> Self {
         unreachable!("no record has a packed form")
     }
 
-    /// The shard of the record, under [`SHARDS`].
+    /// Returns the shard of the record, less than [`SHARDS`].
     #[inline]
     fn shard(self) -> usize {
         (self.rank() >> (u64::BITS - SHARDS.ilog2())) as usize
     }
 
-    /// The part of its shard that the record is in, of 2^`bits`.
+    /// Returns the bucket of the record among the 2^`bits` buckets of its shard. Buckets are ordered as records are.
     #[inline]
     fn bucket(self, bits: u32) -> usize {
         let below_shard = self.rank() << SHARDS.ilog2();
-        // In two steps, because no bits at all would be too long a shift.
+        // A single shift by 64 would overflow if `bits` is 0.
         (below_shard >> 1 >> (u64::BITS - 1 - bits)) as usize
     }
 }
 
-/// Joins records of one kind that follow one another in sorted order.
+/// Joins neighboring records of a sorted sequence.
 pub(crate) trait Fold: Default {
-    /// The records that are joined.
+    /// The type of the records.
     type Record;
 
-    /// Takes the next record in ascending order and hands over those that are complete. Over a whole
-    /// sequence it hands over no more than it takes.
+    /// Takes the next record in ascending order, and passes records that are complete to `out`.
+    ///
+    /// The fold never passes on more records than it took.
     fn take(&mut self, record: Self::Record, out: &mut impl FnMut(Self::Record));
 
-    /// Hands over the rest after the last record.
+    /// Passes the remaining records to `out`. Called after the last record.
     fn finish(&mut self, out: &mut impl FnMut(Self::Record));
 }
 
-/// Keeps one of equal records.
+/// A fold that keeps one of several equal records. It holds the last record that it took.
 #[derive(Debug)]
 pub(crate) struct Once<R>(Option<R>);
 
@@ -88,7 +91,7 @@ impl<R: Copy + PartialEq> Fold for Once<R> {
     fn finish(&mut self, _out: &mut impl FnMut(R)) {}
 }
 
-/// A record of any meaning whose high bits are a key, kept once.
+/// A record without a meaning of its own. Its high 64 bits are a key. Equal records are folded into one.
 impl Record for u128 {
     type Fold = Once<u128>;
 
@@ -100,7 +103,7 @@ impl Record for u128 {
         self
     }
 
-    /// Keys are spread evenly.
+    /// Returns the key. Keys are hashes, so they are spread evenly.
     fn rank(self) -> u64 {
         (self >> u64::BITS) as u64
     }

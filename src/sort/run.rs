@@ -1,8 +1,9 @@
-//! Runs: records, texts and other bytes that are written once and read in order, in memory or in temporary files.
+//! Runs: sequences of records, texts or other bytes that are written once and read in order.
 //!
-//! A file has no name once it is open, so it is gone when the program ends, however it ends. Runs are written in blocks
-//! of [`BLOCK`] bytes, the last of them shorter, each with its CRC-32C after it. The checksum depends on the place in the
-//! file as well. So a block that the disk lost, changed or put elsewhere is an error, and never other records.
+//! A run is in memory until it outgrows its budget, then in a temporary file that several runs may share. The file is unlinked
+//! when it is opened, so the system removes it when the program ends in any way. A run is stored in blocks of [`BLOCK`] bytes;
+//! its last block may be shorter. A CRC-32C follows each block. The checksum also covers the offset of the block in the file.
+//! So a block that the disk lost, changed or stored at another offset is an error, and is never read as other records.
 
 use std::{
     fs::File,
@@ -21,32 +22,32 @@ use crate::{
     positioned::{read_exact_at, write_all_at},
 };
 
-/// Bytes of a record in a run.
+/// The size of a record in bytes.
 const RECORD: usize = size_of::<u128>();
 
-/// Bytes that have a checksum.
+/// The number of bytes that share a checksum.
 pub(super) const BLOCK: usize = 1 << 12;
 const CHECKSUM: usize = size_of::<u32>();
 
-/// Bytes that are read or written at once.
+/// The number of bytes that are read or written at once.
 pub(super) const BUFFER: usize = 4 * BLOCK;
 
-/// How many bytes of a file this many bytes of a run take.
+/// Returns the number of bytes that `bytes` of a run take in the file, including checksums.
 fn with_checksums(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(BLOCK as u64) * CHECKSUM as u64
 }
 
-/// The checksum of a block that begins at a place of a file.
+/// Returns the checksum of a block that is stored at the offset `place` of the file.
 fn checksum(block: &[u8], place: u64) -> [u8; CHECKSUM] {
     let start = (place ^ place >> u32::BITS) as u32;
     crc32c::crc32c_append(start, block).to_le_bytes()
 }
 
-/// A temporary file of runs, which is there once something is written. One run at a time is written.
+/// A temporary file of runs. It is created by the first write. Only one run at a time may be written.
 #[derive(Debug)]
 pub(super) struct RunFile {
     file: OnceLock<File>,
-    /// Bytes in the file.
+    /// The length of the file in bytes.
     end: AtomicU64,
     pub(super) temp_dir: PathBuf,
 }
@@ -60,7 +61,7 @@ impl RunFile {
         })
     }
 
-    /// How many bytes the file has.
+    /// Returns the length of the file in bytes.
     pub(super) fn size(&self) -> u64 {
         self.end.load(Ordering::Relaxed)
     }
@@ -74,7 +75,7 @@ impl RunFile {
         Ok(self.file.get_or_init(|| made))
     }
 
-    /// Appends bytes of the run that begins at `start`. Whole blocks of it are `before` them.
+    /// Appends bytes to the run that begins at offset `start`. `before` is the length of the run so far, a multiple of [`BLOCK`].
     fn append(&self, start: u64, before: u64, bytes: &[u8]) -> Result<()> {
         let mut place = start + with_checksums(before);
         let mut stored = Vec::with_capacity(BUFFER + BUFFER / BLOCK * CHECKSUM);
@@ -93,7 +94,12 @@ impl RunFile {
         Ok(())
     }
 
-    /// Appends this many bytes of the run that begins at `start` to `out`, with whole blocks of it `before` them.
+    /// Reads `bytes` of the run that begins at offset `start`, and appends them to `out`. `before` is the position of the first of
+    /// them in the run, a multiple of [`BLOCK`]. The range must end at the end of a stored block.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read, or if a checksum does not match.
     fn read(&self, start: u64, before: u64, bytes: usize, out: &mut Vec<u8>) -> Result<()> {
         let place = start + with_checksums(before);
         let first = out.len();
@@ -124,33 +130,35 @@ impl RunFile {
     }
 }
 
-/// The length of a text as it is stored before it.
+/// Returns the length prefix of a text, as [`ByteRun::append_text`] stores it.
 pub(super) fn length_of(text: &[u8]) -> [u8; 4] {
     let length = u32::try_from(text.len()).expect("texts are short");
     length.to_le_bytes()
 }
 
-/// A sequence of bytes, written once and read in order. Past the memory it may take, it goes to a temporary file.
+/// A sequence of bytes that is written once and read in order. It is spilled to a temporary file if it outgrows its budget.
 #[derive(Debug)]
 pub(crate) struct ByteRun {
     memory: usize,
     file: Arc<RunFile>,
     is_spilled: bool,
-    /// Where it begins in the file.
+    /// The offset of the run in the file.
     start: u64,
-    /// How many bytes are in the file, whole blocks all of them until it is finished.
+    /// The number of bytes in the file. A multiple of [`BLOCK`] until the run is finished.
     filed: u64,
-    /// Those after them.
+    /// The bytes that follow those in the file.
     tail: Vec<u8>,
 }
 
 impl ByteRun {
-    /// Keeps at most `memory` bytes in memory.
+    /// Creates an empty run that keeps at most `memory` bytes in memory.
     pub(crate) fn new(memory: usize, temp_dir: impl AsRef<Path>) -> ByteRun {
         ByteRun::within(memory, &RunFile::new(temp_dir.as_ref()))
     }
 
-    /// The same in a file that has other runs. Nothing else is appended to the file until this is finished.
+    /// Creates an empty run that spills to `file`, after the runs that the file has already.
+    ///
+    /// No other run may be written to the file until this one is finished.
     pub(super) fn within(memory: usize, file: &Arc<RunFile>) -> ByteRun {
         ByteRun {
             memory,
@@ -162,22 +170,22 @@ impl ByteRun {
         }
     }
 
-    /// The directory of its temporary file.
+    /// Returns the directory of the temporary file.
     pub(crate) fn temp_dir(&self) -> &Path {
         &self.file.temp_dir
     }
 
-    /// The file, to which further runs may be appended.
+    /// Returns the file that the run spills to.
     pub(super) fn file(&self) -> &Arc<RunFile> {
         &self.file
     }
 
-    /// How many bytes there are.
+    /// Returns the length in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.filed + self.tail.len() as u64
     }
 
-    /// How many records it has, if it has records.
+    /// Returns the number of records in a run of records.
     pub(super) fn records_len(&self) -> u64 {
         self.len() / RECORD as u64
     }
@@ -186,7 +194,7 @@ impl ByteRun {
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     #[inline]
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.tail.extend_from_slice(bytes);
@@ -197,7 +205,7 @@ impl ByteRun {
         }
     }
 
-    /// Moves all whole blocks of this many bytes to the file.
+    /// Moves bytes to the file: all but the remainder of dividing their number by `block`.
     #[cold]
     fn spill(&mut self, block: usize) -> Result<()> {
         if !self.is_spilled {
@@ -213,7 +221,7 @@ impl ByteRun {
         Ok(())
     }
 
-    /// Ends the run, so that others may be appended to its file.
+    /// Finishes the run. After this, another run may be written to its file.
     pub(super) fn finish(mut self) -> Result<ByteRun> {
         if self.is_spilled {
             self.spill(1)?;
@@ -222,12 +230,12 @@ impl ByteRun {
         Ok(self)
     }
 
-    /// Appends the records of these bits.
+    /// Appends the records that have the given bits.
     pub(super) fn append_bits(&mut self, bits: &[u128]) -> Result<()> {
         for some in bits.chunks(BUFFER / RECORD) {
             let bytes = some.iter().flat_map(|bits| bits.to_le_bytes());
             self.tail.extend(bytes);
-            // What is full is written.
+            // Spills if the buffer is full.
             self.append(&[])?;
         }
         Ok(())
@@ -239,17 +247,17 @@ impl ByteRun {
         self.append(&record.to_bits().to_le_bytes())
     }
 
-    /// Appends a text with its length, for [`ByteReader::read_text`].
+    /// Appends a text after its length, so that [`ByteReader::read_text`] can read it.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub(crate) fn append_text(&mut self, text: &[u8]) -> Result<()> {
         self.tail.extend_from_slice(&length_of(text));
         self.append(text)
     }
 
-    /// Reads from a place on.
+    /// Returns a reader that begins at the byte `start`.
     pub(crate) fn reader(&self, start: u64) -> ByteReader<'_> {
         ByteReader {
             run: self,
@@ -259,13 +267,13 @@ impl ByteRun {
         }
     }
 
-    /// The texts, if it has texts.
+    /// Returns an iterator over the texts of a run of texts.
     pub(super) fn texts(&self) -> impl Iterator<Item = Result<Vec<u8>>> + '_ {
         let mut reader = self.reader(0);
         std::iter::from_fn(move || reader.read_text().transpose())
     }
 
-    /// The records, if it has records.
+    /// Returns an iterator over the records of a run of records.
     pub(super) fn records<R: Record>(&self) -> impl Iterator<Item = Result<R>> + use<'_, R> {
         let mut reader = self.reader(0);
         std::iter::from_fn(move || {
@@ -274,13 +282,13 @@ impl ByteRun {
         })
     }
 
-    /// The records from the first on, at most this many at once, if it has records in order.
+    /// Returns a function that reads a run of sorted records in order, at most `most` records at a call.
     pub(super) fn refill<R: Record>(&self, most: usize) -> Refill<'_, R> {
         let mut reader = self.reader(0);
         Box::new(move |out| reader.read_records(most, out))
     }
 
-    /// Replaces `out` with some records of a run that is finished.
+    /// Replaces the contents of `out` with a range of the records of a finished run.
     pub(super) fn read<R: Record>(&self, range: Range<usize>, out: &mut Vec<R>) -> Result<()> {
         let (start, end) = (range.start * RECORD, range.end * RECORD);
         let mut read = Vec::new();
@@ -301,23 +309,23 @@ impl ByteRun {
     }
 }
 
-/// Reads the bytes of a run in order.
+/// A reader of the bytes of a run, in order.
 #[derive(Debug)]
 pub(crate) struct ByteReader<'a> {
     run: &'a ByteRun,
-    /// The next byte to read into the buffer.
+    /// The position in the run of the next byte to read into the buffer.
     next: u64,
     buffer: Vec<u8>,
-    /// Where the rest of the buffer begins.
+    /// The offset of the next byte in the buffer.
     at: usize,
 }
 
 impl ByteReader<'_> {
-    /// Fills `out`.
+    /// Fills `out` with the next bytes.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read or has changed, or fewer bytes than asked for.
+    /// Returns an error if the run has fewer bytes left, or if its temporary file cannot be read or was changed.
     pub(crate) fn read_exact(&mut self, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
             if self.at == self.buffer.len() {
@@ -331,7 +339,7 @@ impl ByteReader<'_> {
         Ok(())
     }
 
-    /// Passes over bytes.
+    /// Skips `bytes` bytes. If the run has fewer left, the next read fails.
     pub(crate) fn skip(&mut self, bytes: u64) {
         let buffered = (self.buffer.len() - self.at) as u64;
         if bytes <= buffered {
@@ -342,7 +350,9 @@ impl ByteReader<'_> {
         }
     }
 
-    /// The next record's bits; `None` after the last. Records have equal sizes, so none is in two buffers.
+    /// Reads the bits of the next record. Returns `None` after the last one.
+    ///
+    /// Block and buffer sizes are multiples of the record size, so no record is split between two buffers.
     #[inline]
     fn read_bits(&mut self) -> Result<Option<u128>> {
         if self.at == self.buffer.len() {
@@ -356,7 +366,7 @@ impl ByteReader<'_> {
         Ok(bits.map(|bits| u128::from_le_bytes(*bits)))
     }
 
-    /// Appends the next records to `out`, at most this many; none after the last.
+    /// Appends up to `most` of the next records to `out`. Appends nothing after the last record.
     fn read_records<R: Record>(&mut self, most: usize, out: &mut Vec<R>) -> Result<()> {
         if self.at == self.buffer.len() && !self.is_at_end() {
             self.fill()?;
@@ -374,11 +384,11 @@ impl ByteReader<'_> {
         self.at == self.buffer.len() && self.next >= self.run.len()
     }
 
-    /// The next text; `None` after the last.
+    /// Reads the next text. Returns `None` after the last one.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read or has changed.
+    /// Returns an error if the temporary file cannot be read or was changed.
     pub(crate) fn read_text(&mut self) -> Result<Option<Vec<u8>>> {
         if self.is_at_end() {
             return Ok(None);
@@ -390,14 +400,14 @@ impl ByteReader<'_> {
         Ok(Some(text))
     }
 
-    /// Reads on, when all of the buffer was read.
+    /// Reads the next bytes into the buffer. All bytes of the buffer must have been read.
     #[cold]
     fn fill(&mut self) -> Result<()> {
         self.buffer.clear();
         self.at = 0;
         let run = self.run;
         if self.next < run.filed {
-            // Only the first block, or one after skipped bytes, is not read from its beginning.
+            // A reader can begin or skip to within a block, but blocks are read from their beginning to verify their checksums.
             let passed = self.next % BLOCK as u64;
             let before = self.next - passed;
             let bytes = (run.filed - before).min(BUFFER as u64);
@@ -405,7 +415,7 @@ impl ByteReader<'_> {
                 .file
                 .read(run.start, before, bytes as usize, &mut self.buffer);
             if read.is_err() {
-                // Nothing is read on after a block that is not what was written.
+                // The reader stays at the end of the run, because bytes after a damaged block cannot be trusted.
                 self.buffer.clear();
                 self.next = run.len();
             }
@@ -438,7 +448,7 @@ mod tests {
         write_all_at(file, &[byte[0] ^ change], place).unwrap();
     }
 
-    /// A run of records in a file.
+    /// Writes a run of records to a file.
     fn filed(file: &Arc<RunFile>, records: impl Iterator<Item = u128>) -> ByteRun {
         let mut run = ByteRun::within(0, file);
         records.for_each(|record| run.push(record).unwrap());
@@ -504,7 +514,7 @@ mod tests {
             let records: Vec<u128> = (0..len as u128).map(|number| number << 77 | number).collect();
             let start = (cut.0 * len as f64) as usize;
             let end = start + (cut.1 * (len - start) as f64) as usize;
-            // The second has its place in the file after the first.
+            // The second run begins after the first one in the file.
             for is_at_once in [false, true] {
                 let mut run = ByteRun::within(memory, &file);
                 match is_at_once {

@@ -1,4 +1,4 @@
-//! Sorted records: one sequence for each shard.
+//! Sealed records: sorted and folded, one sequence for each shard.
 
 use std::ops::Range;
 
@@ -10,22 +10,22 @@ use super::{
 };
 use crate::error::Result;
 
-/// All records, sorted and folded, shard by shard.
+/// All records of a store, sorted and folded, shard by shard.
 #[derive(Debug)]
 pub(crate) struct Sealed<R> {
     shards: Vec<SealedShard<R>>,
 }
 
-/// The records of a shard.
+/// The records of one shard.
 #[derive(Debug)]
 pub(super) enum SealedShard<R> {
     Memory(Blocks<R>),
-    /// A run of a file that neighboring shards share.
+    /// A run in a file that other shards of the group share.
     File(ByteRun),
 }
 
 impl<R: Record> Sealed<R> {
-    /// The records of all shards, in groups of shards.
+    /// Joins groups of consecutive shards.
     pub(super) fn new(groups: Vec<Vec<SealedShard<R>>>) -> Sealed<R> {
         Sealed {
             shards: groups.into_iter().flatten().collect(),
@@ -36,7 +36,7 @@ impl<R: Record> Sealed<R> {
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read.
+    /// Returns an error if a temporary file cannot be read or was changed.
     pub(crate) fn for_each(&self, shard: usize, mut f: impl FnMut(R)) -> Result<()> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => {
@@ -57,7 +57,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// The records of a shard in ascending order.
+    /// Returns an iterator over the records of a shard in ascending order.
     pub(crate) fn records(&self, shard: usize) -> Records<'_, R> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Box::new(records.iter().map(Ok)),
@@ -65,7 +65,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// How many records a shard has.
+    /// Returns the number of records in a shard.
     pub(crate) fn shard_len(&self, shard: usize) -> u64 {
         match &self.shards[shard] {
             SealedShard::Memory(records) => records.len() as u64,
@@ -73,7 +73,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// The records of a shard that is in memory.
+    /// Returns the records of a shard, or `None` if they are in a file.
     fn in_blocks(&self, shard: usize) -> Option<&Blocks<R>> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Some(records),
@@ -81,18 +81,22 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Whether a shard is in memory.
+    /// Returns `true` if the records of a shard are in memory.
     pub(crate) fn is_in_memory(&self, shard: usize) -> bool {
         self.in_blocks(shard).is_some()
     }
 
-    /// A record of a shard by its number, if the shard is in memory and has it.
+    /// Returns the record of a shard at index `number`, or `None` if the shard is in a file or has fewer records.
     #[inline]
     pub(crate) fn in_memory(&self, shard: usize, number: usize) -> Option<&R> {
         self.in_blocks(shard)?.get(number)
     }
 
-    /// Some records of a shard, read into `buffer` if they are not in one place in memory.
+    /// Returns a range of the records of a shard. Uses `buffer` if the shard is in a file, or if its blocks split the range.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be read or was changed.
     pub(crate) fn range<'a>(
         &'a self,
         shard: usize,
@@ -108,13 +112,13 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// About how many bytes of memory the records take.
+    /// Returns the approximate number of bytes that the records take in memory.
     pub(crate) fn bytes_in_memory(&self) -> u64 {
         let in_memory = (0..self.shards.len()).filter_map(|shard| self.in_blocks(shard));
         (in_memory.map(Blocks::len).sum::<usize>() * size_of::<R>()) as u64
     }
 
-    /// Whether any shard is in a temporary file.
+    /// Returns `true` if any shard is in a temporary file.
     pub(crate) fn is_spilled(&self) -> bool {
         (0..self.shards.len()).any(|shard| !self.is_in_memory(shard))
     }

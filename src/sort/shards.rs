@@ -1,4 +1,4 @@
-//! Collecting records in shards, and sealing them: every shard becomes one sorted sequence.
+//! Collects records in shards, and seals them: sorts and folds each shard into one sequence.
 
 use std::{
     cell::RefCell,
@@ -23,35 +23,35 @@ use super::{
 };
 use crate::{error::Result, task};
 
-/// The records that a shard may hold however little memory there is.
+/// The minimum number of records that a shard may hold, however small the memory budget is.
 const SMALLEST_QUOTA: usize = 64;
 
-/// How many neighboring shards share a temporary file, so that few files are open however much spills.
+/// The number of consecutive shards that share a temporary file. Bounds the number of open files.
 const SHARDS_PER_FILE: usize = 8;
 
-/// How many runs are merged at once; more are merged in several rounds.
+/// The maximum number of runs that are merged at once. More runs are merged in several rounds.
 const FAN_IN: usize = 64;
 
-/// About how many records a bucket should have: few enough to be sorted in the nearest cache.
+/// The intended number of records in a bucket: few enough to be sorted in the first-level cache.
 const PER_BUCKET: usize = 4;
 
-/// More buckets than this would fall out of the cache while records are distributed.
+/// The maximum number of bits of a bucket number. More buckets would not fit into the cache while records are distributed.
 const MOST_BUCKET_BITS: u32 = 11;
 
 thread_local! {
-    /// Where the bits of records are sorted.
+    /// The buffer in which a thread sorts the bits of records.
     static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Records sorted into the order of their shards.
+/// Records in the order of their shards. Within a shard, records keep their order.
 struct Partition<R> {
     records: Vec<R>,
-    /// Where the records of each shard begin, and the end.
+    /// The index of the first record of each shard, followed by the number of records.
     starts: Vec<u32>,
 }
 
 impl<R: Record> Partition<R> {
-    /// Sorts `records` by shard; at most 2^32 of them.
+    /// Distributes `records` by shard. There must be fewer than 2^32 records.
     fn new(records: &[R]) -> Partition<R> {
         let mut starts = vec![0u32; SHARDS + 1];
         for record in records {
@@ -78,10 +78,10 @@ impl<R: Record> Partition<R> {
     }
 }
 
-/// Records in memory, in any order, and where others are.
+/// A shard that collects records: those in memory, in any order, and the runs that were spilled.
 #[derive(Debug)]
 struct Shard<R> {
-    /// Records that have a packed form.
+    /// Packed records, if they have a packed form.
     packed: Blocks<[u8; PACKED]>,
     records: Blocks<R>,
     /// The sorted runs that were spilled.
@@ -99,7 +99,7 @@ impl<R> Default for Shard<R> {
 }
 
 impl<R: Record> Shard<R> {
-    /// How many records are in memory.
+    /// Returns the number of records in memory.
     fn len(&self) -> usize {
         self.packed.len() + self.records.len()
     }
@@ -113,7 +113,7 @@ impl<R: Record> Shard<R> {
         }
     }
 
-    /// Takes the records in memory, sorts and folds them; they are the bits in `scratch` then.
+    /// Removes the records from memory, and sorts and folds them. Returns their bits in `scratch`.
     fn take_sorted<'s>(&mut self, shard: usize, scratch: &'s mut Vec<u128>) -> &'s [u128] {
         let (packed, records) = (mem::take(&mut self.packed), mem::take(&mut self.records));
         let unpacked = packed.iter().map(|packed| R::from_packed(shard, packed));
@@ -135,8 +135,8 @@ impl<R: Record> Shard<R> {
     }
 }
 
-/// The sorted bits of `len` records, in `scratch`. The records are distributed over buckets first, so that only
-/// short parts are left to sort.
+/// Returns the sorted bits of `len` records, in `scratch`. Distributes the records over buckets first, so that only short
+/// slices have to be sorted.
 fn sort_into<R: Record>(
     scratch: &mut Vec<u128>,
     len: usize,
@@ -171,23 +171,23 @@ fn sort_into<R: Record>(
     scratch
 }
 
-/// Records being collected. Any number of threads may append at the same time.
+/// A store that collects records in shards. Any number of threads may append to it at the same time.
 #[derive(Debug)]
 pub(crate) struct Shards<R> {
     shards: Vec<Mutex<Shard<R>>>,
     files: Vec<Mutex<Arc<RunFile>>>,
-    /// How many records a shard may hold.
+    /// The maximum number of records that a shard holds in memory.
     quota: usize,
     memory: Memory,
 }
 
-/// How many records a shard may hold. A quarter of the memory is left for what a compaction needs.
+/// Returns the maximum number of records that a shard holds in memory. Leaves a quarter of the budget for compactions.
 fn quota(memory: &Memory) -> usize {
     (memory.bytes / size_of::<u128>() / 4 * 3 / SHARDS).max(SMALLEST_QUOTA)
 }
 
 impl<R: Record> Shards<R> {
-    /// No records yet.
+    /// Creates an empty store.
     pub(crate) fn new(memory: Memory) -> Shards<R> {
         let files = 0..SHARDS / SHARDS_PER_FILE;
         Shards {
@@ -200,19 +200,19 @@ impl<R: Record> Shards<R> {
         }
     }
 
-    /// Takes records, each into its shard; at most 2^32 of them.
+    /// Appends records to their shards. There must be fewer than 2^32 records.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub(crate) fn append(&self, records: &[R]) -> Result<()> {
         let partition = Partition::new(records);
-        // A shard that another thread holds is left for later rather than waited for.
+        // A shard that another thread has locked is filled last, instead of waiting for it.
         let mut busy = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {
             match shard.try_lock() {
                 Ok(mut shard) => self.extend(number, &mut shard, partition.shard(number))?,
-                // Or its holder panicked.
+                // The lock is also refused if its holder panicked. Then the lock below panics too.
                 Err(_) => busy.push(number),
             }
         }
@@ -237,14 +237,14 @@ impl<R: Record> Shards<R> {
         Ok(())
     }
 
-    /// Sorts and folds the records of a shard. If it is still more than half full, they go to its file.
+    /// Sorts and folds the records of a shard. Spills them if they still fill more than half of the quota.
     fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Vec<u128>) -> Result<()> {
         let sorted = shard.take_sorted(number, scratch);
         if sorted.len() <= self.quota / 2 {
             shard.records = Blocks::of_bits(sorted);
             return Ok(());
         }
-        // Other shards of the file wait until the run is written.
+        // Until the run is finished, the other shards that share the file must not write to it.
         let file = task::lock(&self.files[number / SHARDS_PER_FILE]);
         task::fault("spill");
         let mut run = ByteRun::within(0, &file);
@@ -253,17 +253,16 @@ impl<R: Record> Shards<R> {
         Ok(())
     }
 
-    /// How many bytes are in temporary files.
+    /// Returns the number of bytes in temporary files.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         self.files.iter().map(|file| task::lock(file).size()).sum()
     }
 
-    /// Ends collecting: every shard becomes one sorted sequence. Works on all threads of the rayon
-    /// pool that it is called in.
+    /// Ends collecting, and turns every shard into one sorted sequence. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written or read.
+    /// Returns an error if a temporary file cannot be written or read.
     pub(crate) fn seal(self) -> Result<Sealed<R>> {
         let Shards {
             shards,
@@ -271,11 +270,11 @@ impl<R: Record> Shards<R> {
             memory,
             quota,
         } = self;
-        // The runs hold their files.
+        // Each run holds a reference to its file, so a file is removed when its last run is dropped.
         drop(files);
         let mut shards: Vec<_> = shards.into_iter().map(task::unlocked).enumerate().collect();
         let held: usize = shards.iter().map(|(_, shard)| shard.len()).sum();
-        let room = Room(AtomicUsize::new((SHARDS * quota).saturating_sub(held)));
+        let room = RecordBudget(AtomicUsize::new((SHARDS * quota).saturating_sub(held)));
         let sealed = shards.par_chunks_mut(SHARDS_PER_FILE).map(|shards| {
             task::fault("seal");
             let mut writer = SealedWriter::new(&memory);
@@ -292,11 +291,11 @@ impl<R: Record> Shards<R> {
     }
 }
 
-/// How many more records may be in memory while shards are sealed.
-struct Room(AtomicUsize);
+/// The number of records that may still be put into memory while shards are sealed.
+struct RecordBudget(AtomicUsize);
 
-impl Room {
-    /// Takes room for this many, if there is enough.
+impl RecordBudget {
+    /// Reserves memory for `records` records. Returns `false`, and reserves nothing, if there is not enough.
     fn take(&self, records: usize) -> bool {
         let less = |room: usize| room.checked_sub(records);
         let taken = self
@@ -310,12 +309,12 @@ impl Room {
     }
 }
 
-/// Merges all records of a shard, in several rounds where the runs are many: into memory, or a file if there is no room.
+/// Merges all records of a shard into memory, or into a file if `room` is exhausted. Many runs are merged in several rounds.
 fn seal_shard<R: Record>(
     number: usize,
     mut shard: Shard<R>,
     scratch: &mut Vec<u128>,
-    room: &Room,
+    room: &RecordBudget,
     writer: &mut SealedWriter<R>,
 ) -> Result<SealedShard<R>> {
     let held = shard.len();
@@ -354,15 +353,15 @@ fn seal_shard<R: Record>(
     Ok(sealed)
 }
 
-/// Takes the records of shards in ascending order. Those of a shard that is too large for memory go to a file.
+/// Writes the records of consecutive shards, which arrive in ascending order. A shard that exceeds the quota goes to a file.
 struct SealedWriter<R> {
-    /// How many records of the present shard may be in memory.
+    /// The maximum number of records of the current shard in memory.
     quota: usize,
     file: Arc<RunFile>,
-    /// The records of the present shard in memory, and how many these are.
+    /// The records of the current shard, if they are in memory, and their number.
     records: Blocks<R>,
     held: usize,
-    /// Its records in the file: if there are some, these are all.
+    /// The run of the current shard. `Some` if its records exceeded the quota; then all of them are in it.
     run: Option<ByteRun>,
 }
 
@@ -392,7 +391,7 @@ impl<R: Record> SealedWriter<R> {
         records.iter().try_for_each(|record| run.push(record))
     }
 
-    /// Ends the present shard.
+    /// Ends the current shard and returns its records.
     fn end_shard(&mut self) -> Result<SealedShard<R>> {
         self.held = 0;
         Ok(match self.run.take() {
@@ -402,14 +401,18 @@ impl<R: Record> SealedWriter<R> {
     }
 }
 
-/// Merges the records in order that `open` returns for each of this many equal `ranges` of shards, and keeps the groups
-/// that `keeps` says; a group is all records of a [rank](Record::rank). Returns also how many groups and records it did
-/// not keep. `watch` is called now and then with the bytes in temporary files, and may end the merge. Works on all
-/// threads of the rayon pool that it is called in.
+/// Merges sorted records of several sources, folds them, and keeps the groups for which `keeps` returns `true`. A group is all
+/// records of one [rank](Record::rank).
+///
+/// The shards are divided into `ranges` equal ranges, which are merged in parallel on all threads of the current rayon pool.
+/// `ranges` must divide [`SHARDS`]. `open(shards)` returns the sources of the records of a range of shards. `watch` is called
+/// from time to time with the number of bytes in temporary files; an error that it returns ends the merge.
+///
+/// Returns the records that were kept, and how many groups and records were dropped.
 ///
 /// # Errors
 ///
-/// A temporary file that cannot be written, and the errors of the records and of `watch`.
+/// Returns an error if a temporary file cannot be written, and returns the errors of the sources and of `watch`.
 pub(crate) fn merge_ordered<'a, R: Record>(
     ranges: usize,
     memory: &Memory,
@@ -452,19 +455,19 @@ pub(crate) fn merge_ordered<'a, R: Record>(
     Ok((Sealed::new(sealed), dropped))
 }
 
-/// The groups and records that were not kept.
+/// The number of groups and records that a merge dropped.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Dropped {
     pub groups: u64,
     pub records: u64,
 }
 
-/// Folds the records of some shards in ascending order, and keeps some groups.
+/// Folds the sorted records of a range of shards, and writes the groups that are kept.
 struct Groups<'a, R: Record, K> {
     keeps: &'a K,
-    /// The present shard, and those after it.
+    /// The current shard and the shards after it.
     shards: Range<usize>,
-    /// The rank of the group that is being folded, if there is one, and its folded records so far.
+    /// The rank of the group that is being folded, or `None` between groups.
     rank: Option<u64>,
     fold: R::Fold,
     group: Vec<R>,
@@ -480,7 +483,7 @@ impl<R: Record, K: Fn(&[R]) -> bool> Groups<'_, R, K> {
             let rank = group[0].rank();
             if self.rank != Some(rank) {
                 self.end_group()?;
-                // Most groups are of one record. The last may have others in the next window.
+                // Most groups have one record and need no fold. The last group of a window may continue in the next window.
                 if let [only] = group
                     && groups.peek().is_some()
                 {
@@ -509,7 +512,7 @@ impl<R: Record, K: Fn(&[R]) -> bool> Groups<'_, R, K> {
         Ok(())
     }
 
-    /// Writes a group if it is kept.
+    /// Writes a group if `keeps` returns `true` for it, and counts it as dropped otherwise.
     fn judge(&mut self, group: &[R]) -> Result<()> {
         if !(self.keeps)(group) {
             self.dropped.groups += 1;
@@ -605,7 +608,7 @@ mod tests {
 
     #[test]
     fn spilling_changes_nothing() {
-        // Few kinds often and many seldom, in three shards, so that a shard spills many runs.
+        // Few kinds are frequent and many are rare. They are in three shards, so that each of these spills many runs.
         let mut state = 1u64;
         let mut next = || {
             state = state
@@ -656,7 +659,7 @@ mod tests {
         }
     }
 
-    /// A record that is kept once. It has a packed form if the higher bits of its low half are 0.
+    /// A record of which equal ones are folded. It has a packed form if bits 16 to 63 are 0.
     #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
     struct Number(u128);
 
@@ -721,7 +724,7 @@ mod tests {
         fn ordered_sources_are_one_sequence(
             sources in proptest::collection::vec(proptest::collection::vec((any::<u64>(), any::<u64>()), 0..3000), 0..9),
             ranks in prop_oneof![Just(1u64), Just(20), Just(20_000), Just(u64::MAX)],
-            // Groups of some sizes are kept: those that leave the second number when they are divided by the first.
+            // A group is kept if its size, divided by the first number, leaves the second.
             (divisor, rest) in prop_oneof![Just((1, 0)), Just((2, 0)), Just((2, 1)), Just((3, 2))],
             ranges in prop_oneof![Just(1usize), Just(4), Just(256)],
             bytes in prop_oneof![Just(0usize), Just(1 << 16), Just(1 << 24)],
@@ -730,7 +733,7 @@ mod tests {
                 .into_iter()
                 .map(|source| {
                     let record = |(rank, low): (u64, u64)| {
-                        // Ranks near one another, and far from one another.
+                        // Some ranks are near one another, and others are far apart.
                         let rank = if low & 1 == 0 { rank % ranks } else { (rank % ranks).rotate_right(11) };
                         u128::from(rank) << 64 | u128::from(low)
                     };

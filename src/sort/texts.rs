@@ -1,4 +1,4 @@
-//! Sorting texts, more than memory holds.
+//! Sorts byte strings, also if there are more than memory holds.
 
 use std::{borrow::Cow, hint::black_box, iter, mem, sync::Arc};
 
@@ -9,37 +9,38 @@ use super::{
 };
 use crate::error::Result;
 
-/// The memory that texts may take however little there is.
+/// The minimum number of bytes that texts may take in memory, however small the budget is.
 const LEAST_ROOM: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 
-/// How many runs become one. As many are read at once.
+/// The number of runs of a level that are merged into one run of the next level.
 const FAN_IN: usize = if cfg!(test) { 4 } else { 128 };
 
-/// Bytes of the length before a text.
+/// The size of the length prefix of a text in bytes.
 const LENGTH: usize = 4;
 
-/// The most texts whose keys after the same prefix are in memory at once.
+/// The maximum number of texts with equal prefixes that are sorted by their next bytes. Bounds the memory of the copied keys.
 const MOST_AFTER: usize = 1 << 16;
 
-/// Texts that are fetched from memory at once.
+/// The number of texts that are fetched into the processor's cache at once.
 const FETCHED: usize = 32;
 
-/// Bytes of a text that are compared first.
+/// The number of bytes of a text that are compared without reading the text.
 const PREFIX: usize = size_of::<[u64; 2]>();
 
-/// Bytes of the first part of a [`TextPlace::prefix`].
+/// The number of bytes in the first element of [`TextPlace::prefix`].
 const KEY: usize = size_of::<u64>();
 
-/// A text in memory.
+/// The location of a text in memory.
 #[derive(Copy, Clone, Debug)]
 struct TextPlace {
-    /// Its first bytes as a number. In two parts, whose alignment makes a place smaller.
+    /// The result of [`prefix`] for the text. Two `u64` instead of a `u128`, because their alignment makes the struct smaller.
     prefix: [u64; 2],
-    /// Where its length begins.
+    /// The offset of the text's length prefix in [`TextSorter::bytes`].
     start: usize,
 }
 
-/// The first bytes of a text as a number that sorts as they do. Its lowest byte is 0 if the text has fewer bytes.
+/// Returns the first bytes of a text as a number with the same order, padded with zeros. If the text is shorter than
+/// [`PREFIX`], the lowest byte is 0.
 fn prefix(text: &[u8]) -> [u64; 2] {
     let mut first = [[0; 8]; 2];
     let some = text.len().min(PREFIX);
@@ -47,7 +48,8 @@ fn prefix(text: &[u8]) -> [u64; 2] {
     first.map(u64::from_be_bytes)
 }
 
-/// Of texts whose first `key` bytes are equal, the first is kept, and those whose first `rank` bytes are equal to its own.
+/// A rule that keeps, of the texts whose first `key` bytes are equal, the first one, and with `rank` also those whose first
+/// `rank` bytes equal those of the first one.
 #[derive(Copy, Clone, Debug)]
 struct Best {
     key: usize,
@@ -55,31 +57,34 @@ struct Best {
 }
 
 impl Best {
-    /// Whether a text is kept after another one, which is.
+    /// Returns `true` if `text` is kept. `last` is the last text before it that was kept.
     fn keeps(self, last: &[u8], text: &[u8]) -> bool {
         let is_equal = |bytes: usize| last[..bytes] == text[..bytes];
         !is_equal(self.key) || self.rank.is_some_and(is_equal)
     }
 }
 
-/// Collects byte strings, and gives them back in their order, equal ones as often as they came. Past its memory
-/// they go to sorted runs in temporary files. Where these are many, they are merged.
+/// Sorts byte strings. Equal ones are all kept, unless the sorter was created by [`unique`](TextSorter::unique) or
+/// [`best`](TextSorter::best).
+///
+/// Texts that exceed the memory budget are spilled to sorted runs in temporary files. Many runs are merged into one.
 #[derive(Debug)]
 pub(crate) struct TextSorter {
     memory: Memory,
-    /// How many of the first are wanted.
+    /// The number of texts to keep, from the first one on. `usize::MAX` means all.
     limit: usize,
-    /// Which texts are kept besides the first of each key, if not all.
+    /// The rule by which texts are dropped, or `None` to keep all.
     best: Option<Best>,
-    /// The texts in memory, each after its length.
+    /// The texts in memory, each after its length prefix.
     bytes: Vec<u8>,
     places: Vec<TextPlace>,
-    /// Runs, those of spilled texts first, those of merged runs next, and so on. Each level has a file.
+    /// The runs, by level. Level 0 has the spilled runs; each run of another level was merged from [`FAN_IN`] runs of the level
+    /// below. The runs of a level share a file.
     levels: Vec<Vec<ByteRun>>,
 }
 
 impl TextSorter {
-    /// No texts yet; `memory` is for all that will come. Keeps the first `limit` of them, or all.
+    /// Creates an empty sorter that keeps the first `limit` texts, or all for `None`. `memory` is the budget of the whole sorter.
     pub(crate) fn new(memory: Memory, limit: Option<usize>) -> TextSorter {
         TextSorter {
             memory,
@@ -91,12 +96,12 @@ impl TextSorter {
         }
     }
 
-    /// How many bytes are in temporary files.
+    /// Returns the number of bytes in temporary files, without checksums.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         self.levels.iter().flatten().map(ByteRun::len).sum()
     }
 
-    /// How many bytes the texts have, in memory and in files.
+    /// Returns the number of bytes of all texts with their length prefixes, in memory and in files.
     pub(crate) fn size(&self) -> u64 {
         self.bytes.len() as u64 + self.spilled_bytes()
     }
@@ -105,7 +110,7 @@ impl TextSorter {
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written or read.
+    /// Returns an error if a temporary file cannot be written or read.
     pub(crate) fn push(&mut self, text: &[u8]) -> Result<()> {
         let more = LENGTH + text.len() + size_of::<TextPlace>();
         if self.taken() + more > self.memory.bytes.max(LEAST_ROOM) && !self.places.is_empty() {
@@ -120,19 +125,19 @@ impl TextSorter {
         Ok(())
     }
 
-    /// The bytes that the texts in memory take.
+    /// Returns the number of bytes that the texts take in memory.
     fn taken(&self) -> usize {
         self.bytes.len() + size_of::<TextPlace>() * self.places.len()
     }
 
-    /// The text in memory at a place.
+    /// Returns the text in memory at `place`.
     fn at(&self, place: TextPlace) -> &[u8] {
         let bytes = &self.bytes[place.start..];
         let (length, text) = bytes.split_first_chunk().expect("a text has a length");
         &text[..u32::from_le_bytes(*length) as usize]
     }
 
-    /// Sorts the texts in memory.
+    /// Sorts the texts in memory, and drops those that are not kept.
     pub(crate) fn sort(&mut self) {
         let mut places = mem::take(&mut self.places);
         places.sort_unstable_by_key(|place| place.prefix);
@@ -144,7 +149,7 @@ impl TextSorter {
         }
         if let Some(best) = self.best {
             places.dedup_by(|place, last| {
-                // The text itself is not in the processor's cache.
+                // Comparing prefixes first avoids reading the text, which is not in the processor's cache.
                 if best.key >= KEY && place.prefix[0] != last.prefix[0] {
                     return false;
                 }
@@ -156,8 +161,10 @@ impl TextSorter {
         self.places = places;
     }
 
-    /// Sorts places that have the same prefix. Texts are all over memory, so each is fetched once, for the bytes after
-    /// the prefix, which hardly any other has too.
+    /// Sorts texts that have equal prefixes.
+    ///
+    /// Texts are scattered over memory. Each is fetched once, and its bytes after the prefix are copied and compared. These bytes
+    /// rarely are equal too.
     fn sort_same(&self, same: &mut [TextPlace], after: &mut Vec<([u64; 2], TextPlace)>) {
         let is_full = same[0].prefix[1] as u8 != 0;
         if !is_full || same.len() > MOST_AFTER {
@@ -179,13 +186,13 @@ impl TextSorter {
         }
     }
 
-    /// Fetches texts into the processor's cache: in so short a loop, it waits for many at once.
+    /// Fetches texts into the processor's cache. The loop is short enough for the processor to load many texts in parallel.
     fn wait_together(&self, places: &[TextPlace]) {
         let first = |place: &TextPlace| self.at(*place).first().copied().unwrap_or(0);
         black_box(places.iter().fold(0, |all, place| all ^ first(place)));
     }
 
-    /// Moves the texts that are wanted to a run.
+    /// Writes the texts in memory to a run, without those that are not kept. Merges the runs of every level that is full.
     fn spill(&mut self) -> Result<()> {
         self.sort();
         let texts = self
@@ -210,7 +217,7 @@ impl TextSorter {
         Ok(())
     }
 
-    /// Writes sorted texts to the file of a level.
+    /// Writes sorted texts to a run in the file of a level.
     fn run<'a>(
         &self,
         level: usize,
@@ -228,7 +235,7 @@ impl TextSorter {
         writer.finish()
     }
 
-    /// Those of sorted texts that are wanted.
+    /// Returns those of some sorted texts that are kept.
     fn wanted<'a>(
         &self,
         sorted: impl Iterator<Item = Result<Cow<'a, [u8]>>>,
@@ -249,7 +256,7 @@ impl TextSorter {
         wanted.take(self.limit)
     }
 
-    /// The texts that are wanted, in their order.
+    /// Returns an iterator over the texts that are kept, in ascending order.
     pub(crate) fn sorted(&mut self) -> Texts<'_> {
         self.sort();
         if self.levels.is_empty() {
@@ -258,14 +265,16 @@ impl TextSorter {
         Box::new(self.wanted(Merge::of_long(self.sequences(), |text| text.len())))
     }
 
-    /// Sequences in order, one of the texts in memory, which were [sorted](TextSorter::sort), and the others of files.
+    /// Returns sorted sequences: the texts in memory, which must have been [sorted](TextSorter::sort), and one for each run.
+    ///
+    /// A text may be in several sequences, and rules are not applied across sequences.
     pub(crate) fn sequences(&self) -> impl Iterator<Item = Texts<'_>> {
         let runs = self.levels.iter().flatten();
         let runs = runs.map(|run| Box::new(of_run(run)) as Texts<'_>);
         iter::once(Box::new(self.in_memory()) as Texts<'_>).chain(runs)
     }
 
-    /// The texts in memory.
+    /// Returns an iterator over the texts in memory.
     fn in_memory(&self) -> impl Iterator<Item = Result<Cow<'_, [u8]>>> {
         self.places.chunks(FETCHED).flat_map(|places| {
             self.wait_together(places);
@@ -274,13 +283,13 @@ impl TextSorter {
         })
     }
 
-    /// Of texts that begin with the same `prefix` bytes, keeps the first alone. No text is shorter.
+    /// Creates a sorter that keeps only the first of the texts whose first `prefix` bytes are equal. No text may be shorter.
     pub(crate) fn unique(memory: Memory, prefix: usize) -> TextSorter {
         TextSorter::of_best(memory, prefix, None)
     }
 
-    /// Of texts that begin with the same `key` bytes, keeps those that begin with the same `rank` bytes as the first. No
-    /// text is shorter.
+    /// Creates a sorter that keeps, of the texts whose first `key` bytes are equal, those whose first `rank` bytes equal those of
+    /// the first one. No text may be shorter than `rank`, and `rank` must not be less than `key`.
     pub(crate) fn best(memory: Memory, key: usize, rank: usize) -> TextSorter {
         TextSorter::of_best(memory, key, Some(rank))
     }
@@ -293,10 +302,10 @@ impl TextSorter {
     }
 }
 
-/// A sequence of texts.
+/// An iterator over sorted texts.
 pub(crate) type Texts<'a> = Box<dyn Iterator<Item = Result<Cow<'a, [u8]>>> + 'a>;
 
-/// The texts of a run.
+/// Returns an iterator over the texts of a run.
 fn of_run<'a>(run: &ByteRun) -> impl Iterator<Item = Result<Cow<'a, [u8]>>> + use<'_, 'a> {
     run.texts().map(|text| Ok(Cow::Owned(text?)))
 }

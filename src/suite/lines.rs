@@ -13,7 +13,7 @@ use crate::{
     error::{Error, Result},
     position::Keyed,
     progress::Portions,
-    sort::Seen,
+    sort::SpillingSet,
     tree::push_move,
     walk::{Source, TreeMove},
 };
@@ -59,7 +59,7 @@ impl<S: Source> SuiteOf<'_, S> {
         let mut lines = SuiteLines {
             of: self,
             ranking: Ranking::new(self.suite, &self.memory, path),
-            ends: (self.suite.unique).then(|| Seen::new(self.memory.share(4))),
+            ends: (self.suite.unique).then(|| SpillingSet::new(self.memory.share(4))),
             found: 0,
             looked_at: 0,
             band: Band::ALL,
@@ -138,7 +138,7 @@ struct SuiteLines<'a, S> {
     of: &'a SuiteOf<'a, S>,
     ranking: Ranking<'a>,
     /// The positions that lines lead to, if they are to be unique.
-    ends: Option<Seen>,
+    ends: Option<SpillingSet>,
     /// How many lines were found, or how many ends if these are unique.
     found: u64,
     looked_at: u64,

@@ -10,7 +10,7 @@ use crate::{
     evals::check_room,
     position::{Variant, restored, stored},
     progress::Meter,
-    sort::{Memory, Seen, TextSorter},
+    sort::{Memory, SpillingSet, TextSorter},
     walk::{Source, each_position},
 };
 
@@ -36,8 +36,8 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct Wanted {
-    keys: Seen,
-    found: Seen,
+    keys: SpillingSet,
+    found: SpillingSet,
     /// How many are not found.
     left: u64,
     /// The keys of those that are found, and the positions.
@@ -62,8 +62,8 @@ impl Wanted {
     pub fn new(memory: Memory) -> Wanted {
         let share = memory.share(4);
         Wanted {
-            keys: Seen::new(share.clone()),
-            found: Seen::new(share.clone()),
+            keys: SpillingSet::new(share.clone()),
+            found: SpillingSet::new(share.clone()),
             left: 0,
             positions: TextSorter::new(share.clone(), None),
             rules: None,
@@ -148,7 +148,7 @@ impl FoundPositions<'_> {
 /// A book that cannot be read, or a temporary file that cannot be written.
 pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec<Chess>> {
     let mut positions = Vec::new();
-    let mut reached = Seen::new(memory.share(4));
+    let mut reached = SpillingSet::new(memory.share(4));
     let start = [Ok(Variant::Standard.start())];
     each_position(book, start, memory.share(4), meter, &mut |pos| {
         let moves = Source::moves(book, pos)?;

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     position::{BookMove, Keyed, restored, stored},
     progress::{Meter, Portions},
-    sort::{ByteRun, Seen},
+    sort::{ByteRun, SpillingSet},
 };
 
 /// Bytes of the positions of a level that stay in memory.
@@ -31,8 +31,8 @@ pub(crate) fn levels(
     limits: &Limits,
     done: &mut Portions<'_>,
     f: &mut dyn FnMut(Arrival<'_>) -> Result<()>,
-) -> Result<Seen> {
-    let mut met = Seen::new(limits.memory.share(4));
+) -> Result<SpillingSet> {
+    let mut met = SpillingSet::new(limits.memory.share(4));
     let level = || ByteRun::new(LEVEL_IN_MEMORY, limits.memory.temp_dir.clone());
     let mut waiting = level();
     for start in starts {
@@ -94,13 +94,13 @@ pub(super) enum AfterMove {
 /// Which of the moves that lead to a position the tree goes on after.
 pub(super) enum Expansion {
     /// The first that the walk meets.
-    First { met: Seen, plies: usize },
+    First { met: SpillingSet, plies: usize },
     /// One by which it is reached in the fewest half-moves: the first such of the last level but one.
     Soonest {
         /// All positions that the tree goes on from.
-        met: Seen,
+        met: SpillingSet,
         /// The moves that it goes on after.
-        moves: Seen,
+        moves: SpillingSet,
     },
 }
 
@@ -112,12 +112,12 @@ impl Expansion {
         meter: &Meter,
     ) -> Result<Expansion> {
         if limits.max_ply.is_none() {
-            let mut met = Seen::new(limits.memory.share(2));
+            let mut met = SpillingSet::new(limits.memory.share(2));
             met.insert(place(source, &Keyed::new(start.clone())))?;
             let plies = limits.plies();
             return Ok(Expansion::First { met, plies });
         }
-        let mut moves = Seen::new(limits.memory.share(4));
+        let mut moves = SpillingSet::new(limits.memory.share(4));
         let mut done = Portions::new(meter);
         let starts = std::slice::from_ref(start);
         let met = levels(source, starts, limits, &mut done, &mut |arrival| {

@@ -22,7 +22,7 @@ use crate::{
     output::AtomicFile,
     position::{BookMove, Keyed, Variant, fen_of, key, read_move},
     progress::{Meter, Portions},
-    sort::{Memory, Seen},
+    sort::{Memory, SpillingSet},
     walk::{Replies, Source, TreeMove, every_way},
 };
 
@@ -152,8 +152,8 @@ fn rewrite(
 
 /// The positions that removed ones led to, and those that lines from the starting position still reach.
 struct Orphans {
-    from_removed: Seen,
-    still_reached: Vec<Seen>,
+    from_removed: SpillingSet,
+    still_reached: Vec<SpillingSet>,
 }
 
 impl Orphans {

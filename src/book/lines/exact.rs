@@ -16,7 +16,7 @@ use crate::{
     error::Result,
     position::{Keyed, Variant},
     progress::{Meter, Portions},
-    sort::{Memory, Seen},
+    sort::{Memory, SpillingSet},
     walk::{LinesOf, Source},
 };
 
@@ -47,7 +47,7 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
     let mut walk = LineWalk {
         moves: PlayableMoves::new(book, meter)?,
         noted: Vec::new(),
-        reached: Seen::new(memory.share(2)),
+        reached: SpillingSet::new(memory.share(2)),
         found: ByColor::default(),
         memory: memory.share(2),
     };
@@ -182,7 +182,7 @@ struct LineWalk<'a> {
     /// The keys noted for each ply of the path, by this walk or an earlier one.
     noted: Vec<Option<u64>>,
     /// The positions in which a side was to move, known to the book.
-    reached: Seen,
+    reached: SpillingSet,
     /// How many these are.
     found: ByColor<u64>,
     /// For the positions of one walk.
@@ -191,7 +191,7 @@ struct LineWalk<'a> {
 
 impl LineWalk<'_> {
     fn go(&mut self, side: Color, own: OwnMoves, done: &mut Portions<'_>) -> Result<()> {
-        let mut seen = Seen::new(self.memory.clone());
+        let mut seen = SpillingSet::new(self.memory.clone());
         let mut path: Vec<WalkNode> = Vec::new();
         let mut next = Some((ListedPosition::start(), 1.0));
         while let Some((at, portion)) = next {
@@ -218,7 +218,7 @@ impl LineWalk<'_> {
         ply: usize,
         side: Color,
         own: OwnMoves,
-        seen: &mut Seen,
+        seen: &mut SpillingSet,
     ) -> Result<Vec<Move>> {
         let key = at.pos.key();
         if self.noted[..ply.min(self.noted.len())].contains(&Some(key)) {

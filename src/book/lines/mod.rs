@@ -22,7 +22,7 @@ use crate::{
     error::Result,
     position::{BookMove, Keyed, Variant, key},
     progress::{Meter, Portions},
-    sort::{Memory, Seen},
+    sort::{Memory, SpillingSet},
     walk::{Limits, LinesOf, Source, TreeMove, levels},
 };
 
@@ -94,8 +94,8 @@ pub(super) fn reached(
     plies: u16,
     memory: &Memory,
     done: &mut Portions<'_>,
-) -> Result<Seen> {
-    let mut keys = Seen::new(memory.clone());
+) -> Result<SpillingSet> {
+    let mut keys = SpillingSet::new(memory.clone());
     if plies == 0 {
         return Ok(keys);
     }
@@ -120,7 +120,7 @@ pub(super) fn reached(
 }
 
 /// Returns `true` if one of several sets from [`reached`] contains a key.
-pub(super) fn contains(reached: &[Seen], key: u64) -> Result<bool> {
+pub(super) fn contains(reached: &[SpillingSet], key: u64) -> Result<bool> {
     for keys in reached {
         if keys.contains_key(key)? {
             return Ok(true);

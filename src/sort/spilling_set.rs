@@ -1,4 +1,4 @@
-//! A set of fingerprints that is exact in bounded memory.
+//! A set of fingerprints that is exact and needs bounded memory.
 
 use rustc_hash::FxHashSet;
 
@@ -9,44 +9,45 @@ use super::{
 };
 use crate::error::Result;
 
-/// Records of a run between two whose high bits are kept in memory: they are read at once.
+/// The number of records per block of a run. The high bits of the first record of each block are kept in memory, so that a
+/// lookup reads only the blocks that can contain the fingerprint.
 const STRIDE: usize = BLOCK / size_of::<u128>();
 
-/// The most memory that a fingerprint takes: in the table, half empty after it grew, and in the list that
-/// is sorted.
+/// An upper bound on the memory of one fingerprint in bytes: in the hash table, which is half empty after it grew, and in the
+/// list that is sorted to spill it.
 const BYTES: usize = 64;
 
-/// The fewest fingerprints that are kept in memory.
+/// The minimum number of fingerprints that are kept in memory, however small the budget is.
 const FEWEST: usize = 1 << 10;
 
-/// A set of 128-bit fingerprints. Past its memory they go to sorted runs in temporary files.
+/// A set of 128-bit fingerprints that spills to sorted runs in temporary files.
 ///
-/// A run of any length costs one read for each lookup. Two runs of about the same size become one, so
-/// there are few: for n times the fingerprints that memory holds, about log2 n.
+/// A lookup reads each run at most once, whatever its length. Runs are merged with runs that are not longer, so there are few:
+/// about log2(n) for n times as many fingerprints as the budget holds.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SpillingSet {
     memory: Memory,
-    /// How many fingerprints are kept in memory.
+    /// The number of fingerprints that may be kept in memory.
     room: usize,
     recent: FxHashSet<u128>,
-    /// The largest first.
-    runs: Vec<SeenRun>,
+    /// The runs, longest first.
+    runs: Vec<SortedRun>,
 }
 
-/// A sorted run in a file of its own, which is gone with it.
+/// A sorted run in a temporary file of its own. The file is removed when the run is dropped.
 #[derive(Debug)]
-struct SeenRun {
+struct SortedRun {
     run: ByteRun,
-    /// The high bits of every [`STRIDE`]th fingerprint.
+    /// The high bits of every [`STRIDE`]th fingerprint, from the first one on.
     firsts: Vec<u64>,
-    /// Those of the last.
+    /// The high bits of the last fingerprint.
     last: u64,
 }
 
-impl Seen {
-    /// No fingerprints yet; `memory` is for all that will come.
-    pub(crate) fn new(memory: Memory) -> Seen {
-        Seen {
+impl SpillingSet {
+    /// Creates an empty set. `memory` is the budget of the whole set.
+    pub(crate) fn new(memory: Memory) -> SpillingSet {
+        SpillingSet {
             room: (memory.bytes / BYTES).max(FEWEST),
             memory,
             recent: FxHashSet::default(),
@@ -54,11 +55,11 @@ impl Seen {
         }
     }
 
-    /// Adds a fingerprint; returns whether it is new.
+    /// Adds a fingerprint. Returns `true` if the set did not contain it.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written or read.
+    /// Returns an error if a temporary file cannot be written or read.
     pub(crate) fn insert(&mut self, fingerprint: u128) -> Result<bool> {
         if self.contains(fingerprint)? {
             return Ok(false);
@@ -70,11 +71,11 @@ impl Seen {
         Ok(true)
     }
 
-    /// Whether a fingerprint is in the set.
+    /// Returns `true` if the set contains a fingerprint.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub(crate) fn contains(&self, fingerprint: u128) -> Result<bool> {
         if self.recent.contains(&fingerprint) {
             return Ok(true);
@@ -87,20 +88,20 @@ impl Seen {
         Ok(false)
     }
 
-    /// Adds the key of a position; returns whether it is new.
+    /// Adds a position key. Returns `true` if the set did not contain it.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written or read.
+    /// Returns an error if a temporary file cannot be written or read.
     pub(crate) fn insert_key(&mut self, key: u64) -> Result<bool> {
         self.insert(u128::from(key) << 64)
     }
 
-    /// Whether the key of a position is in the set.
+    /// Returns `true` if the set contains a position key.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub(crate) fn contains_key(&self, key: u64) -> Result<bool> {
         self.contains(u128::from(key) << 64)
     }
@@ -108,18 +109,18 @@ impl Seen {
     fn spill(&mut self) -> Result<()> {
         let mut sorted: Vec<u128> = self.recent.drain().collect();
         sorted.sort_unstable();
-        let mut newest = SeenRun::write(&self.memory, sorted.into_iter().map(Ok))?;
+        let mut newest = SortedRun::write(&self.memory, sorted.into_iter().map(Ok))?;
         while let Some(last) = self.runs.pop_if(|last| last.run.len() <= newest.run.len()) {
             let readers = [&last, &newest].map(|run| run.run.records::<u128>());
-            newest = SeenRun::write(&self.memory, Merge::new(readers))?;
+            newest = SortedRun::write(&self.memory, Merge::new(readers))?;
         }
         self.runs.push(newest);
         Ok(())
     }
 }
 
-impl SeenRun {
-    fn write(memory: &Memory, sorted: impl Iterator<Item = Result<u128>>) -> Result<SeenRun> {
+impl SortedRun {
+    fn write(memory: &Memory, sorted: impl Iterator<Item = Result<u128>>) -> Result<SortedRun> {
         let mut firsts = Vec::new();
         let mut last = 0;
         let mut writer = ByteRun::new(0, &memory.temp_dir);
@@ -131,7 +132,7 @@ impl SeenRun {
             last = high_bits(fingerprint);
             writer.push(fingerprint)?;
         }
-        Ok(SeenRun {
+        Ok(SortedRun {
             run: writer.finish()?,
             firsts,
             last,
@@ -140,11 +141,11 @@ impl SeenRun {
 
     fn contains(&self, fingerprint: u128) -> Result<bool> {
         let high = high_bits(fingerprint);
-        // Fingerprints in ascending order need no look at the files.
+        // Fingerprints that arrive in ascending order are found to be new without reading a file.
         if high > self.last {
             return Ok(false);
         }
-        // Several fingerprints may have the same high bits.
+        // Fingerprints with equal high bits may fill several blocks and begin within the block before them.
         let first = self.firsts.partition_point(|first| *first < high);
         let end = self.firsts.partition_point(|first| *first <= high);
         let start = first.saturating_sub(1) * STRIDE;
@@ -179,7 +180,7 @@ mod tests {
             numbers in proptest::collection::vec(0..9000u64, 0..20_000),
             same_high_bits in any::<bool>(),
         ) {
-            let mut seen = Seen::new(Memory { bytes: 0, ..Memory::default() });
+            let mut seen = SpillingSet::new(Memory { bytes: 0, ..Memory::default() });
             let mut set = BTreeSet::new();
             for number in numbers {
                 let fingerprint = if same_high_bits {
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn runs_are_merged() {
-        let mut seen = Seen::new(Memory {
+        let mut seen = SpillingSet::new(Memory {
             bytes: 0,
             ..Memory::default()
         });
