@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Positions in a row at which an engine may fail. One more, and the engine is not asked for the others.
-const MOST_FAILURES: u64 = 20;
+const MAX_FAILURES: u64 = 20;
 
 /// The depth at which engines stop because there is no more to search.
 const WHOLE_DEPTH: u8 = 200;
@@ -144,7 +144,7 @@ impl Analyst<'_> {
         let in_row = done.failures_in_row;
         report.evaluated = done.evaluated.len() as u64;
         report.failed = done.failed.len() as u64;
-        let is_given_up = in_row > MOST_FAILURES || in_row > report.evaluated + report.known;
+        let is_given_up = in_row > MAX_FAILURES || in_row > report.evaluated + report.known;
         let last = done.failed.last().filter(|_| is_given_up);
         let given_up = last
             .map(|(_, reason)| format!("evaluated none of the last {in_row} positions: {reason}"));
@@ -219,7 +219,7 @@ impl Jobs<'_> {
                 Err(err) => {
                     done.failed.push((number, with_cause(&err)));
                     done.failures_in_row += 1;
-                    if done.failures_in_row > MOST_FAILURES {
+                    if done.failures_in_row > MAX_FAILURES {
                         break;
                     }
                 }

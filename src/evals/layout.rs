@@ -51,7 +51,7 @@ pub(super) const BLOCK: u64 = 64;
 pub(super) const SUM: usize = 4;
 
 /// The most bytes of a footer.
-pub(super) const MOST_OF_FOOTER: u64 = 1 << 17;
+pub(super) const MAX_FOOTER: u64 = 1 << 17;
 
 /// The JSON document at the end of a store.
 #[derive(Clone, Serialize, Deserialize, Debug)]

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The maximum number of origins of a store. A record has one byte for its origin.
-const MOST_ORIGINS: usize = 256;
+const MAX_ORIGINS: usize = 256;
 
 /// A run that makes a store from the evaluations of its inputs: PGN with `[%eval]` comments, EPDs with `ce` or `dm`,
 /// Lichess's `lichess_db_eval.jsonl`, packed or not, and other stores. The first bytes of an input say what it is.
@@ -134,14 +134,14 @@ impl MakeEvals {
             memory: unpacking,
             ..StreamOptions::default()
         };
-        let mut reading = Reading {
+        let mut reading = EvalCollector {
             meter: &self.meter,
             sorted: EvalSorter::new(&memory),
             origins: origins(sources, analysis.as_ref()),
-            used: Mutex::new([false; MOST_ORIGINS]),
+            used: Mutex::new([false; MAX_ORIGINS]),
             report: EvalsReport::default(),
         };
-        if reading.origins.len() > MOST_ORIGINS {
+        if reading.origins.len() > MAX_ORIGINS {
             let problem =
                 "its evaluations and those of the other inputs are of more than 256 origins";
             return Err(Error::too_large(out, problem));
@@ -152,7 +152,7 @@ impl MakeEvals {
         if let Some(analysis) = analysis {
             reading.take(analysis)?;
         }
-        let Reading {
+        let EvalCollector {
             sorted,
             origins,
             used,
@@ -174,7 +174,7 @@ impl MakeEvals {
         }
         // Origins without an evaluation are dropped, and the others are renumbered.
         let used = task::unlocked(used);
-        let mut numbers = [0; MOST_ORIGINS];
+        let mut numbers = [0; MAX_ORIGINS];
         let mut kept = Vec::new();
         for (old, name) in origins.into_iter().enumerate() {
             if used[old] {
@@ -200,16 +200,16 @@ fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Ve
 }
 
 /// The evaluations of the inputs that were read so far.
-struct Reading<'a> {
+struct EvalCollector<'a> {
     meter: &'a Meter,
     sorted: EvalSorter,
     origins: Vec<String>,
     /// `true` for each origin that has an evaluation.
-    used: Mutex<[bool; MOST_ORIGINS]>,
+    used: Mutex<[bool; MAX_ORIGINS]>,
     report: EvalsReport,
 }
 
-impl Reading<'_> {
+impl EvalCollector<'_> {
     /// Reads an input on all threads.
     fn read(&mut self, source: &EvalsSource, input: &Input, stream: &StreamOptions) -> Result<()> {
         let batches = source.open(stream)?;

@@ -26,7 +26,7 @@ use crate::{
 const BATCH_SIZE: usize = 1 << 19;
 
 /// The number of bytes from which the format of a text is detected.
-const LOOKED_AT: u64 = 1 << 16;
+const DETECTION_SIZE: u64 = 1 << 16;
 
 /// An input.
 pub(super) enum EvalsSource {
@@ -99,7 +99,7 @@ impl<'a> SourceBatches<'a> {
         let mut stream = input.open(options)?;
         let taken = Arc::clone(&stream.taken);
         let mut start = Vec::new();
-        let read = (&mut stream).take(LOOKED_AT).read_to_end(&mut start);
+        let read = (&mut stream).take(DETECTION_SIZE).read_to_end(&mut start);
         read.map_err(|err| input.error(err))?;
         let format = LineFormat::of(&start);
         let text = Cursor::new(start).chain(stream);

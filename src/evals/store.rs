@@ -9,7 +9,7 @@ use std::{
 use shakmaty::{Chess, Move};
 
 use super::layout::{
-    BLOCK, Eval, EvalRecord, Footer, MOST_OF_FOOTER, RECORD, START, SUM, eval_key, with_origins,
+    BLOCK, Eval, EvalRecord, Footer, MAX_FOOTER, RECORD, START, SUM, eval_key, with_origins,
 };
 use crate::{
     checksum::Checksum,
@@ -316,7 +316,7 @@ fn read_footer(file: &File, size: u64, path: &Path) -> Result<(Footer, u64)> {
     let length = u64::from(u32::from_be_bytes(length));
     let before = rest
         .checked_sub(length)
-        .filter(|_| length <= MOST_OF_FOOTER)
+        .filter(|_| length <= MAX_FOOTER)
         .ok_or_else(damaged)?;
     let mut text = vec![0; length as usize];
     read_exact_at(file, &mut text, size - END - length).at(path, "read")?;

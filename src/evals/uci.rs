@@ -19,7 +19,7 @@ use crate::{
 const AHEAD: usize = 64;
 
 /// The maximum number of options that an engine may declare, and of characters of their names in an error message.
-const MOST_OPTIONS: usize = 1 << 12;
+const MAX_OPTIONS: usize = 1 << 12;
 const LONGEST_LIST: usize = 2000;
 
 /// The longest wait that counts as one. While polybook is stopped, as by Ctrl-Z, no time passes for the engine.
@@ -76,10 +76,10 @@ impl Engine {
             if let Some(said) = line.strip_prefix("id name ") {
                 name = Some(shortened(said));
             }
-            line == "uciok" || known.len() > MOST_OPTIONS
+            line == "uciok" || known.len() > MAX_OPTIONS
         })?;
-        if known.len() > MOST_OPTIONS {
-            return Err(self.fails(&format!("names more than {MOST_OPTIONS} options")));
+        if known.len() > MAX_OPTIONS {
+            return Err(self.fails(&format!("names more than {MAX_OPTIONS} options")));
         }
         self.name = name.unwrap_or_else(|| {
             let program = options.program.file_stem().unwrap_or_default();
