@@ -1,8 +1,9 @@
-//! Blocks: the entries of a stretch of a table, each key without what it shares with the one before.
+//! Blocks: sorted entries of a table with prefix-compressed keys.
 //!
-//! An entry is: how many bytes of its key are those of the key before, how many are not, the length of the value
-//! (varints), the bytes that are not shared, the value. Every sixteenth key is whole. The end of
-//! the block says where these restarts are and how many, so that a key is found by halving.
+//! An entry consists of three varints, the length of the prefix that its key shares with the previous key, the length
+//! of the rest of the key, and the length of the value, followed by the rest of the key and the value. Every sixteenth
+//! key is a restart: it is stored whole. The block ends with the offsets of the restarts and their count (32-bit
+//! little-endian integers), so that a key is found by binary search over the restarts.
 
 use std::{ops::Range, path::Path, sync::Arc};
 
@@ -13,15 +14,18 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// How many entries there are from one whole key to the next.
+/// The number of entries from one restart to the next.
 const RESTART_INTERVAL: usize = 16;
 
-/// Makes one block after the other.
+/// Encodes blocks, one after the other, in a reused buffer.
 #[derive(Debug)]
 pub(super) struct BlockBuilder {
+    /// The encoded entries.
     buffer: Vec<u8>,
+    /// The offset of each restart in `buffer`.
     restarts: Vec<u32>,
     last_key: Vec<u8>,
+    /// The number of entries since the last restart.
     since_restart: usize,
 }
 
@@ -43,13 +47,15 @@ impl BlockBuilder {
         &self.last_key
     }
 
-    /// How many bytes the block takes if it ends here.
+    /// Returns the size of the block in bytes if no more entries are added.
     pub(super) fn size(&self) -> usize {
         self.buffer.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Adds an entry after all others up to its value, which is to be appended to [`value`](BlockBuilder::value). Its
-    /// key has two parts.
+    /// Appends the lengths and the key of an entry. The caller appends the `value_len` bytes of the value to
+    /// [`value`](BlockBuilder::value).
+    ///
+    /// The key is the concatenation of `key` and `trailer` and must be greater than all keys of the block.
     #[inline]
     pub(super) fn add_key(&mut self, key: &[u8], trailer: &[u8], value_len: usize) {
         let shared = if self.since_restart < RESTART_INTERVAL {
@@ -80,31 +86,32 @@ impl BlockBuilder {
         self.buffer.extend_from_slice(&self.last_key[shared..]);
     }
 
-    /// Where the bytes of a value go.
+    /// Returns the buffer to which the value of the last entry must be appended.
     #[inline]
     pub(super) fn value(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// The bytes of the entries.
+    /// Returns the encoded entries, without the restarts.
     pub(super) fn entries(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// The bytes after the entries.
+    /// Returns the end of the block: the offsets of the restarts and their count.
     pub(super) fn restarts(&self) -> Vec<u8> {
         let count = self.restarts.len() as u32;
         let numbers = self.restarts.iter().chain([&count]);
         numbers.flat_map(|number| number.to_le_bytes()).collect()
     }
 
-    /// The block's bytes. [`clear`](BlockBuilder::clear) begins the next.
+    /// Appends the restarts and returns the complete block. [`clear`](BlockBuilder::clear) begins the next block.
     pub(super) fn finish(&mut self) -> &[u8] {
         let restarts = self.restarts();
         self.buffer.extend_from_slice(&restarts);
         &self.buffer
     }
 
+    /// Removes all entries, to begin the next block.
     pub(super) fn clear(&mut self) {
         self.buffer.clear();
         self.restarts.truncate(1);
@@ -113,40 +120,42 @@ impl BlockBuilder {
     }
 }
 
-/// How many bytes two strings begin with in common.
+/// Returns the length of the longest common prefix of two strings.
 #[inline]
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// A block that has been read, or the first part of one whose last value is too long to be held.
+/// A block read from a table, or the beginning of a block whose last value is too long to be held in memory.
 #[derive(Debug)]
 pub(super) struct Block {
     bytes: Vec<u8>,
-    /// Where the entries end that are held.
+    /// The offset in `bytes` at which the entries end.
     entries_end: usize,
+    /// The number of restarts; 0 if only the beginning of the block is held.
     restarts: usize,
-    /// How many bytes the block has, held or not.
+    /// The length of the whole block in bytes, whether it is held or not.
     len: usize,
-    /// Where the block is.
+    /// The offset of the block in its file.
     offset: u64,
     path: Arc<Path>,
 }
 
-/// An entry of a block, and where the next one begins.
+/// A position in a block: the current entry, and the offset of the next one.
 #[derive(Clone, Default, Debug)]
 pub(super) struct EntryState {
+    /// The offset of the next entry.
     next: usize,
-    /// How many entries came before that.
+    /// The number of entries decoded so far.
     passed: usize,
-    /// The internal key.
+    /// The internal key of the current entry.
     pub key: Vec<u8>,
-    /// Where the value is in the block.
+    /// The byte range of the current entry's value in the block.
     pub value: Range<usize>,
 }
 
 impl EntryState {
-    /// Before the entry that begins with a whole key at `next`.
+    /// Creates the position before the restart at offset `next`.
     fn before(next: usize) -> EntryState {
         EntryState {
             next,
@@ -156,7 +165,11 @@ impl EntryState {
 }
 
 impl Block {
-    /// Takes the bytes of the block that begins at `offset` of a file.
+    /// Creates a block from its decompressed bytes. `offset` is the offset of the block in the file `path`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the block has no restarts or is too short for them.
     pub(super) fn new(bytes: Vec<u8>, offset: u64, path: &Arc<Path>) -> Result<Block> {
         let mut block = Block::of_first_part(bytes, 0, offset, path);
         block.len = block.bytes.len();
@@ -171,7 +184,7 @@ impl Block {
         Ok(block)
     }
 
-    /// Takes the first bytes of a block of `len` bytes, whose last value is not among them.
+    /// Creates a block of `len` bytes from its first `bytes`, which contain everything before the last value.
     pub(super) fn of_first_part(
         bytes: Vec<u8>,
         len: usize,
@@ -193,8 +206,14 @@ impl Block {
         Damage { offset, problem }.of(&self.path)
     }
 
-    /// Goes to the next entry, first to the first; false after the last. The last entry of a first part is the one
-    /// whose value goes on after it.
+    /// Moves `place` to the next entry, or to the first one if `place` is before it. Returns `false` if there is no
+    /// next entry.
+    ///
+    /// The last entry of a partly held block is the one with the long value.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the next entry is malformed, or if a partly held block ends without a long value.
     #[inline]
     pub(super) fn advance(&self, place: &mut EntryState) -> Result<bool> {
         let entries = &self.bytes[..self.entries_end];
@@ -212,7 +231,9 @@ impl Block {
         Ok(true)
     }
 
-    /// Takes an entry off the front: makes its key of the one before, and returns where its value is.
+    /// Removes the head of an entry from `rest` and updates the key of `place`. Returns the byte range of the value.
+    ///
+    /// Returns `None` if the entry is malformed or its value lies outside of the block.
     #[inline]
     fn take_entry(&self, rest: &mut &[u8], place: &mut EntryState) -> Option<Range<usize>> {
         let (shared, unshared, value_len) = (take_size(rest)?, take_size(rest)?, take_size(rest)?);
@@ -224,7 +245,8 @@ impl Block {
         let start = self.entries_end - rest.len();
         let end = start.checked_add(value_len)?;
         if end > self.entries_end {
-            // Only the restarts follow a value that is not held.
+            // Only the last value of a partly held block may end outside of the held bytes. It must end where the
+            // restarts begin.
             let restarts = place.passed / RESTART_INTERVAL + 1;
             let is_last = self.len.checked_sub(end)? == 4 * (restarts + 1);
             return (self.restarts == 0 && is_last).then_some(start..end);
@@ -232,15 +254,25 @@ impl Block {
         Some(start..end)
     }
 
-    /// The entry's key as the user gave it, its sequence number and kind.
+    /// Returns the user key, the sequence number and the kind of the current entry.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the internal key is malformed.
     #[inline]
     pub(super) fn parts<'p>(&self, place: &'p EntryState) -> Result<(&'p [u8], u64, EntryKind)> {
         key::parse(&place.key).ok_or_else(|| self.damaged("a key of a block is malformed"))
     }
 
-    /// The first entry whose user's key is not less than `key`: the newest of that key.
+    /// Finds the first entry whose user key is greater than or equal to `key`. It is the newest entry of its user key.
+    /// Returns `None` if all keys are less.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a restart or an entry is malformed.
     pub(super) fn find(&self, key: &[u8]) -> Result<Option<EntryState>> {
-        // The last restart whose key is less, or the first one.
+        // Binary search for the last restart whose user key is less than `key`. If there is none, the search begins at
+        // the first restart.
         let (mut low, mut high) = (0, self.restarts);
         while high - low > 1 {
             let middle = low.midpoint(high);
@@ -263,6 +295,11 @@ impl Block {
         Ok(None)
     }
 
+    /// Returns the offset of the restart with index `number`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the offset lies outside of the entries.
     fn restart(&self, number: usize) -> Result<usize> {
         let at = self.entries_end + 4 * number;
         let place = take_array(&mut &self.bytes[at..]).expect("the restarts lie within the block");
@@ -273,13 +310,14 @@ impl Block {
         Ok(place)
     }
 
-    /// The value of an entry, `None` if it is not held.
+    /// Returns the value of the current entry, or `None` if the value is not held in memory.
     #[inline]
     pub(super) fn value(&self, place: &EntryState) -> Option<&[u8]> {
         self.bytes.get(place.value.clone())
     }
 
-    /// The same as [`value`](Block::value) without a copy, because values may be large.
+    /// Returns the value of the current entry, like [`value`](Block::value), but reuses the block's buffer because
+    /// values may be large.
     pub(super) fn into_value(mut self, place: &EntryState) -> Vec<u8> {
         self.bytes.truncate(place.value.end);
         self.bytes.drain(..place.value.start);

@@ -1,4 +1,4 @@
-//! Making tables from entries that are in order.
+//! Writing tables from sorted entries.
 
 use std::io::{self, Write};
 
@@ -12,51 +12,55 @@ use super::{
     manifest::TableFile,
 };
 
-/// A block ends before the entry that comes when it has more bytes than this.
+/// The target size of a block in bytes, before compression. A block that is larger is written before the next entry is
+/// added.
 pub(in crate::index) const BLOCK_SIZE: usize = 4 << 10;
 
-/// The last bytes of every table.
+/// The magic number at the end of every table.
 pub(super) const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57_u64.to_le_bytes();
 
-/// Two places of blocks, as long as they can get, and [`MAGIC`].
+/// The size of a table's footer: two block handles, padded to their greatest length of 20 bytes each, and [`MAGIC`].
 pub(super) const FOOTER: usize = 40 + MAGIC.len();
 
-/// A block has this many bytes more after its own: how it is compressed, and a checksum.
+/// The number of bytes after each block: one byte for the compression and four for the checksum.
 pub(super) const BLOCK_TRAILER: usize = 5;
 
-/// How a block is compressed.
+/// The compression byte of a block that is stored as it is.
 pub(super) const UNCOMPRESSED: u8 = 0;
+/// The compression byte of a block that is compressed with Snappy.
 pub(super) const SNAPPY: u8 = 1;
 
-/// Where a block is in its file.
+/// The location of a block in its file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Handle {
     pub offset: u64,
-    /// Its bytes, as they are stored, without the trailer.
+    /// The stored size of the block in bytes, without the trailer.
     pub size: u64,
 }
 
 impl Handle {
+    /// Appends the encoded handle: two varints.
     fn put(self, out: &mut Vec<u8>) {
         put_varint(out, self.offset);
         put_varint(out, self.size);
     }
 }
 
-/// Writes a table. Entries get the sequence numbers 1, 2 and so on.
+/// Writes a table. The entries get the sequence numbers 1, 2, 3 and so on, in the order in which they are added.
 pub(in crate::index) struct TableBuilder<W> {
     file: BlockWriter<W>,
     block: BlockBuilder,
     index: BlockBuilder,
-    /// The last key of the block that was written last, and the block's place: its index entry is made
-    /// when the next key is known.
+    /// The last key and the handle of the last written block. Its index entry is added when the next key is known,
+    /// because the index key must separate the two keys.
     written: Option<(Vec<u8>, Handle)>,
     first_key: Vec<u8>,
+    /// The number of entries added so far.
     entries: u64,
 }
 
 impl<W: Write> TableBuilder<W> {
-    /// Begins a table that goes to `out`.
+    /// Creates a builder that writes the table to `out`.
     pub(in crate::index) fn new(out: W) -> TableBuilder<W> {
         TableBuilder {
             file: BlockWriter::new(out),
@@ -68,15 +72,26 @@ impl<W: Write> TableBuilder<W> {
         }
     }
 
-    /// Adds an entry, whose key must come after all others.
+    /// Adds an entry. `key` must be greater than all keys of the table.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if writing a full block fails.
     pub(in crate::index) fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
         self.begin_entry(key, value.len())?;
         self.block.value().extend_from_slice(value);
         Ok(())
     }
 
-    /// Adds an entry whose value has more than [`BLOCK_SIZE`] bytes and is not in memory: `put_value` hands its `len` bytes to the function it
-    /// is given, in parts.
+    /// Adds an entry whose value of `len` bytes is too long to be held in memory. `len` must be greater than
+    /// [`BLOCK_SIZE`], and `key` must be greater than all keys of the table.
+    ///
+    /// `put_value` must pass the value, in any number of parts, to the function that it receives.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if writing fails, if `put_value` fails, if the value does not have `len` bytes, or if the block
+    /// has 4 GiB or more.
     pub(in crate::index) fn add_long(
         &mut self,
         key: &[u8],
@@ -84,7 +99,7 @@ impl<W: Write> TableBuilder<W> {
         put_value: impl FnOnce(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>,
     ) -> io::Result<()> {
         self.begin_entry(key, len)?;
-        // The next entry would begin a new block anyway.
+        // The block is larger than `BLOCK_SIZE` now, so it would end before the next entry in any case.
         let (entries, restarts) = (self.block.entries(), self.block.restarts());
         self.file.begin(entries.len() + len + restarts.len())?;
         self.file.put(entries)?;
@@ -95,7 +110,7 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    /// Adds an entry up to its value. Ends the block before it if that is full.
+    /// Appends an entry without its value to the block. Writes the block first if it is full.
     fn begin_entry(&mut self, key: &[u8], value_len: usize) -> io::Result<()> {
         if self.entries == 0 {
             self.first_key.extend_from_slice(key);
@@ -118,12 +133,13 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    /// Begins a new block after one that was written.
+    /// Clears the block and remembers its last key and `handle` for the index.
     fn end_block(&mut self, handle: Handle) {
         self.written = Some((self.block.last_key().to_vec(), handle));
         self.block.clear();
     }
 
+    /// Adds an entry for the block at `handle` to the index block.
     fn index_block(&mut self, separator: &[u8], handle: Handle) {
         let mut place = Vec::new();
         handle.put(&mut place);
@@ -131,7 +147,12 @@ impl<W: Write> TableBuilder<W> {
         self.index.value().extend_from_slice(&place);
     }
 
-    /// Writes the rest of the table, which is to have the number `number`.
+    /// Writes the last block, the index and the footer, and returns the manifest's description of the table. `number`
+    /// is the number in the table's file name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if writing fails.
     pub(in crate::index) fn finish(mut self, number: u64) -> io::Result<TableFile> {
         if !self.block.is_empty() {
             self.write_block()?;
@@ -141,7 +162,8 @@ impl<W: Write> TableBuilder<W> {
             last_key.extend_from_slice(&last[..last.len() - key::TRAILER]);
             self.index_block(&key::separator_at_end(&last), handle);
         }
-        // The metaindex is empty: a table has no filters, which LevelDB reads only if a program asks for them.
+        // The metaindex is an empty block because the table has no filters. LevelDB reads filters only if a program
+        // configures them.
         let mut footer = Vec::with_capacity(FOOTER);
         self.file.write_block(self.block.finish())?.put(&mut footer);
         self.file.write_block(self.index.finish())?.put(&mut footer);
@@ -160,24 +182,28 @@ impl<W: Write> TableBuilder<W> {
     }
 }
 
-/// Writes blocks with their checksums. A block may come in parts, and is never in memory as a whole.
+/// Compresses blocks with Snappy and writes them with their trailers. A block may be passed in parts and is never held
+/// in memory as a whole.
 ///
-/// Snappy writes the length of all, then stretches of 64 KiB, each compressed by itself. So the result is
-/// that of compressing the whole.
+/// Snappy's format is the length of the input followed by independently compressed chunks of [`STRETCH`] bytes. So
+/// compressing chunk by chunk produces the same bytes as compressing the whole block.
 struct BlockWriter<W> {
     out: W,
+    /// The number of bytes written to `out`.
     offset: u64,
     encoder: Encoder,
     compressed: Vec<u8>,
-    /// Where the present block begins, and the checksum of what is written of it.
+    /// The offset at which the current block begins.
     start: u64,
+    /// The CRC32C of the current block's stored bytes so far.
     checksum: u32,
-    /// Its bytes that have come and are not yet written, and how many have yet to come.
+    /// The bytes of the current chunk, which are not compressed yet.
     stretch: Vec<u8>,
+    /// The number of bytes of the current block that [`put`](BlockWriter::put) has not received yet.
     missing: usize,
 }
 
-/// The bytes that Snappy compresses at a time.
+/// The number of bytes in a chunk that Snappy compresses independently.
 pub(super) const STRETCH: usize = 1 << 16;
 
 impl<W: Write> BlockWriter<W> {
@@ -194,13 +220,18 @@ impl<W: Write> BlockWriter<W> {
         }
     }
 
+    /// Writes a whole block and its trailer.
     fn write_block(&mut self, block: &[u8]) -> io::Result<Handle> {
         self.begin(block.len())?;
         self.put(block)?;
         self.finish()
     }
 
-    /// Begins a block of `len` bytes.
+    /// Begins a block of `len` bytes, uncompressed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `len` does not fit into 32 bits, or if writing fails.
     fn begin(&mut self, len: usize) -> io::Result<()> {
         if u32::try_from(len).is_err() {
             return Err(io::Error::other("an entry has more than 4 GiB"));
@@ -211,7 +242,11 @@ impl<W: Write> BlockWriter<W> {
         self.write(&header)
     }
 
-    /// Takes the next bytes of the block.
+    /// Appends the next bytes of the block.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the block becomes longer than announced, or if writing fails.
     fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let missing = self.missing.checked_sub(bytes.len());
         self.missing = missing.ok_or_else(|| io::Error::other("a value is longer than it was"))?;
@@ -227,6 +262,7 @@ impl<W: Write> BlockWriter<W> {
         Ok(())
     }
 
+    /// Compresses and writes the current chunk.
     fn write_stretch(&mut self) -> io::Result<()> {
         let mut compressed = std::mem::take(&mut self.compressed);
         let room = max_compress_len(self.stretch.len());
@@ -239,13 +275,18 @@ impl<W: Write> BlockWriter<W> {
         Ok(())
     }
 
+    /// Writes bytes and adds them to the checksum.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.checksum = crc32c::crc32c_append(self.checksum, bytes);
         self.offset += bytes.len() as u64;
         self.out.write_all(bytes)
     }
 
-    /// Ends the block when all its bytes have come.
+    /// Writes the last chunk and the trailer of the block, and returns the block's handle.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the block is shorter than announced, or if writing fails.
     fn finish(&mut self) -> io::Result<Handle> {
         if self.missing > 0 {
             return Err(io::Error::other("a value is shorter than it was"));

@@ -1,11 +1,11 @@
-//! Numbers, strings and checksums as all LevelDB files encode them.
+//! The encodings of integers, strings and checksums that all LevelDB files share.
 
 use integer_encoding::VarInt;
 
-/// The bytes of the longest varint.
+/// The length of the longest varint, in bytes.
 const MAX_VARINT: usize = 10;
 
-/// Appends a number, seven bits a byte, the lowest first.
+/// Appends an integer as a varint: seven bits a byte, least significant first.
 #[inline]
 pub(in crate::index) fn put_varint(out: &mut Vec<u8>, number: u64) {
     if number < 0x80 {
@@ -16,19 +16,23 @@ pub(in crate::index) fn put_varint(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&bytes[..len]);
 }
 
-/// Appends the length of a string, then the string.
+/// Appends a string: its length as a varint, then its bytes.
 pub(super) fn put_string(out: &mut Vec<u8>, string: &[u8]) {
     put_varint(out, string.len() as u64);
     out.extend_from_slice(string);
 }
 
-/// The stored form of a checksum: a checksum of data that holds checksums is still a good one.
+/// Returns the stored form of a CRC32C checksum.
+///
+/// LevelDB masks checksums because the CRC of data that itself contains CRCs is weak.
 #[inline]
 pub(super) fn masked(checksum: u32) -> u32 {
     checksum.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Takes a number off the front that [`put_varint`] put there; `None` if the rest is too short, here and below.
+/// Removes a varint from the front of `rest` and returns its value.
+///
+/// Returns `None` if `rest` does not begin with a complete varint of at most 64 bits.
 #[inline]
 pub(in crate::index) fn take_varint(rest: &mut &[u8]) -> Option<u64> {
     let (number, len) = u64::decode_var(rest)?;
@@ -36,19 +40,23 @@ pub(in crate::index) fn take_varint(rest: &mut &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// Takes a varint that is a length or a level.
+/// Removes a varint from the front of `rest` and returns it as a `usize`.
+///
+/// Returns `None` if there is no complete varint or its value does not fit.
 #[inline]
 pub(in crate::index) fn take_size(rest: &mut &[u8]) -> Option<usize> {
     take_varint(rest)?.try_into().ok()
 }
 
-/// Takes a string that [`put_string`] put there.
+/// Removes a string that [`put_string`] wrote from the front of `rest`, and returns its bytes.
+///
+/// Returns `None` if `rest` ends before the string does.
 pub(super) fn take_string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = take_size(rest)?;
     rest.split_off(..len)
 }
 
-/// Takes the bytes of a number of fixed length.
+/// Removes the first `N` bytes of `rest` and returns them, or returns `None` if `rest` is shorter.
 pub(super) fn take_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     rest.split_off(..N)?.try_into().ok()
 }

@@ -1,4 +1,8 @@
-//! Going through entries in order: those of a table, and those of a database.
+//! Cursors that iterate over entries in ascending order of keys.
+//!
+//! A [`TableCursor`] iterates over one table and verifies that its keys are in order. A [`TablesCursor`] concatenates
+//! tables that do not overlap, and a [`DatabaseCursor`] merges all levels and logs of a database. In each table, the
+//! newest entry of a key comes first and hides the others.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -20,7 +24,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// A value that is gone through.
+/// The value of a cursor's current entry: in memory, or the location of a value that is too long for that.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::index) enum TableValue<'a> {
     Held(&'a [u8]),
@@ -28,7 +32,11 @@ pub(in crate::index) enum TableValue<'a> {
 }
 
 impl<'a> TableValue<'a> {
-    /// The bytes of a value where none is too long to be held.
+    /// Returns the bytes of a value from a cursor with unlimited `longest`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the value is not held in memory.
     pub(in crate::index) fn held(self) -> &'a [u8] {
         match self {
             TableValue::Held(value) => value,
@@ -38,11 +46,12 @@ impl<'a> TableValue<'a> {
 }
 
 impl Database {
-    /// All tables, in the order of their keys.
+    /// Returns all tables, sorted by key. The tables do not overlap.
     ///
     /// # Errors
     ///
-    /// A database that another program has written to: its tables overlap, or there are entries in a log.
+    /// Returns an error if another program has written to the database, so that its tables overlap or there are entries
+    /// in a log.
     pub(in crate::index) fn tables_in_order(&self) -> Result<Vec<&TableFile>> {
         let mut tables: Vec<&TableFile> = self.version.tables().collect();
         tables.sort_by(|a, b| a.first_key.cmp(&b.first_key));
@@ -58,8 +67,15 @@ impl Database {
         Ok(tables)
     }
 
-    /// Goes through the entries of tables that do not overlap and are in order. Only the first table may have keys before
-    /// `start`. Is at the first entry.
+    /// Creates a cursor at the first entry of `tables`, which must be sorted by key and must not overlap.
+    ///
+    /// Only the first table may contain keys before `start`. The cursor begins at the block that contains the first key
+    /// from `start` on, so it may be at an earlier key of that block. A value in a block of more than `longest` bytes
+    /// is not held in memory if the value itself is long.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the first table cannot be read or is damaged.
     pub(in crate::index) fn tables_cursor<'d>(
         &'d self,
         tables: Vec<&'d TableFile>,
@@ -78,11 +94,16 @@ impl Database {
         Ok(cursor)
     }
 
-    /// Begins to go through all entries: each key with its newest value. Values in blocks of more than `longest` bytes
-    /// are not held, if they are long themselves.
+    /// Creates a cursor before the first entry of the database. It returns each key once, with its newest value.
+    ///
+    /// A value in a block of more than `longest` bytes is not held in memory if the value itself is long.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a table cannot be read or is damaged.
     pub(in crate::index) fn entries(&self, longest: usize) -> Result<DatabaseCursor<'_>> {
         let [first, others @ ..] = &self.version.levels;
-        // Only the tables of the first level overlap.
+        // The tables of the first level may overlap, so each of them gets a cursor of its own.
         let levels = first.chunks(1).chain(others.iter().map(Vec::as_slice));
         let levels = levels.map(|tables| self.tables_cursor(tables.iter().collect(), b"", longest));
         Ok(DatabaseCursor {
@@ -95,32 +116,42 @@ impl Database {
     }
 }
 
-/// Goes through the entries of a table. They are in order, or an error comes.
+/// Iterates over the entries of a table, including deletions and old entries.
+///
+/// Each step verifies that the keys are in order and agree with the index and the manifest.
+/// [`advance`](TableCursor::advance) returns an error if they do not.
 #[derive(Debug)]
 pub(in crate::index) struct TableCursor {
     table: Arc<Table>,
+    /// The size in bytes from which blocks are not held as a whole.
     longest: usize,
     index: Block,
+    /// The index entry of the current block.
     in_index: EntryState,
-    /// The first block to be read, if it is not that of the table.
+    /// The index entry of the block to begin with, if that is not the table's first block. `None` after it was read.
     first: Option<EntryState>,
     block: Block,
-    /// Where it is in the file.
+    /// The location of the current block.
     handle: Handle,
-    /// The present entry.
+    /// The current entry.
     place: EntryState,
     sequence: u64,
     kind: EntryKind,
-    /// Whether the entry before is a newer one of the same key.
+    /// Whether the previous entry has the same user key, and is therefore newer.
     is_old: bool,
-    /// The internal key that the next one comes after.
+    /// The internal key that the next one must come after.
     last: Vec<u8>,
 }
 
 impl TableCursor {
-    /// Begins at the block that has the first key from `start` on, or that before it.
+    /// Creates a cursor before the first entry of the block that contains the first key from `start` on.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index cannot be read, or if all keys of the table are less than `start` although the
+    /// manifest says otherwise.
     pub(super) fn new(table: Arc<Table>, longest: usize, start: &[u8]) -> Result<TableCursor> {
-        // Each table is read once here, so keeping its index in memory would help nobody.
+        // A cursor reads the index once, so caching it would only take memory.
         let index = table.read_index()?;
         let (mut first, mut place) = (None, EntryState::default());
         if start > &table.known.first_key[..] {
@@ -143,7 +174,13 @@ impl TableCursor {
         })
     }
 
-    /// Goes to the next entry, first to the first; false after the last.
+    /// Moves to the next entry, or to the first one if the cursor is before it. Returns `false` if there is no next
+    /// entry.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a block cannot be read or is damaged, if the keys are out of order, or if the table ends
+    /// before the last key of the manifest.
     #[inline]
     pub(super) fn advance(&mut self) -> Result<bool> {
         self.last.clear();
@@ -174,7 +211,9 @@ impl TableCursor {
         Ok(true)
     }
 
-    /// Reads the next block; false when there is none. The place of a block comes after its keys and before those of the
+    /// Reads the next block. Returns `false` if there is none.
+    ///
+    /// The key of a block's index entry must not be less than the keys of the block, and must be less than those of the
     /// next block.
     fn next_block(&mut self) -> Result<bool> {
         if let Some((separator, sequence, _)) = key::parse(&self.in_index.key) {
@@ -194,7 +233,7 @@ impl TableCursor {
         }
         self.index.parts(&self.in_index)?;
         let handle = self.table.handle(&self.index, &self.in_index)?;
-        // So no block is read twice.
+        // Increasing offsets guarantee that no block is read twice.
         if handle.offset < self.handle.offset.saturating_add(self.handle.size) {
             return Err(self.table.damaged(handle.offset, "blocks overlap"));
         }
@@ -207,25 +246,25 @@ impl TableCursor {
         Ok(true)
     }
 
-    /// The key of the present entry.
+    /// Returns the user key of the current entry.
     #[inline]
     fn key(&self) -> &[u8] {
         &self.place.key[..self.place.key.len().saturating_sub(key::TRAILER)]
     }
 
-    /// Whether the present entry says that its key is deleted.
+    /// Returns `true` if the current entry deletes its key.
     #[inline]
     fn is_deleted(&self) -> bool {
         self.kind == EntryKind::Deletion
     }
 
-    /// Whether the present entry is the newest of its key, and has a value.
+    /// Returns `true` if the current entry is the newest one of its key and sets a value.
     #[inline]
     fn counts(&self) -> bool {
         !self.is_deleted() && !self.is_old
     }
 
-    /// The value of the present entry.
+    /// Returns the value of the current entry, or its location if it is not held in memory.
     #[inline]
     pub(super) fn value(&self) -> TableValue<'_> {
         match self.block.value(&self.place) {
@@ -239,51 +278,61 @@ impl TableCursor {
     }
 }
 
-/// That the keys are not in order, or not those that the manifest names.
+/// Returns an error that the keys of a table are out of order or disagree with the manifest.
 fn out_of_order(table: &Table) -> Error {
     table.problem("is damaged: its keys are out of order; make the index again")
 }
 
-/// Goes through tables, one after the other.
+/// Iterates over tables that do not overlap, one after the other.
 #[derive(Debug)]
 pub(in crate::index) struct TablesCursor<'d> {
     database: &'d Database,
+    /// The size in bytes from which blocks are not held as a whole.
     longest: usize,
+    /// The key at which the first table's cursor begins.
     start: Vec<u8>,
+    /// The tables that are still to be read.
     tables: vec::IntoIter<&'d TableFile>,
+    /// The cursor of the current table, `None` after the last entry.
     table: Option<TableCursor>,
-    /// How many bytes the tables have that are passed.
+    /// The total size in bytes of the tables that were read completely.
     passed: u64,
 }
 
 impl TablesCursor<'_> {
-    /// The key of the present entry, `None` after the last.
+    /// Returns the key of the current entry, or `None` after the last one.
     #[inline]
     pub(in crate::index) fn key(&self) -> Option<&[u8]> {
         self.table.as_ref().map(TableCursor::key)
     }
 
-    /// The value of the present entry, empty after the last.
+    /// Returns the value of the current entry. It is empty after the last one.
     #[inline]
     pub(in crate::index) fn value(&self) -> TableValue<'_> {
         let value = self.table.as_ref().map(TableCursor::value);
         value.unwrap_or(TableValue::Held(&[]))
     }
 
-    /// The same if the key comes before `end`.
+    /// Returns the key of the current entry if it is less than `end`. Returns `None` if it is not, or after the last
+    /// entry.
     #[inline]
     pub(in crate::index) fn key_before(&self, end: &[u8]) -> Option<&[u8]> {
         self.key().filter(|key| *key < end)
     }
 
-    /// Goes to the next key that has a value.
+    /// Moves to the next key that has a value.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a table cannot be read or is damaged.
     #[inline]
     pub(in crate::index) fn advance(&mut self) -> Result<()> {
         self.step()?;
         self.pass_without_value()
     }
 
-    /// Goes on to an entry that is the newest of its key and has a value.
+    /// Moves forward to an entry that is the newest one of its key and sets a value. Does not move if the current entry
+    /// is one.
     pub(in crate::index) fn pass_without_value(&mut self) -> Result<()> {
         while self.table.as_ref().is_some_and(|table| !table.counts()) {
             self.step()?;
@@ -291,7 +340,7 @@ impl TablesCursor<'_> {
         Ok(())
     }
 
-    /// Goes to the next entry.
+    /// Moves to the next entry, whether it has a value or not.
     #[inline]
     fn step(&mut self) -> Result<()> {
         loop {
@@ -311,20 +360,28 @@ impl TablesCursor<'_> {
     }
 }
 
-/// Goes through the entries of a database, of any LevelDB program.
+/// Iterates over the keys of a database that have a value, whichever LevelDB program wrote it.
 #[derive(Debug)]
 pub(in crate::index) struct DatabaseCursor<'d> {
+    /// One cursor for each level; one for each table of the first level.
     levels: Vec<TablesCursor<'d>>,
+    /// The entries of the logs that were not passed yet.
     logged: Peekable<btree_map::Iter<'d, Vec<u8>, Logged>>,
-    /// The level that has the present entry, or how many there are if a log has it.
+    /// The index in `levels` of the cursor with the current entry, or `levels.len()` if the entry comes from a log.
     present: Option<usize>,
+    /// The value of the entry at the front of `logged`.
     logged_value: &'d [u8],
-    /// The key of the present entry.
+    /// The key of the current entry.
     last: Option<Vec<u8>>,
 }
 
 impl DatabaseCursor<'_> {
-    /// Goes to the next entry, first to the first; false after the last.
+    /// Moves to the next key that has a value, or to the first one if the cursor is before it. Returns `false` if there
+    /// is none.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a table cannot be read or is damaged.
     pub(in crate::index) fn advance(&mut self) -> Result<bool> {
         loop {
             match self.present.take() {
@@ -364,12 +421,12 @@ impl DatabaseCursor<'_> {
         }
     }
 
-    /// The key of the present entry.
+    /// Returns the key of the current entry.
     pub(in crate::index) fn key(&self) -> &[u8] {
         self.last.as_deref().unwrap_or_default()
     }
 
-    /// The value of the present entry.
+    /// Returns the value of the current entry, or its location if it is not held in memory.
     pub(in crate::index) fn value(&self) -> TableValue<'_> {
         let level = self.present.and_then(|level| self.levels.get(level));
         match level.and_then(|level| level.table.as_ref()) {
@@ -378,7 +435,7 @@ impl DatabaseCursor<'_> {
         }
     }
 
-    /// How many bytes the tables have that are passed.
+    /// Returns the total size in bytes of the tables that were read completely.
     pub(in crate::index) fn passed(&self) -> u64 {
         self.levels.iter().map(|level| level.passed).sum()
     }

@@ -1,4 +1,4 @@
-//! A database that is open for reading.
+//! Opening a database and looking up keys.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use super::{
 use crate::error::{At, Error, Result};
 
 impl Damage {
-    /// The same as an error that names the file.
+    /// Converts the problem to an error about the file `path`.
     pub(super) fn of(self, path: &Path) -> Error {
         Error::damaged(
             path,
@@ -29,8 +29,10 @@ impl Damage {
     }
 }
 
-/// A LevelDB database. It is never changed, not even its lock or its log, so that a read-only medium
-/// will do and other programs may read it meanwhile.
+/// A LevelDB database that is open for reading.
+///
+/// Nothing is ever written, not even the lock or a log. So a database may be on a read-only medium, and other programs
+/// may read it at the same time.
 #[derive(Debug)]
 pub(in crate::index) struct Database {
     pub(super) version: Version,
@@ -41,6 +43,11 @@ pub(in crate::index) struct Database {
 
 impl Database {
     /// Opens the database in `directory`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the manifest, a log or a table cannot be read or is damaged, or if a required log is
+    /// missing.
     pub(in crate::index) fn open(directory: &Path) -> Result<Database> {
         let version = Version::read(directory)?;
         Ok(Database {
@@ -51,12 +58,12 @@ impl Database {
         })
     }
 
-    /// The names that the files of the database in `directory` may have: those that its manifest names, and those that
-    /// LevelDB keeps for itself. A table has one of two names.
+    /// Returns the names that the files of the database in `directory` may have: the names in its manifest, and those
+    /// that LevelDB uses in every database. Both possible names of each table are included.
     ///
     /// # Errors
     ///
-    /// A database that is damaged or cannot be read.
+    /// Returns an error if the manifest or the directory cannot be read, or if the manifest is damaged.
     pub(in crate::index) fn names_in(directory: &Path) -> Result<BTreeSet<String>> {
         let version = Version::read(directory)?;
         let manifest = manifest::name_in(directory)?;
@@ -71,25 +78,34 @@ impl Database {
         Ok(names)
     }
 
-    /// How many bytes each table has.
+    /// Returns the size of each table in bytes.
     pub(in crate::index) fn table_sizes(&self) -> Vec<u64> {
         self.version.tables().map(|table| table.size).collect()
     }
 
-    /// Reads each table's metaindex and the filters that it lists.
+    /// Reads each table's metaindex and the filters that it lists, and verifies their checksums.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a table cannot be read or one of these blocks is damaged.
     pub(in crate::index) fn check_metadata(&self) -> Result<()> {
         let mut tables = self.version.tables();
         tables.try_for_each(|table| self.tables.get(table.number)?.check_metadata())
     }
 
-    /// Whether it has neither tables nor entries in a log.
+    /// Returns `true` if the database has no tables and no entries in a log.
     pub(in crate::index) fn is_empty(&self) -> bool {
         self.memtable.is_empty() && self.version.tables().next().is_none()
     }
 
-    /// The value of a key.
+    /// Returns the newest value of a key, or `None` if the database does not contain the key or it was deleted.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a table cannot be read or is damaged.
     pub(in crate::index) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        // Newer values hide older ones.
+        // Newer entries hide older ones: first the logs, then the first level from its newest table on, then the other
+        // levels.
         if let Some(value) = self.memtable.get(key) {
             return Ok(value.map(<[u8]>::to_vec));
         }
@@ -110,7 +126,7 @@ impl Database {
     }
 }
 
-/// The logs whose entries are in no table yet, by their numbers.
+/// Returns the logs whose entries are in no table yet: their numbers and paths, sorted by number.
 fn logs(directory: &Path, version: &Version) -> Result<Vec<(u64, PathBuf)>> {
     let mut logs = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
@@ -125,6 +141,11 @@ fn logs(directory: &Path, version: &Version) -> Result<Vec<(u64, PathBuf)>> {
     Ok(logs)
 }
 
+/// Reads the logs whose entries are in no table yet.
+///
+/// # Errors
+///
+/// Returns an error if a log cannot be read or is damaged, or if the log that the manifest requires is missing.
 fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     let logs = logs(directory, version)?;
     if let Some(required) = version.required_log()
@@ -145,10 +166,10 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     Ok(memtable)
 }
 
-/// The files of every database whose names never change.
+/// The files whose names are the same in every database.
 const OWN_NAMES: [&str; 4] = ["CURRENT", "LOCK", "LOG", "LOG.old"];
 
-/// Whether LevelDB gives a file in a database this name.
+/// Returns `true` if LevelDB gives a file in a database this name.
 pub(in crate::index) fn is_file_of_database(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
@@ -160,6 +181,7 @@ pub(in crate::index) fn is_file_of_database(name: &OsStr) -> bool {
     }
 }
 
+/// Returns the number of a log, or `None` if `path` does not name a log.
 fn log_number(path: &Path) -> Option<u64> {
     let is_log = path.extension()? == "log";
     is_log.then(|| path.file_stem()?.to_str()?.parse().ok())?

@@ -1,10 +1,9 @@
-//! The open tables of a database.
+//! The open tables of a database, and opening its files.
 //!
-//! A table that is open goes on answering when its database is replaced or removed, so tables are
-//! opened with the database and held. A database may have more tables than a process may
-//! have open files: half of the limit is for tables. Those past that are opened when they are asked for, and
-//! refused when they are not the files any more that they were. The limit belongs to the program, which may raise
-//! it before it opens a database.
+//! Tables are opened with their database and held open, so that an open database keeps working when it is replaced or
+//! removed. A database may have more tables than a process may have open files, so at most half of the process's limit
+//! is used for tables. Further tables are opened for each use. Such a use fails if the file is no longer the one that
+//! the database was opened with. This module never raises the limit; the program may do so before it opens a database.
 
 use std::{
     fs::File,
@@ -23,12 +22,16 @@ use crate::{
     output::FileId,
 };
 
-/// The most bytes of a file that is read whole: a manifest, or a log, which LevelDB ends at some MiB. A manifest takes
-/// some 100 bytes for each table, so this is enough for millions of tables.
+/// The greatest size in bytes of a file that is read into memory: a manifest or a log. LevelDB limits a log to a few
+/// MiB. A manifest takes about 100 bytes for each table, so this is enough for millions of tables.
 const MOST_READ_WHOLE: u64 = 256 << 20;
 
-/// Opens a file of a database. Anything but a regular file is refused, because opening a pipe waits for its other end, and
-/// a device may never end.
+/// Opens a file of a database.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be opened or is not a regular file. Opening a pipe would wait for its other end,
+/// and reading a device may never end.
 pub(super) fn open_regular(path: &Path) -> Result<File> {
     match path.metadata().at(path, "open")?.is_file() {
         true => File::open(path).at(path, "open"),
@@ -36,7 +39,11 @@ pub(super) fn open_regular(path: &Path) -> Result<File> {
     }
 }
 
-/// Reads a file of a database that is held in memory.
+/// Reads a whole file of a database into memory.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be read, is not a regular file, or is larger than [`MOST_READ_WHOLE`].
 pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = open_regular(path)?;
@@ -53,10 +60,10 @@ pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How many tables all databases of this process hold.
+/// The number of tables that all databases of this process hold open.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Tables by their numbers.
+/// The tables of a database, sorted by number.
 #[derive(Debug)]
 pub(super) struct Tables {
     directory: PathBuf,
@@ -68,11 +75,16 @@ pub(super) struct Tables {
 struct KnownTable {
     file: TableFile,
     stamp: Stamp,
+    /// The open table, or `None` if the limit was reached and the table is opened for each use.
     held: Option<Arc<Table>>,
 }
 
 impl Tables {
-    /// Opens as many tables as may be held.
+    /// Opens all tables in `directory`, and holds as many of them open as the process's limit allows.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a table cannot be opened or does not have the size that the manifest names.
     pub(super) fn open<'a>(
         directory: &Path,
         files: impl Iterator<Item = &'a TableFile>,
@@ -81,6 +93,7 @@ impl Tables {
         Tables::open_up_to(most_held(), directory, files)
     }
 
+    /// Opens all tables, and holds them open as long as the process holds fewer than `limit`.
     fn open_up_to(limit: usize, directory: &Path, mut files: Vec<&TableFile>) -> Result<Tables> {
         files.sort_by_key(|file| file.number);
         let mut tables = Tables {
@@ -98,18 +111,26 @@ impl Tables {
         Ok(tables)
     }
 
-    /// Where the tables are.
+    /// Returns the directory of the database.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// How many tables are held.
+    /// Returns the number of tables that are held open.
     fn held(&self) -> usize {
         let tables = self.tables.iter();
         tables.filter(|table| table.held.is_some()).count()
     }
 
-    /// A table of the database.
+    /// Returns the table with this number, and opens it if it is not held open.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the table cannot be opened, or if it was replaced since the database was opened.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the manifest does not list the table.
     pub(super) fn get(&self, number: u64) -> Result<Arc<Table>> {
         let at = self
             .tables
@@ -142,36 +163,38 @@ impl Drop for Tables {
     }
 }
 
-/// Takes one of the places for held tables, if there is one.
+/// Adds one to [`HELD`] if it is less than `limit`. Returns `true` if it was.
 fn hold(limit: usize) -> bool {
     let one_more = |held| (held < limit).then_some(held + 1);
     HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
         .is_ok()
 }
 
-/// How many tables all databases of the process may hold.
+/// Returns the greatest number of tables that all databases of this process may hold open: half of its soft limit on
+/// open files.
 #[cfg(unix)]
 fn most_held() -> usize {
     let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
     usize::try_from(soft / 2).unwrap_or(usize::MAX)
 }
 
-/// Elsewhere the system has no limit that matters.
+/// Returns no limit: other systems allow enough open files.
 #[cfg(not(unix))]
 fn most_held() -> usize {
     usize::MAX
 }
 
-/// A file, its size and when it was written. Another file that took its name has a different stamp.
+/// The identity, the size and the modification time of a file. Another file of the same name has a different stamp.
 type Stamp = (FileId, u64, Option<SystemTime>);
 
+/// Returns the stamp of a table's open file.
 fn stamp_of(table: &Table) -> io::Result<Stamp> {
     let metadata = table.file().metadata()?;
     let file = FileId::of_open(table.file())?;
     Ok((file, metadata.len(), metadata.modified().ok()))
 }
 
-// Windows removes no directory with open files.
+// Windows does not remove a directory that contains open files.
 #[cfg(all(test, unix))]
 mod tests {
     use std::fs;
@@ -183,7 +206,7 @@ mod tests {
 
     const TABLES: u64 = 60;
 
-    /// Makes tables with an entry each in a directory.
+    /// Writes `TABLES` tables with one entry each to a new directory.
     fn tables_in(directory: &Path, value: &[u8]) -> Vec<TableFile> {
         fs::create_dir(directory).unwrap();
         let table = |number| {
@@ -246,7 +269,7 @@ mod tests {
         let files = tables_in(&path, b"old");
         let all = Tables::open_up_to(usize::MAX, &path, files.iter().collect()).unwrap();
         assert_eq!(all.held(), TABLES as usize);
-        // No more may be held: each of these is opened when it is asked for.
+        // With a limit of 0, each table is opened when it is used.
         let none = Tables::open_up_to(0, &path, files.iter().collect()).unwrap();
         assert_eq!(none.held(), 0);
         for number in (0..TABLES).chain([0, 0, TABLES - 1]) {
@@ -273,7 +296,7 @@ mod tests {
         let tables = Tables::open_up_to(0, &path, files.iter().collect()).unwrap();
         let table = path.join(TableFile::name(5));
         fs::remove_file(&table).unwrap();
-        // A link to itself cannot be opened, and is there.
+        // A symbolic link to itself exists but cannot be opened.
         std::os::unix::fs::symlink(&table, &table).unwrap();
         let err = value_in(&tables, 5).unwrap_err();
         assert!(matches!(err, Error::Io { .. }), "{err}");

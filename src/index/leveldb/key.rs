@@ -1,34 +1,36 @@
-//! Internal keys: a user's key with the sequence number and the kind of its entry.
+//! Internal keys: a user key followed by the sequence number and the kind of the entry.
 //!
-//! Tables and manifests hold internal keys. They are in the order of the user's keys, and for the same
-//! user's key the highest sequence number comes first.
+//! Tables and manifests store internal keys. Internal keys are sorted by user key ascending, then by sequence number
+//! descending, so the newest entry of a user key comes first.
 
-/// Sequence number and kind take this many bytes after the user's key.
+/// The length in bytes of the sequence number and kind that follow the user key.
 pub(super) const TRAILER: usize = 8;
 
-/// The highest sequence number there is.
+/// The highest valid sequence number: sequence numbers have 56 bits.
 pub(super) const MAX_SEQUENCE: u64 = (1 << 56) - 1;
 
-/// Whether an entry sets its key or deletes it.
+/// The kind of an entry: it sets the value of its key, or deletes the key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum EntryKind {
     Deletion,
     Value,
 }
 
-/// The trailer after the user's key of a value.
+/// Returns the trailer of an entry that sets a value, for the sequence number `sequence`.
 #[inline]
 pub(super) fn trailer(sequence: u64) -> [u8; TRAILER] {
     (sequence << 8 | 1).to_le_bytes()
 }
 
-/// Appends an internal key of a value.
+/// Appends the internal key of an entry that sets a value.
 pub(super) fn put(out: &mut Vec<u8>, key: &[u8], sequence: u64) {
     out.extend_from_slice(key);
     out.extend_from_slice(&trailer(sequence));
 }
 
-/// The user's key, the sequence number and the kind in an internal key; `None` if it is malformed.
+/// Splits an internal key into user key, sequence number and kind.
+///
+/// Returns `None` if the key is shorter than its trailer or its kind is unknown.
 #[inline]
 pub(super) fn parse(internal: &[u8]) -> Option<(&[u8], u64, EntryKind)> {
     let (key, trailer) = internal.split_last_chunk::<TRAILER>()?;
@@ -41,21 +43,27 @@ pub(super) fn parse(internal: &[u8]) -> Option<(&[u8], u64, EntryKind)> {
     Some((key, number >> 8, kind))
 }
 
-/// The user's key in an internal key that we made.
+/// Returns the user key of an internal key.
+///
+/// # Panics
+///
+/// Panics if the internal key is malformed. The builder's own internal keys never are.
 fn user_key(internal: &[u8]) -> &[u8] {
     parse(internal)
         .expect("internal keys of the builder have trailers")
         .0
 }
 
-/// An internal key from `last` on but before `next`: short, because it goes into a table's index.
+/// Returns an internal key that is not less than the internal key `last` and less than every entry of the user key
+/// `next`.
 ///
-/// `next` is the user's key.
+/// The separator is short if possible, because it becomes the key of an entry in a table's index block.
 pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     let key = user_key(last);
     let mut separator = user_separator(key, next);
     if separator.len() < key.len() {
-        // It is after all entries of the last key, so it may come before all of its own.
+        // The shortened user key is greater than that of `last`. With the highest sequence number, the separator sorts
+        // before every entry of the shortened key.
         put(&mut separator, &[], MAX_SEQUENCE);
     } else {
         separator.extend_from_slice(&last[key.len()..]);
@@ -63,7 +71,7 @@ pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     separator
 }
 
-/// An internal key after `last`, for the index entry of a table's last block.
+/// Returns an internal key that is not less than `last`, for the index entry of a table's last block.
 pub(super) fn separator_at_end(last: &[u8]) -> Vec<u8> {
     let mut next = user_key(last).to_vec();
     match next.iter().position(|byte| *byte != 0xff) {
@@ -76,11 +84,17 @@ pub(super) fn separator_at_end(last: &[u8]) -> Vec<u8> {
     separator(last, &next)
 }
 
-/// A user's key from `last` on but before `next`: a byte that may be increased is, and the rest is cut off;
-/// otherwise the last byte that may be is; otherwise `last` gets a null byte, unless that is `next`.
+/// Returns a user key that is at least `last` and less than `next`, where `last < next`.
 ///
-/// The choices are those of `rusty-leveldb`, which made the first indexes: an index does not depend on
-/// what version of polybook made it.
+/// The first of these that applies is returned:
+///
+/// - `last` cut off after the first byte that can be incremented without reaching `next`, with that byte incremented;
+/// - `last` with its last byte below 0xff incremented, if the result is less than `next`;
+/// - `last` followed by a null byte, if the result is not `next`;
+/// - `last`.
+///
+/// These are the rules of `rusty-leveldb`, which wrote the first indexes. The same rules keep index files identical
+/// between versions of polybook.
 fn user_separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     let common = last.iter().zip(next).take_while(|(a, b)| a == b).count();
     for at in common..last.len().min(next.len()) {
@@ -113,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// The order of internal keys.
+    /// Compares two internal keys.
     fn compare(a: &[u8], b: &[u8]) -> Ordering {
         let ((a, first, _), (b, second, _)) = (parse(a).unwrap(), parse(b).unwrap());
         a.cmp(b).then(second.cmp(&first))

@@ -1,5 +1,7 @@
-//! Logs: records one after the other, in pieces that do not cross a block of 32 KiB, each with a
-//! checksum. Manifests are logs too. Other logs have entries that are in no table yet.
+//! LevelDB's logs: sequences of records.
+//!
+//! A log is divided into blocks of 32 KiB. A record is stored as one or more fragments that do not cross the end of a
+//! block, each with a checksum. A manifest is a log of edits. Other logs contain the entries that are in no table yet.
 
 use std::collections::{BTreeMap, btree_map};
 
@@ -8,18 +10,22 @@ use super::{
     coding::{masked, take_array, take_string},
 };
 
+/// The size of a block in bytes.
 const BLOCK: usize = 32 << 10;
 
-/// A piece's checksum, length and kind.
+/// The size of a fragment's header in bytes: the checksum, the length and the kind of the fragment.
 const PIECE_HEADER: usize = 7;
 
-/// The kinds of pieces: a whole record, or the first, a middle or the last part of one.
+/// The kind of a fragment that is a whole record.
 const FULL: u8 = 1;
+/// The kind of a record's first fragment, if the record has several.
 const FIRST: u8 = 2;
+/// The kind of a fragment between the first and the last one.
 const MIDDLE: u8 = 3;
+/// The kind of a record's last fragment, if the record has several.
 const LAST: u8 = 4;
 
-/// A log of one record.
+/// Returns a log that contains one record.
 pub(super) fn of_record(mut record: &[u8]) -> Vec<u8> {
     let mut log =
         Vec::with_capacity(record.len() + record.len() / BLOCK * PIECE_HEADER + PIECE_HEADER);
@@ -45,16 +51,21 @@ pub(super) fn of_record(mut record: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Returns the stored checksum of a fragment.
 fn checksum(kind: u8, piece: &[u8]) -> u32 {
     masked(crc32c::crc32c_append(crc32c::crc32c(&[kind]), piece))
 }
 
+/// The problem of a log that ends too early.
 const TORN: &str = "the log ends in the middle of a record";
 
-/// The records of a log, each with the place where it begins.
+/// Returns the records of a log, each with the offset at which it begins.
 ///
-/// LevelDB takes a log that ends in the middle of a record for one whose writer was killed, and passes
-/// the rest over. The same comes of a length that is damaged, so here it is an error.
+/// # Errors
+///
+/// Returns an error if a checksum does not match, if fragments are in an invalid order, or if the log ends within a
+/// record. LevelDB ignores an incomplete last record, because the writer may have been killed. Here it is an error,
+/// because a damaged length looks the same.
 pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
     let mut records = Vec::new();
     let mut open: Option<(u64, Vec<u8>)> = None;
@@ -80,7 +91,7 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
                 _ => return Err(damage("a piece of a log is in the wrong place")),
             }
         }
-        // Less than the header of a piece is filled with null bytes.
+        // The end of a block that is too short for a fragment's header is filled with null bytes.
         if rest.iter().any(|byte| *byte != 0) {
             return Err(Damage {
                 offset: (number * BLOCK + block.len() - rest.len()) as u64,
@@ -97,6 +108,8 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
     }
 }
 
+/// Removes a fragment from the front of `rest` and returns its checksum, kind and bytes. Returns `None` if the fragment
+/// is incomplete.
 fn take_piece<'a>(rest: &mut &'a [u8]) -> Option<(u32, u8, &'a [u8])> {
     let expected = u32::from_le_bytes(take_array(rest)?);
     let len = u16::from_le_bytes(take_array(rest)?);
@@ -104,10 +117,10 @@ fn take_piece<'a>(rest: &mut &'a [u8]) -> Option<(u32, u8, &'a [u8])> {
     Some((expected, kind, rest.split_off(..len.into())?))
 }
 
-/// What the logs say of a key: the sequence number, and the value if it is not deleted.
+/// The newest entry of a key in the logs: the sequence number and the value, or `None` if the entry deletes the key.
 pub(super) type Logged = (u64, Option<Vec<u8>>);
 
-/// What the logs say of all keys.
+/// The newest entry of each key in the logs, sorted by key.
 #[derive(Default, Debug)]
 pub(super) struct Memtable {
     entries: BTreeMap<Vec<u8>, Logged>,
@@ -118,7 +131,12 @@ impl Memtable {
         self.entries.is_empty()
     }
 
-    /// Adds what a log says.
+    /// Adds the entries of a log.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the log or one of its batches is malformed. Entries before the malformed one have been
+    /// added.
     pub(super) fn read_log(&mut self, bytes: &[u8]) -> Result<(), Damage> {
         for (offset, batch) in records(bytes)? {
             self.read_batch(&batch).ok_or(Damage {
@@ -129,7 +147,8 @@ impl Memtable {
         Ok(())
     }
 
-    /// A batch is the first sequence number, how many entries there are, and these.
+    /// Adds the entries of a batch: the sequence number of the first entry, the number of entries, and the entries.
+    /// Returns `None` if the batch is malformed.
     fn read_batch(&mut self, batch: &[u8]) -> Option<()> {
         let mut rest = batch;
         let first = u64::from_le_bytes(take_array(&mut rest)?);
@@ -150,12 +169,13 @@ impl Memtable {
         rest.is_empty().then_some(())
     }
 
-    /// All entries.
+    /// Returns an iterator over the entries, sorted by key.
     pub(super) fn entries(&self) -> btree_map::Iter<'_, Vec<u8>, Logged> {
         self.entries.iter()
     }
 
-    /// The value of a key, `Some(None)` if it is deleted, `None` if the logs do not say.
+    /// Returns the newest entry of a key: `Some(Some(value))` if it sets the value, `Some(None)` if it deletes the key,
+    /// and `None` if the logs do not contain the key.
     pub(super) fn get(&self, key: &[u8]) -> Option<Option<&[u8]>> {
         let (_, value) = self.entries.get(key)?;
         Some(value.as_deref())
@@ -194,7 +214,7 @@ mod tests {
         #[test]
         fn any_bytes_are_records_or_an_error(mut bytes: Vec<u8>, kind in 0..6u8) {
             let _ = records(&bytes);
-            // Also when the checksum is right.
+            // Records with a valid checksum.
             if bytes.len() >= PIECE_HEADER {
                 let len = (bytes.len() - PIECE_HEADER) as u16;
                 let checksum = checksum(kind, &bytes[PIECE_HEADER..]);

@@ -1,4 +1,7 @@
-//! Values that are too long to be held: where they are, and reading them some of it at a time.
+//! Reading values that are too long to be held in memory.
+//!
+//! A long value is the last value of its block. [`Table::long_block`] recognizes such a block and reads only its
+//! beginning. [`Database::read_long`] streams the value itself, one Snappy chunk at a time.
 
 use std::ops::Range;
 
@@ -12,21 +15,28 @@ use super::{
     table::{MOST_EXPANSION, Table},
 };
 
-/// How many bytes of a block are read at once, and more than a compressed stretch can have.
+/// The number of stored bytes to keep buffered.
 const READ: usize = 2 * STRETCH;
+/// An upper bound on the stored size of a chunk. Snappy expands incompressible data by at most a sixth.
 const LONGEST_STRETCH: usize = STRETCH + STRETCH / 4;
 
-/// Where a table has a value.
+/// The location of a value in a table of the database.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::index) struct StoredValue {
+    /// The number of the table.
     pub(super) table: u64,
     pub(super) block: Handle,
-    /// Where it is in the block.
+    /// The byte range of the value in the decompressed block.
     pub(super) place: Range<usize>,
 }
 
 impl Database {
-    /// Calls `f` with the parts of a value. Damage may be seen only after the last.
+    /// Calls `f` with consecutive parts of a value; parts may be empty.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `f`, or an error if the table cannot be read or the block is damaged. A checksum that does
+    /// not match is noticed only after the last part.
     pub(in crate::index) fn read_long(
         &self,
         value: &StoredValue,
@@ -45,8 +55,15 @@ impl Database {
 }
 
 impl Table {
-    /// The first part of a block if it has more than `longest` bytes and two parts, `None` if it does not. Its last
-    /// value is the long one: a block ends when it has a few kilobytes.
+    /// Returns the beginning of the block at `handle` if the block has more than `longest` bytes and more than two
+    /// chunks. Returns `None` for a shorter block.
+    ///
+    /// The last value of a long block is the only long one, because a block ends with the entry that makes it larger
+    /// than [`BLOCK_SIZE`](super::BLOCK_SIZE).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the block cannot be read or is malformed.
     pub(super) fn long_block(&self, handle: Handle, longest: usize) -> Result<Option<Block>> {
         let longest = longest.max(2 * STRETCH);
         if handle.size <= (longest / MOST_EXPANSION) as u64 {
@@ -67,27 +84,36 @@ impl Table {
     }
 }
 
-/// Reads a block some of it at a time.
+/// Decompresses a block chunk by chunk.
 ///
-/// Snappy compresses stretches of 64 KiB, each by itself, after the length of all.
+/// A compressed block consists of the length of the whole followed by independently compressed chunks of [`STRETCH`]
+/// bytes.
 struct BlockStream<'t> {
     table: &'t Table,
     handle: Handle,
     is_compressed: bool,
-    /// The checksum in the trailer.
+    /// The expected checksum, from the trailer.
     checksum: u32,
-    /// The checksum of the bytes read so far, and how many they are.
+    /// The CRC32C of the bytes read so far.
     read_checksum: u32,
+    /// The number of bytes read so far.
     read: u64,
-    /// The bytes read, which are not yet unpacked from a place on.
+    /// The buffered bytes of the file. Those from `at` on are not decompressed yet.
     stored: Vec<u8>,
     at: usize,
-    /// How many bytes have yet to be unpacked.
+    /// The number of decompressed bytes that [`next_part`](BlockStream::next_part) has not returned yet.
     left: usize,
+    /// The chunk that was returned last.
     part: Vec<u8>,
 }
 
 impl<'t> BlockStream<'t> {
+    /// Reads the trailer of the block at `handle`, and its decompressed length.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the block lies outside of the file, cannot be read, uses an unknown compression, or has an
+    /// impossible length.
     fn new(table: &'t Table, handle: Handle) -> Result<BlockStream<'t>> {
         table.stored_len(handle)?;
         let mut trailer = [0; BLOCK_TRAILER];
@@ -111,7 +137,8 @@ impl<'t> BlockStream<'t> {
                 block.fill()?;
                 let mut rest = &block.stored[..];
                 let len = take_size(&mut rest).filter(|len| {
-                    // No more than there can be.
+                    // A length that Snappy cannot reach with this many stored bytes is damage, and must not cause an
+                    // allocation.
                     (len / MOST_EXPANSION) as u64 <= handle.size
                 });
                 block.left = len.ok_or_else(|| block.damaged("a block cannot be decompressed"))?;
@@ -126,7 +153,7 @@ impl<'t> BlockStream<'t> {
         self.table.damaged(self.handle.offset, problem)
     }
 
-    /// Reads on, if few of the bytes read are left.
+    /// Drops the decompressed bytes from the buffer and reads more of the block.
     fn fill(&mut self) -> Result<()> {
         self.stored.drain(..self.at);
         self.at = 0;
@@ -140,11 +167,12 @@ impl<'t> BlockStream<'t> {
         Ok(())
     }
 
-    /// The next part, `None` after the last.
+    /// Returns the next chunk of the decompressed block, or `None` at its end.
     ///
     /// # Errors
     ///
-    /// A block that is damaged; that its checksum does not match is seen after the last part.
+    /// Returns an error if the block cannot be read or a chunk is malformed. A checksum that does not match is reported
+    /// after the last chunk, in place of `None`.
     fn next_part(&mut self) -> Result<Option<&[u8]>> {
         if self.stored.len() - self.at < LONGEST_STRETCH {
             self.fill()?;
@@ -178,7 +206,8 @@ impl<'t> BlockStream<'t> {
     }
 }
 
-/// Unpacks the first `len` bytes that Snappy compressed by themselves. Returns how many bytes they take.
+/// Decompresses the first chunk of `stored`, which has `len` decompressed bytes, into `out`. Returns the number of
+/// stored bytes that the chunk takes, or `None` if it is malformed.
 fn unpack(stored: &[u8], len: usize, out: &mut Vec<u8>) -> Option<usize> {
     let taken = stored_len(stored, len)?;
     let mut whole = Vec::with_capacity(taken + 5);
@@ -189,14 +218,15 @@ fn unpack(stored: &[u8], len: usize, out: &mut Vec<u8>) -> Option<usize> {
     (written == len).then_some(taken)
 }
 
-/// How many bytes the first `len` bytes take that Snappy compressed; `None` if an element goes on after them.
+/// Returns the number of stored bytes that decompress to the first `len` bytes. Returns `None` if `stored` is too short
+/// or an element crosses the boundary.
 fn stored_len(stored: &[u8], len: usize) -> Option<usize> {
     let (mut taken, mut made) = (0, 0);
     while made < len {
         let tag = *stored.get(taken)?;
         let short = usize::from(tag >> 2);
         let (element, bytes) = match tag & 3 {
-            // Bytes as they are: up to 60, or as many as the next bytes say.
+            // A literal: its length less one is in the tag if it is below 60, otherwise in the next one to four bytes.
             0 if short < 60 => (1 + short + 1, short + 1),
             0 => {
                 let digits = stored.get(taken + 1..)?.get(..short - 59)?;
@@ -204,7 +234,7 @@ fn stored_len(stored: &[u8], len: usize) -> Option<usize> {
                 let bytes = digits.iter().rev().fold(0, fold) + 1;
                 (1 + digits.len() + bytes, bytes)
             }
-            // Copies, with a distance in one, two or four bytes.
+            // A copy, with an offset of one, two or four bytes.
             1 => (2, 4 + (short & 7)),
             2 => (3, 1 + short),
             _ => (5, 1 + short),

@@ -1,7 +1,8 @@
-//! The manifest that makes a database of tables: which files there are, and which keys each holds.
+//! The manifest of a database, which lists its tables and the range of keys in each.
 //!
-//! A manifest is a log of edits. Ours has one; LevelDB's own have one for each change, and what they
-//! say together is the database. The file `CURRENT` names the manifest.
+//! A manifest is a log of edits. [`write`] writes a single edit that adds all tables. LevelDB appends an edit for each
+//! change, and the current version of the database is the result of applying all of them. The file `CURRENT` contains
+//! the name of the manifest.
 
 use std::{cmp::Reverse, fs, io, path::Path};
 
@@ -12,25 +13,27 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// How many levels a database has.
+/// The number of levels of a database.
 pub(super) const LEVELS: usize = 7;
 
-/// Our tables are in the last level, which is never compacted.
+/// The level of the tables that we write. LevelDB never compacts the last level.
 const LAST_LEVEL: u64 = LEVELS as u64 - 1;
 
-/// The number of our manifest, and of a log that is not there because nothing is to recover.
+/// The number of a manifest that we write.
 const MANIFEST_NUMBER: u64 = 1;
+/// The log number in a manifest that we write. The log does not exist, because there is nothing to recover.
 const LOG_NUMBER: u64 = 2;
 
-/// The number of the first table.
+/// The number of the first table that we write.
 pub(in crate::index) const FIRST_TABLE: u64 = 3;
 
-/// The file that names the manifest.
+/// The file that contains the name of the manifest.
 const CURRENT: &str = "CURRENT";
 
+/// The name of LevelDB's comparator that sorts keys by their bytes.
 const COMPARATOR: &[u8] = b"leveldb.BytewiseComparator";
 
-/// The number with which each field of an edit begins.
+/// The numbers that identify the fields of an edit.
 mod tag {
     pub(super) const COMPARATOR: u64 = 1;
     pub(super) const LOG_NUMBER: u64 = 2;
@@ -42,51 +45,57 @@ mod tag {
     pub(super) const PREVIOUS_LOG_NUMBER: u64 = 9;
 }
 
-/// A table, as a manifest names it.
+/// A manifest's description of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::index) struct TableFile {
-    /// The number that its name is made of.
+    /// The number in the file's name.
     pub number: u64,
-    /// Its bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// The keys of the first and the last entry.
+    /// The user key of the first entry.
     pub first_key: Vec<u8>,
+    /// The user key of the last entry.
     pub last_key: Vec<u8>,
-    /// The sequence numbers of these entries.
+    /// The sequence number of the first entry.
     pub first_sequence: u64,
+    /// The sequence number of the last entry.
     pub last_sequence: u64,
 }
 
 impl TableFile {
-    /// The name of its file.
+    /// Returns the file name of the table with this number.
     pub(in crate::index) fn name(number: u64) -> String {
         format!("{number:06}.ldb")
     }
 
-    /// The place of its first entry in the order of entries: of one key, the newest comes first.
+    /// Returns the sort key of the first entry. Entries of one user key are sorted from the newest to the oldest.
     fn first(&self) -> (&[u8], Reverse<u64>) {
         (&self.first_key, Reverse(self.first_sequence))
     }
 
-    /// The place of its last entry.
+    /// Returns the sort key of the last entry.
     fn last(&self) -> (&[u8], Reverse<u64>) {
         (&self.last_key, Reverse(self.last_sequence))
     }
 
-    /// The name that older versions of LevelDB gave it.
+    /// Returns the file name that older versions of LevelDB give to the table with this number.
     pub(super) fn old_name(number: u64) -> String {
         format!("{number:06}.sst")
     }
 }
 
-/// Writes the manifest of tables that do not overlap, and the file that points to it.
+/// Writes a manifest of tables that do not overlap, and the `CURRENT` file that names it.
+///
+/// # Errors
+///
+/// Returns an error if a file cannot be written.
 pub(in crate::index) fn write(directory: &Path, tables: &[TableFile]) -> io::Result<()> {
     let name = format!("MANIFEST-{MANIFEST_NUMBER:06}");
     fs::write(directory.join(&name), log::of_record(&edit(tables)))?;
     fs::write(directory.join(CURRENT), format!("{name}\n"))
 }
 
-/// One edit that says everything.
+/// Returns an edit that describes a complete database.
 fn edit(tables: &[TableFile]) -> Vec<u8> {
     let mut edit = Vec::new();
     let last_number = tables.iter().map(|table| table.number).max();
@@ -119,7 +128,7 @@ fn edit(tables: &[TableFile]) -> Vec<u8> {
     edit
 }
 
-/// The database after all edits of a manifest.
+/// The state of a database after all edits of its manifest.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Version {
     comparator: Option<Vec<u8>>,
@@ -127,18 +136,25 @@ pub(super) struct Version {
     last_sequence: Option<u64>,
     log_number: Option<u64>,
     previous_log_number: u64,
-    /// The tables of each level.
+    /// The tables of each level. Those of the first level may overlap and are sorted from the newest to the oldest.
+    /// Those of the other levels are sorted by key.
     pub levels: [Vec<TableFile>; LEVELS],
 }
 
 impl Version {
     /// Reads the manifest of the database in `directory`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `CURRENT` or the manifest cannot be read, or if the manifest is damaged or contradicts
+    /// itself.
     pub(super) fn read(directory: &Path) -> Result<Version> {
         let path = directory.join(name_in(directory)?);
         let bytes = files::read_whole(&path)?;
         Version::parse(&bytes).map_err(|damage| damage.of(&path))
     }
 
+    /// Parses a manifest.
     fn parse(manifest: &[u8]) -> Result<Version, Damage> {
         let mut version = Version::default();
         for (offset, record) in log::records(manifest)? {
@@ -152,6 +168,7 @@ impl Version {
         Ok(version)
     }
 
+    /// Applies one edit.
     fn apply(&mut self, edit: &[u8]) -> Result<(), &'static str> {
         let mut rest = edit;
         while !rest.is_empty() {
@@ -160,6 +177,7 @@ impl Version {
         Ok(())
     }
 
+    /// Removes one field of an edit from `rest` and applies it. Returns `None` if the field is malformed or unknown.
     fn apply_field(&mut self, rest: &mut &[u8]) -> Option<()> {
         match take_varint(rest)? {
             tag::COMPARATOR => self.comparator = Some(take_string(rest)?.to_vec()),
@@ -195,6 +213,8 @@ impl Version {
         Some(())
     }
 
+    /// Sorts the tables of each level and checks that the version is complete and consistent. Returns a description of
+    /// the problem if it is not.
     fn check(&mut self) -> Result<(), &'static str> {
         if self.comparator.as_deref() != Some(COMPARATOR) {
             return Err("the keys are in another order than that of their bytes");
@@ -202,8 +222,9 @@ impl Version {
         if self.log_number.is_none() || self.next_number.is_none() || self.last_sequence.is_none() {
             return Err("the manifest is not complete");
         }
-        // In the first level the newest come first. In the others, entries of one key may go on in the next table,
-        // where LevelDB kept old ones for a snapshot: the newest is in the first of these tables.
+        // The first level is sorted from the newest table to the oldest. In the other levels, the entries of one key
+        // may continue in the next table if LevelDB kept old entries for a snapshot. The newest entry is in the first
+        // of these tables.
         let [first, others @ ..] = &mut self.levels;
         first.sort_by_key(|table| Reverse(table.number));
         for level in others {
@@ -221,25 +242,29 @@ impl Version {
         Ok(())
     }
 
-    /// All tables.
+    /// Returns an iterator over the tables of all levels.
     pub(super) fn tables(&self) -> impl Iterator<Item = &TableFile> {
         self.levels.iter().flatten()
     }
 
-    /// Whether a log of this number holds entries that are in no table.
+    /// Returns `true` if the log with this number contains entries that are in no table.
     pub(super) fn needs_log(&self, number: u64) -> bool {
         self.log_number.is_some_and(|first| number >= first)
             || number == self.previous_log_number && number != 0
     }
 
-    /// The number of a log that must be there. A database that was just made, by us or by LevelDB, names
-    /// one that is not.
+    /// Returns the number of the log that must exist, or `None` if no log must. A database that was just created, by
+    /// polybook or by LevelDB, names a log that does not exist.
     pub(super) fn required_log(&self) -> Option<u64> {
         self.log_number.filter(|number| *number > LOG_NUMBER)
     }
 }
 
-/// The name of the manifest of the database in `directory`.
+/// Returns the name of the manifest of the database in `directory`.
+///
+/// # Errors
+///
+/// Returns an error if `CURRENT` cannot be read or does not contain the name of a manifest.
 pub(super) fn name_in(directory: &Path) -> Result<String> {
     let current = directory.join(CURRENT);
     let text = files::read_whole(&current)?;
@@ -251,7 +276,7 @@ pub(super) fn name_in(directory: &Path) -> Result<String> {
         .ok_or_else(|| Error::damaged(&current, "is damaged: it names no manifest"))
 }
 
-/// Whether a manifest has this name.
+/// Returns `true` if `name` is the name of a manifest.
 pub(super) fn is_manifest(name: &str) -> bool {
     name.strip_prefix("MANIFEST-").is_some_and(|number| {
         !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())

@@ -1,12 +1,14 @@
-//! LevelDB's files, to write and to read: tables, logs, manifests. Nothing here knows of chess.
+//! Writing and reading LevelDB databases. Nothing in this module knows about chess.
 //!
-//! The formats are those of LevelDB's `doc/table_format.md`, `doc/log_format.md` and `doc/impl.md`.
-//! [`TableBuilder`] and [`manifest::write`] make a database whose tables are all in the last level,
-//! so that there is nothing to compact. [`Database`] reads that, and what LevelDB itself writes too:
-//! tables in several levels, and logs that are not yet in a table.
+//! The file formats are those of LevelDB's `doc/table_format.md`, `doc/log_format.md` and `doc/impl.md`.
 //!
-//! Every byte that is read is covered by a checksum, which is verified. A file that is damaged gives an
-//! error that names the file and the place, never an answer that leaves something out.
+//! [`TableBuilder`] and [`manifest::write`] write a database. All of its tables are in the last level and do not
+//! overlap, so LevelDB never compacts it. [`Database`] opens such a database, and also one that another LevelDB program
+//! has written to, with tables in several levels and entries in logs. [`Database::get`] looks up one key.
+//! [`TablesCursor`] and [`Database::entries`] iterate in ascending order of keys.
+//!
+//! Every byte that is read is covered by a checksum, and the checksum is verified. A damaged file causes an error that
+//! names the file and the offset. Damage never makes a lookup return fewer entries.
 
 mod block;
 mod builder;
@@ -30,7 +32,7 @@ pub(super) use self::{
     manifest::{FIRST_TABLE, TableFile},
 };
 
-/// What is wrong with a file, and where in it.
+/// A problem of a file and the byte offset at which it was found.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Damage {
     offset: u64,

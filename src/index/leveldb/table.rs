@@ -1,4 +1,4 @@
-//! Reading tables.
+//! Reading tables: single keys with [`Table::get`], and blocks for the cursors.
 
 use std::{
     fs::File,
@@ -22,39 +22,49 @@ use crate::{
     task,
 };
 
-/// A byte of Snappy's output unpacks to fewer bytes than this.
+/// An upper bound on the number of bytes to which one byte of Snappy's output decompresses. A block that claims to be
+/// larger is damaged.
 pub(super) const MOST_EXPANSION: usize = 64;
 
-/// A block that was read is kept if it takes at most this many bytes in the file.
+/// The greatest stored size in bytes of a block that the cache keeps.
 const MOST_KEPT: u64 = 1 << 14;
 
-/// A cache of the blocks that were read last, in 16 slots that all tables share: keys that are looked up in order are
-/// often in the same block. A lookup reads the block from the file if another thread holds the slot's lock.
+/// A cache of the blocks that were read last, in 16 slots that all tables of a database share. It makes lookups of
+/// neighbouring keys fast, because these are often in the same block. A lookup reads the block from the file if another
+/// thread holds the slot's lock.
 #[derive(Debug, Default)]
 pub(super) struct LastBlocks([Mutex<Option<LastBlock>>; 16]);
 
+/// A cached block.
 #[derive(Debug)]
 struct LastBlock {
+    /// The number of the table.
     table: u64,
     offset: u64,
     block: Arc<Block>,
 }
 
-/// A table that is open.
+/// An open table.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// What the manifest says of it.
+    /// The manifest's description of the table.
     pub known: TableFile,
     pub(super) path: Arc<Path>,
     file: File,
-    /// The block that maps keys to the offsets of the others, once it was read. It is set only by the thread that holds
-    /// `sets_index`, so that nothing waits for a thread which a fork left behind in the parent.
+    /// The index block, which maps keys to the handles of the data blocks; empty until it is read. It is set only by
+    /// the thread that holds `sets_index`, so that nothing waits for a thread that a fork left behind in the parent
+    /// process.
     index: OnceLock<Arc<Block>>,
     sets_index: Mutex<()>,
 }
 
 impl Table {
-    /// Opens a table of a directory.
+    /// Opens a table in `directory`. The file may have the name that older versions of LevelDB gave it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be opened, is not a regular file, or does not have the size that the
+    /// manifest names.
     pub(super) fn open(directory: &Path, table: &TableFile) -> Result<Table> {
         let is_missing = |opened: &Result<File>| matches!(opened, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound);
         let mut path = directory.join(TableFile::name(table.number));
@@ -86,13 +96,17 @@ impl Table {
         })
     }
 
-    /// The file, to compare it with another of the same name.
+    /// Returns the open file, so that its identity can be compared.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
 
-    /// The newest entry of a key: its value, `Some(None)` if it says that the key is deleted, `None` if
-    /// there is none.
+    /// Returns the newest entry of a key: `Some(Some(value))` if it sets the value, `Some(None)` if it deletes the key,
+    /// and `None` if the table does not contain the key.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the table cannot be read or a block is damaged.
     pub(super) fn get(&self, key: &[u8], last: &LastBlocks) -> Result<Option<Option<Vec<u8>>>> {
         let index = self.index()?;
         let Some(place) = index.find(key)? else {
@@ -115,7 +129,7 @@ impl Table {
         }
     }
 
-    /// Like [`Table::block`], but reads a small block once if it is asked for several times in a row.
+    /// Returns the block at `handle` from the cache, or reads it and caches it if it is small.
     fn kept(&self, handle: Handle, last: &LastBlocks) -> Result<Arc<Block>> {
         let places = last.0.len() as u64;
         let place = &last.0[(self.known.number % places) as usize];
@@ -138,31 +152,36 @@ impl Table {
         Ok(block)
     }
 
-    /// A problem of the file.
+    /// Returns an error that the table has `problem`, a complete predicate such as "is damaged".
     pub(super) fn problem(&self, problem: &str) -> Error {
         Error::damaged(&*self.path, problem)
     }
 
-    /// Returns the index block, which is read at the first call. Threads that call meanwhile each read it too.
+    /// Returns the index block and reads it at the first call. Threads that call before the first one has finished each
+    /// read the block.
     fn index(&self) -> Result<Arc<Block>> {
         if let Some(index) = self.index.get() {
             return Ok(Arc::clone(index));
         }
         let index = Arc::new(self.read_index()?);
         if let Some(_sets) = task::try_lock(&self.sets_index) {
-            // An error: another thread was faster.
+            // `set` fails only if another thread has set the same index first.
             let _ = self.index.set(Arc::clone(&index));
         }
         Ok(index)
     }
 
-    /// Reads the index from the file.
+    /// Reads the index block from the file.
     pub(super) fn read_index(&self) -> Result<Block> {
         let [_, index] = self.footer()?;
         self.block(index)
     }
 
-    /// Reads the metaindex, and what it names, such as filters.
+    /// Reads the metaindex and the blocks that it lists, such as filters, and verifies their checksums.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a block cannot be read, its checksum does not match, or the metaindex is malformed.
     pub(super) fn check_metadata(&self) -> Result<()> {
         let [metaindex, _] = self.footer()?;
         let metaindex = self.block(metaindex)?;
@@ -174,7 +193,11 @@ impl Table {
         Ok(())
     }
 
-    /// Where the footer says that the metaindex and the index are.
+    /// Reads the footer and returns the handles of the metaindex and the index.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file is too short or the footer is malformed.
     fn footer(&self) -> Result<[Handle; 2]> {
         let start = self.known.size.checked_sub(FOOTER as u64);
         let start = start.ok_or_else(|| self.damaged(0, "it is too short for a table"))?;
@@ -192,30 +215,42 @@ impl Table {
         Ok([handle()?, handle()?])
     }
 
-    /// The place of a block that an entry of another has as its value.
+    /// Decodes the value of an index entry: the handle of another block.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value is malformed.
     pub(super) fn handle(&self, block: &Block, place: &EntryState) -> Result<Handle> {
         take_handle(&mut block.value(place).unwrap_or_default())
             .ok_or_else(|| self.damaged(self.known.size, "the place of a block is malformed"))
     }
 
-    /// Reads a block and verifies its checksum.
+    /// Reads the block at `handle`, verifies its checksum and decompresses it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the block cannot be read or is damaged.
     pub(super) fn block(&self, handle: Handle) -> Result<Block> {
         self.unpacked(&self.stored(handle)?, handle)
     }
 
-    /// A block with its trailer.
+    /// Reads the stored bytes of the block at `handle`, including the trailer.
     fn stored(&self, handle: Handle) -> Result<Vec<u8>> {
         let mut stored = vec![0; self.stored_len(handle)?];
         self.read_at(&mut stored, handle.offset)?;
         Ok(stored)
     }
 
-    /// Reads bytes of the file.
+    /// Fills `bytes` from the file, beginning at `offset`.
     pub(super) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
         read_exact_at(&self.file, bytes, offset).at(&self.path, "read")
     }
 
-    /// How many bytes a block takes in the file; the file has all of them.
+    /// Returns the stored length of a block in bytes, including the trailer.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the block does not lie within the file.
     pub(super) fn stored_len(&self, handle: Handle) -> Result<usize> {
         let outside = || self.damaged(handle.offset, "a block lies outside of the file");
         let len = handle.size.checked_add(BLOCK_TRAILER as u64);
@@ -227,7 +262,12 @@ impl Table {
         usize::try_from(len).map_err(|_| outside())
     }
 
-    /// A block with its trailer, without the checksum, which is verified.
+    /// Verifies the checksum of a stored block and returns the block without it. The compression byte remains at the
+    /// end.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the checksum does not match.
     fn checked<'s>(&self, stored: &'s [u8], handle: Handle) -> Result<&'s [u8]> {
         let (stored, checksum) = stored.split_at(stored.len() - size_of::<u32>());
         if masked(crc32c::crc32c(stored)).to_le_bytes() != checksum[..] {
@@ -236,7 +276,7 @@ impl Table {
         Ok(stored)
     }
 
-    /// Verifies the checksum of a block with its trailer, and decompresses it.
+    /// Verifies the checksum of a stored block and decompresses it.
     fn unpacked(&self, stored: &[u8], handle: Handle) -> Result<Block> {
         let damaged = |problem| self.damaged(handle.offset, problem);
         let stored = self.checked(stored, handle)?;
@@ -251,11 +291,13 @@ impl Table {
         Block::new(bytes, handle.offset, &self.path)
     }
 
+    /// Returns an error that the table has `problem` at `offset`.
     pub(super) fn damaged(&self, offset: u64, problem: &'static str) -> Error {
         Damage { offset, problem }.of(&self.path)
     }
 }
 
+/// Removes a handle from the front of `rest`, or returns `None` if it is malformed.
 fn take_handle(rest: &mut &[u8]) -> Option<Handle> {
     Some(Handle {
         offset: take_varint(rest)?,
@@ -263,6 +305,7 @@ fn take_handle(rest: &mut &[u8]) -> Option<Handle> {
     })
 }
 
+/// Decompresses a Snappy block. Returns `None` if it is malformed or claims an impossible length.
 fn decompress(stored: &[u8]) -> Option<Vec<u8>> {
     let len = snap::raw::decompress_len(stored).ok()?;
     if len / MOST_EXPANSION > stored.len() {

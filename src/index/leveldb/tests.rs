@@ -1,4 +1,4 @@
-//! Tests of tables and databases against `rusty-leveldb`, which is made by others.
+//! Tests of tables and databases against `rusty-leveldb`, an independent implementation.
 
 use std::{collections::BTreeMap, fs, path::Path, rc::Rc, sync::Arc};
 
@@ -20,7 +20,7 @@ use super::{
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The table that a database of `rusty-leveldb` makes of entries.
+/// Returns the table that `rusty-leveldb` writes for `entries`.
 fn foreign_table(entries: &Entries) -> Vec<u8> {
     let directory = Path::new("table");
     let env: Rc<Box<dyn Env>> = Rc::new(Box::new(MemEnv::new()));
@@ -55,6 +55,7 @@ fn foreign_table(entries: &Entries) -> Vec<u8> {
     table
 }
 
+/// Returns the table that [`TableBuilder`] writes for `entries`, and its description.
 fn our_table(number: u64, entries: &Entries) -> (TableFile, Vec<u8>) {
     let mut bytes = Vec::new();
     let mut builder = TableBuilder::new(&mut bytes);
@@ -64,8 +65,8 @@ fn our_table(number: u64, entries: &Entries) -> (TableFile, Vec<u8>) {
     (builder.finish(number).unwrap(), bytes)
 }
 
-/// Where the metaindex of a table begins, and its index. Ours has nothing between the entries and the metaindex;
-/// `rusty-leveldb` has filters there.
+/// Returns the offset of a table's metaindex and the stored bytes of its index. In our tables the metaindex follows the
+/// last data block; `rusty-leveldb` writes filters between them.
 fn end_and_index(table: &[u8]) -> (usize, &[u8]) {
     let mut footer = &table[table.len() - FOOTER..];
     let mut next = || take_size(&mut footer).unwrap();
@@ -73,7 +74,7 @@ fn end_and_index(table: &[u8]) -> (usize, &[u8]) {
     (end, &table[index..index + size + BLOCK_TRAILER])
 }
 
-/// Our database of entries, a table for every `per_table` of them.
+/// Writes a database with a table for every `per_table` entries.
 fn our_database(entries: &Entries, per_table: usize) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let all: Vec<_> = entries.clone().into_iter().collect();
@@ -91,7 +92,8 @@ fn keys() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         "[0-9]{1,20}(_freq|_draws|_moves|_white_score)?".prop_map(String::into_bytes),
         "game_[0-9]{1,8}_data".prop_map(String::into_bytes),
-        // `rusty-leveldb` loses a key that is the one before with a null byte after it.
+        // Null bytes are left out because `rusty-leveldb` loses a key that equals the previous one followed by a null
+        // byte.
         vec(
             prop_oneof![Just(1), Just(0xff), Just(0xfe), 1..=u8::MAX],
             1..12
@@ -127,7 +129,7 @@ proptest! {
         let mut bytes = Vec::new();
         let mut builder = TableBuilder::new(&mut bytes);
         for (key, value) in &entries {
-            // A value in parts ends its block, and only a long value comes in parts.
+            // `add_long` ends the block after its value, as `add` does only after a long one.
             if value.len() > 5000 {
                 let put = |out: &mut dyn FnMut(&[u8]) -> std::io::Result<()>| value.chunks(part).try_for_each(out);
                 builder.add_long(key, value.len(), put).unwrap();
@@ -166,7 +168,7 @@ proptest! {
     fn what_leveldb_wrote_is_read(changes in vec(vec((keys(), prop::option::of(values())), 1..60), 1..8), strangers in vec(keys(), 20)) {
         let dir = tempfile::tempdir().unwrap();
         let mut expected = Entries::new();
-        // Small enough that there are a log, and tables in several levels.
+        // The sizes are small enough for a log and tables in several levels.
         let options = Options { write_buffer_size: 40_000, max_file_size: 30_000, ..Options::default() };
         for batch in changes {
             let mut db = DB::open(dir.path(), options.clone()).unwrap();
@@ -207,7 +209,7 @@ proptest! {
 
     #[test]
     fn blocks_that_are_not_well_formed_are_errors(mut block in vec(prop_oneof![0..4u8, any::<u8>()], 4..200), compression in 0..3u8, key in keys()) {
-        // The checksum is right, so everything else is looked at.
+        // With a valid checksum, the reader looks at everything else.
         let count = block.len() - 4;
         block[count + 1..].fill(0);
         let size = block.len() as u64;
@@ -223,7 +225,7 @@ proptest! {
     }
 }
 
-/// Reads bytes as a table: whatever they are, that ends, and does not panic.
+/// Checks that reading arbitrary bytes as a table terminates and does not panic.
 fn check_bytes(bytes: Vec<u8>, key: &[u8]) {
     let dir = tempfile::tempdir().unwrap();
     let file = TableFile {
@@ -280,7 +282,7 @@ fn entries_are_passed_from_any_key_to_any_other() {
         let mut tables = database.tables_in_order().unwrap();
         tables.retain(|table| table.last_key >= start);
         let mut cursor = database.tables_cursor(tables, &start, usize::MAX).unwrap();
-        // The first entry may be an earlier one of its block.
+        // The cursor begins at a block, so its first entry may be less than `start`.
         while cursor.key_before(&start).is_some() {
             cursor.advance().unwrap();
         }
@@ -309,7 +311,7 @@ fn an_old_value_in_the_table_of_the_new_one_is_passed_over() {
         db.put(key.as_bytes(), value.as_bytes()).unwrap();
     }
     db.delete(b"b").unwrap();
-    // There is no room for more before these are in a table.
+    // The large value fills the write buffer, so the entries before it go to a table.
     db.put(b"d", &[b'x'; 2000]).unwrap();
     db.put(b"e", b"logged").unwrap();
     db.close().unwrap();
@@ -330,7 +332,7 @@ fn an_old_value_in_the_table_of_the_new_one_is_passed_over() {
     );
 }
 
-/// The entries of a database, in order.
+/// Returns all entries of a database, and checks that the cursor returns them in ascending order.
 fn all_entries(database: &Database) -> Entries {
     let mut cursor = database.entries(usize::MAX).unwrap();
     let mut found = Entries::new();
@@ -352,7 +354,7 @@ fn a_long_block_without_a_long_value_is_damaged() {
         ends.push(builder.entries().len());
     }
     let len = builder.size();
-    // The part ends where an entry does, so no value goes on after it.
+    // The held part ends at the end of an entry, so no long value follows.
     let part = builder.entries()[..ends[1]].to_vec();
     let block = Block::of_first_part(part, len, 0, &Arc::from(Path::new("x.ldb")));
     let mut place = EntryState::default();
@@ -403,7 +405,7 @@ fn long_values_are_read_in_parts() {
     }
     assert_eq!(found, entries);
 
-    // A changed byte is seen, at the latest after the last part.
+    // Damage is noticed after the last part at the latest.
     let path = fs::read_dir(dir.path())
         .unwrap()
         .map(|entry| entry.unwrap().path())
