@@ -1,7 +1,8 @@
-//! The names of positions: some 3,800 openings with their ECO codes.
+//! The names and ECO codes of some 3,800 openings, looked up by position.
 //!
-//! The names, codes and moves are those that Lichess publishes as facts under CC0. `data/opening_names.txt` holds
-//! them as a tree: at each line the depth, the move, and the code and name of the position after it, if it has one.
+//! The names, codes and moves are those that Lichess publishes under CC0. `data/opening_names.txt` stores them as a
+//! tree, one move a line: the depth of the move, the move, and the code and name of the position after it if it has a
+//! name.
 //!
 //! ```
 //! use polybook::{openings, position::Variant};
@@ -20,20 +21,22 @@ use shakmaty::{
 
 use crate::position::{key, read_move};
 
-/// The tree of names.
+/// The text of the tree of names.
 const TREE: &str = include_str!("../data/opening_names.txt");
 
-/// The name of a position.
+/// The ECO code and the name of an opening.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 pub struct Opening {
-    /// The code of the Encyclopaedia of Chess Openings: `C60`.
+    /// The code of the Encyclopaedia of Chess Openings, a letter and two digits: `C60`.
     pub eco: &'static str,
     /// The name in English: `Ruy Lopez`.
     pub name: &'static str,
 }
 
-/// The name of a position, however it was reached. Those of standard chess are also those of crazyhouse, three-check
-/// and king of the hill; other variants have none.
+/// Returns the opening of a position, by whatever moves it was reached, or `None` if the position has no name.
+///
+/// Crazyhouse, three-check and king of the hill share the names of standard chess. Positions of other variants have
+/// none.
 pub fn name_of(pos: &VariantPosition) -> Option<Opening> {
     let key = match pos {
         VariantPosition::Chess(pos) if pos.castles().mode() == CastlingMode::Standard => key(pos),
@@ -42,7 +45,8 @@ pub fn name_of(pos: &VariantPosition) -> Option<Opening> {
     names().get(&key).copied()
 }
 
-/// The same position by the rules of standard chess, if its variant shares the names.
+/// Converts a position to standard chess. Returns `None` if its variant does not share the names, or if it has promoted
+/// pieces or pieces in hand.
 fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
     if !matches!(
         pos.variant(),
@@ -50,7 +54,7 @@ fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
     ) {
         return None;
     }
-    // A piece in hand or off its board makes another position.
+    // With pieces in hand, or captured, it is not a position of standard chess.
     let is_empty = |pockets: &ByColor<ByRole<u8>>| {
         let held = |color: Color| pockets.get(color).iter().all(|held| *held == 0);
         Color::ALL.into_iter().all(held)
@@ -66,13 +70,15 @@ fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
         .flatten()
 }
 
-/// Reads the table of names, which the first look-up does otherwise. Until it has returned, a child of a fork would wait
-/// for ever for a thread of its parent that reads the table.
+/// Reads the table of names, which otherwise happens at the first look-up.
+///
+/// Call this before a process forks. If another thread is reading the table during the fork, the child waits for ever
+/// for that thread, which the child does not have.
 pub fn load() {
     names();
 }
 
-/// Returns the names by the keys of the positions.
+/// Returns the openings by the keys of their positions, and reads the table at the first call.
 fn names() -> &'static HashMap<u64, Opening> {
     static NAMES: OnceLock<HashMap<u64, Opening>> = OnceLock::new();
     NAMES.get_or_init(|| {
@@ -84,7 +90,7 @@ fn names() -> &'static HashMap<u64, Opening> {
     })
 }
 
-/// Goes through the names of the table with the moves to their positions.
+/// Calls `f` for each opening of the table with the moves to its position and the position.
 pub(crate) fn for_each(mut f: impl FnMut(Opening, &[Move], &Chess)) {
     let (mut line, mut moves) = (vec![Chess::default()], Vec::new());
     for row in TREE.lines() {

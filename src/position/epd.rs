@@ -1,4 +1,9 @@
-//! Positions as EPD, the text that names one in an OOBS database.
+//! The texts of positions: FEN and EPD, and the exact text that temporary files store.
+//!
+//! An EPD identifies a position in an OOBS database, where positions with equal identities must have equal EPDs. So
+//! [`write_epd`] writes the en passant square only if a legal move captures there, while [`fen_of`] also writes it for
+//! a
+//! pinned pawn, because the Polyglot key does.
 
 use shakmaty::{
     Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, Position, PositionError, Role,
@@ -9,13 +14,14 @@ use shakmaty::{
 
 use super::{LineError, Variant};
 
-/// The FEN of a position. It has the en passant square wherever a pawn stands beside the one that has just made its
-/// double step, even if the pawn is pinned: the Polyglot key has it too, so the FEN leads back to the key.
+/// Returns the FEN of a position. It has the en passant square if a pawn stands beside the pawn that has just made a
+/// double step, even if the capture is illegal. The Polyglot key has the en passant file in the same case, so the
+/// position that is read from the FEN has the same key.
 pub fn fen_of<P: Position>(pos: &P) -> String {
     Fen::from_position(pos, EnPassantMode::PseudoLegal).to_string()
 }
 
-/// The EPD of a position, as [`write_epd`] writes it.
+/// Returns the EPD of a position, as [`write_epd`] writes it.
 pub fn epd_of<P: Position>(pos: &P) -> String {
     let mut epd = Vec::new();
     write_epd(pos, &mut epd);
@@ -37,8 +43,8 @@ pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
     write_epd_with(pos, EnPassantMode::Legal, text);
 }
 
-/// Returns the EPD of a position with the en passant square that the Polyglot key has, so the EPD leads back
-/// to the key.
+/// Returns the EPD of a position with the en passant square if the Polyglot key has the en passant file, so that the
+/// position that is read from the EPD has the same key.
 pub(crate) fn exact_epd_of<P: Position>(pos: &P) -> String {
     let mut epd = Vec::new();
     write_epd_with(pos, EnPassantMode::PseudoLegal, &mut epd);
@@ -46,7 +52,7 @@ pub(crate) fn exact_epd_of<P: Position>(pos: &P) -> String {
 }
 
 fn write_epd_with<P: Position>(pos: &P, mode: EnPassantMode, text: &mut Vec<u8>) {
-    // A database has millions of them, nearly all of a kind that needs no more than this.
+    // Nearly all of the millions of positions of a database take the path below, which is faster than shakmaty's.
     let is_plain = pos.castles().mode() == CastlingMode::Standard
         && pos.promoted().is_empty()
         && pos.pockets().is_none()
@@ -57,7 +63,7 @@ fn write_epd_with<P: Position>(pos: &P, mode: EnPassantMode, text: &mut Vec<u8>)
         sort_holdings(&mut text[start..]);
         return;
     }
-    // Enough for any board, so that no letter has to ask.
+    // Reserves enough for every EPD, so that the pushes below do not reallocate.
     text.reserve(96);
     write_board(pos, text);
     text.extend_from_slice(pos.turn().fold_wb(b" w ", b" b "));
@@ -82,7 +88,7 @@ fn write_epd_with<P: Position>(pos: &P, mode: EnPassantMode, text: &mut Vec<u8>)
     }
 }
 
-/// Puts the pieces in hand into the order that most programs write: queens first, White's first.
+/// Sorts the pieces in hand of an EPD into the order that most programs write: White's first, and queens before pawns.
 fn sort_holdings(epd: &mut [u8]) {
     let bracket = |bracket| epd.iter().position(|byte| *byte == bracket);
     if let (Some(open), Some(close)) = (bracket(b'['), bracket(b']')) {
@@ -93,10 +99,10 @@ fn sort_holdings(epd: &mut [u8]) {
     }
 }
 
+/// Appends the board of a position: its ranks from the eighth to the first, separated by slashes.
 fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
     let board = pos.board();
-    // A piece or a number for each square, and a slash between ranks, at the most; and what the last rank writes
-    // after its end.
+    // At most 64 signs and 7 slashes. Each rank writes 8 bytes, however few of them count, and a slash.
     let mut out = [0; 80];
     let mut length = 0;
     for rank in (0..8).rev() {
@@ -119,10 +125,10 @@ fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
     text.extend_from_slice(&out[..length - 1]);
 }
 
-/// One in each byte.
+/// A word whose bytes are all 1. Multiplied by a byte, it repeats that byte.
 const EACH: u64 = 0x0101_0101_0101_0101;
 
-/// For each set of files, a whole byte for each file of it.
+/// Maps a set of files to a mask: 0xff in the byte of each file of the set, 0 in the others.
 static BYTES: [u64; 256] = {
     let mut bytes = [0; 256];
     let mut files = 0;
@@ -139,15 +145,15 @@ static BYTES: [u64; 256] = {
     bytes
 };
 
-/// What an EPD says of a rank.
+/// How the EPD writes a rank: a sign for each piece and each run of empty squares.
 #[derive(Copy, Clone)]
 struct RankSigns {
     length: u8,
-    /// Below 8, the piece of a file; from 8 on, how many squares are empty, less one.
+    /// A sign below 8 is the file of a piece. A sign from 8 to 15 is a run of empty squares, its length plus 7.
     signs: [u8; 8],
 }
 
-/// The signs of a rank for each set of files that are occupied.
+/// Maps the set of occupied files of a rank to its signs.
 static ROWS: [RankSigns; 256] = {
     let empty = RankSigns {
         length: 0,
@@ -179,17 +185,20 @@ static ROWS: [RankSigns; 256] = {
     rows
 };
 
-/// A position as a text, with all that it knows but the rules that it is played by.
+/// Returns a text of a position that [`restored`] reads back without loss. The text does not name the variant.
 pub(crate) fn stored(pos: &VariantPosition) -> String {
     Fen::from_position(pos, EnPassantMode::Always).to_string()
 }
 
-/// Returns the position of a [stored] text, by the rules of another position; `None` for other texts.
+/// Returns the position of a text that [`stored`] wrote, or `None` if the text is not such a text. The variant and the
+/// castling mode are those of `rules`.
 pub(crate) fn restored(text: &str, rules: &VariantPosition) -> Option<VariantPosition> {
     from_setup(Setup::from(text.parse::<Fen>().ok()?), rules)
 }
 
-/// Returns the position of a setup, by the rules of another position; `None` if there is none.
+/// Returns the position of a setup, or `None` if the setup is illegal beyond what programs write anyway: too much
+/// material, an impossible check, or castling rights without king and rook. The variant and the castling mode are those
+/// of `rules`.
 pub(super) fn from_setup(setup: Setup, rules: &VariantPosition) -> Option<VariantPosition> {
     let castling: CastlingMode = rules.castles().mode();
     VariantPosition::from_setup(rules.variant(), setup, castling)
@@ -199,17 +208,22 @@ pub(super) fn from_setup(setup: Setup, rules: &VariantPosition) -> Option<Varian
         .ok()
 }
 
-// Positions as people hand them on: a FEN, or a line of an EPD file.
+// Positions that people type or paste: a FEN, or a line of an EPD file.
 
-/// Fields of a FEN, with and without the checks of Three-check, and the fewest that a position needs.
+/// The numbers of fields that a position may have, in the order in which they are tried: a FEN with the checks of
+/// three-check, a FEN, an EPD with the checks, and an EPD.
 const FIELDS: [usize; 4] = [7, 6, 5, 4];
 
 impl Variant {
-    /// Reads a position: a FEN, or an EPD with or without operations. Its `hmvc` and `fmvn` count the moves.
+    /// Reads a position: a FEN, or an EPD with or without operations. The operations `hmvc` and `fmvn` of an EPD set
+    /// the
+    /// half-move clock and the move number.
     ///
     /// # Errors
     ///
-    /// As [`parse_fen`](Variant::parse_fen), or what follows the position is neither counters nor operations.
+    /// Returns the errors of [`parse_fen`](Variant::parse_fen), and [`LineError::Fen`] if the text after the position
+    /// is
+    /// neither move counters nor EPD operations.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -220,7 +234,7 @@ impl Variant {
     /// # Ok::<(), polybook::position::LineError>(())
     /// ```
     pub fn parse_position(self, text: &str) -> Result<VariantPosition, LineError> {
-        // Nearly every one is no more than this.
+        // Nearly every text is a FEN, or an EPD without operations.
         if let Ok(pos) = self.parse_fen(text) {
             return Ok(pos);
         }
@@ -255,7 +269,7 @@ impl Variant {
                     });
                     return Ok(counted.unwrap_or(pos));
                 }
-                // That of the most fields says the most.
+                // The first error is about the most fields, so it says the most.
                 Err(err) => problem = problem.or(Some(err)),
             }
         }
@@ -279,12 +293,13 @@ impl Variant {
     }
 }
 
-/// Whether a text may be the operations of an EPD, and not moves or what a FEN has.
+/// Returns `true` if a text can be the operations of an EPD, as opposed to moves or the rest of a FEN.
 fn are_operations(text: &str) -> bool {
     text.is_empty() || (text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.ends_with(';'))
 }
 
-/// The counters of moves among the operations of an EPD, as a FEN has them; `None` if there is neither.
+/// Returns the half-move clock and the move number of EPD operations as a FEN writes them, or `None` if the operations
+/// have neither. The one that is missing gets its value in the starting position.
 fn counters(operations: &str) -> Option<String> {
     let operand = |opcode| operand(operations, opcode)?.parse::<u32>().ok();
     let (halfmoves, fullmoves) = (operand("hmvc"), operand("fmvn"));
@@ -296,9 +311,10 @@ fn counters(operations: &str) -> Option<String> {
     ))
 }
 
-/// The first operand of an opcode among the operations of an EPD, empty if it has none.
+/// Returns the first operand of an opcode in EPD operations, or `None` if the opcode does not occur. The operand of an
+/// opcode without operands is empty.
 pub(crate) fn operand<'a>(operations: &'a str, opcode: &str) -> Option<&'a str> {
-    // What is in quotes is for people.
+    // Quoted strings may contain semicolons and words that look like opcodes.
     let unquoted = operations.split('"').step_by(2);
     let mut named = unquoted
         .flat_map(|part| part.split(';'))

@@ -1,10 +1,12 @@
-//! The Polyglot key of a position: a Zobrist hash, the exclusive or of one random number for each
-//! piece on its square, each castling right, the en passant file and the side to move. The numbers are
-//! those of `shakmaty`, whose keys are Polyglot's.
+//! The Polyglot key of a position, and its identity.
 //!
-//! The [identity](identity) of a position is the key for everything but Polyglot books. It differs from the
-//! key in two ways: it has no en passant file if no legal move captures en passant, and it has the state of a
-//! variant that the key leaves out.
+//! The [key](key) is a Zobrist hash: the exclusive or of one random number for each piece on its square, each castling
+//! right, the en passant file and the side to move. The random numbers come from `shakmaty`, whose numbers are
+//! Polyglot's.
+//!
+//! The [identity](identity) of a position groups games everywhere except in Polyglot books. It differs from the key in
+//! two ways: it leaves out the en passant file if no legal move captures en passant, and it has the state of a variant
+//! that the key leaves out hashed in.
 
 use std::{iter::once, ops::BitXor};
 
@@ -16,26 +18,26 @@ use shakmaty::{
 
 use super::Rules;
 
-/// The part that White to move contributes.
+/// Returns the number that is XORed into the key if White is to move.
 #[inline]
 fn turn_key() -> u64 {
     Zobrist64::zobrist_for_white_turn().0
 }
 
-/// The part of the key that a piece on a square contributes.
+/// Returns the number that is XORed into the key for a piece on a square.
 #[inline]
 fn piece_key(piece: Piece, square: Square) -> u64 {
     Zobrist64::zobrist_for_piece(square, piece).0
 }
 
-/// The part that a castling right contributes.
+/// Returns the number that is XORed into the key for a castling right.
 #[inline]
 fn castle_key(color: Color, side: CastlingSide) -> u64 {
     Zobrist64::zobrist_for_castling_right(color, side).0
 }
 
-/// The part that the en passant square contributes: none unless a pawn of the side to move stands
-/// beside the pawn that has just advanced. Whether it may legally take does not matter.
+/// Returns the number that is XORed into the key for the en passant file, or 0 if no pawn of the side to move stands
+/// beside the pawn that has just made a double step. The capture need not be legal.
 #[inline]
 fn en_passant_key<P: Position>(pos: &P) -> u64 {
     let Some(square) = pos.maybe_ep_square() else {
@@ -49,10 +51,10 @@ fn en_passant_key<P: Position>(pos: &P) -> u64 {
     }
 }
 
-/// The Polyglot key of a position, computed from the whole board.
+/// Returns the Polyglot key of a position, computed from the whole board.
 ///
-/// The en passant file counts only if a pawn of the side to move stands beside the pawn that has
-/// just made its double step. To follow a game, [`Keyed`] is much faster.
+/// The key has the en passant file if a pawn of the side to move stands beside the pawn that has just made a double
+/// step. Use [`Keyed`] to follow a game: it updates the key after each move, which is much faster.
 ///
 /// ```
 /// use polybook::position::key;
@@ -64,12 +66,13 @@ pub fn key<P: Rules>(pos: &P) -> u64 {
         .wrapping_add(holdings_key(pos))
 }
 
-/// The part that a pawn ready to take en passant on a square contributes, by exclusive or where no pieces are in hand.
+/// Returns the number of an en passant square's file. In variants without pieces in hand, XORing it into a key adds or
+/// removes the en passant right.
 pub(crate) fn en_passant_part(square: Square) -> u64 {
     Zobrist64::zobrist_for_en_passant_file(square.file()).0
 }
 
-/// The key without en passant and holdings.
+/// Returns the key without the parts of the en passant file and of the pieces in hand.
 fn board_key<P: Rules>(pos: &P) -> u64 {
     let number = pos.rules().number().unwrap_or(0);
     let mut key = number ^ if pos.turn().is_white() { turn_key() } else { 0 };
@@ -86,8 +89,11 @@ fn board_key<P: Rules>(pos: &P) -> u64 {
     key
 }
 
-/// The part that the pieces in hand contribute, which is added rather than XORed: they stand on one
-/// square beside the board, number 64, whose keys are those of square 0 rotated by 8 bits.
+/// Returns the sum of the numbers of the pieces in hand, which is added to the key and not XORed, or 0 in variants
+/// without pieces in hand.
+///
+/// The number of a piece in hand is that of the same piece on a1, rotated left by 8 bits. It is counted once for each
+/// such piece.
 #[inline]
 fn holdings_key<P: Position>(pos: &P) -> u64 {
     let Some(pockets) = pos.pockets() else {
@@ -104,8 +110,8 @@ fn holdings_key<P: Position>(pos: &P) -> u64 {
     key
 }
 
-/// Whether a rook may castle that is not the outermost of its side. Which of several may is not in the
-/// key, so such positions are not for books.
+/// Returns `true` if a rook may castle although another rook of its side stands further out on the back rank. The key
+/// does not say which of several rooks may castle, so such positions cannot be stored in a book.
 ///
 /// ```
 /// use polybook::position::{Variant, has_inner_castling_rook};
@@ -115,7 +121,7 @@ fn holdings_key<P: Position>(pos: &P) -> u64 {
 /// ```
 pub fn has_inner_castling_rook<P: Position>(pos: &P) -> bool {
     let castles = pos.castles();
-    // Elsewhere rooks castle from the corners.
+    // In other modes rooks castle from the corners only.
     castles.mode() == CastlingMode::Chess960
         && Color::ALL.into_iter().any(|color| {
             let rooks = pos.board().by_piece(color.rook())
@@ -130,8 +136,8 @@ pub fn has_inner_castling_rook<P: Position>(pos: &P) -> bool {
         })
 }
 
-/// What a position has beyond its key: promoted pieces in crazyhouse, checks given, rooks
-/// that castle. 0 where there is nothing of the kind.
+/// Returns the state that the key leaves out: promoted pieces in crazyhouse, checks given in three-check, and the
+/// castling rooks if one is not the outermost. Returns 0 if a position has no such state.
 fn hidden_state<P: Position>(pos: &P) -> u64 {
     let mut state = pos.promoted().0;
     if let Some(checks) = pos.remaining_checks() {
@@ -168,7 +174,7 @@ pub fn identity<P: Rules>(pos: &P) -> u64 {
 fn with_hidden_state<P: Position>(pos: &P, key: u64) -> u64 {
     match hidden_state(pos) {
         0 => key,
-        // Spread over all bits, so that keys stay evenly spread.
+        // Spreads the state over all bits, so that identities stay evenly distributed.
         state => {
             key ^ (state.wrapping_mul(0x9e37_79b9_7f4a_7c15))
                 .rotate_left(29)
@@ -204,17 +210,17 @@ fn with_idle_right<P: Rules>(pos: &P) -> impl Iterator<Item = P> {
     })
 }
 
-/// A position that carries its key along and updates it by what each move changes.
+/// A position with its key, which each move updates incrementally.
 #[derive(Clone, Debug)]
 pub struct Keyed<P> {
     pos: P,
-    /// Everything that is XORed, en passant too.
+    /// The XORed part of the key, with that of the en passant file.
     xored: u64,
     en_passant: u64,
 }
 
 impl<P: Rules> Keyed<P> {
-    /// Starts from a position.
+    /// Creates a keyed position, and computes the key from the whole board.
     pub fn new(pos: P) -> Keyed<P> {
         let en_passant = en_passant_key(&pos);
         Keyed {
@@ -224,7 +230,7 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// The key of the present position.
+    /// Returns the Polyglot [key](key) of the present position.
     #[inline]
     pub fn key(&self) -> u64 {
         self.xored.wrapping_add(holdings_key(&self.pos))
@@ -248,42 +254,43 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Returns a hash of the present position that differs for every key and every identity: positions that
-    /// a Polyglot book tells apart are different, and so are variant positions of one key.
+    /// Returns a hash of the present position in which all of its key and all of its hidden state count. Positions with
+    /// different Polyglot keys have different exact identities, and so do positions of a variant that share a key.
     pub fn exact_identity(&self) -> u64 {
         with_hidden_state(&self.pos, self.key())
     }
 
-    /// Returns the positions with another key that are the same as the present one. There is nearly never one.
+    /// Returns the positions with the same identity as the present one but another key. There is hardly ever one.
     fn equal_positions(&self) -> impl Iterator<Item = P> {
-        // A position with a legal capture is the same as no other.
+        // An en passant right that a legal move uses is part of the identity.
         let has_capture = self.en_passant != 0 && !has_no_en_passant(&self.pos);
         let others = (!has_capture).then(|| with_idle_right(&self.pos));
         others.into_iter().flatten()
     }
 
-    /// Returns the [exact identities](Keyed::exact_identity) of all positions that are the same as the present
-    /// one, first its identity. Counts have the games of the position under all of them.
+    /// Returns the [exact identities](Keyed::exact_identity) of all positions with the identity of the present one. The
+    /// identity itself comes first. Counts may store the games of one position under any of them.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions();
         once(self.identity()).chain(others.map(|pos| Keyed::new(pos).exact_identity()))
     }
 
-    /// Returns the Polyglot keys of all positions that are the same as the present one. A LevelDB index has the
-    /// games of the position under all of them.
+    /// Returns the Polyglot keys of all positions with the identity of the present one. A LevelDB index may store the
+    /// games
+    /// of one position under any of them.
     pub fn equal_keys(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions();
         once(self.key_without_idle_right()).chain(others.map(|pos| key(&pos)))
     }
 
-    /// The present position.
+    /// Returns the present position.
     #[inline]
     pub fn position(&self) -> &P {
         &self.pos
     }
 
-    /// Plays a move, which must be legal here.
-    // One match over the kinds of moves, because this runs for each half-move.
+    /// Plays a move, and updates the key. The move must be legal in the present position.
+    // This runs for each half-move of each game, so it matches the kinds of moves only once.
     #[inline]
     pub fn play(&mut self, mv: Move) {
         if self.pos.captures_explode() && mv.is_capture() {
@@ -339,8 +346,8 @@ impl<P: Rules> Keyed<P> {
     }
 }
 
-/// The parts of castling rights that a move ended, given by the squares of their rooks (`lost`) and
-/// where the kings and the white pieces stood before the move.
+/// Returns the XOR of the numbers of castling rights that a move ended. `lost` has the squares of the rooks of these
+/// rights, `kings` and `white` the kings and White's pieces before the move.
 #[cold]
 fn lost_rights_key(lost: Bitboard, kings: Bitboard, white: Bitboard) -> u64 {
     let mut key = 0;
@@ -365,7 +372,7 @@ mod tests {
     use super::*;
     use crate::position::{Variant, read_move};
 
-    /// The test keys of the format's document, with the moves that lead there.
+    /// The test keys of the format's document, with the moves that lead to each position.
     const DOCUMENT: [(&str, &str, u64); 9] = [
         (
             "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
@@ -436,7 +443,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Positions of random games, each also with every en passant right that a double step could have left.
+        /// Positions of random games are compared, each also with every en passant right that a double step could have
+        /// left.
         #[test]
         fn positions_are_the_same_if_board_and_legal_moves_are(
             variant in 0..Variant::ALL.len(),
@@ -446,7 +454,8 @@ mod tests {
             let variant = Variant::ALL[variant];
             let start = variant.parse_fen(PINS[start]).unwrap_or_else(|_| variant.start());
             let mut pos = Keyed::new(start);
-            // By what makes a position: the legal moves and the FEN without en passant square and counters.
+            // The board, side to move, castling rights and legal moves must tell positions apart as their identities
+            // do.
             let mut known: HashMap<(String, Vec<Move>), u64> = HashMap::new();
             let mut identities = HashMap::new();
             for choice in choices {
@@ -477,7 +486,7 @@ mod tests {
         }
     }
 
-    /// Positions with double steps next to pawns that are pinned on files, ranks and diagonals.
+    /// Positions in which a double step goes next to a pawn that is pinned on a file, a rank or a diagonal.
     const PINS: [&str; 5] = [
         "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
         "4k3/3p1p2/8/r3P2K/8/8/8/8 b - - 0 1",
@@ -488,7 +497,7 @@ mod tests {
 
     #[test]
     fn carried_key_equals_the_computed_one_in_every_kind_of_move() {
-        // Castling on both wings, taking a rook at home, promoting, taking en passant.
+        // The moves castle on both wings, capture a rook on its first square, promote, and capture en passant.
         let games = [
             "e4 d5 e5 f5 exf6 Nc6 fxg7 Bd7 gxh8=Q e5 Be2 Qe7 Nf3 O-O-O O-O",
             "b3 g6 Bb2 Bg7 Bxg7 e5 Bxh8 a5 Nc3 a4 e3 axb3 Qf3 bxa2 O-O-O a1=N",

@@ -1,4 +1,4 @@
-//! The letters of the pieces in the languages that PGN is found in.
+//! The letters of the pieces in the languages in which PGN is written.
 
 use std::{fmt, str::FromStr};
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::{MoveError, Rules, read_move};
 
-/// The language whose letters name the pieces.
+/// A language, whose letters name the pieces in moves.
 ///
 /// | | knight | bishop | rook | queen | king |
 /// |---|---|---|---|---|---|
@@ -45,13 +45,13 @@ pub enum PieceLetters {
     Italian,
 }
 
-/// A language whose letters are not known.
+/// The error for a language code that is not one of [`PieceLetters::ALL`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("unknown language of piece letters: write en, de, nl, fr, es or it")]
 pub struct UnknownLetters;
 
 impl PieceLetters {
-    /// All of them.
+    /// All languages, English first.
     pub const ALL: [PieceLetters; 6] = [
         PieceLetters::English,
         PieceLetters::German,
@@ -61,7 +61,7 @@ impl PieceLetters {
         PieceLetters::Italian,
     ];
 
-    /// The code of the language in ISO 639-1.
+    /// Returns the code of the language in ISO 639-1, in lower case.
     pub fn code(self) -> &'static str {
         match self {
             PieceLetters::English => "en",
@@ -73,7 +73,7 @@ impl PieceLetters {
         }
     }
 
-    /// The letters of knight, bishop, rook, queen and king.
+    /// Returns the letters of knight, bishop, rook, queen and king, in this order.
     fn letters(self) -> [u8; 5] {
         *match self {
             PieceLetters::English => ENGLISH,
@@ -88,7 +88,9 @@ impl PieceLetters {
     ///
     /// # Errors
     ///
-    /// [`MoveError`] if the text is not exactly one legal move of the position.
+    /// Returns [`MoveError::Unreadable`] if the text does not have the form of a move, [`MoveError::Illegal`] if no
+    /// legal
+    /// move is written like this, and [`MoveError::Ambiguous`] if several are.
     #[inline(always)]
     pub fn read_move<P: Rules>(self, pos: &P, text: &[u8]) -> Result<Move, MoveError> {
         let english;
@@ -101,8 +103,8 @@ impl PieceLetters {
         read_move(pos, text)
     }
 
-    /// Returns the codes of the other languages in which `text` is a legal move: `de, nl`. Returns `None` if there is no
-    /// such language.
+    /// Returns the codes of the other languages in which `text` is a legal move, separated by commas: `de, nl`. Returns
+    /// `None` if there is no such language.
     #[cold]
     pub(crate) fn languages_of<P: Rules>(self, pos: &P, text: &[u8]) -> Option<String> {
         let others = PieceLetters::ALL.into_iter().filter(|other| *other != self);
@@ -111,7 +113,11 @@ impl PieceLetters {
         (!codes.is_empty()).then(|| codes.join(", "))
     }
 
-    /// The text of a move with English letters.
+    /// Translates the letters of a move into English. The result is padded with zeros to the right.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`MoveError::Unreadable`] if the text has more than [`LONGEST`] bytes.
     #[cold]
     fn in_english(self, text: &[u8]) -> Result<[u8; LONGEST], MoveError> {
         let mut english = [0; LONGEST];
@@ -125,19 +131,20 @@ impl PieceLetters {
     }
 }
 
+/// The English letters, in the order of [`PieceLetters::letters`].
 const ENGLISH: &[u8; 5] = b"NBRQK";
 
-/// The longest move that is read, in bytes.
+/// The maximum length of a written move that is translated, in bytes.
 const LONGEST: usize = 32;
 
-/// The code of the language.
+/// Writes the code of the language.
 impl fmt::Display for PieceLetters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.code())
     }
 }
 
-/// Reads the code of the language.
+/// Reads the code of a language, in any case.
 impl FromStr for PieceLetters {
     type Err = UnknownLetters;
 

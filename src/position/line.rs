@@ -1,49 +1,51 @@
-//! Positions as they are given on a command line: a FEN, and moves from there.
+//! Positions that a user gives as a FEN and a line of moves from there, both optional, and the errors that say what is
+//! wrong with them.
 
 use shakmaty::{Chess, variant::VariantPosition};
 use thiserror::Error;
 
 use super::{MoveError, Rules, Variant, read_move};
 
-/// Why a position could not be reached.
+/// The reason why a FEN or a line does not give a position.
 #[derive(Debug, Error)]
 pub enum LineError {
-    /// The FEN is malformed or its position impossible.
+    /// The FEN is malformed, or its position is impossible.
     #[error("FEN \"{}\": {reason}", cut(fen))]
     Fen {
-        /// The text that was given.
+        /// The FEN as it was given.
         fen: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// The FEN has castling rights that only Chess960 knows.
+    /// The FEN has castling rights that are possible only in Chess960.
     #[error(
         "FEN \"{}\": its castling rights are those of Chess960: read it as the variant {}",
         cut(fen),
         Variant::Chess960
     )]
     Chess960 {
-        /// The text that was given.
+        /// The FEN as it was given.
         fen: String,
     },
-    /// A move of the line could not be played.
+    /// A move of the line is not a legal move.
     #[error("move {number} of the line, \"{text}\": {reason} in {fen}")]
     Move {
-        /// Which one, from 1.
+        /// The number of the half-move in the line, from 1.
         number: usize,
-        /// The move as written.
+        /// The move as it was written.
         text: String,
         /// What is wrong with it.
         reason: MoveError,
-        /// The position before it.
+        /// The FEN of the position before the move.
         fen: String,
     },
 }
 
-/// The longest FEN that an error quotes whole. Those of chess have at most 90 characters.
+/// The maximum length of a FEN that an error message quotes whole, in characters. A FEN of standard chess has at most
+/// 90.
 const LONGEST_QUOTED: usize = 100;
 
-/// A FEN as an error quotes it.
+/// Returns a FEN for an error message, cut after [`LONGEST_QUOTED`] characters.
 fn cut(fen: &str) -> String {
     let mut cut: String = fen.chars().take(LONGEST_QUOTED).collect();
     if cut.len() < fen.len() {
@@ -56,13 +58,13 @@ fn cut(fen: &str) -> String {
 ///
 /// # Errors
 ///
-/// [`LineError::Fen`] if it is malformed or no game could reach it, [`LineError::Chess960`] if it is of
-/// that variant.
+/// Returns [`LineError::Fen`] if the FEN is malformed or its position impossible, and [`LineError::Chess960`] if it has
+/// castling rights that are possible only in Chess960.
 pub fn parse_fen(text: &str) -> Result<Chess, LineError> {
     Variant::Standard.parse_fen(text).map(standard)
 }
 
-/// A position of standard chess as its own type.
+/// Converts a position that was read by the rules of standard chess to shakmaty's type for it.
 fn standard(pos: VariantPosition) -> Chess {
     match pos {
         VariantPosition::Chess(pos) => Some(pos),
@@ -71,23 +73,26 @@ fn standard(pos: VariantPosition) -> Chess {
     .expect("a variant makes positions of its own only")
 }
 
-/// The position in which a game of standard chess starts that has this `FEN` tag, and whether castling
-/// rights were dropped, as [`Variant::game_start`] has it for all variants.
+/// Returns the start position of a game of standard chess with this `FEN` tag, and `true` if castling rights were
+/// dropped. [`Variant::game_start`] does this for every variant.
 ///
 /// # Errors
 ///
-/// As of [`parse_fen`].
+/// Returns the errors of [`parse_fen`].
 pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
     let (start, dropped) = Variant::Standard.start_of_tag(fen)?;
     Ok((standard(start), dropped))
 }
 
-/// The position after the moves of `line` from `fen`, a FEN or an EPD, each of them optional: neither means the
-/// starting position. Move numbers and marks such as `!?` are allowed between the moves.
+/// Returns the position after the moves of `line`, played from `fen`, a FEN or an EPD.
+///
+/// `None` for `fen` means the starting position, and `None` for `line` no moves. Move numbers and marks such as `!?`
+/// are
+/// allowed between the moves.
 ///
 /// # Errors
 ///
-/// [`LineError`] names the FEN or the move that is wrong.
+/// Returns a [`LineError`] that quotes the FEN that cannot be read, or the first move that is not legal.
 ///
 /// ```
 /// use polybook::position::{from_text, key};
@@ -99,7 +104,7 @@ pub fn from_text(fen: Option<&str>, line: Option<&str>) -> Result<Chess, LineErr
     Variant::Standard.from_text(fen, line).map(standard)
 }
 
-/// The position after the moves of a line.
+/// Plays the moves of a line, and returns the position after the last one.
 pub(super) fn play_line<P: Rules>(mut pos: P, line: &str) -> Result<P, LineError> {
     let words = line
         .split(|c: char| c.is_whitespace() || c == ',')
@@ -118,7 +123,7 @@ pub(super) fn play_line<P: Rules>(mut pos: P, line: &str) -> Result<P, LineError
     Ok(pos)
 }
 
-/// `12.Nf3` and `12...Nf3` without their number; `12` alone is nothing.
+/// Removes a move number from a word: `12.Nf3` and `12...Nf3` become `Nf3`, and `12.` and `12` become empty.
 fn without_move_number(word: &str) -> &str {
     let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
     if rest.is_empty() || rest.starts_with('.') {

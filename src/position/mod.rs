@@ -1,7 +1,9 @@
-//! Chess positions as the Polyglot book format sees them: [keys](key), [16-bit moves](BookMove) and
-//! [moves as people write them](read_move).
+//! Chess positions and moves in the terms of the Polyglot book format: position [keys](key), [16-bit moves](BookMove),
+//! and [the moves that people write](read_move).
 //!
-//! The rules of chess come from [`shakmaty`]; this module joins them to the book format.
+//! The rules of chess come from [`shakmaty`]. This module adds what a book or a database needs on top of them: a 64-bit
+//! [key](key) and [identity](identity) for each position, the texts of positions and moves (FEN, EPD, SAN, UCI), and
+//! the [variants](Variant).
 //!
 //! ```
 //! use polybook::position::{Keyed, key, read_move};

@@ -1,4 +1,4 @@
-//! Moves as the 16 bits of a book record.
+//! Moves in the 16 bits of a book record, and the texts of moves in SAN and UCI notation.
 
 use std::fmt;
 
@@ -18,9 +18,10 @@ use super::notation::castling_by_squares;
 /// | 6-8, 9-11 | file and rank of the square it comes from |
 /// | 12-15 | promotion: 0 none, 1 knight, 2 bishop, 3 rook, 4 queen, 5 king; 9 for a drop |
 ///
-/// Castling is written as the king taking its own rook: `e1h1`, not `e1g1`. Zero is not a move. Only
-/// suicide chess makes kings of pawns. A drop, in crazyhouse, has the letter of the piece where others
-/// have the square it comes from, counted from `@`: P 16, N 14, B 2, R 18, Q 17.
+/// Castling is stored as the king capturing its own rook: `e1h1`, not `e1g1`. 0 is not a move. Pawns promote to kings
+/// only in suicide and giveaway chess. A drop in crazyhouse has the letter of the piece in place of the square the
+/// piece
+/// comes from, counted from `@`: P 16, N 14, B 2, R 18, Q 17.
 ///
 /// ```
 /// use polybook::position::BookMove;
@@ -36,28 +37,29 @@ use super::notation::castling_by_squares;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BookMove(pub u16);
 
-/// The last code that names a promotion.
+/// The greatest value of bits 12 to 15 that names a promotion.
 const LAST_PROMOTION: u16 = 5;
 
-/// The promotion code of a drop.
+/// The value of bits 12 to 15 of a drop.
 const DROP: u16 = 9;
 
 impl BookMove {
-    /// No move.
+    /// The value 0, which is not a move.
     pub const NONE: BookMove = BookMove(0);
 
-    /// The square the piece comes from.
+    /// Returns the square the piece comes from. The result has no meaning for a drop.
     pub fn from_square(self) -> Square {
         square(self.0 >> 6)
     }
 
-    /// The square the piece goes to; for castling, the rook's square.
+    /// Returns the square the piece goes to; for castling, the square of the rook.
     pub fn to_square(self) -> Square {
         square(self.0)
     }
 
-    /// The piece that a pawn becomes. `None` if the move is not a promotion, and for a code that the format
-    /// gives no meaning, which [no well-formed move](BookMove::is_well_formed) has.
+    /// Returns the piece to which a pawn promotes, or `None` if the move is not a promotion or if bits 12 to 15 have a
+    /// value
+    /// without a meaning, as no [well-formed move](BookMove::is_well_formed) has.
     pub fn promotion(self) -> Option<Role> {
         match self.0 >> 12 {
             1 => Some(Role::Knight),
@@ -69,12 +71,12 @@ impl BookMove {
         }
     }
 
-    /// Whether the move is a step of a piece, a promotion or not, as far as its code says.
+    /// Returns `true` if bits 12 to 15 are those of a move from square to square, with or without a promotion.
     fn is_step(self) -> bool {
         self.0 >> 12 <= LAST_PROMOTION
     }
 
-    /// The piece that is dropped, `None` if the move is not a drop.
+    /// Returns the piece that is dropped, or `None` if the move is not a drop.
     pub fn dropped(self) -> Option<Role> {
         if self.0 >> 12 != DROP {
             return None;
@@ -86,22 +88,24 @@ impl BookMove {
             .flatten()
     }
 
-    /// Whether the bits can be a move of some variant at all: two different squares and a known
-    /// promotion, or a drop.
+    /// Returns `true` if the bits can be a move of some variant: two different squares and a known promotion, or a drop
+    /// of
+    /// a piece other than a king. The move need not be legal in any position.
     pub fn is_well_formed(self) -> bool {
         let is_step = self.from_square() != self.to_square() && self.is_step();
         is_step || self.dropped().is_some_and(|role| role != Role::King)
     }
 
-    /// Whether the bits can be a move of standard chess.
+    /// Returns `true` if the bits can be a move of standard chess: two different squares, and no promotion or one to a
+    /// knight, bishop, rook or queen.
     pub fn is_well_formed_in_chess(self) -> bool {
         self.is_well_formed() && self.0 >> 12 <= 4
     }
 
-    /// The legal move that this is in a position, if there is one.
+    /// Returns the legal move of `pos` that the bits stand for, or `None` if they stand for no legal move.
     ///
-    /// Castling is understood both as king takes rook (the format's way) and, as some books have
-    /// it, by the king's two steps.
+    /// Castling is accepted in two forms: the king goes to the square of its rook, as the format says, or two squares
+    /// aside, as some programs write it.
     pub fn to_move<P: Position>(self, pos: &P) -> Option<Move> {
         let (from, to) = (self.from_square(), self.to_square());
         if let Some(role) = self.dropped() {
@@ -126,7 +130,8 @@ impl BookMove {
         })
     }
 
-    /// The move in [UCI notation](uci), or the squares it is made of if it is not legal at `pos`.
+    /// Returns the move in [UCI notation](uci). If the move is not legal at `pos`, returns its squares as they are
+    /// stored.
     pub fn uci<P: Position>(self, pos: &P) -> String {
         match self.to_move(pos) {
             Some(mv) => uci(pos, mv),
@@ -134,15 +139,15 @@ impl BookMove {
         }
     }
 
-    /// The move in SAN with its check or mate sign, `None` if it is not legal at `pos`.
+    /// Returns the move in SAN with its check or mate sign, or `None` if the move is not legal at `pos`.
     pub fn san<P: Position + Clone>(self, pos: &P) -> Option<String> {
         let mv = self.to_move(pos)?;
         Some(san(pos, mv).to_string())
     }
 }
 
-/// A legal move in SAN with its check or mate sign, as [`SanPlus::from_move`] makes it. Only a check is looked at for a way
-/// out, which takes longer than all the rest.
+/// Returns a legal move in SAN with its check or mate sign, equal to [`SanPlus::from_move`]. It is faster, because it
+/// generates legal replies only if the move gives check.
 pub(crate) fn san<P: Position + Clone>(pos: &P, mv: Move) -> SanPlus {
     let mut next = pos.clone();
     next.play_unchecked(mv);
@@ -158,13 +163,13 @@ pub(crate) fn san<P: Position + Clone>(pos: &P, mv: Move) -> SanPlus {
     }
 }
 
-/// A legal move in UCI notation: `e2e4`, `e7e8q`, `N@f3`; castling as the king's two steps (`e1g1`), in
-/// Chess960 as the king taking its rook.
+/// Returns a legal move in UCI notation: `e2e4`, `e7e8q`, `N@f3`. Castling is written as the king's two steps (`e1g1`),
+/// and in Chess960 as the king capturing its rook.
 pub fn uci<P: Position>(pos: &P, mv: Move) -> String {
     UciMove::from_move(mv, pos.castles().mode()).to_string()
 }
 
-/// Appends what [`uci`] answers.
+/// Appends the text that [`uci`] returns.
 pub fn write_uci<P: Position>(pos: &P, mv: Move, text: &mut Vec<u8>) {
     UciMove::from_move(mv, pos.castles().mode()).append_ascii_to(text);
 }
@@ -185,7 +190,9 @@ impl From<Move> for BookMove {
     }
 }
 
-/// The bits read as squares, as the format has them (`e1h1` for castling), and drops as `P@e4`.
+/// Writes the squares as they are stored (`e1h1` for castling), or a drop as `P@e4`. A question mark follows if bits 12
+/// to
+/// 15 have no meaning.
 impl fmt::Display for BookMove {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(role) = self.dropped() {
@@ -200,6 +207,7 @@ impl fmt::Display for BookMove {
     }
 }
 
+/// Returns the square in the lowest six bits.
 fn square(bits: u16) -> Square {
     Square::from_coords(
         File::new(u32::from(bits & 7)),
@@ -258,7 +266,7 @@ mod tests {
         assert!(!BookMove::NONE.is_well_formed());
         assert!(!BookMove(6 << 12 | 12 << 6 | 28).is_well_formed());
         assert_eq!(BookMove(6 << 12 | 12 << 6 | 28).to_string(), "e2e4?");
-        // Kings made of pawns, and drops, are for variants.
+        // Promotions to kings, and drops, occur only in variants.
         for bits in [5 << 12 | 12 << 6 | 28, 9 << 12 | 16 << 6 | 28] {
             assert!(BookMove(bits).is_well_formed());
             assert!(!BookMove(bits).is_well_formed_in_chess());

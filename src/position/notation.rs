@@ -1,10 +1,9 @@
 //! Moves as people and programs write them.
 //!
-//! Strict SAN is what almost every game holds, and is tried first. What else is found in the wild,
-//! and what Polyglot has always read, comes after it: `Nd5` for a capture and `Nxd5` for none,
-//! `ed5`, `e8Q` and `e8=q`, `Ng1-f3` and `g1f3`, castling as `0-0`, `OO`, `e1g1` or `e1h1`, `nf3`, and
-//! all that [tidying a spelling](super::spelling) makes one of these. No spelling is ever played as a move
-//! that it does not describe.
+//! Nearly every move is in strict SAN, which is tried first. After it come the other forms that occur in files and that
+//! Polyglot has always read: `Nd5` for a capture and `Nxd5` for a move that captures nothing, `ed5`, `e8Q` and `e8=q`,
+//! `Ng1-f3` and `g1f3`, castling as `0-0`, `OO`, `e1g1` or `e1h1`, `nf3`, and every spelling that `Spelling` normalizes
+//! to one of these. A text is never read as a move that it does not describe.
 
 use shakmaty::{
     CastlingSide, File, Move, Position, Role, Square, attacks,
@@ -14,26 +13,27 @@ use thiserror::Error;
 
 use super::{Rules, Word};
 
-/// Why a written move is not a move of a position.
+/// The reason why a text is not a move of a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
 pub enum MoveError {
     /// The text does not have the form of a move.
     #[error("not a move")]
     Unreadable,
-    /// No legal move is written like this here.
+    /// The text has the form of a move, but no legal move is written like this in the position.
     #[error("illegal move")]
     Illegal,
-    /// Several legal moves are.
+    /// Several legal moves are written like this in the position.
     #[error("ambiguous move")]
     Ambiguous,
 }
 
-/// Reads a move in SAN or coordinate notation, with or without a check sign, marks such as `!?`
-/// already removed.
+/// Reads a move in SAN or coordinate notation, with or without a check sign. Marks such as `!?` must already be
+/// removed.
 ///
 /// # Errors
 ///
-/// [`MoveError`] if the text is not exactly one legal move of the position.
+/// Returns [`MoveError::Unreadable`] if the text does not have the form of a move, [`MoveError::Illegal`] if no legal
+/// move is written like this, and [`MoveError::Ambiguous`] if several are.
 ///
 /// ```
 /// use polybook::position::{MoveError, read_move};
@@ -42,7 +42,7 @@ pub enum MoveError {
 /// assert_eq!(read_move(&start, b"Ke2"), Err(MoveError::Illegal));
 /// assert_eq!(read_move(&start, b"checkmate"), Err(MoveError::Unreadable));
 /// ```
-// Nearly every move comes through here, from one place.
+// Nearly every move of every game goes through this function, and it is called from few places.
 #[inline(always)]
 pub fn read_move<P: Rules>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     match Word::new(text).and_then(|word| read_word(pos, word)) {
@@ -51,16 +51,18 @@ pub fn read_move<P: Rules>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     }
 }
 
-/// Reads a move as [`read_move`] does, if it is one of the common forms of SAN. `None` says nothing about
-/// others.
+/// Reads a move as [`read_move`] does if it is in one of the common forms of SAN. `None` means that [`read_move`] has
+/// to
+/// decide: the word may still be a legal move.
 #[inline(always)]
 pub fn read_word<P: Rules>(pos: &P, word: Word) -> Option<Move> {
     pos.quick_san(word.without_check())
 }
 
+/// Reads a move without its check sign in any form: first as strict SAN, then as a normalized spelling.
 #[cold]
 fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
-    // `bb4` may mean the bishop.
+    // `bb4` can be a bishop's move as well as a pawn's, which strict SAN would not notice.
     if !text.starts_with(b"bb")
         && let Some(mv) = San::from_ascii(text)
             .ok()
@@ -80,7 +82,7 @@ fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     Ok(mv)
 }
 
-/// The one legal move that a tidy spelling is.
+/// Finds the one legal move that a normalized spelling describes.
 fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let (role, file, rank, to, promotion) = match parse(text).ok_or(MoveError::Unreadable)? {
         San::Normal {
@@ -102,7 +104,7 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     {
         return Ok(castle);
     }
-    // With the square of origin given, the piece is the one on it.
+    // A text with the square of origin, such as `g1f3`, moves the piece that stands there.
     let role = role
         .or_else(|| from.and_then(|from| pos.board().role_at(from)))
         .unwrap_or(Role::Pawn);
@@ -113,9 +115,9 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
                 file.is_none_or(|file| file == from.file())
                     && rank.is_none_or(|rank| rank == from.rank())
             })
-            // Castling is never written like a step.
+            // Castling was handled above: a king that steps to this square does not castle.
             && !mv.is_castle()
-            // A pawn's capture names its file: `d5` is never `exd5`.
+            // A pawn's capture names the pawn's file: `d5` never means `exd5`.
             && (role != Role::Pawn || file.is_some() || !mv.is_capture())
     });
     match candidates[..] {
@@ -125,7 +127,9 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     }
 }
 
-/// A tidy spelling as SAN, in which squares alone are a pawn's move.
+/// Parses a normalized spelling as SAN, or returns `None` if it does not have the form of a move. A text of squares
+/// alone
+/// is parsed as a pawn's move, whichever piece it moves.
 fn parse(text: &[u8]) -> Option<San> {
     match text {
         b"0-0" | b"o-o" | b"OO" | b"oo" => return Some(San::Castle(CastlingSide::KingSide)),
@@ -136,7 +140,7 @@ fn parse(text: &[u8]) -> Option<San> {
     }
     let mut san = text.to_vec();
     if !text.contains(&b'@') {
-        // A `b` is a file.
+        // A `b` is left as it is: it is read as a file here.
         if let [letter @ (b'p' | b'n' | b'r' | b'q' | b'k'), ..] = &mut san[..] {
             letter.make_ascii_uppercase();
         }
@@ -160,8 +164,9 @@ fn parse(text: &[u8]) -> Option<San> {
     San::from_ascii(&san).ok().filter(|san| *san != San::Null)
 }
 
-/// A move that begins with `b` is one of a pawn, or, where no pawn of the file can be meant, one of a
-/// bishop.
+/// Finds the move of a text that begins with `b` and a letter: a pawn's move from the b-file or, if no pawn of that
+/// file
+/// can be meant, a bishop's move.
 fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let pawn = find(pos, text);
     let with_letter = [&b"B"[..], &text[1..]].concat();
@@ -175,7 +180,8 @@ fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveEr
     }
 }
 
-/// Whether a pawn of the b-file goes to a square, were it not for checks and pins.
+/// Returns `true` if a pawn of the side to move on the b-file could go to `to` or capture there, checks, pins and
+/// obstacles aside.
 fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
     pos.our(Role::Pawn).into_iter().any(|pawn| {
         pawn.file() == File::B
@@ -183,12 +189,13 @@ fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
     })
 }
 
-/// Whether the text has the form of a move, legal or not.
+/// Returns `true` if a text has the form of a move, whether it is legal or not.
 pub fn looks_like_move(text: &[u8]) -> bool {
     Spelling::new(text).is_some_and(|spelling| parse(spelling.text()).is_some())
 }
 
-/// A written move in SAN, as far as that needs no position. Squares alone are taken for a pawn's move.
+/// Parses a written move as SAN without a position, or returns `None` if the text does not have the form of a move. A
+/// text of squares alone is parsed as a pawn's move.
 pub(crate) fn san_of(text: &[u8]) -> Option<SanPlus> {
     if let Ok(san) = SanPlus::from_ascii(text) {
         return Some(san);
@@ -202,6 +209,7 @@ pub(crate) fn san_of(text: &[u8]) -> Option<SanPlus> {
     Some(SanPlus { san, suffix })
 }
 
+/// Removes a check or mate sign from the end of a move.
 fn without_check(text: &[u8]) -> &[u8] {
     match text {
         [rest @ .., b'+', b'+'] | [rest @ .., b'+' | b'#'] => rest,
@@ -209,7 +217,8 @@ fn without_check(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Castling written by squares: the king goes onto its own rook, or two or more files aside to where castling takes it.
+/// Returns the legal castling move that goes from square to square, or `None` if there is none. The king goes to the
+/// square of its rook, or at least two files aside to the square where castling takes it.
 pub(super) fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square) -> Option<Move> {
     if !pos.our(Role::King).contains(from) || from.rank() != to.rank() {
         return None;
@@ -226,23 +235,22 @@ pub(super) fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square
     (is_castling && mv.from() == Some(from)).then_some(mv)
 }
 
-// The many spellings of a move, brought to one: `Qd3+/-`, `exd6 e.p.`, `O–O`, `N(f)d7`, `hxg8=(Q)`,
-// `♘f3`.
+// Normalizing the many spellings of a move: `Qd3+/-`, `exd6 e.p.`, `O–O`, `N(f)d7`, `hxg8=(Q)`, `♘f3`.
 
-/// The longest spelling that is read, in characters.
+/// The maximum length of a normalized spelling, in bytes.
 const LONGEST: usize = 16;
 
-/// A move in letters, digits and few signs, with nothing after it.
+/// A written move in normalized form: ASCII letters, digits and a few signs, without marks after the move.
 #[derive(Copy, Clone, Debug)]
 struct Spelling {
     bytes: [u8; LONGEST],
     length: usize,
-    /// Whether the move is said to take en passant.
+    /// Whether the text says that the move captures en passant.
     pub en_passant: bool,
 }
 
 impl Spelling {
-    /// Tidies a move up. `None` if it has characters that no move has.
+    /// Normalizes a written move. Returns `None` if the text contains a character that no move has, or is too long.
     pub(super) fn new(text: &[u8]) -> Option<Spelling> {
         let mut spelling = Spelling {
             bytes: [0; LONGEST],
@@ -267,7 +275,7 @@ impl Spelling {
         &self.bytes[..self.length]
     }
 
-    /// Removes what annotators write after a move.
+    /// Removes the check signs and annotations after a move.
     fn cut_marks(&mut self) {
         loop {
             let text = self.text();
@@ -276,9 +284,9 @@ impl Spelling {
                 [.., b'e', b'.', b'p'] => 3,
                 [.., b'1'..=b'8', b'e', b'p'] | [.., b'c', b'h'] => 2,
                 [.., b'+' | b'#' | b'=' | b'/' | b':' | b'!' | b'?'] => 1,
-                // The marks of a novelty and a diagram; on the last rank, a promotion.
+                // `N` marks a novelty and `D` a diagram. After a square of the last ranks they would be promotions.
                 [.., b'2'..=b'7', b'N' | b'D'] => 1,
-                // `O-O-` is half of another move.
+                // `O-O-` is not kingside castling, but half of the other.
                 [.., before, b'-'] if !matches!(before, b'O' | b'o' | b'0') => 1,
                 _ => return,
             };
@@ -287,7 +295,7 @@ impl Spelling {
         }
     }
 
-    /// Writes `N(f)d7` as `Nfd7`, and `e8(Q)`, `e8=(Q)` and `e8/Q` as `e8=Q`.
+    /// Rewrites `N(f)d7` as `Nfd7`, and `e8(Q)`, `e8=(Q)` and `e8/Q` as `e8=Q`.
     fn open_parentheses(&mut self) {
         if let [_, b'(', hint, b')', ..] = *self.text() {
             self.bytes[1] = hint;
@@ -306,10 +314,12 @@ impl Spelling {
     }
 }
 
-/// The class of characters that mean nothing.
+/// The byte that [`plain`] returns for a character without a meaning, which is skipped.
 const IGNORED: u8 = 0;
 
-/// The first character of a text as a move of the PGN standard has it, and its length.
+/// Returns the ASCII equivalent of the first character of a text, and the character's length in bytes. Returns `None`
+/// if
+/// no move has this character.
 fn plain(text: &[u8]) -> Option<(u8, usize)> {
     Some(match *text {
         [0, ..] => return None,

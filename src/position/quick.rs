@@ -1,10 +1,9 @@
-//! The common forms of SAN in standard chess, resolved without making a list of moves.
+//! Fast paths for the common forms of SAN in standard chess, which do not generate a list of moves.
 //!
-//! Nearly every move of nearly every game is written `e4`, `exd5`, `e8=Q`, `Nf3`, `Nxf3`, `Nbd2` or
-//! `N1xd2`. Going backwards from the square that is named, a few bitboards give the piece that went
-//! there, and one look at the king shows whether it may. What is written in any other way, or is not
-//! just one legal move, is left to [`read_move`](super::read_move)'s slower ways, which also know what is
-//! wrong with it.
+//! Nearly every move is written `e4`, `exd5`, `e8=Q`, `Nf3`, `Nxf3`, `Nbd2` or `N1xd2`. Bitboards of the attacks on the
+//! target square give the piece that moves there, and the attacks on the king show whether the move is legal. The
+//! functions return `None` for every other form, and if there is not exactly one legal move. The slower code of
+//! [`read_move`](super::read_move) then decides, and finds the reason for an error.
 
 use super::{BookMove, Rules, Variant, Word, word::square};
 use shakmaty::{
@@ -13,7 +12,7 @@ use shakmaty::{
 };
 
 impl Rules for Chess {
-    // Nearly every move of nearly every run comes through here, from one place.
+    // Nearly every move of every game goes through this function, and it is called from few places.
     #[inline(always)]
     fn quick_san(&self, word: Word) -> Option<Move> {
         match word.byte(0) {
@@ -46,7 +45,7 @@ impl Rules for Chess {
             return None;
         }
         let role = board.role_at(from)?;
-        // Castling is a king that goes to its own rook, or where no king reaches.
+        // Castling goes to an own piece, or further than a king reaches: both are left to the slower code.
         let capture = if board.occupied().contains(to) {
             Some(taken(self, to)?)
         } else {
@@ -71,10 +70,11 @@ impl Rules for Chess {
     }
 }
 
-/// The last number of a move that is neither a promotion nor a drop.
+/// The greatest book move that is neither a promotion nor a drop.
 const PLAIN: u16 = (1 << 12) - 1;
 
-/// Whether a pawn of the side to move advances from a square to another, which is empty.
+/// Returns `true` if a pawn of the side to move on `from` can advance to `to`, which must be empty. Checks and pins are
+/// not considered.
 fn advances(pos: &Chess, from: Square, to: Square) -> bool {
     let us = pos.turn();
     let one = from.offset(us.fold_wb(8, -8));
@@ -85,6 +85,7 @@ fn advances(pos: &Chess, from: Square, to: Square) -> bool {
             && one.is_some_and(|one| !pos.board().occupied().contains(one)))
 }
 
+/// Returns the piece that an English letter names, or `None` for another byte.
 #[inline]
 fn role(letter: u8) -> Option<Role> {
     match letter {
@@ -97,7 +98,9 @@ fn role(letter: u8) -> Option<Role> {
     }
 }
 
-// In one piece, so that the compiler inlines it where nearly every move comes through.
+/// Reads a pawn's move such as `e4`, `exd5` or `e8=Q`. Returns `None` for another form or an illegal move, and for
+/// captures en passant.
+// This is one function, so that the compiler inlines it into the caller that nearly every move goes through.
 #[inline]
 fn pawn_move(pos: &Chess, word: Word) -> Option<Move> {
     let (word, promotion) = if word.len() > 3 && word.byte(word.len() - 2) == b'=' {
@@ -129,7 +132,7 @@ fn pawn_move(pos: &Chess, word: Word) -> Option<Move> {
             if from.file().distance(to.file()) != 1 {
                 return None;
             }
-            // An empty square is en passant, or a mistake.
+            // A capture on an empty square is en passant, or a mistake: the slower code decides.
             (from, Some(taken(pos, to)?))
         }
         _ => return None,
@@ -148,10 +151,12 @@ fn pawn_move(pos: &Chess, word: Word) -> Option<Move> {
     })
 }
 
+/// Reads a piece's move such as `Nf3`, `Nxf3`, `Nbd2` or `N1xd2`. Returns `None` for another form, and if the move is
+/// illegal or ambiguous.
 #[inline]
 fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
     let to = word.square()?;
-    // The letter comes before the square, or a cross, or a hint, or a hint and a cross.
+    // Between the letter and the square there may be a file or rank of origin, and then an `x`.
     let is_capture = word.len() > 3 && word.byte(word.len() - 3) == b'x';
     let hinted = match word.len() - usize::from(is_capture) {
         3 => Bitboard::FULL,
@@ -186,7 +191,7 @@ fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
     })
 }
 
-/// The piece of the other side on a square.
+/// Returns the role of the opponent's piece on a square, or `None` if there is no such piece.
 #[inline]
 fn taken(pos: &Chess, square: Square) -> Option<Role> {
     if pos.them().contains(square) {
@@ -196,9 +201,9 @@ fn taken(pos: &Chess, square: Square) -> Option<Role> {
     }
 }
 
-/// Whether the king is out of check when a piece of its side, or itself, has gone from a square to another.
-// Sliding pieces in line with the king are few, and a look between them and the king is a look into a small
-// table, where the squares that the king sees are spread over a large one.
+/// Returns `true` if the king of `us` is not in check after a piece of `us` has gone from `from` to `to`.
+// Few sliding pieces are in line with the king. Looking up the squares between each of them and the king reads a small
+// table; a look-up of all squares that the king sees would read a large one.
 #[inline(always)]
 fn is_safe(pos: &Chess, us: Color, role: Role, from: Square, to: Square) -> bool {
     let board = pos.board();
@@ -225,7 +230,7 @@ fn is_safe(pos: &Chess, us: Color, role: Role, from: Square, to: Square) -> bool
         .all(|slider| (attacks::between(king, slider) & occupied).any())
 }
 
-/// The squares of the file or rank that a hint names, none for what is not a hint.
+/// Maps the byte of a file or rank of origin to its squares, and any other byte to the empty set.
 static HINTED: [Bitboard; 256] = {
     let mut hinted = [Bitboard::EMPTY; 256];
     let mut i = 0;
@@ -237,7 +242,7 @@ static HINTED: [Bitboard; 256] = {
     hinted
 };
 
-/// From where a piece comes to a square on an empty board, by its role; nothing for pawns.
+/// For each role and square, the squares from which a piece reaches the square on an empty board. Empty for pawns.
 static REACH: [[Bitboard; 64]; 7] = {
     let mut reach = [[Bitboard::EMPTY; 64]; 7];
     let mut i = 0;
@@ -260,7 +265,7 @@ mod tests {
     use super::*;
     use crate::pgn::{GameReader, Token};
 
-    /// Every text of these characters up to five long, where the letters allow it.
+    /// Returns every text of up to five of these characters, as far as the first letter allows it.
     fn texts() -> Vec<String> {
         let mut texts = Vec::new();
         for file in "abcdefgh".chars() {
@@ -305,7 +310,7 @@ mod tests {
                         assert_eq!(Some(mv), expected, "{text} in {pos:?}");
                         quick += 1;
                     } else if let Some(mv) = expected {
-                        // Only en passant, and pawns given by their rank, are left to the slower ways.
+                        // Only captures en passant, and pawns' moves that name a rank, may be left to the slower code.
                         let is_odd = text.starts_with(|c: char| c.is_ascii_digit());
                         assert!(mv.is_en_passant() || is_odd, "{text} in {pos:?}");
                     }

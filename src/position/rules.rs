@@ -1,19 +1,23 @@
-//! What a position must answer beyond the rules of chess.
+//! The operations on positions that the crate needs beyond shakmaty's [`Position`].
 
 use shakmaty::{Chess, EnPassantMode, Move, Position, Square, variant::VariantPosition};
 
 use super::{BookMove, Variant, Word, epd::from_setup};
 
-/// Positions that have a key: those of standard chess as a type of their own, which is the fastest,
-/// and those of all variants.
+/// Positions that have a key.
+///
+/// [`Chess`] implements the fast paths, so code that is generic over `Rules` runs fastest for standard chess. A
+/// [`VariantPosition`] serves for all variants.
 pub trait Rules: Position + Clone + Send + Sync {
-    /// The one legal move that a word is, where that is quick to find. The word has no check sign.
+    /// Returns the one legal move that a word in SAN stands for, or `None` if the fast path cannot tell. The word must
+    /// not
+    /// have a check sign.
     #[inline]
     fn quick_san(&self, _word: Word) -> Option<Move> {
         None
     }
 
-    /// The legal move that a book move is, where that is quick to find.
+    /// Returns the legal move that a book move stands for, or `None` if the fast path cannot tell.
     #[inline]
     fn quick_move(&self, _mv: BookMove) -> Option<Move> {
         None
@@ -22,10 +26,12 @@ pub trait Rules: Position + Clone + Send + Sync {
     /// Returns the position with this en passant square, or `None` if no double step can have led to it.
     fn with_en_passant(&self, square: Square) -> Option<Self>;
 
-    /// The variant by whose rules moves are played; suicide chess for giveaway chess too.
+    /// Returns the variant whose rules the moves follow. Giveaway chess is reported as suicide chess, whose moves are
+    /// the
+    /// same.
     fn rules(&self) -> Variant;
 
-    /// Whether captures change squares that the move does not name.
+    /// Returns `true` if a capture also changes squares that the move does not name, as in atomic chess.
     #[inline]
     fn captures_explode(&self) -> bool {
         false
@@ -61,7 +67,8 @@ impl Rules for VariantPosition {
     }
 }
 
-/// Apart, so that it is inlined where it matters.
+/// Reads a word as a move of standard chess. This is a function of its own, never inlined, so that the compiler inlines
+/// [`Rules::quick_san`] where the position is a [`Chess`].
 #[inline(never)]
 fn chess_san(pos: &Chess, word: Word) -> Option<Move> {
     pos.quick_san(word)

@@ -1,5 +1,5 @@
-//! The property that no spelling of a move is ever read as another: over all legal moves of the positions
-//! of random games.
+//! Property tests: no spelling of a move is read as another move, over all legal moves of the positions of random
+//! games.
 
 use proptest::prelude::*;
 use shakmaty::{
@@ -9,7 +9,7 @@ use shakmaty::{
 
 use super::{BookMove, MoveError, PieceLetters, Variant, line::parse_fen, read_move, san};
 
-/// From where games start: the usual position, and some with promotions, en passant, castling, and many
+/// Start positions of the random games: the usual one, and some with promotions, en passant, castling, and several
 /// pieces of a kind.
 const STARTS: [&str; 7] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
@@ -21,7 +21,7 @@ const STARTS: [&str; 7] = [
     "1b2k3/2P5/1P6/B1B5/3b4/1P6/2P5/4K3 w - - 0 1",
 ];
 
-/// How a move may be written, given its SAN. Castling, and everything else.
+/// Returns the spellings of a move, given its SAN.
 fn spellings(pos: &Chess, mv: Move, san: &str) -> Vec<String> {
     let bare = san.trim_end_matches(['+', '#']);
     let mut all = vec![san.to_owned(), bare.to_owned()];
@@ -52,6 +52,7 @@ fn spellings(pos: &Chess, mv: Move, san: &str) -> Vec<String> {
         .collect()
 }
 
+/// Returns the spellings of a move that is not castling, without marks after them.
 fn of_steps(mv: Move, bare: &str) -> Vec<String> {
     let (from, to) = (mv.from().expect("no drop"), mv.to());
     let letter = match mv.role() {
@@ -118,8 +119,9 @@ fn of_steps(mv: Move, bare: &str) -> Vec<String> {
     all
 }
 
-/// Whether a bishop's move in lower case is spelled like a move from the b-file, which has it: `bxc4` of a
-/// pawn, `b3b4` of the piece on b3.
+/// Returns `true` if a bishop's move in lower case is also the spelling of the move that was read from the b-file:
+/// `bxc4`
+/// of a pawn, or `b3b4` of the piece on b3.
 fn is_of_the_b_file(text: &str, read: Move) -> bool {
     let names_square = read
         .from()
@@ -160,7 +162,7 @@ fn check_all_moves(pos: &Chess) {
                 Ok(read) if mv.role() == Role::Bishop && is_of_the_b_file(&text, read) => {}
                 Ok(read) => panic!("{text} for {san} was read as {read} in {pos:?}"),
                 Err(err) => {
-                    // Only what leaves something open is refused.
+                    // Only a spelling that leaves something open may be refused.
                     let is_open = err == MoveError::Ambiguous
                         || (mv.role() == Role::Bishop && text.starts_with('b'))
                         || (mv.is_castle() && text.ends_with("-+"));
@@ -172,7 +174,9 @@ fn check_all_moves(pos: &Chess) {
     }
 }
 
-/// A move in the letters of a language is that move, and one in English is that move or none.
+/// Checks that a move in the letters of a language is read as that move, and that a move in English letters is too
+/// unless
+/// the language gives one of the letters another meaning.
 fn check_languages(pos: &Chess, mv: Move, san: &str) {
     for (letters, text) in [
         (PieceLetters::German, "SLTDK"),
@@ -193,7 +197,7 @@ fn check_languages(pos: &Chess, mv: Move, san: &str) {
             Ok(mv),
             "{translated}"
         );
-        // A letter that the language has too is its own: `Rd1` may be a king's move in French.
+        // A letter that the language uses has the language's meaning: `Rd1` may be a king's move in French.
         if !san
             .bytes()
             .any(|byte| byte != b'K' && text.as_bytes().contains(&byte))
@@ -222,7 +226,7 @@ proptest! {
         }
     }
 
-    /// Whatever is read in Chess960 and crazyhouse names the square that the move goes to.
+    /// Every text that is read as a move of a variant must be a legal move, which the bits of a book move can store.
     #[test]
     fn what_is_read_is_legal_in_variants(
         text in "[KQRBNPa-h1-8xO0@=+()/:eb.-]{1,8}",

@@ -1,4 +1,4 @@
-//! The variants of chess that can be played here, and what they are called.
+//! The variants of chess, their names, and how their positions are read.
 
 use std::{fmt, str::FromStr};
 
@@ -29,23 +29,23 @@ pub enum Variant {
     Chess960,
     /// Captured pieces change sides and may be dropped.
     Crazyhouse,
-    /// The side that has lost all pieces wins. The same moves as in [`Giveaway`](Variant::Giveaway).
+    /// The side that has lost all pieces wins. The legal moves are those of [`Giveaway`](Variant::Giveaway).
     Suicide,
-    /// Suicide with another rule for stalemate; also called antichess.
+    /// Suicide chess with another rule for stalemate. It is also called antichess.
     Giveaway,
-    /// A capture takes the pieces around it off too.
+    /// A capture also removes the capturing piece and the pieces around its square, except pawns.
     Atomic,
-    /// The third check wins.
+    /// The side that gives the third check wins.
     ThreeCheck,
     /// White has 36 pawns and no king.
     Horde,
-    /// A king in the centre wins.
+    /// The side whose king reaches the centre wins.
     KingOfTheHill,
-    /// The first king on the eighth rank wins.
+    /// The side whose king reaches the eighth rank first wins.
     RacingKings,
 }
 
-/// A name that belongs to no variant that can be played here.
+/// The error for a name that is not the name of a supported variant.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
     "unknown variant: write standard, fischerandom, crazyhouse, suicide, giveaway, atomic, 3check, horde, kingofthehill or racingkings"
@@ -53,7 +53,7 @@ pub enum Variant {
 pub struct UnknownVariant;
 
 impl Variant {
-    /// All of them.
+    /// All variants, standard chess first.
     pub const ALL: [Variant; 10] = [
         Variant::Standard,
         Variant::Chess960,
@@ -67,8 +67,9 @@ impl Variant {
         Variant::RacingKings,
     ];
 
-    /// The name in the Chess Engine Communication Protocol, which is also that of a book's header.
-    /// (The last three have none there, and go by their usual names.)
+    /// Returns the name of the variant in the Chess Engine Communication Protocol, which the header of a book also
+    /// uses.
+    /// The protocol has no names for horde, king of the hill and racing kings; these go by their usual names.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Standard => "normal",
@@ -84,8 +85,9 @@ impl Variant {
         }
     }
 
-    /// The number that the variant has in the Polyglot book format and that goes into its keys, `None`
-    /// if the format gives it none.
+    /// Returns the number that the Polyglot book format XORs into the keys of the variant, or `None` if the format
+    /// assigns
+    /// no number to the variant.
     pub fn number(self) -> Option<u64> {
         match self.game() {
             Game::Chess => Some(0),
@@ -97,11 +99,11 @@ impl Variant {
         }
     }
 
-    /// Reads the value of a PGN's `Variant` tag. No tag, an empty one, `?` and `-` mean standard chess.
+    /// Reads the value of a PGN's `Variant` tag. `None`, an empty value, `?` and `-` mean standard chess.
     ///
     /// # Errors
     ///
-    /// A name that is not known.
+    /// Returns [`UnknownVariant`] if the name is not the name of a supported variant.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -111,17 +113,20 @@ impl Variant {
     /// ```
     pub fn from_tag(tag: Option<&[u8]>) -> Result<Variant, UnknownVariant> {
         match tag {
-            // Most games, without a look at the names.
+            // Most games have no tag: they need no look at the names.
             None => Ok(Variant::Standard),
             Some(name) => String::from_utf8_lossy(name).parse(),
         }
     }
 
-    /// Whether the same moves are legal, so that games of one are as good as games of the other.
+    /// Returns `true` if both variants have the same legal moves, so that games of one can serve for the other: each
+    /// variant
+    /// and itself, and suicide and giveaway chess.
     pub fn is_played_like(self, other: Variant) -> bool {
         self == other || (self.game() == other.game() && self.game() == Game::Antichess)
     }
 
+    /// Returns the shakmaty variant whose rules the variant follows.
     pub(super) fn game(self) -> Game {
         match self {
             Variant::Standard | Variant::Chess960 => Game::Chess,
@@ -135,12 +140,11 @@ impl Variant {
         }
     }
 
-    /// The position in which games start if they do not say another. For Chess960, that of
-    /// standard chess.
+    /// Returns the position in which games without a `FEN` tag start. For Chess960 it is the start of standard chess.
     pub fn start(self) -> VariantPosition {
         let start = VariantPosition::new(self.game());
         match self {
-            // So that castling is written as Chess960 writes it.
+            // The castling mode decides how castling is written.
             Variant::Chess960 => {
                 let setup = start.to_setup(EnPassantMode::Always);
                 let start = VariantPosition::from_setup(Game::Chess, setup, CastlingMode::Chess960);
@@ -150,14 +154,17 @@ impl Variant {
         }
     }
 
-    /// Reads a FEN or EPD. Chess960 takes castling rights as `KQkq` for the outermost rooks (X-FEN) and as
-    /// the files of the rooks (Shredder-FEN). Castling rights without king and rook on their squares are
-    /// dropped, as [`game_start`](Variant::game_start) drops them.
+    /// Reads a FEN or EPD.
+    ///
+    /// In Chess960 the castling rights may be `KQkq` for the outermost rooks (X-FEN) or the files of the rooks
+    /// (Shredder-FEN). Castling rights without king and rook on their squares are dropped, as by
+    /// [`game_start`](Variant::game_start).
     ///
     /// # Errors
     ///
-    /// Returns [`LineError::Fen`] if the FEN is malformed or its position impossible, and
-    /// [`LineError::Chess960`] if it has castling rights that only Chess960 knows.
+    /// Returns [`LineError::Fen`] if the FEN is malformed or its position impossible, and [`LineError::Chess960`] if it
+    /// has
+    /// castling rights that are possible only in Chess960.
     pub fn parse_fen(self, text: &str) -> Result<VariantPosition, LineError> {
         let missing = match text.split_ascii_whitespace().count() {
             1 => {
@@ -176,13 +183,15 @@ impl Variant {
         Ok(pos)
     }
 
-    /// Returns the start position of a game with this `FEN` tag, and `true` if castling rights were dropped:
-    /// many programs leave rights in a FEN although the king or the rook is not on its square.
+    /// Returns the start position of a game with this `FEN` tag, and `true` if castling rights were dropped. Many
+    /// programs
+    /// leave a castling right in a FEN although the king or the rook is not on its square.
     ///
     /// # Errors
     ///
-    /// Returns [`LineError::Fen`] if the FEN is malformed or its position impossible, and
-    /// [`LineError::Chess960`] if it has castling rights that only Chess960 knows.
+    /// Returns [`LineError::Fen`] if the FEN is malformed or its position impossible, and [`LineError::Chess960`] if it
+    /// has
+    /// castling rights that are possible only in Chess960.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -196,7 +205,7 @@ impl Variant {
             fen: text.to_owned(),
             reason,
         };
-        // A tag may be broken over lines.
+        // The value of a tag may be broken over several lines.
         let line = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
         let fen: Fen = line.parse().map_err(|err| error(format!("{err}")))?;
         let setup = Setup::from(fen);
@@ -210,15 +219,16 @@ impl Variant {
                 fen: text.to_owned(),
             });
         }
-        // Many programs write an en passant square that no pawn can reach, and composed positions
-        // have as many queens as they like.
+        // Many programs write an en passant square that no pawn can reach, and composed positions may have any number
+        // of
+        // queens.
         let pos = VariantPosition::from_setup(self.game(), setup, mode)
             .or_else(PositionError::ignore_invalid_ep_square)
             .or_else(PositionError::ignore_too_much_material);
         match pos {
             Ok(pos) => Ok((pos, false)),
             Err(err) => {
-                // In suicide chess, which has no castling, the rights mean nothing anyway.
+                // Suicide chess has no castling, so dropping the rights is not worth a warning.
                 let is_news = self.game() != Game::Antichess;
                 err.ignore_invalid_castling_rights()
                     .map(|pos| (pos, is_news))
@@ -227,12 +237,13 @@ impl Variant {
         }
     }
 
-    /// The position after the moves of `line` from `fen`, a FEN or an EPD, each of them optional, as
-    /// [`from_text`](super::from_text) has it for standard chess.
+    /// Returns the position after the moves of `line`, played from `fen`, a FEN or an EPD.
+    ///
+    /// `None` for `fen` means the starting position of the variant, and `None` for `line` no moves.
     ///
     /// # Errors
     ///
-    /// [`LineError`] names the FEN or the move that is wrong.
+    /// Returns a [`LineError`] that quotes the FEN that cannot be read, or the first move that is not legal.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -250,8 +261,8 @@ impl Variant {
     }
 }
 
-/// Whether a FEN has castling rights that only Chess960 knows, rather than wrong ones: those of a king
-/// off the e-file, or by the files of rooks.
+/// Returns `true` if the castling rights of a FEN are possible in Chess960 but not in standard chess: the king is off
+/// the e-file, or the rights name files of rooks. Rights that are wrong in both are not meant.
 fn is_chess960(setup: &Setup, fen: &str) -> bool {
     let rights = fen.split(' ').nth(2).unwrap_or_default();
     let names_files = rights
@@ -274,12 +285,12 @@ fn is_chess960(setup: &Setup, fen: &str) -> bool {
         && !is_wrong_in(CastlingMode::Chess960)
 }
 
-/// Which variant the games of a run or an index are of.
+/// Which variant the games of a run or an index belong to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum VariantChoice {
-    /// One variant; games of others are left out.
+    /// All games belong to one variant; games of others are skipped.
     Only(Variant),
-    /// Each game is of the variant that its `Variant` tag names.
+    /// Each game belongs to the variant that its `Variant` tag names.
     Auto,
 }
 
@@ -287,7 +298,7 @@ impl VariantChoice {
     /// The name of [`Auto`](VariantChoice::Auto) in an index and on a command line.
     pub const AUTO: &str = "auto";
 
-    /// The variant, if there is one for all games.
+    /// Returns the one variant of all games, or `None` for [`Auto`](VariantChoice::Auto).
     pub fn only(self) -> Option<Variant> {
         match self {
             VariantChoice::Only(variant) => Some(variant),
@@ -295,13 +306,13 @@ impl VariantChoice {
         }
     }
 
-    /// Whether games of standard chess and no others count.
+    /// Returns `true` if the choice is standard chess alone.
     pub fn is_standard(self) -> bool {
         self == VariantChoice::default()
     }
 }
 
-/// Standard chess.
+/// The default choice is standard chess.
 impl Default for VariantChoice {
     fn default() -> VariantChoice {
         VariantChoice::Only(Variant::Standard)
@@ -314,7 +325,7 @@ impl From<Variant> for VariantChoice {
     }
 }
 
-/// The name of the variant, or `auto`.
+/// Writes the name of the variant, or `auto`.
 impl fmt::Display for VariantChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -336,22 +347,23 @@ impl FromStr for VariantChoice {
     }
 }
 
-/// As its name in the protocol.
+/// Serializes the [name](Variant::name) of the variant.
 impl serde::Serialize for Variant {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
 }
 
-/// The name in the protocol.
+/// Writes the [name](Variant::name) of the variant.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-/// Reads the names of the protocol and those that PGN files have, in any case and with or without
-/// blanks and hyphens.
+/// Reads the name of a variant in any case, with or without blanks and hyphens: its [name](Variant::name), or a name
+/// that
+/// PGN files use.
 impl FromStr for Variant {
     type Err = UnknownVariant;
 
@@ -365,7 +377,7 @@ impl FromStr for Variant {
             "standard" | "normal" | "chess" | "fromposition" | "regular" | "classical" => {
                 Variant::Standard
             }
-            // Nothing, `?` and `-`; not what is written in no letters at all.
+            // An empty text, `?` or `-`; a longer text without letters and digits is not a name.
             "" if text.trim().len() <= 1 => Variant::Standard,
             "fischerandom" | "fischerrandom" | "fischerandomchess" | "fischerrandomchess"
             | "chess960" | "960" | "frc" | "freestyle" | "freestylechess" | "wildfr" | "wild22" => {
@@ -439,7 +451,7 @@ mod tests {
             assert_eq!(Variant::Standard.parse_fen(&fen).unwrap(), expected);
             assert_eq!((pos, was_dropped), (expected, dropped), "{rights}");
         }
-        // The king has moved: no castling at all.
+        // The king has moved, so all castling rights are dropped.
         let (pos, dropped) = Variant::Standard
             .game_start("4k3/8/8/8/8/8/4K3/R6R w KQ - 0 1")
             .unwrap();

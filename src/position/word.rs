@@ -1,11 +1,12 @@
-//! Short written moves, held in a register: nearly every move of nearly every game is one.
+//! Short written moves in a register. Nearly every move of every game fits, and comparing a register is faster than
+//! comparing slices.
 
 use shakmaty::{File, Rank, Square};
 
-/// The longest word, in bytes.
+/// The maximum length of a word, in bytes.
 const LONGEST: usize = 7;
 
-/// A byte in each place of a register.
+/// A word whose bytes are all 1. Multiplied by a byte, it repeats that byte.
 const EACH: u64 = u64::from_ne_bytes([1; 8]);
 
 /// A written move of one to seven bytes.
@@ -19,13 +20,13 @@ const EACH: u64 = u64::from_ne_bytes([1; 8]);
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Word {
-    /// The first byte in the lowest bits, zeros after the last.
+    /// The first byte in the lowest bits, and zeros after the last.
     bytes: u64,
     len: usize,
 }
 
 impl Word {
-    /// `None` if the text is empty or too long.
+    /// Creates a word, or returns `None` if the text is empty or longer than seven bytes.
     #[inline]
     pub fn new(text: &[u8]) -> Option<Word> {
         if text.is_empty() || text.len() > LONGEST {
@@ -39,11 +40,14 @@ impl Word {
         })
     }
 
-    /// The part before the first blank or control character, `None` if that is nothing or if there is none.
+    /// Returns the bytes before the first blank or control character as a word. Returns `None` if `text` starts with
+    /// one, or
+    /// contains none.
     #[inline]
     pub fn before_blank(text: &[u8; 8]) -> Option<Word> {
         let text = u64::from_le_bytes(*text);
-        // The subtraction borrows where a byte is lower than `!`, and perhaps above the lowest of those.
+        // The subtraction borrows in each byte lower than `!`. A borrow may spoil the bytes above, but not the lowest
+        // hit.
         let blanks = text.wrapping_sub(EACH * u64::from(b'!')) & !text & (EACH << 7);
         let len = (blanks.trailing_zeros() / 8) as usize;
         (1..=LONGEST).contains(&len).then(|| Word {
@@ -52,19 +56,19 @@ impl Word {
         })
     }
 
-    /// How many bytes the word has.
+    /// Returns the length in bytes, from 1 to 7.
     #[inline]
     pub(crate) fn len(self) -> usize {
         self.len
     }
 
-    /// A byte of the word, 0 after its end.
+    /// Returns the byte at an offset, or 0 after the end of the word.
     #[inline]
     pub(super) fn byte(self, at: usize) -> u8 {
         (self.bytes >> (8 * (at & 7))) as u8
     }
 
-    /// Without its last `count` bytes. It must have more.
+    /// Returns the word without its last `count` bytes. `count` must be smaller than the length.
     #[inline]
     pub(super) fn without_last(self, count: usize) -> Word {
         let len = self.len - count;
@@ -74,14 +78,14 @@ impl Word {
         }
     }
 
-    /// Without a check or mate sign.
+    /// Returns the word without the check or mate sign at its end.
     #[inline]
     pub(super) fn without_check(self) -> Word {
         let is_check = self.len > 1 && matches!(self.byte(self.len - 1), b'+' | b'#');
         self.without_last(usize::from(is_check))
     }
 
-    /// The square that the word ends with.
+    /// Returns the square that the last two bytes name, or `None` if they are not a square.
     #[inline]
     pub(super) fn square(self) -> Option<Square> {
         let start = self.len.checked_sub(2)?;
@@ -89,6 +93,7 @@ impl Word {
     }
 }
 
+/// Returns the square of a file letter and a rank digit, or `None` if one of them is out of range.
 #[inline]
 pub(super) fn square(file: u8, rank: u8) -> Option<Square> {
     let (file, rank) = (file.wrapping_sub(b'a'), rank.wrapping_sub(b'1'));
