@@ -2,8 +2,7 @@
 //!
 //! An EPD identifies a position in an OOBS database, where positions with equal identities must have equal EPDs. So
 //! [`write_epd`] writes the en passant square only if a legal move captures there, while [`fen_of`] also writes it for
-//! a
-//! pinned pawn, because the Polyglot key does.
+//! a pinned pawn, because the Polyglot key does.
 
 use shakmaty::{
     Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, Position, PositionError, Role,
@@ -216,14 +215,12 @@ const FIELDS: [usize; 4] = [7, 6, 5, 4];
 
 impl Variant {
     /// Reads a position: a FEN, or an EPD with or without operations. The operations `hmvc` and `fmvn` of an EPD set
-    /// the
-    /// half-move clock and the move number.
+    /// the half-move clock and the move number.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`parse_fen`](Variant::parse_fen), and [`LineError::Fen`] if the text after the position
-    /// is
-    /// neither move counters nor EPD operations.
+    /// is neither move counters nor EPD operations.
     ///
     /// ```
     /// use polybook::position::Variant;

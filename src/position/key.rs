@@ -276,8 +276,7 @@ impl<P: Rules> Keyed<P> {
     }
 
     /// Returns the Polyglot keys of all positions with the identity of the present one. A LevelDB index may store the
-    /// games
-    /// of one position under any of them.
+    /// games of one position under any of them.
     pub fn equal_keys(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions();
         once(self.key_without_idle_right()).chain(others.map(|pos| key(&pos)))

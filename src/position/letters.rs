@@ -89,8 +89,7 @@ impl PieceLetters {
     /// # Errors
     ///
     /// Returns [`MoveError::Unreadable`] if the text does not have the form of a move, [`MoveError::Illegal`] if no
-    /// legal
-    /// move is written like this, and [`MoveError::Ambiguous`] if several are.
+    /// legal move is written like this, and [`MoveError::Ambiguous`] if several are.
     #[inline(always)]
     pub fn read_move<P: Rules>(self, pos: &P, text: &[u8]) -> Result<Move, MoveError> {
         let english;

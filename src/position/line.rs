@@ -87,8 +87,7 @@ pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
 /// Returns the position after the moves of `line`, played from `fen`, a FEN or an EPD.
 ///
 /// `None` for `fen` means the starting position, and `None` for `line` no moves. Move numbers and marks such as `!?`
-/// are
-/// allowed between the moves.
+/// are allowed between the moves.
 ///
 /// # Errors
 ///

@@ -20,8 +20,7 @@ use super::notation::castling_by_squares;
 ///
 /// Castling is stored as the king capturing its own rook: `e1h1`, not `e1g1`. 0 is not a move. Pawns promote to kings
 /// only in suicide and giveaway chess. A drop in crazyhouse has the letter of the piece in place of the square the
-/// piece
-/// comes from, counted from `@`: P 16, N 14, B 2, R 18, Q 17.
+/// piece comes from, counted from `@`: P 16, N 14, B 2, R 18, Q 17.
 ///
 /// ```
 /// use polybook::position::BookMove;
@@ -58,8 +57,7 @@ impl BookMove {
     }
 
     /// Returns the piece to which a pawn promotes, or `None` if the move is not a promotion or if bits 12 to 15 have a
-    /// value
-    /// without a meaning, as no [well-formed move](BookMove::is_well_formed) has.
+    /// value without a meaning, as no [well-formed move](BookMove::is_well_formed) has.
     pub fn promotion(self) -> Option<Role> {
         match self.0 >> 12 {
             1 => Some(Role::Knight),
@@ -89,8 +87,7 @@ impl BookMove {
     }
 
     /// Returns `true` if the bits can be a move of some variant: two different squares and a known promotion, or a drop
-    /// of
-    /// a piece other than a king. The move need not be legal in any position.
+    /// of a piece other than a king. The move need not be legal in any position.
     pub fn is_well_formed(self) -> bool {
         let is_step = self.from_square() != self.to_square() && self.is_step();
         is_step || self.dropped().is_some_and(|role| role != Role::King)
@@ -191,8 +188,7 @@ impl From<Move> for BookMove {
 }
 
 /// Writes the squares as they are stored (`e1h1` for castling), or a drop as `P@e4`. A question mark follows if bits 12
-/// to
-/// 15 have no meaning.
+/// to 15 have no meaning.
 impl fmt::Display for BookMove {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(role) = self.dropped() {

@@ -52,8 +52,7 @@ pub fn read_move<P: Rules>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
 }
 
 /// Reads a move as [`read_move`] does if it is in one of the common forms of SAN. `None` means that [`read_move`] has
-/// to
-/// decide: the word may still be a legal move.
+/// to decide: the word may still be a legal move.
 #[inline(always)]
 pub fn read_word<P: Rules>(pos: &P, word: Word) -> Option<Move> {
     pos.quick_san(word.without_check())
@@ -128,8 +127,7 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
 }
 
 /// Parses a normalized spelling as SAN, or returns `None` if it does not have the form of a move. A text of squares
-/// alone
-/// is parsed as a pawn's move, whichever piece it moves.
+/// alone is parsed as a pawn's move, whichever piece it moves.
 fn parse(text: &[u8]) -> Option<San> {
     match text {
         b"0-0" | b"o-o" | b"OO" | b"oo" => return Some(San::Castle(CastlingSide::KingSide)),
@@ -165,8 +163,7 @@ fn parse(text: &[u8]) -> Option<San> {
 }
 
 /// Finds the move of a text that begins with `b` and a letter: a pawn's move from the b-file or, if no pawn of that
-/// file
-/// can be meant, a bishop's move.
+/// file can be meant, a bishop's move.
 fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let pawn = find(pos, text);
     let with_letter = [&b"B"[..], &text[1..]].concat();
@@ -318,8 +315,7 @@ impl Spelling {
 const IGNORED: u8 = 0;
 
 /// Returns the ASCII equivalent of the first character of a text, and the character's length in bytes. Returns `None`
-/// if
-/// no move has this character.
+/// if no move has this character.
 fn plain(text: &[u8]) -> Option<(u8, usize)> {
     Some(match *text {
         [0, ..] => return None,

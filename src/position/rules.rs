@@ -10,8 +10,7 @@ use super::{BookMove, Variant, Word, epd::from_setup};
 /// [`VariantPosition`] serves for all variants.
 pub trait Rules: Position + Clone + Send + Sync {
     /// Returns the one legal move that a word in SAN stands for, or `None` if the fast path cannot tell. The word must
-    /// not
-    /// have a check sign.
+    /// not have a check sign.
     #[inline]
     fn quick_san(&self, _word: Word) -> Option<Move> {
         None
@@ -27,8 +26,7 @@ pub trait Rules: Position + Clone + Send + Sync {
     fn with_en_passant(&self, square: Square) -> Option<Self>;
 
     /// Returns the variant whose rules the moves follow. Giveaway chess is reported as suicide chess, whose moves are
-    /// the
-    /// same.
+    /// the same.
     fn rules(&self) -> Variant;
 
     /// Returns `true` if a capture also changes squares that the move does not name, as in atomic chess.

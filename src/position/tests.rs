@@ -120,8 +120,7 @@ fn of_steps(mv: Move, bare: &str) -> Vec<String> {
 }
 
 /// Returns `true` if a bishop's move in lower case is also the spelling of the move that was read from the b-file:
-/// `bxc4`
-/// of a pawn, or `b3b4` of the piece on b3.
+/// `bxc4` of a pawn, or `b3b4` of the piece on b3.
 fn is_of_the_b_file(text: &str, read: Move) -> bool {
     let names_square = read
         .from()
@@ -175,8 +174,7 @@ fn check_all_moves(pos: &Chess) {
 }
 
 /// Checks that a move in the letters of a language is read as that move, and that a move in English letters is too
-/// unless
-/// the language gives one of the letters another meaning.
+/// unless the language gives one of the letters another meaning.
 fn check_languages(pos: &Chess, mv: Move, san: &str) {
     for (letters, text) in [
         (PieceLetters::German, "SLTDK"),

@@ -68,8 +68,7 @@ impl Variant {
     ];
 
     /// Returns the name of the variant in the Chess Engine Communication Protocol, which the header of a book also
-    /// uses.
-    /// The protocol has no names for horde, king of the hill and racing kings; these go by their usual names.
+    /// uses. The protocol has no names for horde, king of the hill and racing kings; these go by their usual names.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Standard => "normal",
@@ -86,8 +85,7 @@ impl Variant {
     }
 
     /// Returns the number that the Polyglot book format XORs into the keys of the variant, or `None` if the format
-    /// assigns
-    /// no number to the variant.
+    /// assigns no number to the variant.
     pub fn number(self) -> Option<u64> {
         match self.game() {
             Game::Chess => Some(0),
@@ -120,8 +118,7 @@ impl Variant {
     }
 
     /// Returns `true` if both variants have the same legal moves, so that games of one can serve for the other: each
-    /// variant
-    /// and itself, and suicide and giveaway chess.
+    /// variant and itself, and suicide and giveaway chess.
     pub fn is_played_like(self, other: Variant) -> bool {
         self == other || (self.game() == other.game() && self.game() == Game::Antichess)
     }
@@ -163,8 +160,7 @@ impl Variant {
     /// # Errors
     ///
     /// Returns [`LineError::Fen`] if the FEN is malformed or its position impossible, and [`LineError::Chess960`] if it
-    /// has
-    /// castling rights that are possible only in Chess960.
+    /// has castling rights that are possible only in Chess960.
     pub fn parse_fen(self, text: &str) -> Result<VariantPosition, LineError> {
         let missing = match text.split_ascii_whitespace().count() {
             1 => {
@@ -184,14 +180,12 @@ impl Variant {
     }
 
     /// Returns the start position of a game with this `FEN` tag, and `true` if castling rights were dropped. Many
-    /// programs
-    /// leave a castling right in a FEN although the king or the rook is not on its square.
+    /// programs leave a castling right in a FEN although the king or the rook is not on its square.
     ///
     /// # Errors
     ///
     /// Returns [`LineError::Fen`] if the FEN is malformed or its position impossible, and [`LineError::Chess960`] if it
-    /// has
-    /// castling rights that are possible only in Chess960.
+    /// has castling rights that are possible only in Chess960.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -220,8 +214,7 @@ impl Variant {
             });
         }
         // Many programs write an en passant square that no pawn can reach, and composed positions may have any number
-        // of
-        // queens.
+        // of queens.
         let pos = VariantPosition::from_setup(self.game(), setup, mode)
             .or_else(PositionError::ignore_invalid_ep_square)
             .or_else(PositionError::ignore_too_much_material);
@@ -362,8 +355,7 @@ impl fmt::Display for Variant {
 }
 
 /// Reads the name of a variant in any case, with or without blanks and hyphens: its [name](Variant::name), or a name
-/// that
-/// PGN files use.
+/// that PGN files use.
 impl FromStr for Variant {
     type Err = UnknownVariant;
 

@@ -41,8 +41,7 @@ impl Word {
     }
 
     /// Returns the bytes before the first blank or control character as a word. Returns `None` if `text` starts with
-    /// one, or
-    /// contains none.
+    /// one, or contains none.
     #[inline]
     pub fn before_blank(text: &[u8; 8]) -> Option<Word> {
         let text = u64::from_le_bytes(*text);
