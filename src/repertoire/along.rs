@@ -1,10 +1,10 @@
-//! What a repertoire says of the last position of a line.
+//! The report of a repertoire on the last position of a line, which `serve` shows beside the board.
 
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
-use super::{Known, reach::Walk, san};
+use super::{MoveSource, reach::Walk, san};
 use crate::{
     error::Result,
     explorer::{Explorer, Filters, Line},
@@ -13,21 +13,22 @@ use crate::{
     tree::{Event, Limits, LinesOf, Order, Source, Tree, TreeMove, played},
 };
 
-/// The ways to the positions of a repertoire of a side.
+/// The moves of a repertoire backwards: for each position, the positions from which a move leads to it.
 #[derive(Debug)]
-pub struct Ways {
+pub struct Predecessors {
     color: Color,
-    /// Positions with those that are one half-move before them, in order.
+    /// Pairs of the identities of a position and of a predecessor, sorted ascending and deduplicated.
     before: Vec<(u64, u64)>,
 }
 
-impl Ways {
-    /// Walks through a repertoire.
+impl Predecessors {
+    /// Collects the predecessors of all positions that the lines of a repertoire lead to. `color` is the side of the
+    /// repertoire.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read.
-    pub fn new(repertoire: &Known, color: Color) -> Result<Ways> {
+    /// Returns an error if the repertoire cannot be read.
+    pub fn new(repertoire: &MoveSource, color: Color) -> Result<Predecessors> {
         let (mut before, meter) = (Vec::new(), Meter::default());
         for start in repertoire.starts() {
             let lines = LinesOf(repertoire, color);
@@ -43,10 +44,10 @@ impl Ways {
         }
         before.sort_unstable();
         before.dedup();
-        Ok(Ways { color, before })
+        Ok(Predecessors { color, before })
     }
 
-    /// The positions that are one half-move before one.
+    /// Returns the identities of the positions from which one move leads to `pos`.
     fn before(&self, pos: u64) -> impl Iterator<Item = u64> {
         let first = self.before.partition_point(|(after, _)| *after < pos);
         let of_pos = self.before[first..].iter();
@@ -54,7 +55,8 @@ impl Ways {
         of_pos.map(|(_, before)| *before)
     }
 
-    /// The positions from which lines lead to one.
+    /// Returns the identities of all positions from which moves of the repertoire lead to `pos`, in any number of
+    /// moves.
     fn leading_to(&self, pos: u64) -> FxHashSet<u64> {
         let (mut found, mut waiting) = (FxHashSet::default(), vec![pos]);
         while let Some(pos) = waiting.pop() {
@@ -64,62 +66,67 @@ impl Ways {
     }
 }
 
-/// What a repertoire says of the last position of a line.
+/// The report of a repertoire on the last position of a line.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LineReport {
-    /// Whether the position is in the repertoire: it has moves, or an own move leads there.
+    /// Whether the position belongs to the repertoire: the repertoire has moves there, or one of its moves leads there.
     pub is_known: bool,
-    /// One game in this many comes here by the lines of the repertoire; `None` if none does.
+    /// The number of games of which one is expected to reach the position by the lines of the repertoire, or `None` if
+    /// none is.
     pub one_in: Option<f64>,
-    /// The own moves, or the replies that it answers.
+    /// If the player is to move, the moves of the repertoire; otherwise the replies that the repertoire answers.
     pub moves: Vec<LineMove>,
-    /// The replies that were played and that it does not answer, those of most games first.
+    /// The opponent's moves that were played and that the repertoire does not answer, the most played first. Empty if
+    /// the player is to move.
     pub gaps: Vec<LineGap>,
 }
 
 /// A move of a repertoire.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LineMove {
-    /// In UCI notation, castling as king takes rook.
+    /// The move in UCI notation, with castling as the king capturing its rook.
     pub uci: String,
-    /// In SAN.
+    /// The move in SAN.
     pub san: String,
 }
 
-/// A reply without an answer.
+/// A reply of the opponent that a repertoire does not answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LineGap {
     /// The reply.
     #[serde(flatten)]
     pub mv: LineMove,
-    /// One game in this many comes here and plays it.
+    /// The number of games of which one is expected to reach the position and to continue with the reply, or `None` if
+    /// the position is not reached.
     pub one_in: Option<f64>,
-    /// The games of the reply.
+    /// The number of games with the reply.
     pub games: u64,
 }
 
-/// What a repertoire says where a line has come. Replies are those of the games that pass the filters.
+/// Returns the report of a repertoire on the last position of `line`. The opponent's replies, and their shares, are
+/// those of the games of `explorer` that pass `filters`.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, or a source that does not exist.
+/// Returns an error if the repertoire or the explorer cannot be read, or if the filters name a source that does not
+/// exist.
 pub fn along(
     line: &Line,
-    repertoire: &Known,
-    ways: &Ways,
+    repertoire: &MoveSource,
+    predecessors: &Predecessors,
     explorer: &Explorer,
     filters: &Filters,
 ) -> Result<LineReport> {
     let pos = Keyed::new(line.position().clone());
     let towards = Towards {
         pos: pos.identity(),
-        before: ways.leading_to(pos.identity()),
+        before: predecessors.leading_to(pos.identity()),
         explorer,
         variant: line.variant(),
         filters,
     };
-    let start = repertoire.start(line.variant(), ways.color)?;
-    let reach = towards.reach_from(&start, repertoire, ways.color)?;
+    let start = repertoire.start(line.variant(), predecessors.color)?;
+    let reach = towards.reach_from(&start, repertoire, predecessors.color)?;
     let one_in = |share: f64| {
         let reach = reach * share;
         (reach > 0.0).then(|| 1.0 / reach)
@@ -128,16 +135,16 @@ pub fn along(
         uci: BookMove::from(mv.mv).to_string(),
         san: san(pos.position(), mv.mv),
     };
-    let known = LinesOf(repertoire, ways.color).moves(&pos)?;
+    let known = LinesOf(repertoire, predecessors.color).moves(&pos)?;
     let mut report = LineReport {
         is_known: !known.is_empty()
-            || ways.before(pos.identity()).next().is_some()
-            || led_here(line, ways.color, repertoire)?,
+            || predecessors.before(pos.identity()).next().is_some()
+            || led_here(line, predecessors.color, repertoire)?,
         one_in: one_in(1.0),
         moves: known.iter().map(named).collect(),
         gaps: Vec::new(),
     };
-    if report.is_known && pos.position().turn() != ways.color {
+    if report.is_known && pos.position().turn() != predecessors.color {
         let moves = played(explorer, line.variant(), pos.position(), filters)?;
         let games: u64 = moves.iter().map(TreeMove::games).sum();
         let is_gap = |mv: &&TreeMove| known.iter().all(|known| known.mv != mv.mv);
@@ -151,10 +158,11 @@ pub fn along(
     Ok(report)
 }
 
-/// The replies of the games that pass filters, on the ways to a position.
+/// A source of the opponent's replies on the paths to one position. It has no moves in positions that are not on such a
+/// path, so that a walk visits nothing else.
 struct Towards<'a> {
     pos: u64,
-    /// The positions before it.
+    /// The positions from which moves of the repertoire lead to `pos`.
     before: FxHashSet<u64>,
     explorer: &'a Explorer,
     variant: Variant,
@@ -162,14 +170,19 @@ struct Towards<'a> {
 }
 
 impl Towards<'_> {
-    /// The chance to meet the position.
-    fn reach_from(&self, start: &VariantPosition, repertoire: &Known, color: Color) -> Result<f64> {
+    /// Returns the reach of the position, from 0 to 1, for games that start from `start`.
+    fn reach_from(
+        &self,
+        start: &VariantPosition,
+        repertoire: &MoveSource,
+        color: Color,
+    ) -> Result<f64> {
         let walk = Walk {
             start,
             color,
             source: self,
             max_ply: None,
-            // There are no more positions than in the repertoire, with the replies.
+            // The walk visits no more than the positions of the repertoire and the replies to them.
             memory: usize::MAX,
             meter: &Meter::default(),
         };
@@ -183,6 +196,7 @@ impl Towards<'_> {
         Ok(met.reach_of(self.pos).unwrap_or(0.0))
     }
 
+    /// Returns `true` if moves of the repertoire lead from `pos` to the position.
     fn leads_on(&self, pos: &Keyed<VariantPosition>) -> bool {
         pos.identity() != self.pos && self.before.contains(&pos.identity())
     }
@@ -197,8 +211,8 @@ impl Source for Towards<'_> {
     }
 }
 
-/// Whether the last move of a line is an own move of the repertoire.
-fn led_here(line: &Line, color: Color, repertoire: &Known) -> Result<bool> {
+/// Returns `true` if the last move of a line is the player's, and the repertoire has it.
+fn led_here(line: &Line, color: Color, repertoire: &MoveSource) -> Result<bool> {
     let Some(mv) = line.moves().last() else {
         return Ok(false);
     };

@@ -1,4 +1,4 @@
-//! Building a repertoire: one own move in each position, and the replies that matter.
+//! Building a repertoire: one move of the player in each position, and the opponent's replies that are likely enough.
 
 use std::cmp::Reverse;
 
@@ -7,8 +7,8 @@ use serde::Serialize;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
-    Known,
-    reach::{Met, Node, Walk},
+    MoveSource,
+    reach::{Node, ReachGraph, Walk},
 };
 use crate::{
     error::{Error, Result},
@@ -18,26 +18,28 @@ use crate::{
     tree::{Branch, Source, TreeMove},
 };
 
-/// How own moves are chosen. Of equal moves, that of more games is chosen.
+/// How the player's moves are chosen. Of moves with equal values, the one with more games is chosen.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum By {
-    /// The score: the lower end of its Wilson interval, so that a few lucky games decide nothing.
+    /// By score: the lower bound of its Wilson interval, so that a few lucky games do not decide.
     Score,
-    /// The most games.
+    /// By the number of games.
     Games,
-    /// The highest weight.
+    /// By weight.
     Weight,
 }
 
 impl By {
-    /// The way of choosing that a source allows.
-    pub fn default_of(source: &Known) -> By {
+    /// Returns the default for a source: [`Score`](By::Score) if its moves have results, otherwise
+    /// [`Weight`](By::Weight).
+    pub fn default_of(source: &MoveSource) -> By {
         match source.has_results() {
             true => By::Score,
             false => By::Weight,
         }
     }
 
+    /// Returns the best of some moves, or `None` if there are none.
     fn best(self, moves: Vec<TreeMove>) -> Option<TreeMove> {
         let value = |mv: &TreeMove| match self {
             By::Score => mv.stats.map_or(0.0, Stats::lower_bound),
@@ -54,14 +56,16 @@ impl By {
     }
 }
 
-/// The best of the moves that a source has. Where it has none, its games ended: the move that leads back to most of its
-/// games. `None` if no move does.
+/// Chooses the player's move in a position, given the moves that `source` has there.
+///
+/// If `moves` is empty, the games of the source end in the position. The answer is then the legal move after which the
+/// source has the most games, or `None` if it has none after any move.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, and a choice by results of a source that has none.
+/// Returns an error if the source cannot be read, or if the choice goes by results and the source has weights alone.
 pub(super) fn answer_of(
-    source: &Known,
+    source: &MoveSource,
     moves: Vec<TreeMove>,
     pos: &Keyed<VariantPosition>,
     by: By,
@@ -85,62 +89,63 @@ pub(super) fn answer_of(
     Ok(best.map(|(_, mv)| mv))
 }
 
-/// What a repertoire is built of.
+/// The input of [`build`].
 pub struct Build<'a> {
-    /// Where lines start.
+    /// The position in which lines start.
     pub start: &'a VariantPosition,
     /// The side of the repertoire.
     pub color: Color,
-    /// What was played.
-    pub source: &'a Known,
-    /// Moves that are chosen already.
-    pub keep: Option<&'a Known>,
-    /// How other own moves are chosen.
+    /// The moves that were played.
+    pub source: &'a MoveSource,
+    /// A repertoire whose moves are kept: where it has a move, none is chosen.
+    pub keep: Option<&'a MoveSource>,
+    /// How the other moves of the player are chosen.
     pub by: By,
-    /// Replies are answered if one game in this many comes to the position after them.
+    /// A reply is answered if at least one game in this many is expected to reach the position after it.
     pub one_in: f64,
-    /// How many games an own move that is chosen has at least. Lines end where there is none.
+    /// The minimum number of games of a move that is chosen. Lines end where no move has so many.
     pub min_game: u64,
-    /// How many half-moves lines have at most; the last is an own move.
+    /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
     pub max_ply: Option<usize>,
-    /// How many bytes positions may take.
+    /// The memory for positions, in bytes.
     pub memory: usize,
-    /// How far it is.
+    /// Reports progress, and can cancel the build.
     pub meter: &'a Meter,
 }
 
-/// A repertoire that was built: a source of its moves, with replies.
+/// A repertoire that [`build`] built. As a [`Source`] it has the player's moves and the replies that they answer.
 #[derive(Debug)]
 pub struct Built {
     moves: FxHashMap<u64, Vec<TreeMove>>,
-    /// How likely games come to the position after each move.
+    /// The reach of the position after each move. Keys are the identity of the position before the move, and the move.
     reach: FxHashMap<(u64, BookMove), f64>,
-    /// What came of it.
+    /// The numbers of positions and moves.
     pub summary: BuildSummary,
 }
 
-/// What came of building a repertoire.
+/// The numbers of positions and moves of a repertoire that was built.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct BuildSummary {
-    /// Positions with an own move.
+    /// Positions in which the player has a move.
     pub positions: u64,
-    /// Own moves that were chosen already.
+    /// Moves of the player that were kept from another repertoire.
     pub kept: u64,
-    /// Own moves that no game of the source played there: they lead back to its games.
+    /// Moves of the player that no game of the source played in their position. They lead back to games of the source.
     pub without_games: u64,
-    /// Likely replies without an answer, because the games of the source end there.
+    /// Positions that are likely enough for an answer but have none, because the games of the source end there.
     pub unanswered: u64,
 }
 
-/// A little less than one, for rounding.
+/// A reach times `one_in` is compared with this instead of 1, so that rounding does not exclude a reach that is equal.
 const ALMOST: f64 = 1.0 - 1e-9;
 
-/// Builds a repertoire: one own move in each position, those of `keep` first, and each reply that is likely enough.
+/// Builds a repertoire: the moves of `keep`, one move in each other position of the player, and each reply of the
+/// opponent that is likely enough.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, more positions than memory may hold, a choice by results of a source without any, and a
-/// source that does not know the first position.
+/// Returns an error if a source cannot be read, if the positions take more than `memory`, if the choice goes by results
+/// and the source has weights alone, or if the source has no move in the first position.
 pub fn build(build: &Build<'_>) -> Result<Built> {
     let walk = Walk {
         start: build.start,
@@ -191,7 +196,8 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
 }
 
 impl Built {
-    fn of(met: &Met, color: Color, summary: BuildSummary) -> Built {
+    /// Collects the moves of the player, and the replies that have an answer, sorted by games in descending order.
+    fn of(met: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
         let mut built = Built {
             moves: FxHashMap::default(),
             reach: FxHashMap::default(),
@@ -221,8 +227,8 @@ impl Built {
         built
     }
 
-    /// What a comment says of a move: its games, its score, and how often games come to the position after it. Moves of
-    /// others were kept.
+    /// Returns the comment of a move: its games, its score, and in how many games the position after it is expected
+    /// once. Returns `kept` for a move that the walk did not visit, which comes from another repertoire.
     pub fn comment(&self, branch: &Branch<'_>) -> String {
         let reach = self
             .reach

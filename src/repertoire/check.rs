@@ -1,4 +1,4 @@
-//! Checking games against repertoires.
+//! Checking games against repertoires: where each game leaves the repertoire, and who leaves it.
 
 use std::hash::BuildHasher;
 
@@ -6,7 +6,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use serde::Serialize;
 use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
-use super::{Known, Side, line_text, position_after, san};
+use super::{MoveSource, Side, line_text, position_after, san};
 use crate::{
     error::{Error, Result},
     explorer::{NearestNames, did_you_mean},
@@ -19,70 +19,72 @@ use crate::{
     tree::{LinesOf, Source, move_number},
 };
 
-/// What is checked.
+/// The options of [`check`].
 pub struct Check<'a> {
-    /// The repertoires of the sides; at least one.
-    pub repertoires: ByColor<Option<&'a Known>>,
-    /// Part of the name of the player whose games are checked, in any case. None checks all games.
+    /// The repertoire of each side. At least one side must have one.
+    pub repertoires: ByColor<Option<&'a MoveSource>>,
+    /// Part of the name of the player whose games are checked, in any case. `None` checks all games.
     pub player: Option<&'a str>,
-    /// Whether the name is whole.
+    /// Whether `player` must equal the whole name.
     pub exact: bool,
-    /// Whether games come with their text.
+    /// Whether each [`CheckedGame`] contains the text of the game.
     pub with_text: bool,
 }
 
 /// A half-move that left a repertoire.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Departure {
-    /// The position before it.
+    /// The FEN of the position before the half-move; `None` if `mv` is.
     pub fen: Option<String>,
-    /// The number of the move: `12.` or `12...`.
+    /// The number of the move as PGN writes it, `12.` or `12...`; `None` if `mv` is.
     pub number: Option<String>,
-    /// It in SAN; `None` if nobody left, or where the repertoire has no move at the start.
+    /// The half-move in SAN. `None` if nobody left, or if the repertoire has no move at the start.
     #[serde(rename = "move")]
     pub mv: Option<String>,
-    /// The moves of the repertoire in that position: own moves, or the replies that it answers.
+    /// The moves of the repertoire in that position in SAN, sorted: the player's moves, or the replies that it answers.
     pub repertoire: Vec<String>,
 }
 
-/// A game and the repertoire of a side.
+/// The result of checking a game against the repertoire of one side.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CheckedGame {
-    /// Its number among all games, from 1.
+    /// The number of the game among all games, from 1.
     pub game: u64,
-    /// The side that is checked.
+    /// The side of the repertoire.
     #[serde(serialize_with = "as_text")]
     pub color: Color,
     /// The name of White.
     pub white: String,
     /// The name of Black.
     pub black: String,
-    /// The result.
+    /// The result as PGN writes it: `1-0`, `0-1`, `1/2-1/2` or `*`.
     pub result: &'static str,
-    /// Who left the repertoire for good, `None` if nobody did.
+    /// The side that left the repertoire for good, or `None` if neither did.
     pub left_by: Option<Side>,
-    /// Which half-move left, from 1: the player's own, or the opponent's after which the repertoire has no move, 0 if it
-    /// has none at the start.
+    /// The number of the half-move that left, from 1: the player's move that is not in the repertoire, or the
+    /// opponent's move after which the repertoire has no move. 0 if the repertoire has no move at the start; `None` if
+    /// nobody left.
     pub ply: Option<usize>,
-    /// That half-move.
+    /// The half-move that left.
     #[serde(flatten)]
     pub departure: Departure,
-    /// How many own moves were moves of the repertoire until the game left for good.
+    /// The number of the player's moves that are moves of the repertoire, up to where the game left for good.
     pub stayed: usize,
-    /// Whether the game began outside of the repertoire and never came to it.
+    /// Whether the game never came to a position of the repertoire, as a game of another opening.
     pub is_elsewhere: bool,
-    /// Why the game cannot be played to its end: what comes before counts.
+    /// Why the rest of the game cannot be played, or `None` if it can. The moves before count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The text of the game with a comment where it left, if that was asked for.
+    /// The text of the game with a comment where it left, if [`Check::with_text`] is set; otherwise empty. If a game is
+    /// checked for both sides, only the first of its results has the text, with both comments.
     #[serde(skip)]
     pub text: Vec<u8>,
-    /// Whether it counts: not without moves that can be played.
+    /// Whether the game counts in the summary: at least one of its moves can be played.
     #[serde(skip)]
     pub is_checked: bool,
     #[serde(skip)]
     key: DeviationKey,
-    /// The start and the moves before the departure.
+    /// The start position, and the moves before the departure.
     #[serde(skip)]
     before: (VariantPosition, Vec<Move>),
     #[serde(skip)]
@@ -91,18 +93,18 @@ pub struct CheckedGame {
     stats: Stats,
 }
 
-/// What makes deviations equal: the side, who left, the position and the move.
+/// The key of equal deviations: whether the side is White, who left, the identity of the position, and the move.
 type DeviationKey = (bool, Option<Side>, u64, BookMove);
 
-/// Games and their results for the player. Games without a known result have none.
+/// A number of games, and the player's results in them. Games without a known result count in `games` alone.
 #[derive(Copy, Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Results {
-    /// How many.
+    /// The number of games.
     pub games: u64,
-    /// The results.
+    /// The wins, draws and losses of the player.
     #[serde(flatten)]
     pub stats: Stats,
-    /// The share of the points in percent, `None` without results.
+    /// The player's score in percent, or `None` if no game has a result.
     pub score: Option<f64>,
 }
 
@@ -114,63 +116,68 @@ impl Results {
     }
 }
 
-/// A half-move that left a repertoire, and the games that did.
+/// A half-move that left a repertoire, and the games in which it was played.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Deviation {
     /// The side of the repertoire.
     #[serde(serialize_with = "as_text")]
     pub color: Color,
-    /// Who left it.
+    /// The side that left the repertoire.
     pub left_by: Side,
-    /// The moves before it, in the first of the games.
+    /// The moves before the half-move, as the first of the games played them, in SAN with move numbers.
     pub line: String,
     /// The half-move.
     #[serde(flatten)]
     pub departure: Departure,
-    /// The games.
+    /// The games, and the player's results in them.
     #[serde(flatten)]
     pub results: Results,
 }
 
-/// What came of checking games.
+/// The summary of checking games.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct CheckSummary {
-    /// The games that were read.
+    /// The number of games that were read.
     pub read: u64,
-    /// Those of the checked that stayed in the repertoire. A game that is checked for both sides is two.
+    /// The checked games that stayed in the repertoire. A game that is checked for both sides counts twice.
     pub stayed: Results,
-    /// Those that the player left it in.
+    /// The checked games in which the player left the repertoire.
     pub left_by_player: Results,
-    /// Those that the opponent left it in.
+    /// The checked games in which the opponent left the repertoire.
     pub left_by_opponent: Results,
-    /// Those that began outside of it and never came to it: games of other openings.
+    /// The checked games that never came to a position of the repertoire: games of other openings.
     pub elsewhere: Results,
-    /// How many own moves of the others were moves of the repertoire until they left for good, on average.
+    /// The mean number of the player's moves in the repertoire before a game left for good. Games of other openings do
+    /// not count.
     pub own_moves: f64,
-    /// How many games had at least 1, 2, 3 ... such moves.
+    /// The number of games with at least 1, 2, 3, ... such moves.
     pub depth: Vec<u64>,
-    /// In how many of the positions that the games came to the repertoire has several moves. Each is in it.
+    /// The number of positions that the games came to and in which the repertoire has several moves. Each of these
+    /// moves is in the repertoire.
     pub contradictions: u64,
-    /// The deviations, those of most games first.
+    /// The deviations, sorted by the number of games in descending order.
     pub deviations: Vec<Deviation>,
 }
 
-/// Checks games against the repertoires of one or both sides, and hands each result to `take`, in the order of the games.
-/// A game is back in the repertoire when it comes to a position in which the repertoire has a move for the player: own moves
-/// are all that a book knows, and a PGN gives the same reports. Games of variants that the repertoire does
-/// not have are not checked.
+/// Checks games against the repertoires of one or both sides, and passes each result to `take`, in the order of the
+/// games.
+///
+/// A game that left is back in the repertoire when it comes to a position in which the repertoire has a move for the
+/// player, so a book, which has the player's moves alone, gives the same results as a PGN. Games of a variant that the
+/// repertoire does not have are not checked.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, a player whom no game has, and what `take` answers.
+/// Returns an error if a file cannot be read, if no game has a player with the name of `check.player`, or if `take`
+/// returns one.
 pub fn check(
     games: &Games<'_>,
     check: &Check<'_>,
     mut take: impl FnMut(&CheckedGame) -> Result<()>,
 ) -> Result<CheckSummary> {
     let player = check.player.map(folded);
-    let mut found = Found::default();
-    // As long as no game has the name, those that are like it.
+    let mut found = CheckTotals::default();
+    // Until a game has the name, collects similar names for the error message.
     let unknown = check.player.map(NearestNames::new);
     let mut unknown = unknown.zip(Some(FxHashSet::default()));
     let read = games.for_each(
@@ -209,41 +216,42 @@ pub fn check(
     Ok(found.summary(read))
 }
 
-/// What came of a game.
+/// The outcome of one game.
 enum Checked {
-    /// The repertoires that it was checked against.
+    /// One result for each repertoire that the game was checked against.
     Lines(Vec<CheckedGame>),
-    /// The players of these names were asked for not to be checked.
+    /// The game is not checked, because no checked side has the player that [`Check::player`] asks for. Contains the
+    /// names of these sides.
     OtherPlayers(Vec<String>),
 }
 
-/// A departure from a repertoire while a game is played.
+/// The last departure from a repertoire so far, while a game is played. It is reset if the game comes back.
 #[derive(Copy, Clone)]
-struct Left {
+struct LastDeparture {
     by: Side,
     ply: usize,
 }
 
-/// A game as far as it was played.
-struct Line<'a> {
-    known: &'a Known,
+/// The state of checking a game against one repertoire, after some of its moves.
+struct GameState<'a> {
+    known: &'a MoveSource,
     color: Color,
     plies: usize,
-    left: Option<Left>,
-    /// Own moves that the repertoire has, up to the departure and in all.
+    left: Option<LastDeparture>,
+    /// The number of the player's moves in the repertoire, up to the departure (`stayed`) and in all (`own`).
     stayed: usize,
     own: usize,
-    /// Whether it came to a position with a move of the repertoire.
+    /// Whether the game came to a position in which the repertoire has a move for the player.
     is_met: bool,
     contradictions: Vec<u64>,
 }
 
-impl Line<'_> {
-    /// A position before the next half-move, if there is one.
+impl GameState<'_> {
+    /// Advances by one half-move. `pos` is the position before it. `mv` is `None` for the last position of a game.
     fn meet(&mut self, pos: &Keyed<VariantPosition>, mv: Option<Move>) -> Result<()> {
         if pos.position().turn() == self.color {
             let known = self.known.moves(pos)?;
-            let left = |by, ply| Some(Left { by, ply });
+            let left = |by, ply| Some(LastDeparture { by, ply });
             match mv {
                 _ if known.is_empty() => {
                     self.left = self.left.or(left(Side::Opponent, self.plies));
@@ -270,7 +278,7 @@ impl Line<'_> {
 }
 
 impl Check<'_> {
-    /// What the repertoires say of the next game.
+    /// Checks the next game of the reader. `player` is the folded name of the player whose games are checked.
     fn game(
         &self,
         text: &[u8],
@@ -293,14 +301,14 @@ impl Check<'_> {
             return Ok(Checked::OtherPlayers(names));
         }
         let variant = start_of(&tags).map_or(Variant::Standard, |start| start.0);
-        let mut lines: Vec<Line<'_>> = Color::ALL
+        let mut lines: Vec<GameState<'_>> = Color::ALL
             .into_iter()
             .filter_map(|color| {
                 let known = self
                     .repertoires
                     .get(color)
                     .filter(|known| known.is_for(variant))?;
-                is_wanted(color).then_some(Line {
+                is_wanted(color).then_some(GameState {
                     known,
                     color,
                     plies: 0,
@@ -368,13 +376,14 @@ impl Check<'_> {
     }
 }
 
+/// Returns the name of a player by the tags of a game, or `?` without the tag.
 fn name_of(tags: &Tags<'_>, color: Color) -> String {
     let tag: &[u8] = color.fold_wb(b"White", b"Black");
     tag_text(tags.get(tag).unwrap_or(b"?")).into_owned()
 }
 
-impl Line<'_> {
-    /// What is said of the game, its tags aside.
+impl GameState<'_> {
+    /// Returns the result of the game. The caller fills in what comes from the tags and the result of the game.
     fn checked(self, start: &VariantPosition, moves: &[(Move, usize)]) -> Result<CheckedGame> {
         let mut game = CheckedGame {
             game: 0,
@@ -436,7 +445,7 @@ impl Line<'_> {
 }
 
 impl CheckedGame {
-    /// What a comment at the deviation says.
+    /// Returns the text of the comment at the departure.
     fn comment(&self) -> String {
         let moves = self.departure.repertoire.join(", ");
         match (self.left_by, &*moves) {
@@ -447,16 +456,16 @@ impl CheckedGame {
     }
 }
 
-/// What was found so far. It grows with the repertoire, not with the games.
+/// Totals over the games so far. Their memory grows with the number of deviations, not of games.
 #[derive(Default)]
-struct Found {
+struct CheckTotals {
     summary: CheckSummary,
     own_moves: u64,
     deviations: FxHashMap<DeviationKey, Deviation>,
     contradictions: FxHashSet<u64>,
 }
 
-impl Found {
+impl CheckTotals {
     fn add(&mut self, game: &mut CheckedGame) {
         if !game.is_checked {
             return;
@@ -525,6 +534,7 @@ impl Found {
     }
 }
 
+/// Serializes a color as `white` or `black`.
 fn as_text<S: serde::Serializer>(color: &Color, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(color.fold_wb("white", "black"))
 }

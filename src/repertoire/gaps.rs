@@ -1,14 +1,14 @@
-//! The opponent's moves that a repertoire does not answer.
+//! Finding the opponent's moves that a repertoire does not answer.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
-    By, Known,
+    By, MoveSource,
     build::answer_of,
     line_text,
-    reach::{Coverage, Met, Walk},
+    reach::{Coverage, ReachGraph, Walk},
     san,
 };
 use crate::{
@@ -18,91 +18,92 @@ use crate::{
     tree::{LinesOf, Source, TreeMove},
 };
 
-/// Where gaps are looked for.
+/// The input of [`gaps`].
 pub struct FindGaps<'a> {
     /// The repertoire.
-    pub repertoire: &'a Known,
-    /// Its side.
+    pub repertoire: &'a MoveSource,
+    /// The side of the repertoire.
     pub color: Color,
-    /// What opponents play.
-    pub source: &'a Known,
-    /// Where lines start.
+    /// The moves that opponents play.
+    pub source: &'a MoveSource,
+    /// The position in which lines start.
     pub start: &'a VariantPosition,
-    /// How many half-moves lines have at most; the last is an own move.
+    /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
     pub max_ply: Option<usize>,
-    /// How many games a gap has at least.
+    /// The minimum number of games of a gap.
     pub min_game: u64,
-    /// How many of the gaps get an answer if a game has one, and how it is chosen.
+    /// The number of gaps that get an answer, the likeliest first, and how the answers are chosen. A gap after which
+    /// the source has no games gets none.
     pub add: (usize, By),
-    /// How many bytes positions may take.
+    /// The memory for positions, in bytes.
     pub memory: usize,
-    /// How far it is.
+    /// Reports progress, and can cancel the search.
     pub meter: &'a Meter,
 }
 
-/// A move of the opponent without an answer. If several lead to the same position, the likeliest.
+/// A move of the opponent without an answer. If several moves lead to the same position, it is the likeliest of them.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Gap {
-    /// The position before it.
+    /// The FEN of the position before the move.
     pub fen: String,
-    /// The likeliest line to that position.
+    /// The likeliest line to that position, in SAN with move numbers.
     pub line: String,
-    /// The move in SAN; `None` if the repertoire has no move in the first position.
+    /// The move in SAN, or `None` if the repertoire has no move in the first position.
     #[serde(rename = "move")]
     pub mv: Option<String>,
-    /// The same in UCI notation.
+    /// The move in UCI notation, or `None` as for `mv`.
     pub uci: Option<String>,
-    /// The line and the move; empty without a move.
+    /// The line followed by the move; empty without a move.
     pub moves: String,
-    /// One game in this many comes to the position after the move.
+    /// The number of games of which one is expected to reach the position after the move.
     pub one_in: f64,
-    /// The games of the move.
+    /// The number of games with the move.
     pub games: u64,
-    /// Whether the line ends before it: the repertoire answers no reply there.
+    /// Whether the repertoire answers no reply in the position before the move, so that its line ends there.
     pub is_line_end: bool,
-    /// The answer that was added, in SAN.
+    /// The answer that was added, in SAN; `None` if none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// The games of that answer; its weight in a book.
+    /// The number of games with that answer; its weight if the source is a book.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_games: Option<u64>,
 }
 
-/// A line after which a source has no games.
+/// A line of a repertoire after which a source has no games.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SourceEnd {
-    /// The likeliest line.
+    /// The line in SAN with move numbers.
     pub line: String,
-    /// One game in this many comes there.
+    /// The number of games of which one is expected to reach the position after the line.
     pub one_in: f64,
 }
 
-/// The gaps of a repertoire.
+/// The gaps of a repertoire, and how much of the games it covers.
 #[derive(Debug, Serialize)]
 pub struct Gaps {
-    /// Where lines start; `None` if it is the start of the variant.
+    /// The FEN of the position in which lines start, or `None` if it is the start of the variant.
     pub start: Option<String>,
-    /// How many positions it answers that games come to.
+    /// The number of positions that games reach and in which the repertoire has a move.
     pub positions: u64,
-    /// In how many of them it has several moves. Each counts as certain.
+    /// The number of these positions in which the repertoire has several moves. Each of them counts as certain.
     pub contradictions: u64,
-    /// The share of the games that is still in it after each half-move of the opponent.
+    /// The share of the games that is still in the repertoire after each half-move of the opponent, in ascending order.
     pub coverage: Vec<Coverage>,
-    /// The likeliest line of the repertoire after which the source has no games.
+    /// The likeliest line of the repertoire after which the source has no games, or `None` if there is no such line.
     pub source_end: Option<SourceEnd>,
-    /// The gaps, the likeliest first.
+    /// The gaps, sorted from the likeliest to the least likely.
     pub gaps: Vec<Gap>,
     /// The answers that were added.
     #[serde(skip)]
     pub added: Added,
 }
 
-/// Answers that were added.
+/// The answers that [`gaps`] added to a repertoire.
 #[derive(Debug, Default)]
 pub struct Added {
-    /// The positions and their answers.
+    /// The position and the answer, by the identity of the position.
     pub(super) answers: FxHashMap<u64, (VariantPosition, TreeMove)>,
-    /// The likeliest line to each answer, those to the likeliest gaps first.
+    /// The likeliest line to each answer, with the answer, in the order of the gaps.
     pub(super) lines: Vec<String>,
 }
 
@@ -116,11 +117,12 @@ impl Source for Added {
     }
 }
 
-/// Finds the opponent's moves without an answer, and answers the likeliest of them if that is asked for.
+/// Finds the opponent's moves that a repertoire does not answer, and answers the likeliest of them as `find.add` says.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, more positions than memory may hold, and answers that cannot be chosen as asked.
+/// Returns an error if a source cannot be read, if the positions take more than `find.memory`, or if answers are chosen
+/// by results and the source has weights alone.
 pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     let walk = Walk {
         start: find.start,
@@ -181,7 +183,9 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     })
 }
 
-fn source_end(find: &FindGaps<'_>, met: &Met) -> Option<SourceEnd> {
+/// Returns the likeliest line after which the source has no games. Of equally likely lines, it is the one whose text
+/// sorts first.
+fn source_end(find: &FindGaps<'_>, met: &ReachGraph) -> Option<SourceEnd> {
     let ends = (0..).zip(&met.nodes);
     let ends = ends.filter(|(_, node)| node.is_source_end && node.reach > 0.0);
     let most = ends.clone().map(|(_, node)| node.reach).reduce(f64::max)?;
@@ -193,7 +197,8 @@ fn source_end(find: &FindGaps<'_>, met: &Met) -> Option<SourceEnd> {
     })
 }
 
-fn gap(find: &FindGaps<'_>, met: &Met, id: u32) -> Result<Gap> {
+/// Describes the position `id`, which has no answer, as a gap.
+fn gap(find: &FindGaps<'_>, met: &ReachGraph, id: u32) -> Result<Gap> {
     let whole = met.line(id);
     let (last, line) = match whole.split_last() {
         Some((last, line)) => (Some(*last), line),

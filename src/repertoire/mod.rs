@@ -1,20 +1,25 @@
-//! Repertoires: [building](build) one, [checking](check) games against it, finding its [gaps], and [new moves](new_moves)
-//! of games.
+//! Repertoires: [building](build) one, [checking](check) games against it, finding its [gaps], and finding the
+//! [new moves](new_moves) of games.
 //!
-//! A repertoire is the moves of one side, by position: what leads to the same position is joined. Only the side's own
-//! moves count, so a book of these moves is the same repertoire as a PGN with the replies.
+//! A repertoire maps positions to moves of one side, the player. Move orders that lead to the same position share its
+//! moves. Only the player's moves count, so a book of these moves is the same repertoire as a PGN that also has the
+//! opponent's replies.
 //!
-//! The *reach* of a position is the chance to meet it: the product of the shares of the opponent's moves on the way there,
-//! own moves taken as certain, summed over the ways. A way that comes back to a position ends there.
+//! The *reach* of a position is the probability that a game comes to it. Each path to the position contributes the
+//! product of the shares of the opponent's moves on it; the player's moves count as certain. The reach is the sum over
+//! all paths. A path that would return to a position it has been at is not followed.
+//!
+//! All of these functions read moves from a [`MoveSource`], which hides the kind of the file: PGN, an index, counts, a
+//! database or a book.
 //!
 //! ```
 //! use polybook::{
-//!     position::Variant, progress::Meter, repertoire::{Build, By, Known, Opening, build}, tally::Memory,
+//!     position::Variant, progress::Meter, repertoire::{Build, By, MoveSource, OpenOptions, build}, tally::Memory,
 //! };
 //! use shakmaty::Color;
 //!
 //! # let directory = tempfile::tempdir()?;
-//! let opening = Opening {
+//! let options = OpenOptions {
 //!     variant: None,
 //!     filter: None,
 //!     memory: Memory::default(),
@@ -22,7 +27,7 @@
 //!     directory: directory.path(),
 //!     counting: &|_progress| Box::new(()),
 //! };
-//! let games = Known::source("data/famous.pgn".as_ref(), false, &opening)?;
+//! let games = MoveSource::source("data/famous.pgn".as_ref(), false, &options)?;
 //! let built = build(&Build {
 //!     start: &Variant::Standard.start(),
 //!     color: Color::White,
@@ -43,7 +48,7 @@ mod along;
 mod build;
 mod check;
 mod gaps;
-mod known;
+mod move_source;
 mod novelty;
 mod reach;
 mod write;
@@ -51,33 +56,33 @@ mod write;
 use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
 pub use self::{
-    along::{LineGap, LineMove, LineReport, Ways, along},
+    along::{LineGap, LineMove, LineReport, Predecessors, along},
     build::{Build, BuildSummary, Built, By, build},
     check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
     gaps::{Added, FindGaps, Gap, Gaps, SourceEnd, gaps},
-    known::{Known, Opening},
+    move_source::{MoveSource, OpenOptions},
     novelty::{NewMove, Reference, last_text, new_moves},
     reach::Coverage,
     write::{RepertoireFormat, Writing, add_to_book, add_to_pgn},
 };
 use crate::{position::Keyed, tree::move_number};
 
-/// Who leaves a repertoire.
+/// The side that leaves a repertoire.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// The side of the repertoire.
     Player,
-    /// The other side.
+    /// The opponent.
     Opponent,
 }
 
-/// A move in SAN.
+/// Returns a legal move in SAN.
 fn san(pos: &VariantPosition, mv: Move) -> String {
     SanPlus::from_move(pos.clone(), mv).to_string()
 }
 
-/// Moves with their numbers: `1. e4 c5 2. Nf3`. Returns the position after them too.
+/// Returns the text of a line with move numbers, such as `1. e4 c5 2. Nf3`, and the position after it.
 fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, VariantPosition) {
     let mut pos = start.clone();
     let mut words: Vec<String> = Vec::new();
@@ -91,7 +96,7 @@ fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, VariantPositio
     (words.join(" "), pos)
 }
 
-/// The position after moves.
+/// Plays moves, which must be legal, and returns the position after the last one.
 fn position_after(
     start: &VariantPosition,
     moves: impl IntoIterator<Item = Move>,

@@ -1,4 +1,7 @@
-//! New moves: where each game leaves what a reference knows.
+//! New moves: where each game leaves the positions that a reference contains.
+//!
+//! Games are read into batches. If the reference is an index of games, the positions of a whole batch are looked up
+//! together, sorted, so that each page of the index is read once. Otherwise each position is looked up as it is read.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,7 +9,7 @@ use rayon::{ThreadPool, prelude::*};
 use serde::Serialize;
 use shakmaty::{Color, Move, variant::VariantPosition};
 
-use super::{Known, position_after, san};
+use super::{MoveSource, position_after, san};
 use crate::{
     error::{Error, Result},
     explorer::{Arrivals, Ask, Explorer, GameInfo, Reached, first_day, last_departure},
@@ -17,7 +20,7 @@ use crate::{
     tree::{Source, move_number},
 };
 
-/// The half-move by which a game leaves the positions that a reference knows.
+/// The half-move by which a game leaves the positions of a reference.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct NewMove {
     /// The number of the game, from 1.
@@ -26,46 +29,49 @@ pub struct NewMove {
     pub white: String,
     /// The name of Black.
     pub black: String,
-    /// The number of the half-move from 1, `None` if all positions are known.
+    /// The number of the half-move from 1, or `None` if the reference contains all positions of the game. `mv`,
+    /// `number` and `fen` are `None` then too.
     pub ply: Option<usize>,
     /// The half-move in SAN.
     #[serde(rename = "move")]
     pub mv: Option<String>,
-    /// Its number in the game: `12.` or `12...`.
+    /// The number of the move as PGN writes it: `12.` or `12...`.
     pub number: Option<String>,
-    /// The position before it.
+    /// The FEN of the position before the half-move.
     pub fen: Option<String>,
-    /// How many games of the reference came to that position. `None` if the reference has no games.
+    /// The number of games of the reference that reached that position, or `None` if the reference has no games or
+    /// `ply` is `None`.
     pub games_before: Option<u64>,
-    /// The newest of them, where the reference has games.
+    /// The newest of these games, or `None` if there is none.
     pub last_game: Option<GameInfo>,
-    /// Why the game cannot be played to its end: what comes before counts.
+    /// Why the rest of the game cannot be played, or `None` if it can. The moves before count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The text of the game with a comment after the half-move, if that was asked for.
+    /// The text of the game with a comment after the half-move, if [`Reference::with_text`] is set; otherwise empty.
     #[serde(skip)]
     pub text: Vec<u8>,
 }
 
-/// What new moves are new against.
+/// The reference that games are compared with, and how.
 pub struct Reference<'a> {
-    /// The games, counts or moves.
-    pub known: &'a Known,
-    /// Whether a game is compared with those alone that were played certainly before it. Needs games. A game without a
-    /// year is compared with all games that have one.
+    /// The file with the games, counts or moves.
+    pub known: &'a MoveSource,
+    /// Whether a game is compared only with games that were certainly played before it. This needs a reference with
+    /// games. A game without a year is compared with all games that have one.
     pub earlier: bool,
-    /// Whether the new move of a game is the first that leads to an unknown position. Otherwise it is the last that leaves
-    /// the known positions: after it, no position of the game is known.
+    /// Which half-move is the new move. If `true`, it is the first that leads to an unknown position. If `false`, it is
+    /// the last that leads from a known to an unknown position, so that all later positions of the game are unknown.
     pub first: bool,
-    /// Whether games come with their text.
+    /// Whether each [`NewMove`] contains the text of the game.
     pub with_text: bool,
 }
 
-/// Hands the new move of each game to `take`, in the order of the games. Returns how many games there are.
+/// Finds the new move of each game, and passes it to `take`, in the order of the games. Returns the number of games.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, a reference without games that must have them, and what `take` answers.
+/// Returns an error if a file cannot be read, if `reference.earlier` is set and the reference has no games, or if
+/// `take` returns one.
 pub fn new_moves(
     games: &Games<'_>,
     reference: &Reference<'_>,
@@ -103,30 +109,30 @@ pub fn new_moves(
     Ok(read)
 }
 
-/// A game that waits for its positions to be looked up, with those of many others.
+/// A game that waits until its positions are looked up together with those of many others.
 struct Game {
     found: NewMove,
     start: VariantPosition,
-    /// It is compared with games before this day.
+    /// The day before which games of the reference must have been played, or `None` if all count.
     before: Option<u32>,
     moves: Vec<Move>,
-    /// The positions, the last one too, if the reference has games.
+    /// The positions, including the last one. Empty if the reference has no games.
     subjects: Vec<Subject>,
-    /// Where the moves end in the text, if it is kept.
+    /// The offsets in the text at which the moves end. Empty if the text is not kept.
     ends: Vec<usize>,
     /// Whether the reference knows the position after each move.
     known: Vec<AtomicBool>,
 }
 
 impl Game {
-    /// About how many bytes it takes until it is done.
+    /// Returns an estimate of the memory that the game takes until it is finished, in bytes.
     fn bytes(&self) -> usize {
         let of_moves =
             size_of::<Move>() + size_of::<Subject>() + size_of::<Ask>() + size_of::<bool>();
         size_of::<Game>() + self.moves.len() * of_moves + self.found.text.len() * 2
     }
 
-    /// Returns the number of the new move from 0, if there is one.
+    /// Returns the index of the new move, from 0, or `None` if there is none.
     fn new_move(&self, first: bool) -> Option<usize> {
         let known = self.known.iter();
         let known: Vec<bool> = known.map(|known| known.load(Ordering::Relaxed)).collect();
@@ -136,7 +142,7 @@ impl Game {
         }
     }
 
-    /// The position before a move.
+    /// Returns the position before the move with this index, from 0.
     fn before(&self, number: usize) -> Keyed<VariantPosition> {
         position_after(&self.start, self.moves[..number].iter().copied())
     }
@@ -149,7 +155,7 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Reads the next game. Only positions of a reference without games are looked up at once.
+    /// Reads the next game. If the reference has no games, also looks its positions up.
     fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Game> {
         let tags = reader.tags().clone();
         let name = |tag: &[u8]| tag_text(tags.get(tag).unwrap_or(b"?")).into_owned();
@@ -202,13 +208,13 @@ impl Lookup<'_> {
         })
     }
 
-    /// Whether a reference without games knows the position after a move.
+    /// Returns `true` if a reference without games knows the position after a move.
     fn knows(&self, variant: Variant, here: &Keyed<VariantPosition>, mv: Move) -> Result<bool> {
         let known = self.reference.known;
         if !known.is_for(variant) {
             return Ok(false);
         }
-        // A move that leads there, or one that goes on from there.
+        // It knows the position if it has the move, or if it has a move from the position after it.
         if known.moves(here)?.iter().any(|known| known.mv == mv) {
             return Ok(true);
         }
@@ -217,7 +223,7 @@ impl Lookup<'_> {
         Ok(!known.moves(&after)?.is_empty())
     }
 
-    /// Finds the new moves of some games, and hands them on.
+    /// Finds the new moves of a batch of games, and passes them to `take`.
     fn finish(
         &self,
         games: Vec<Game>,
@@ -238,7 +244,7 @@ impl Lookup<'_> {
         finished.iter().try_for_each(take)
     }
 
-    /// The new move of a game, with the games that reached the position before it.
+    /// Returns the new move of a game. `reached` counts the games that reached the position before it.
     fn finished(&self, game: Game, reached: Option<Reached>) -> Result<NewMove> {
         let new = game
             .new_move(self.reference.first)
@@ -263,8 +269,9 @@ impl Lookup<'_> {
     }
 }
 
-/// Finds the positions of games that no game of the reference reached. The positions of all games are sorted, so that
-/// each page of the index is read once.
+/// Marks the positions that no game of the reference reached as unknown. With `earlier`, games of the reference that
+/// were not certainly played before the game do not count. Positions are sorted, so that each page of the index is read
+/// once.
 fn find_known(arrivals: &Arrivals<'_>, games: &[Game], earlier: bool) -> Result<()> {
     let all = games.par_iter().enumerate();
     let mut asked: Vec<Ask> = all
@@ -285,7 +292,8 @@ fn find_known(arrivals: &Arrivals<'_>, games: &[Game], earlier: bool) -> Result<
     })
 }
 
-/// Counts the games of the reference that reached the positions before the new moves.
+/// Counts the games of the reference that reached the position before the new move of each game. `reached` gets the
+/// counts, indexed like `games`.
 fn count_games(
     arrivals: &Arrivals<'_>,
     games: &[Game],
@@ -323,7 +331,8 @@ impl NewMove {
     }
 }
 
-/// The players of a game and its year: `Tal - Fischer, 1959`. `None` without their names, as in a line of a repertoire.
+/// Returns the players of a game and its year, such as `Tal - Fischer, 1959`. Returns `None` if neither player has a
+/// name, as in a line of a repertoire.
 pub fn last_text(game: &GameInfo) -> Option<String> {
     if [&game.white, &game.black]
         .iter()

@@ -1,9 +1,11 @@
-//! How likely positions are met: the walk through a repertoire along the replies of a source.
+//! The reach of positions: a walk through a repertoire along the opponent's replies of a source.
 //!
-//! Positions are gone through level by level. What comes to a position by ways of one length is added up before the
-//! moves from there are followed; a longer way that comes there later adds its share to all that follows. So reach is
-//! summed over all ways, whatever their lengths. A move that would close a circle of positions is not followed, so the
-//! moves that are make no circle, and the sum ends.
+//! The walk visits positions level by level, one half-move at a time. The probabilities of all paths of one length to a
+//! position are added before its moves are followed. A longer path that comes to the position later passes its share on
+//! to all that follows. So the reach is the sum over all paths, whatever their lengths.
+//!
+//! A move that would close a cycle of positions is not followed. The moves that are followed form an acyclic graph, so
+//! the walk ends.
 
 use std::collections::BTreeMap;
 
@@ -20,85 +22,95 @@ use crate::{
     tree::{Limits, Source, TreeMove},
 };
 
-/// About how many bytes of memory a position and its moves take.
+/// An estimate of the memory that a position and its moves take, in bytes.
 const BYTES: usize = 512;
 
-/// How many positions are looked at to find a circle. Lines of games without pawn moves and captures could have more.
+/// The maximum number of positions that are visited to find a cycle. It bounds the time of long lines without pawn
+/// moves and captures.
 const FARTHEST: usize = 2000;
 
-/// What is walked.
+/// The input of a walk.
 pub(super) struct Walk<'a> {
     pub start: &'a VariantPosition,
     pub color: Color,
     pub source: &'a dyn Source,
-    /// How many half-moves lines have at most; the last is an own move.
+    /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
     pub max_ply: Option<usize>,
-    /// How many bytes positions may take.
+    /// The memory for positions, in bytes.
     pub memory: usize,
     pub meter: &'a Meter,
 }
 
-/// The own moves in a position that is met with this reach; `None` if there is no answer, at least not yet.
+/// Returns the player's moves in a position, given its reach so far, or `None` if there is no answer. It is called
+/// again if the walk comes back to a position without an answer, when the reach is higher.
 pub(super) type Answer<'a> =
     &'a mut dyn FnMut(&Keyed<VariantPosition>, f64) -> Result<Option<Vec<TreeMove>>>;
 
-/// The positions that are met.
-pub(super) struct Met {
+/// The graph of the positions that a walk visited. Node 0 is the start.
+pub(super) struct ReachGraph {
     start: VariantPosition,
-    /// The numbers of positions.
+    /// Maps the identity of a position to the index of its node.
     ids: FxHashMap<u64, u32>,
     pub nodes: Vec<Node>,
-    /// The share that met no answer at each half-move, if several own moves are equally likely.
+    /// The share of the games that came to a position without an answer, by half-move. Several moves of the player in a
+    /// position are equally likely here.
     lost: BTreeMap<usize, f64>,
-    /// The share for which the source has no reply at each half-move.
+    /// The share of the games that came to the end of the source, by half-move.
     ended: BTreeMap<usize, f64>,
-    /// The last half-move that was met.
+    /// The last half-move at which a position had an answer.
     last: usize,
 }
 
+/// A position of the graph.
 pub(super) struct Node {
-    /// The chance to meet it.
+    /// The sum of the probabilities of all paths to the position. It can exceed 1 where the player has several moves.
     pub reach: f64,
-    /// The position before it, and the move from there.
+    /// The node before the position, and the move from there to it. After the walk it is on the likeliest path.
     parent: (u32, BookMove),
-    /// Its moves; `None` for a position without an answer.
+    /// The moves of the position, or `None` for a position without an answer.
     pub edges: Option<Vec<Edge>>,
-    /// Whether the source has no reply, and there was room for one.
+    /// Whether the source has no reply, although the length of lines allowed one.
     pub is_source_end: bool,
 }
 
-/// A move.
+/// A move of the graph.
 pub(super) struct Edge {
     pub to: u32,
     pub mv: BookMove,
     pub games: u64,
-    /// For the side that moves.
+    /// The results for the side that moves, or `None` if the source has none.
     pub stats: Option<Stats>,
-    /// The chance that it is played, own moves being certain.
+    /// The probability that the move is played, from 0 to 1. It is 1 for each move of the player.
     pub share: f64,
-    /// The same, several own moves being equally likely.
+    /// Like `share`, but several moves of the player share the probability equally.
     share_of_games: f64,
-    /// Whether it is followed.
+    /// Whether the walk follows the move. It does not if the move would close a cycle.
     is_followed: bool,
-    /// Whether the position before it can come back.
+    /// Whether later moves can lead back to the position before the move.
     is_reversible: bool,
 }
 
-/// How much of the games is still in a repertoire.
+/// The share of the games that is still in a repertoire after a half-move.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize)]
 pub struct Coverage {
-    /// Up to this half-move, from 1: one of the opponent's.
+    /// The number of the half-move, from 1. It is one of the opponent's.
     pub ply: usize,
-    /// The share of the games in which every move up to here has an answer, from 0 to 1. Several own moves are equally
-    /// likely.
+    /// The share of the games in which the repertoire answers every move up to here, from 0 to 1. Several moves of the
+    /// player in a position are equally likely.
     pub share: f64,
-    /// The part of `share` for which the source has no game any more, so that it says nothing of the repertoire.
+    /// The part of `share` for which the source has no more games, so that nothing is known about the repertoire.
     pub ended: f64,
 }
 
 impl Walk<'_> {
-    pub(super) fn run(&self, answer: Answer<'_>) -> Result<Met> {
-        let mut met = Met {
+    /// Walks from the start until every path ends, and returns the graph of the positions.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the source or `answer` does, if the walk was cancelled, or if the positions take more than
+    /// the memory.
+    pub(super) fn run(&self, answer: Answer<'_>) -> Result<ReachGraph> {
+        let mut met = ReachGraph {
             start: self.start.clone(),
             ids: FxHashMap::default(),
             nodes: Vec::new(),
@@ -118,9 +130,14 @@ impl Walk<'_> {
         Ok(met)
     }
 
-    /// Passes the reach of the first position on through the moves. Returns whether a position got its answer only when
-    /// it was met again: what came there before was not passed on, and a limit of half-moves may cut it if it is late.
-    fn pass_on(&self, met: &mut Met, done: &mut Portions<'_>, answer: Answer<'_>) -> Result<bool> {
+    /// Passes the reach of the start on through the moves, level by level. Returns `true` if the walk has to be
+    /// repeated: a position got its answer only when it was visited again, so what came there before was not passed on.
+    fn pass_on(
+        &self,
+        met: &mut ReachGraph,
+        done: &mut Portions<'_>,
+        answer: Answer<'_>,
+    ) -> Result<bool> {
         let mut is_late = false;
         let mut ends = Vec::new();
         let mut arriving = BTreeMap::from([(0, [1.0; 2])]);
@@ -167,15 +184,21 @@ impl Walk<'_> {
             arriving = next;
         }
         if is_late {
-            // An end may be met earlier next time, where there is room for replies.
+            // The repetition may come to the end of a line earlier, where the length of lines allows replies.
             ends.iter()
                 .for_each(|id| met.nodes[*id as usize].edges = None);
         }
         Ok(is_late)
     }
 
-    /// Adds the moves of a position, and says whether it has an answer or needs none.
-    fn expand(&self, met: &mut Met, id: u32, ply: usize, answer: Answer<'_>) -> Result<bool> {
+    /// Adds the moves of a position to the graph. Returns `false` if the player is to move and there is no answer.
+    fn expand(
+        &self,
+        met: &mut ReachGraph,
+        id: u32,
+        ply: usize,
+        answer: Answer<'_>,
+    ) -> Result<bool> {
         let pos = met.position(id);
         let is_own = pos.position().turn() == self.color;
         let moves = if pos.position().legal_moves().is_empty() {
@@ -186,7 +209,7 @@ impl Walk<'_> {
                 None => return Ok(false),
             }
         } else if self.max_ply.is_some_and(|most| ply + 2 > most) {
-            // There would be no room for the answers.
+            // A reply would leave no half-move for its answer.
             Vec::new()
         } else {
             let mut moves = self.source.moves(&pos)?;
@@ -201,7 +224,7 @@ impl Walk<'_> {
             let mut after = pos.clone();
             after.play(mv.mv);
             let to = met.id_of(&after, (id, mv.mv.into()));
-            // A piece that was captured can come back in crazyhouse.
+            // In crazyhouse a captured piece can come back by a drop.
             let is_crazyhouse = matches!(pos.position(), VariantPosition::Crazyhouse(_));
             let is_reversible = is_crazyhouse || !mv.mv.is_zeroing();
             let share = match is_own {
@@ -224,8 +247,8 @@ impl Walk<'_> {
     }
 }
 
-impl Met {
-    /// The number of a position, which is entered if it is new.
+impl ReachGraph {
+    /// Returns the index of a position's node. A new position gets a node with `parent` as its predecessor.
     fn id_of(&mut self, pos: &Keyed<VariantPosition>, parent: (u32, BookMove)) -> u32 {
         *self.ids.entry(pos.identity()).or_insert_with(|| {
             self.nodes.push(Node {
@@ -238,7 +261,8 @@ impl Met {
         })
     }
 
-    /// Whether moves that can be taken back lead from one position to another. Beyond a limit, it is taken that they do.
+    /// Returns `true` if reversible moves that the walk follows lead from one position to another. Also returns `true`
+    /// after [`FARTHEST`] positions, so that a cycle is never missed.
     fn leads_to(&self, from: u32, to: u32) -> bool {
         let mut seen = FxHashSet::default();
         let mut waiting = vec![from];
@@ -255,7 +279,7 @@ impl Met {
         false
     }
 
-    /// The chance to meet each position, those after the last half-moves too.
+    /// Returns the reach of each node, including nodes after the last half-moves, which the walk did not expand.
     pub(super) fn reach(&self) -> Vec<f64> {
         let mut reach = vec![0.0; self.nodes.len()];
         reach[0] = 1.0;
@@ -268,13 +292,13 @@ impl Met {
         reach
     }
 
-    /// The chance to meet the position with an identity, if it is met.
+    /// Returns the reach of the position with an identity, at most 1, or `None` if the walk did not visit it.
     pub(super) fn reach_of(&self, pos: u64) -> Option<f64> {
         let id = self.ids.get(&pos)?;
         Some(self.nodes[*id as usize].reach.min(1.0))
     }
 
-    /// Chooses the likeliest way to each position as the one that is shown.
+    /// Sets the parent of each node to the one on the likeliest path.
     fn find_likeliest(&mut self) {
         let mut best = vec![0.0; self.nodes.len()];
         for from in 0..self.nodes.len() {
@@ -291,12 +315,12 @@ impl Met {
         }
     }
 
-    /// The position before one and the number of the move from there, on the likeliest way.
+    /// Returns the node before a position on the likeliest path, and the move from there to it.
     pub(super) fn before(&self, id: u32) -> (u32, BookMove) {
         self.nodes[id as usize].parent
     }
 
-    /// The moves of the likeliest way to a position.
+    /// Returns the moves of the likeliest path from the start to a position.
     pub(super) fn line(&self, id: u32) -> Vec<Move> {
         let mut way = Vec::new();
         let mut at = id;
@@ -318,7 +342,8 @@ impl Met {
         position_after(&self.start, self.line(id))
     }
 
-    /// The share of the games that is still in the repertoire after each half-move of the opponent.
+    /// Returns the share of the games that is still in the repertoire after each half-move of the opponent of `color`,
+    /// in ascending order.
     pub(super) fn coverage(&self, color: Color) -> Vec<Coverage> {
         let first = usize::from(self.start.turn() == color) + 1;
         let mut share = 1.0 - self.lost.get(&0).copied().unwrap_or(0.0);

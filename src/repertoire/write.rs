@@ -1,4 +1,4 @@
-//! Writing repertoires as PGN and as books.
+//! Writing repertoires as PGN and as books, and adding answers to them.
 
 use std::{
     io::{BufRead, BufReader},
@@ -7,7 +7,7 @@ use std::{
 
 use shakmaty::{Color, Position, variant::VariantPosition};
 
-use super::{Known, gaps::Added};
+use super::{MoveSource, gaps::Added};
 use crate::{
     book::{
         BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book,
@@ -25,17 +25,17 @@ use crate::{
     tree::{Branch, Event, Format, GameWriter, Limits, Order, Source, Tree, check_replaceable},
 };
 
-/// How a repertoire is written.
+/// The format in which a repertoire is written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RepertoireFormat {
-    /// Games with variations: own moves, and the replies that they answer.
+    /// Games with variations: the player's moves, and the replies that they answer.
     Pgn,
-    /// A book of the own moves.
+    /// A book of the player's moves.
     Book,
 }
 
 impl RepertoireFormat {
-    /// The format of a file by its name: a book if it ends in `.bin`.
+    /// Returns the format that the name of a file asks for: a book if it ends in `.bin`, otherwise PGN.
     pub fn of(path: &Path) -> RepertoireFormat {
         let extension = path.extension().unwrap_or_default();
         match extension.eq_ignore_ascii_case("bin") {
@@ -44,17 +44,17 @@ impl RepertoireFormat {
         }
     }
 
-    /// Refuses a file that cannot be written so, before anything is read.
+    /// Checks that a file can be written, before anything is read.
     ///
     /// # Errors
     ///
-    /// A file that cannot be written, or that may be another's.
+    /// Returns an error if the file cannot be created, or if it exists and is not a repertoire of the format.
     pub fn check(path: &Path) -> Result<()> {
         begun(path).map(drop)
     }
 }
 
-/// Begins a file, which replaces nothing but a repertoire of its format.
+/// Creates a file for a repertoire. It may replace only a repertoire of its format.
 fn begun(path: &Path) -> Result<AtomicFile> {
     match RepertoireFormat::of(path) {
         RepertoireFormat::Pgn => {
@@ -64,31 +64,32 @@ fn begun(path: &Path) -> Result<AtomicFile> {
     }
 }
 
-/// A repertoire that is to be written.
+/// A repertoire to be written.
 pub struct Writing<'a> {
-    /// Its moves, with the replies that they answer.
+    /// The player's moves, with the replies that they answer.
     pub moves: &'a dyn Source,
-    /// Where lines start.
+    /// The positions in which lines start.
     pub starts: &'a [VariantPosition],
-    /// The variant.
+    /// The variant of the positions.
     pub variant: Variant,
-    /// Its side.
+    /// The side of the repertoire.
     pub color: Color,
-    /// What a book's header says of it.
+    /// The comment of a book's header.
     pub title: &'a str,
-    /// For positions that were met.
+    /// The memory and the temporary directory for the positions that were visited.
     pub memory: &'a Memory,
-    /// How far it is.
+    /// Reports progress, and can cancel the writing.
     pub meter: &'a Meter,
 }
 
 impl Writing<'_> {
-    /// Writes the repertoire in the format that the name of the file says; - is PGN on standard output. `comment` says
-    /// what is known of a move. Returns how many moves there are.
+    /// Writes the repertoire in the format that the name of the file asks for, and returns the number of moves. `-`
+    /// writes PGN to standard output. In PGN, `comment` returns the comment of a move, or `None` for none.
     ///
     /// # Errors
     ///
-    /// A file that cannot be written, or that may be another's.
+    /// Returns an error if the repertoire cannot be read, if the file cannot be written, or if it exists and is not a
+    /// repertoire of the format.
     pub fn write(
         &self,
         path: &Path,
@@ -100,6 +101,7 @@ impl Writing<'_> {
         }
     }
 
+    /// Returns the tree of lines from each start.
     fn trees(&self) -> impl Iterator<Item = Tree<'_, &dyn Source>> {
         let limits = || Limits {
             memory: self.memory.share(2),
@@ -170,12 +172,14 @@ impl Writing<'_> {
     }
 }
 
-/// Writes a game for each answer that was added, and after them a PGN as it is: what its end leaves open, such as a
-/// comment, takes no answer. The result is the user's, so nothing replaces it.
+/// Writes a game for each answer that was added, followed by the unchanged text of a PGN.
+///
+/// The games come first, because an unfinished comment at the end of the PGN would swallow them. The result mixes in
+/// the user's own text, so no later run replaces it.
 ///
 /// # Errors
 ///
-/// A PGN that cannot be read, or a file that cannot be written.
+/// Returns an error if the PGN cannot be read, or if the file cannot be written.
 pub fn add_to_pgn(
     pgn: &Path,
     added: &Added,
@@ -216,16 +220,16 @@ pub fn add_to_pgn(
     }
 }
 
-/// It belongs to the start of a file.
+/// The UTF-8 byte order mark, which is dropped because it is allowed only at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Writes a book with answers that were added.
+/// Writes a copy of a repertoire, which must be a book, with the answers that were added.
 ///
 /// # Errors
 ///
-/// A repertoire that is not a book, or a file that cannot be written.
+/// Returns an error if the repertoire is not a book, or if the file cannot be written.
 pub fn add_to_book(
-    repertoire: Known,
+    repertoire: MoveSource,
     added: &Added,
     path: &Path,
     memory: &Memory,

@@ -24,7 +24,7 @@ use crate::{
     output::TemporaryDir,
     position::Keyed,
     progress::Meter,
-    repertoire::{Build, By, FindGaps, Known, Opening, Writing, build, gaps},
+    repertoire::{Build, By, FindGaps, MoveSource, OpenOptions, Writing, build, gaps},
     sort::Memory,
     tree::Source,
 };
@@ -176,12 +176,12 @@ fn counted(
     what: &str,
     directory: &Path,
     stop: &Arc<AtomicBool>,
-) -> Result<(Known, u64), Refusal> {
+) -> Result<(MoveSource, u64), Refusal> {
     let counts = directory.join("counts");
     counting.run = counting.run.counts(&counts).temp_dir(directory);
     let variant = counting.variant;
     let report = counting.report(what, stop)?;
-    let opening = Opening {
+    let options = OpenOptions {
         variant: Some(variant),
         filter: None,
         memory: memory(directory),
@@ -189,6 +189,6 @@ fn counted(
         directory,
         counting: &|_| Box::new(()),
     };
-    let source = Known::source(&counts, false, &opening)?;
+    let source = MoveSource::source(&counts, false, &options)?;
     Ok((source, report.totals.games.counted))
 }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    repertoire::{Known, LineReport, Ways, along},
+    repertoire::{LineReport, MoveSource, Predecessors, along},
 };
 
 /// A repertoire of a side.
@@ -26,9 +26,9 @@ pub struct ServedRepertoire {
     #[serde(serialize_with = "named")]
     pub(super) color: Color,
     #[serde(skip)]
-    pub(super) known: Known,
+    pub(super) known: MoveSource,
     #[serde(skip)]
-    ways: Ways,
+    predecessors: Predecessors,
     /// Answers about another state of the file are others.
     #[serde(skip)]
     changed: Option<(u64, SystemTime)>,
@@ -56,13 +56,13 @@ impl ServedRepertoire {
     /// # Errors
     ///
     /// A file that cannot be read.
-    pub fn new(path: &Path, color: Color, known: Known) -> Result<ServedRepertoire> {
+    pub fn new(path: &Path, color: Color, known: MoveSource) -> Result<ServedRepertoire> {
         let metadata = path.metadata().ok();
         let changed = metadata.and_then(|file| Some((file.len(), file.modified().ok()?)));
         Ok(ServedRepertoire {
             name: source_name(path),
             color,
-            ways: Ways::new(&known, color)?,
+            predecessors: Predecessors::new(&known, color)?,
             known,
             changed,
         })
@@ -82,10 +82,16 @@ impl AppState {
             if !served.known.is_for(query.line.variant()) {
                 continue;
             }
-            let (known, ways) = (&served.known, &served.ways);
+            let (known, predecessors) = (&served.known, &served.predecessors);
             reports.push(RepertoireReport {
                 served,
-                report: along(&query.line, known, ways, &self.explorer, &query.filters)?,
+                report: along(
+                    &query.line,
+                    known,
+                    predecessors,
+                    &self.explorer,
+                    &query.filters,
+                )?,
             });
         }
         let document = BTreeMap::from([("repertoires", reports)]);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use polybook::{
     position::Variant,
     repertoire::{
-        By, FindGaps, Gaps, Known, RepertoireFormat, Writing, add_to_book, add_to_pgn, gaps,
+        By, FindGaps, Gaps, MoveSource, RepertoireFormat, Writing, add_to_book, add_to_pgn, gaps,
     },
     tree::{LinesOf, Union},
 };
@@ -129,7 +129,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 /// Writes the repertoire together with the added answers.
 fn write(
     args: &Args,
-    repertoire: Known,
+    repertoire: MoveSource,
     found: &Gaps,
     start: &VariantPosition,
     variant: Variant,

@@ -13,7 +13,7 @@ use polybook::{
     output::{TemporaryDir, check_first_line},
     pgn::GameFilter,
     position::{LineError, Variant},
-    repertoire::{By, Known, Opening},
+    repertoire::{By, MoveSource, OpenOptions},
     tally::Memory,
     tree::Limits,
 };
@@ -130,8 +130,8 @@ impl Opener {
     }
 
     /// Opens the repertoire of one side.
-    pub fn repertoire(&self, argument: &Path, color: Color) -> anyhow::Result<Known> {
-        let known = self.open(argument, None, Known::repertoire)?;
+    pub fn repertoire(&self, argument: &Path, color: Color) -> anyhow::Result<MoveSource> {
+        let known = self.open(argument, None, MoveSource::repertoire)?;
         if let Some(warning) = known.color_warning(color)? {
             self.context.say(&format!("warning: {warning}\n"));
         }
@@ -139,9 +139,13 @@ impl Opener {
     }
 
     /// Opens a source. Only games that pass the filter count.
-    pub fn source(&self, argument: &Path, filter: Option<&GameFilter>) -> anyhow::Result<Known> {
+    pub fn source(
+        &self,
+        argument: &Path,
+        filter: Option<&GameFilter>,
+    ) -> anyhow::Result<MoveSource> {
         self.open(argument, filter, |path, opening| {
-            Known::source(path, false, opening)
+            MoveSource::source(path, false, opening)
         })
     }
 
@@ -150,8 +154,8 @@ impl Opener {
         &self,
         argument: &Path,
         filter: Option<&GameFilter>,
-        known: impl FnOnce(&Path, &Opening<'_>) -> polybook::Result<Known>,
-    ) -> anyhow::Result<Known> {
+        known: impl FnOnce(&Path, &OpenOptions<'_>) -> polybook::Result<MoveSource>,
+    ) -> anyhow::Result<MoveSource> {
         let path = match argument.is_dir() {
             // A directory of counts is a source too, and `file_or_index` would refuse it.
             true => argument.to_owned(),
@@ -162,7 +166,7 @@ impl Opener {
         };
         let known = known(
             &path,
-            &Opening {
+            &OpenOptions {
                 variant: self.variant,
                 filter,
                 memory: self.memory.clone(),

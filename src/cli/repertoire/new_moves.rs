@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use polybook::{
     output::check_first_line,
     pgn::Games,
-    repertoire::{Known, NewMove, Reference, last_text, new_moves},
+    repertoire::{MoveSource, NewMove, Reference, last_text, new_moves},
 };
 
 use super::{Opener, json_game, pgn_output, pgn_text};
@@ -103,7 +103,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     let opener = Opener::new(None, &args.resources, context)?;
     let known = opener.open(&args.reference, None, |path, opening| {
         // The moves before an illegal one count.
-        Known::source(path, true, opening)
+        MoveSource::source(path, true, opening)
     })?;
     let inputs = pgn_inputs(&args.games)?;
     let reference = Reference {

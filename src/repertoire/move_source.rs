@@ -1,4 +1,8 @@
-//! What is known of positions, of whatever kind the file is: repertoires, and sources of games and counts.
+//! Opening files of any kind as a source of moves.
+//!
+//! A repertoire is a PGN, a book or an OOBS database. A source of moves that were played is a PGN, an index, counts, a
+//! database or a book. PGN is indexed or counted while it is opened, so that all kinds answer the same query: the moves
+//! of a position, with games and results or with weights.
 
 use std::{
     any::Any,
@@ -26,30 +30,30 @@ use crate::{
     tree::{Event, Explored, Limits, LinesOf, Order, Replies, Source, Tree, TreeMove},
 };
 
-/// How a file is opened.
-pub struct Opening<'a> {
-    /// The variant to read it as, none for its own.
+/// The options for opening a file.
+pub struct OpenOptions<'a> {
+    /// The variant to read the file as, or `None` for the file's own.
     pub variant: Option<Variant>,
-    /// Which games of a PGN count, none for all. Only a source of games in PGN takes it.
+    /// Which games count, or `None` for all. Only a PGN can be filtered.
     pub filter: Option<&'a GameFilter>,
-    /// What counting games may take.
+    /// The memory and the temporary directory for counting games.
     pub memory: Memory,
-    /// How many threads count, 0 for one per core.
+    /// The number of threads that count, or 0 for one per core.
     pub threads: usize,
-    /// An empty directory for the index of games. It must stay as long as the file is open.
+    /// An empty directory for the index of a PGN's games. It must exist as long as the [`MoveSource`] does.
     pub directory: &'a Path,
-    /// Is called when games begin to be counted. What it returns is dropped when they are.
+    /// Called when counting starts. The returned guard is dropped when counting ends, so it can hold a progress bar.
     pub counting: &'a dyn Fn(Arc<Progress>) -> Box<dyn Any>,
 }
 
-/// The moves of positions, as games, an index, counts, a database or a book have them.
+/// The moves of positions that a file contains: a PGN, an index, counts, a database or a book.
 #[derive(Debug)]
-pub struct Known {
+pub struct MoveSource {
     kind: Kind,
     variants: BTreeSet<Variant>,
-    /// The PGN of a repertoire.
+    /// The path of the file if it is a repertoire in PGN.
     pgn: Option<PathBuf>,
-    /// Where its games begin, besides the starts of their variants.
+    /// Start positions of games that have a `FEN` tag.
     starts: Vec<VariantPosition>,
     warnings: Vec<String>,
 }
@@ -59,87 +63,90 @@ enum Kind {
     Book(Book),
     Obs(Box<crate::obs::Obs>),
     Counts(Box<FindableCounts>),
-    /// Moves of a repertoire, without results.
+    /// The moves of a repertoire, whose counts are weights and not results.
     Lines(Box<FindableCounts>),
     Explored(Box<Explored>),
 }
 
-impl Known {
-    /// Opens a repertoire: a PGN whose variations count, a book, or an OOBS database.
+impl MoveSource {
+    /// Opens a repertoire: a PGN, whose variations count, a book, or an OOBS database.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or that is none of these.
-    pub fn repertoire(path: &Path, opening: &Opening<'_>) -> Result<Known> {
+    /// Returns an error if the file cannot be read, or if it is none of these.
+    pub fn repertoire(path: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
         if path.is_dir() {
             let problem = "a directory: a repertoire is a PGN, a book (.bin) or an OOBS database";
             return Err(Error::file(path, problem));
         }
-        match Known::stored(path, opening)? {
-            Some(Known {
+        match MoveSource::stored(path, options)? {
+            Some(MoveSource {
                 kind: Kind::Obs(obs),
                 variants,
                 ..
-            }) => Ok(Known {
-                kind: Kind::Lines(Box::new(opening.moves_of(&obs, &variants)?)),
+            }) => Ok(MoveSource {
+                kind: Kind::Lines(Box::new(options.moves_of(&obs, &variants)?)),
                 variants,
                 pgn: None,
                 starts: Vec::new(),
                 warnings: Vec::new(),
             }),
             Some(known) => Ok(known),
-            None => Ok(Known {
+            None => Ok(MoveSource {
                 pgn: Some(path.to_owned()),
-                starts: opening.starts_of(path)?,
-                ..Known::counted(path, MakeBook::variations, opening)?
+                starts: options.starts_of(path)?,
+                ..MoveSource::counted(path, MakeBook::variations, options)?
             }),
         }
     }
 
-    /// Opens a source: games in PGN, an index, counts, an OOBS database or a book. Games are indexed first. With
-    /// `keep_prefix`, the moves before an illegal one count.
+    /// Opens a source of moves that were played: a PGN, an index, counts, an OOBS database or a book.
+    ///
+    /// The games of a PGN are indexed in `options.directory` first. With `keep_prefix`, the moves of a game before an
+    /// illegal one count; otherwise the game is rejected.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or that is none of these.
-    pub fn source(path: &Path, keep_prefix: bool, opening: &Opening<'_>) -> Result<Known> {
-        let is_filtered = opening.filter.is_some();
+    /// Returns an error if the file cannot be read, if it is none of these, or if `options` has a filter and the file
+    /// is not PGN.
+    pub fn source(path: &Path, keep_prefix: bool, options: &OpenOptions<'_>) -> Result<MoveSource> {
+        let is_filtered = options.filter.is_some();
         let stored = match FileKind::of(path)? {
             FileKind::Counts | FileKind::Directory if is_filtered => {
                 Err(Error::file(path, NO_FILTER))
             }
-            FileKind::Counts => Known::counted(path, |run, _| run, opening).map(Some),
-            FileKind::Directory => Known::index(path, opening).map(Some),
-            _ => Known::stored(path, opening),
+            FileKind::Counts => MoveSource::counted(path, |run, _| run, options).map(Some),
+            FileKind::Directory => MoveSource::index(path, options).map(Some),
+            _ => MoveSource::stored(path, options),
         };
         if let Some(known) = stored? {
-            return match opening.filter {
+            return match options.filter {
                 Some(_) => Err(Error::file(path, NO_FILTER)),
                 None => Ok(known),
             };
         }
-        let index = opening.directory.join("games.idx");
-        let run = opening.run(path).keep_prefix(keep_prefix).allow_empty(true);
+        let index = options.directory.join("games.idx");
+        let run = options.run(path).keep_prefix(keep_prefix).allow_empty(true);
         let run = run.leveldb(&index).explorer(true);
-        let run = run.game_filter(opening.filter.cloned().unwrap_or_default());
-        let shown = (opening.counting)(run.progress());
+        let run = run.game_filter(options.filter.cloned().unwrap_or_default());
+        let shown = (options.counting)(run.progress());
         let report = run.run()?;
         drop(shown);
-        let mut known = Known::index(&index, opening)?;
+        let mut known = MoveSource::index(&index, options)?;
         known.variants = variants_of(&report);
-        if opening.variant.is_none() {
+        if options.variant.is_none() {
             known.read_as(known.variant());
         }
         known.warnings = warnings(&report);
         Ok(known)
     }
 
-    /// A book or a database, if it is one.
-    fn stored(path: &Path, opening: &Opening<'_>) -> Result<Option<Known>> {
+    /// Opens a book or a database. Returns `None` if the file is neither.
+    fn stored(path: &Path, options: &OpenOptions<'_>) -> Result<Option<MoveSource>> {
         let with = |kind, own: Option<Variant>| {
-            Some(Known {
+            Some(MoveSource {
                 kind,
-                variants: BTreeSet::from([opening.variant.or(own).unwrap_or_default()]),
+                variants: BTreeSet::from([options.variant.or(own).unwrap_or_default()]),
                 pgn: None,
                 starts: Vec::new(),
                 warnings: Vec::new(),
@@ -155,17 +162,18 @@ impl Known {
             .is_some_and(|extension| extension.eq_ignore_ascii_case("bin"));
         let metadata = path.metadata().at(path, "open")?;
         if is_named_book || metadata.len() > 0 && is_book_or_empty(path)? {
-            let book = Book::open_within(path, opening.memory.bytes as u64 / 2)?;
+            let book = Book::open_within(path, options.memory.bytes as u64 / 2)?;
             let own = book.variant();
             return Ok(with(Kind::Book(book), own));
         }
         Ok(None)
     }
 
-    fn index(path: &Path, opening: &Opening<'_>) -> Result<Known> {
+    /// Opens an index. Fails if it does not have the games of each move.
+    fn index(path: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let index = Index::open(path)?;
         let choice = index.variant();
-        let variant = opening.variant.or(choice.only()).unwrap_or_default();
+        let variant = options.variant.or(choice.only()).unwrap_or_default();
         if !index.has_explorer_data()? {
             let problem = "does not have the games of each move: make it with --explorer";
             return Err(Error::file(path, problem));
@@ -174,7 +182,7 @@ impl Known {
         let explorer = Explorer::open([("games".to_owned(), path.to_owned())])?;
         let pruned = explorer.min_game(&Filters::default());
         let end = explorer.max_ply(&Filters::default());
-        Ok(Known {
+        Ok(MoveSource {
             kind: Kind::Explored(Box::new(Explored(explorer, variant))),
             variants: match choice.only() {
                 Some(own) => BTreeSet::from([own]),
@@ -196,25 +204,25 @@ impl Known {
         })
     }
 
-    /// Counts the moves of a PGN or a directory of counts.
+    /// Counts the moves of a PGN, or opens a directory of counts. `how` sets a further option of the run.
     fn counted(
         path: &Path,
         how: fn(MakeBook, bool) -> MakeBook,
-        opening: &Opening<'_>,
-    ) -> Result<Known> {
-        // The options of counts are their own.
+        options: &OpenOptions<'_>,
+    ) -> Result<MoveSource> {
+        // Counts bring the options that they were made with.
         let run = match path.is_dir() {
-            true => opening.run(path).variant(VariantChoice::default()),
-            false => opening.run(path).keep_prefix(true),
+            true => options.run(path).variant(VariantChoice::default()),
+            false => options.run(path).keep_prefix(true),
         };
         let run = how(run, true);
-        let shown = (opening.counting)(run.progress());
+        let shown = (options.counting)(run.progress());
         let (counts, report) = run.count()?;
-        let counts = task::pool(opening.threads)?.install(|| FindableCounts::new(counts))?;
+        let counts = task::pool(options.threads)?.install(|| FindableCounts::new(counts))?;
         drop(shown);
         let mut variants = variants_of(&report);
-        variants.extend(opening.variant);
-        Ok(Known {
+        variants.extend(options.variant);
+        Ok(MoveSource {
             kind: Kind::Counts(Box::new(counts)),
             variants,
             pgn: None,
@@ -223,22 +231,23 @@ impl Known {
         })
     }
 
-    /// Whether it has positions of a variant.
+    /// Returns `true` if the file has positions of a variant, or of one with the same moves.
     pub fn is_for(&self, variant: Variant) -> bool {
         self.variants.iter().any(|own| own.is_played_like(variant))
     }
 
-    /// Its variant, of several the first.
+    /// Returns the variant of the file, or the first if it has several.
     pub fn variant(&self) -> Variant {
         self.variants.first().copied().unwrap_or_default()
     }
 
-    /// Reads a source as games of a variant of a repertoire: of several, the first that the source has. Returns it.
+    /// Selects a variant that both this source and a repertoire have, and returns it. If they share several, it is the
+    /// first.
     ///
     /// # Errors
     ///
-    /// A source without games of a variant of the repertoire.
-    pub fn read_for(&mut self, repertoire: &Known) -> Result<Variant> {
+    /// Returns an error if they share no variant.
+    pub fn read_for(&mut self, repertoire: &MoveSource) -> Result<Variant> {
         let mut own = repertoire.variants.iter().copied();
         let shared = own.find(|own| self.is_for(*own));
         let variant = shared.ok_or_else(|| {
@@ -256,11 +265,13 @@ impl Known {
         }
     }
 
-    /// Where the lines of a side begin: at the start of a variant or, if there are none, where its games begin.
+    /// Returns the position in which the lines of a side start: the start of the variant if the file has a line from
+    /// there, otherwise the first start position of its games that has one. Without any line, returns the start of the
+    /// variant.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn start(&self, variant: Variant, color: Color) -> Result<VariantPosition> {
         let usual = variant.start();
         let own = self.starts.iter();
@@ -274,28 +285,28 @@ impl Known {
         Ok(usual)
     }
 
-    /// Where any of its lines may begin.
+    /// Returns the start position of each variant, and the start positions of games with a `FEN` tag.
     pub(super) fn starts(&self) -> impl Iterator<Item = VariantPosition> {
         let usual = self.variants.iter().map(|variant| variant.start());
         usual.chain(self.starts.iter().cloned())
     }
 
-    /// The PGN that it is, if it is a repertoire of one.
+    /// Returns the path of the file if it is a repertoire in PGN, otherwise `None`.
     pub fn pgn(&self) -> Option<&Path> {
         self.pgn.as_deref()
     }
 
-    /// What was odd about its games, a line each.
+    /// Returns the warnings about the file and its games, each one line.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Says so if a repertoire seems to be of the other side: by the header of a book, or because the side has several moves
-    /// in many more positions than the other.
+    /// Returns a warning if a repertoire seems to be for the side other than `color`: the header of a book says so, or
+    /// `color` has several moves in many more positions than the other side, as opponents do. Returns `None` if not.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn color_warning(&self, color: Color) -> Result<Option<String>> {
         let other = color.other();
         let is_for = format!("Repertoire for {other}");
@@ -338,12 +349,12 @@ impl Known {
         }))
     }
 
-    /// Whether its moves have results, and not weights alone.
+    /// Returns `true` if the moves have results, and `false` if they have weights alone.
     pub fn has_results(&self) -> bool {
         !matches!(self.kind, Kind::Book(_))
     }
 
-    /// The explorer of its games, if it has games: an index of counts has none.
+    /// Returns the explorer of an index with games, or `None` for an index of counts and for other files.
     pub(crate) fn explorer(&self) -> Option<&Explorer> {
         match &self.kind {
             Kind::Explored(explored) => {
@@ -359,7 +370,7 @@ impl Known {
         }
     }
 
-    /// The book that it is.
+    /// Returns the book, or `None` if the file is not a book.
     pub(super) fn into_book(self) -> Option<Book> {
         match self.kind {
             Kind::Book(book) => Some(book),
@@ -368,7 +379,8 @@ impl Known {
     }
 }
 
-impl Opening<'_> {
+impl OpenOptions<'_> {
+    /// Creates a run that reads `path` with these options.
     fn run(&self, path: &Path) -> MakeBook {
         MakeBook::new([Input::file(path)])
             .variant(VariantChoice::Auto)
@@ -377,7 +389,8 @@ impl Opening<'_> {
             .temp_dir(&self.memory.temp_dir)
     }
 
-    /// Where the games of a PGN begin, besides the starts of their variants.
+    /// Returns the start positions of games of a PGN that differ from the start of their variant, deduplicated, in the
+    /// order of the games.
     fn starts_of(&self, path: &Path) -> Result<Vec<VariantPosition>> {
         let games = Games {
             inputs: &[Input::file(path)],
@@ -404,7 +417,8 @@ impl Opening<'_> {
         Ok(starts)
     }
 
-    /// The active rows of a database, which are found faster so: every position of many games is looked up.
+    /// Loads the active rows of a database into memory. Every position of many games is looked up, which would be slow
+    /// in the database.
     fn moves_of(
         &self,
         obs: &crate::obs::Obs,
@@ -421,7 +435,7 @@ impl Opening<'_> {
             let Some(mv) = crate::obs::legal_move(&pos, &row.mv) else {
                 continue;
             };
-            // A move without games is in it too.
+            // The tally drops moves without games, so each move gets one at least.
             let games = Stats {
                 wins: row.stats.games().max(1),
                 ..Stats::default()
@@ -433,13 +447,13 @@ impl Opening<'_> {
     }
 }
 
-/// How many moves are looked at to see whose a repertoire is.
+/// The maximum number of moves that [`MoveSource::color_warning`] looks at, from each start.
 const WALKED: u64 = 10_000;
 
-/// Of a source that cannot be filtered.
+/// The problem of a file that cannot be filtered.
 const NO_FILTER: &str = "not PGN: only games in PGN can be filtered here";
 
-/// The variants of the games that counted; standard chess without games.
+/// Returns the variants of the games that counted, or standard chess if none did.
 fn variants_of(report: &Report) -> BTreeSet<Variant> {
     match report.totals.variants.is_empty() {
         true => BTreeSet::from([Variant::Standard]),
@@ -447,6 +461,7 @@ fn variants_of(report: &Report) -> BTreeSet<Variant> {
     }
 }
 
+/// Returns the warnings of a run, and one more about the rejected games.
 fn warnings(report: &Report) -> Vec<String> {
     let rejected = report.totals.games.rejected;
     let first = report.rejected.first();
@@ -454,8 +469,8 @@ fn warnings(report: &Report) -> Vec<String> {
     report.warnings.iter().cloned().chain(first).collect()
 }
 
-/// A book's moves of weight 0 are not known: they are never played.
-impl Source for Known {
+/// Moves of weight 0 of a book are skipped, because they are never played.
+impl Source for MoveSource {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         match &self.kind {
             Kind::Book(book) => {
@@ -482,6 +497,8 @@ impl Source for Known {
     }
 }
 
+/// Returns the legal moves of a position that `counts` contains, sorted by weight in descending order. `known` makes a
+/// move of its counts.
 fn moves_of(
     counts: &FindableCounts,
     pos: &Keyed<VariantPosition>,
@@ -490,7 +507,7 @@ fn moves_of(
     let counted = counts.moves(pos)?.into_iter();
     let legal = counted.filter_map(|count| Some((count.mv.to_move(pos.position())?, count.stats)));
     let mut moves: Vec<TreeMove> = legal.map(|(mv, stats)| known(mv, stats)).collect();
-    // A stable sort: of equal ones, that of the smallest number comes first.
+    // The sort is stable, so moves of equal weight stay sorted by their numbers.
     moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
     Ok(moves)
 }
