@@ -1,4 +1,4 @@
-//! Answering questions about positions.
+//! Answers queries about positions.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ use super::{
 use crate::{error::Result, openings, position::BookMove, task};
 
 impl Explorer {
-    /// Answers a question.
+    /// Answers a query.
     ///
     /// # Errors
     ///
-    /// A damaged index, or a source that does not exist.
+    /// Returns an error if the index is damaged, if the source does not exist, or if a filter needs games and a source has counts.
     pub fn answer(&self, query: &Query) -> Result<Answer> {
         task::caught(|| self.answer_to(query))
     }
@@ -82,21 +82,21 @@ impl Explorer {
         })
     }
 
-    /// The games of a position that pass the filters, those that ended there among them.
+    /// Returns a page of the games of a position that pass the filters, including games that ended there.
     ///
     /// # Errors
     ///
-    /// A damaged index, or a source that does not exist.
+    /// Returns an error if the index is damaged, if the source does not exist, or if no source has games.
     pub fn games(&self, query: &Query, page: &Page) -> Result<GameList> {
         task::caught(|| self.listed(query, page))
     }
 
-    /// How many games [`games`](Explorer::games) finds, and the numbers of those on the page. However many these are,
-    /// few are held in memory.
+    /// Returns the number of games that [`games`](Explorer::games) finds, and an iterator over the numbers of the games on the page.
+    /// Memory stays bounded for pages of any length.
     ///
     /// # Errors
     ///
-    /// As of [`games`](Explorer::games).
+    /// Returns the errors of [`games`](Explorer::games).
     pub fn game_numbers<'a>(
         &'a self,
         query: &'a Query,
@@ -189,7 +189,7 @@ fn performance_of(tally: &PlayerTally) -> Option<u64> {
     (games >= PERFORMANCE_GAMES).then(|| performance(opponents, tally.half_points, games))
 }
 
-/// The position after a legal move of the last position of a line.
+/// Returns the position after a legal move from the end of a line.
 fn position_after(line: &Line, mv: BookMove) -> VariantPosition {
     let legal = mv
         .to_move(line.position())
@@ -204,7 +204,7 @@ fn line_after(line: &Line, mv: BookMove) -> Line {
     Line::at(line.variant(), position_after(line, mv))
 }
 
-/// The years in order, that of games without one at last, with some moves.
+/// Returns the results by year, ascending, with the numbers of games of the listed moves. Games without a year come last.
 fn by_year(
     years: &FxHashMap<(u16, BookMove), Results>,
     moves: &[(BookMove, MoveTally)],
@@ -228,13 +228,15 @@ fn by_year(
     results.into_iter().map(count).collect()
 }
 
-/// The most months without games that are listed in a row: a date that is far from the others may be wrong.
+/// The largest number of consecutive months without games that are listed. A date that is farther from the others is probably
+/// wrong, and must not fill the history.
 const MOST_EMPTY_MONTHS: usize = 20 * 12;
 
-/// The known months in order, and those between two that are near. Years and months are one number.
+/// Returns the results by month, ascending, with zeros for months without games unless the gap is longer than
+/// [`MOST_EMPTY_MONTHS`]. The keys are in the form of `Hot::month`.
 fn zero_filled(months: &BTreeMap<u32, Results>) -> Vec<MonthCount> {
     let mut all = Vec::new();
-    // Counts months on from the year 0.
+    // The next month, counted from the year 0.
     let mut next = None;
     for (month, results) in months {
         let (year, month) = (month >> 4, month & 15);

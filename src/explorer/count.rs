@@ -1,4 +1,4 @@
-//! Counting the games of a position: by sums where the index has them and the filters allow it, else one by one.
+//! Counts the games of a position: from sums where the index has them and the filters allow it, else game by game.
 
 use rustc_hash::FxHashMap;
 use shakmaty::{Color, Position};
@@ -26,7 +26,7 @@ use crate::{
     position::{BookMove, Keyed},
 };
 
-/// What games are ranked by, and which game it is: the higher the earlier in a list.
+/// A sort key for game lists, followed by the game's number and move. Lists are sorted by it in descending order.
 pub(super) type Rank = (u64, u64, BookMove);
 
 /// Ranks a game by the mean of its known ratings, then by its date.
@@ -42,19 +42,19 @@ pub(super) fn by_date(hot: &Hot, number: u64, mv: BookMove) -> Rank {
     (hot.date.into(), number, mv)
 }
 
-/// What was counted for a question.
+/// The counts that answer a query.
 pub(super) struct PositionTally {
     pub moves: FxHashMap<BookMove, MoveTally>,
     pub top: Best<Rank>,
     pub recent: Best<Rank>,
-    /// By years and months as one number, as [`Hot::month`].
+    /// The results by month, in the form of [`Hot::month`], if the query asks for a history.
     pub months: Option<FxHashMap<u32, Results>>,
-    /// By years and moves.
+    /// The results by year and move, if the query asks for years.
     pub years: Option<FxHashMap<(u16, BookMove), Results>>,
 }
 
 impl PositionTally {
-    /// Counts the games for a question.
+    /// Counts the games for a query.
     pub(super) fn new(filters: &SourceFilters<'_>, query: &Query) -> Result<PositionTally> {
         let pos = query.line.position();
         let subjects = subjects_of(&query.line);
@@ -90,14 +90,14 @@ impl PositionTally {
                 }
             }
         }
-        // What is not legal here belongs to another position with the same hash.
+        // An illegal move belongs to another position with the same hash.
         counted
             .moves
             .retain(|mv, tally| tally.results.games() > 0 && mv.to_move(pos).is_some());
         Ok(counted)
     }
 
-    /// Of no games.
+    /// Creates a tally without games.
     fn empty(query: &Query) -> PositionTally {
         PositionTally {
             moves: FxHashMap::default(),
@@ -108,7 +108,7 @@ impl PositionTally {
         }
     }
 
-    /// Adds what was counted of other games.
+    /// Adds the tally of other games.
     fn join(&mut self, other: PositionTally) {
         for (mv, tally) in other.moves {
             *self.moves.entry(mv).or_default() += tally;
@@ -125,7 +125,7 @@ impl PositionTally {
         }
     }
 
-    /// Adds a class of a period; `None` if it names games that there are not.
+    /// Adds the sums of a class and period. Returns `None` if they name a game that the source does not have.
     fn add_class(&mut self, source: &OpenIndex, period: Period, class: &ClassSums) -> Option<()> {
         for sum in class.moves.iter().filter(|sum| sum.mv != BookMove::NONE) {
             source.rows.get(sum.game)?;
@@ -142,13 +142,13 @@ impl PositionTally {
         Some(())
     }
 
-    /// Adds a row of counts, of a period.
+    /// Adds a row of counts from a period.
     fn add_row(&mut self, period: Period, row: &CountedRow) {
         self.moves.entry(row.mv).or_default().add_row(row);
         self.add_results(period, row.mv, row.games);
     }
 
-    /// Adds the results of a period to its month and its year, if these are counted.
+    /// Adds results to the history and the years, if the query asks for them.
     fn add_results<N: Copy + Into<u64>>(
         &mut self,
         period: Period,
@@ -168,7 +168,7 @@ impl PositionTally {
         }
     }
 
-    /// Adds games of a source one by one.
+    /// Adds the filtered games of one part of a list.
     fn add_chosen(
         &mut self,
         source: &OpenIndex,
@@ -177,7 +177,7 @@ impl PositionTally {
         player_of: Option<impl Fn(usize) -> Color>,
     ) {
         let mut tallies = vec![MoveTally::default(); chosen.moves.len()];
-        // The last game first: in many collections it is the newest.
+        // Starts with the last game, because in many collections it is the newest: then few others replace it.
         for (id, number) in chosen.games.iter().rev() {
             let mv = chosen.moves[*number as usize];
             if mv == BookMove::NONE {
@@ -206,7 +206,7 @@ impl PositionTally {
     }
 }
 
-/// What a game is ranked by in an order.
+/// Returns the rank of a game in an order.
 #[inline]
 pub(super) fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
     let hot = source.game(id);
@@ -218,13 +218,13 @@ pub(super) fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> 
     }
 }
 
-/// Those with the lowest numbers first.
+/// Ranks a game by its number, so that lower numbers come first.
 fn by_number(number: u64, mv: BookMove) -> Rank {
     (0, u64::MAX - number, mv)
 }
 
-/// How many games of a position pass, those that end there too, and the first `wanted` of them, or of those that come
-/// after one.
+/// Returns the number of passing games of a position, including games that end there, and the ranks of the first `wanted` games.
+/// With `after`, only games that rank below it are listed.
 pub(super) fn first_games(
     filters: &SourceFilters<'_>,
     query: &Query,
@@ -244,7 +244,7 @@ pub(super) fn first_games(
                     best.offer(rank);
                 }
             };
-            // Those that rank high come early, so that few others have to be kept.
+            // Offers games that probably rank high first, so that few of them are replaced.
             match sort {
                 Sort::Id => chosen.games.iter().for_each(offer),
                 Sort::Recent | Sort::Rating => chosen.games.iter().rev().for_each(&mut offer),
@@ -306,7 +306,7 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
     Ok(Some(games))
 }
 
-/// Where the sums that answer a question must not be of more than one period.
+/// Returns the longest period that the sums for a query may cover.
 fn split_of(query: &Query) -> Split {
     match (query.history, query.years) {
         (true, _) => Split::ByMonth,

@@ -1,4 +1,4 @@
-//! How many games there are of each speed, group of ratings, year and variant.
+//! Counts how many games there would be for each value of a filter: speed, rating group, year, color and variant.
 
 use std::collections::BTreeMap;
 
@@ -28,31 +28,30 @@ use crate::{
     task,
 };
 
-/// Games that are asked at a time for their variants.
+/// The number of games whose variants are counted in one pass.
 const STRETCH: usize = 1 << 16;
 
-/// How many games of a position there would be with each value of a filter, if the other filters stay.
+/// The numbers of games of a position for each value of a filter, under all other filters.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facets {
-    /// Those that pass all filters, but for those that end in the position.
+    /// The games that pass all filters and go on from the position.
     pub games: u64,
-    /// By the names of all speeds.
+    /// The games of each speed, by its name.
     pub speeds: BTreeMap<&'static str, u64>,
     /// The games of each rating group, by its lowest rating.
     pub ratings: BTreeMap<u32, u64>,
     /// The games without a known rating.
     pub unknown_ratings: u64,
-    /// By the player's color, if a player is asked for.
+    /// The games of each color of the player, if a player is filtered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub colors: Option<ColorCount>,
-    /// By the years that have any.
+    /// The games of each year that has any.
     pub years: BTreeMap<u16, u64>,
-    /// By variant, wherever a game went. Games of several variants in an index that was made earlier are not counted.
-    /// `None` if counts are asked that do not say how many games pass.
+    /// The games of each variant, regardless of the position. `None` if a source has counts that do not state how many games pass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variants: Option<BTreeMap<&'static str, u64>>,
-    /// Of counts without rare positions: how many moves were counted in each that is there.
+    /// The smallest number of counted moves that a position of pruned counts has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_game: Option<u64>,
 }
@@ -66,7 +65,7 @@ pub struct ColorCount {
     pub black: u64,
 }
 
-/// How the games of a group of ratings ended.
+/// The results of the games of a rating group.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct RatingScore {
     /// The lowest rating of the group, or `unknown` for games without a known rating.
@@ -82,20 +81,20 @@ pub struct RatingScore {
     pub unfinished: u64,
 }
 
-/// What is counted, each in a place of its own: the games that pass all filters,
+/// The index of the games that pass all filters in the array of counts. The other constants are indexes in the same array.
 const GAMES: usize = 0;
-/// those of each speed,
+/// The index of the first speed.
 const SPEEDS: usize = GAMES + 1;
-/// of each rating group,
+/// The index of the first rating group.
 const RATINGS: usize = SPEEDS + Speed::ALL.len();
-/// those without a known rating,
+/// The index of the games without a known rating. It follows the rating groups.
 const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
-/// those of the player with White and with Black,
+/// The index of the player's games with White, followed by that of the games with Black.
 const COLORS: usize = UNKNOWN_RATINGS + 1;
-/// and those of a known year.
+/// The index of the games of a known year.
 const YEARS: usize = COLORS + 2;
 
-/// Games, counted in all places.
+/// The counts of all values of the filters.
 #[derive(Default)]
 struct GroupTally {
     counts: [u64; YEARS + 1],
@@ -112,11 +111,11 @@ struct RatingGroups {
 }
 
 impl Explorer {
-    /// How many games of a position each value of a filter would give.
+    /// Counts the games of a position for each value of a filter, under all other filters.
     ///
     /// # Errors
     ///
-    /// A damaged index, or a source that does not exist.
+    /// Returns an error if the index is damaged, if the source does not exist, or if a filter needs games and a source has counts.
     pub fn facets(&self, line: &Line, filters: &Filters) -> Result<Facets> {
         task::caught(|| {
             let GroupTally { counts, years } = self.grouped(line, filters)?;
@@ -138,11 +137,11 @@ impl Explorer {
         })
     }
 
-    /// How the games of a position ended, by the groups of ratings that pass and have any.
+    /// Returns the results of the games of a position for each rating group that has games.
     ///
     /// # Errors
     ///
-    /// A damaged index, or a source that does not exist.
+    /// Returns an error if the index is damaged, if the source does not exist, or if a filter needs games and a source has counts.
     pub fn scores(&self, line: &Line, filters: &Filters) -> Result<Vec<RatingScore>> {
         task::caught(|| {
             let filters = self.filters(filters)?;
@@ -182,12 +181,12 @@ impl Explorer {
         })
     }
 
-    /// How many games of each variant pass, wherever they went. `None` if counts are asked, and there are filters or they do
-    /// not say how many games they are of.
+    /// Returns the number of passing games of each variant, regardless of positions. Returns `None` if a source has counts, and
+    /// either there are filters or the counts do not state the number of games.
     ///
     /// # Errors
     ///
-    /// A damaged index, or a source that does not exist.
+    /// Returns an error if the index is damaged or the source does not exist.
     pub fn variants(&self, filters: &Filters) -> Result<Option<BTreeMap<&'static str, u64>>> {
         let is_all = Filters {
             source: None,
@@ -216,8 +215,8 @@ impl Explorer {
 
     fn grouped(&self, line: &Line, filters: &Filters) -> Result<GroupTally> {
         let groups = RatingGroups::of(filters);
-        // Which of equal games is the first depends on the group.
-        let copies = filters.once.then(|| self.copies()).transpose()?;
+        // Which game of a duplicate group is the first depends on the value of the filter, so duplicates are handled here.
+        let duplicates = filters.once.then(|| self.duplicates()).transpose()?;
         let filters = self.filters(&Filters {
             speeds: None,
             groups: None,
@@ -230,7 +229,7 @@ impl Explorer {
         let subjects = subjects_of(line);
         let subject = subjects[0];
         let mut tally = GroupTally::default();
-        // A period lies in the range or does not.
+        // Each period must lie entirely inside or outside the range of dates.
         let split = match groups.dates.is_all() {
             true => Split::ByYear,
             false => Split::ByMonth,
@@ -248,9 +247,9 @@ impl Explorer {
             let add = |tally: &mut GroupTally, chosen: Chosen<'_>| {
                 for (id, game) in goes_on(source, &chosen) {
                     let mut places = groups.places_of(&game, filter.colors(id as usize));
-                    if let Some(copies) = copies {
+                    if let Some(duplicates) = duplicates {
                         let number = source.first + u64::from(id);
-                        for before in copies.before(number) {
+                        for before in duplicates.earlier_duplicates_of(number) {
                             if let Some((source, filter, id)) = filters.passing(before) {
                                 let before = source.game(id);
                                 places &= !groups.places_of(&before, filter.colors(id as usize));
@@ -275,7 +274,7 @@ impl Explorer {
     }
 }
 
-/// The games that go on from a position.
+/// Returns an iterator over the games of a part that go on from the position.
 fn goes_on<'a>(
     source: &'a OpenIndex,
     chosen: &'a Chosen<'_>,
@@ -301,7 +300,7 @@ impl RatingGroups {
         }
     }
 
-    /// The places in which a game counts, a bit each, by the colors that the player has.
+    /// Returns a bit for each index of the counts at which the game counts. `colors` says which colors the player has.
     fn places_of(&self, game: &Hot, colors: [bool; 2]) -> u32 {
         let (speed, group) = (game.traits.speed(), game.traits.group());
         self.places(speed, group, game.date, colors)
@@ -333,7 +332,7 @@ impl RatingGroups {
 }
 
 impl GroupTally {
-    /// Adds games that count in the same places.
+    /// Adds games at each index whose bit is set.
     fn add(&mut self, mut places: u32, date: u32, games: u64) {
         if places >> YEARS & 1 == 1 {
             *self.years.entry((date >> 9) as u16).or_default() += games;
@@ -354,7 +353,7 @@ impl GroupTally {
     }
 }
 
-/// The variants of the games of a source that pass.
+/// Returns the number of passing games of each variant of a source.
 fn variants_of(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
@@ -386,7 +385,7 @@ fn variants_of(
     counted.filter(|(_, games)| *games > 0).collect()
 }
 
-/// The name of a variant in explorers' addresses.
+/// Returns the name of a variant in Lichess's API.
 fn name_of(variant: Variant) -> &'static str {
     match variant {
         Variant::Standard => "standard",

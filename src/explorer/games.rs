@@ -1,4 +1,4 @@
-//! The games of a source in memory, a column for each thing that questions ask of them.
+//! The games of a source in memory, stored as columns so that filters read only what they need.
 
 use shakmaty::Color;
 
@@ -9,10 +9,10 @@ use crate::{
     position::Variant,
 };
 
-/// What answers say about a game.
+/// The date, ratings and traits of a game, gathered from the columns.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Hot {
-    /// Year, month and day as one number that grows with time.
+    /// The date as a number of [`super::dates`], ascending with time.
     pub date: u32,
     pub elo: [u16; 2],
     pub traits: Traits,
@@ -21,7 +21,7 @@ pub(super) struct Hot {
 /// The group number of games without a known rating. It follows the numbers of all rating groups.
 pub(super) const UNRATED: usize = RatingGroup::COUNT;
 
-/// The traits that filters ask for.
+/// The traits of a game that filters test.
 pub(super) struct AskedTraits {
     pub result: GameResult,
     pub speed: Speed,
@@ -30,13 +30,15 @@ pub(super) struct AskedTraits {
     pub group: Option<RatingGroup>,
 }
 
-/// Bits 0-1 the result, 2-4 the speed, 5 the mode, 6-9 the group of ratings, 10 whether the game counts, 11-14 the
-/// number of the variant plus one, 0 if it is unknown, 15 whether the day is that on which the event began.
+/// The traits of a game, packed into 16 bits.
+///
+/// Bits 0-1 are the result, 2-4 the speed, 5 the mode, 6-9 the rating group or [`UNRATED`], 10 whether the game counts, 11-14 the
+/// index of the variant plus one (0 if it is unknown), and 15 whether the date is that on which the event began.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Traits(u16);
 
 impl Traits {
-    /// How many values there can be.
+    /// The number of different values of the bits that filters test.
     pub(super) const COUNT: usize = 1 << 10;
 
     fn new(row: &GameRow) -> Traits {
@@ -55,41 +57,41 @@ impl Traits {
         )
     }
 
-    /// What filters ask of them all; `None` for numbers without a meaning.
+    /// Returns an iterator over the traits of all numbers below [`COUNT`](Traits::COUNT); `None` for a number that no game has.
     pub(super) fn all() -> impl Iterator<Item = Option<AskedTraits>> {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }
 
-    /// The number, less than [`COUNT`](Traits::COUNT).
+    /// Returns the bits that filters test, as a number below [`COUNT`](Traits::COUNT).
     #[inline]
     pub(super) fn number(self) -> usize {
         usize::from(self.0) % Traits::COUNT
     }
 
-    /// Whether the game counts.
+    /// Returns `true` if the positions of the game are in the index.
     pub(super) fn counts(self) -> bool {
         self.0 >> 10 & 1 == 1
     }
 
-    /// By which rules it was played, if that is known.
+    /// Returns the variant, or `None` if it is unknown.
     pub(super) fn variant(self) -> Option<Variant> {
         let number = usize::from(self.0 >> 11 & 15).checked_sub(1)?;
         Variant::ALL.get(number).copied()
     }
 
-    /// The number of the speed.
+    /// Returns the index of the speed in [`Speed::ALL`].
     #[inline]
     pub(super) fn speed(self) -> usize {
         usize::from(self.0 >> 2 & 7)
     }
 
-    /// The number of the group of ratings, or [`UNRATED`].
+    /// Returns the index of the rating group, or [`UNRATED`].
     #[inline]
     pub(super) fn group(self) -> usize {
         usize::from(self.0 >> 6 & 15)
     }
 
-    /// The number of the result.
+    /// Returns the index of the result in [`GameResult::ALL`].
     #[inline]
     fn result(self) -> usize {
         usize::from(self.0 & 3)
@@ -118,13 +120,13 @@ impl Traits {
 }
 
 impl Hot {
-    /// The number of the result.
+    /// Returns the index of the result in [`GameResult::ALL`].
     #[inline]
     pub(super) fn result(&self) -> usize {
         self.traits.result()
     }
 
-    /// Whether it is known how the game ended.
+    /// Returns `true` unless the result is `*`.
     #[inline]
     pub(super) fn has_result(&self) -> bool {
         GameResult::ALL[self.result()] != GameResult::Unknown
@@ -134,13 +136,14 @@ impl Hot {
         self.traits.winner()
     }
 
-    /// How fast it was, and whether it was for ratings.
+    /// Returns the speed and the mode.
     pub(super) fn speed_and_mode(&self) -> (Speed, Mode) {
         let asked = self.traits.parts().expect("the traits were made of these");
         (asked.speed, asked.mode)
     }
 
-    /// The last day on which it may have been played. An event that began on a day may last.
+    /// Returns the last day on which the game may have been played. If only the first day of the event is known, there is no last
+    /// day, and the result is `u32::MAX`.
     pub(super) fn last_day(&self) -> u32 {
         match self.traits.0 >> 15 {
             0 => latest(self.date),
@@ -152,13 +155,13 @@ impl Hot {
         date_of_number(self.date)
     }
 
-    /// The year, 0 if it is unknown.
+    /// Returns the year, 0 if it is unknown.
     #[inline]
     pub(super) fn year(&self) -> u16 {
         (self.date >> 9) as u16
     }
 
-    /// Year and month as one number.
+    /// Returns the year in the bits above 4 and the month in bits 0 to 3; unknown parts are 0.
     #[inline]
     pub(super) fn month(&self) -> u32 {
         self.date >> 5
@@ -176,10 +179,10 @@ impl Hot {
     }
 }
 
-/// The games of a source by their ids, 32 bytes of each. All columns have the same length.
+/// The games of a source as columns, indexed by id: 32 bytes of each game. All columns have the same length.
 #[derive(Default, Debug)]
 pub(super) struct GameRows {
-    /// As [`Hot::date`].
+    /// The dates, in the form of [`Hot::date`].
     pub dates: Vec<u32>,
     pub elo: Vec<[u16; 2]>,
     pub traits: Vec<Traits>,
@@ -188,12 +191,12 @@ pub(super) struct GameRows {
     /// The numbers of the names of White and Black.
     pub players: Vec<[u32; 2]>,
     pub events: Vec<u32>,
-    /// The ids at Lichess or the last positions, as [rows](GameRow::own_number) have them.
+    /// The Lichess ids or fingerprints of final positions, in the form of [`GameRow::own_number`].
     own_numbers: Vec<[u8; 6]>,
 }
 
 impl GameRows {
-    /// With room for a number of them.
+    /// Creates empty columns with capacity for a number of games.
     pub(super) fn with_capacity(games: usize) -> GameRows {
         let mut all = GameRows::default();
         all.dates.reserve_exact(games);
@@ -208,7 +211,7 @@ impl GameRows {
     }
 
     pub(super) fn push(&mut self, row: &GameRow) {
-        // A day of an unknown month is not known.
+        // Clears the day if the month is unknown.
         self.dates.push(earliest(date_number(row.date)));
         self.elo.push([row.white_elo, row.black_elo]);
         self.traits.push(Traits::new(row));
@@ -221,12 +224,12 @@ impl GameRows {
             .push(number[..6].try_into().expect("six of eight"));
     }
 
-    /// How many there are.
+    /// Returns the number of games.
     pub(super) fn len(&self) -> usize {
         self.dates.len()
     }
 
-    /// A game, `None` if there is none with the id.
+    /// Returns the game with an id, or `None` if the source has no such game.
     #[inline]
     pub(super) fn get(&self, id: u32) -> Option<Hot> {
         let at = id as usize;
@@ -237,20 +240,20 @@ impl GameRows {
         })
     }
 
-    /// What distinguishes a game from others of its players and its day: the number of its id at Lichess, or a fingerprint of its
-    /// last position; 0 if neither is known.
+    /// Returns the number of the Lichess id or a fingerprint of the final position, which distinguishes a game from others of the
+    /// same players on the same day; 0 if neither is known.
     pub(super) fn own_number(&self, id: u32) -> u64 {
         let mut bytes = [0; 8];
         bytes[..6].copy_from_slice(&self.own_numbers[id as usize]);
         u64::from_le_bytes(bytes)
     }
 
-    /// The id of a game at Lichess.
+    /// Returns the Lichess id of a game, or `None` if it has none.
     pub(super) fn site_id(&self, id: u32) -> Option<SiteId> {
         SiteId::of_number(self.own_number(id))
     }
 
-    /// The first and the last year, of the games whose year is known.
+    /// Returns the first and the last known year, or `None` if no year is known.
     pub(super) fn years(&self) -> Option<[u16; 2]> {
         let dates = self.dates.iter();
         let years = dates.filter_map(|date| date_of_number(*date).year());

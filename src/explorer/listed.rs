@@ -1,4 +1,4 @@
-//! Lists of games for people: with what an index says of each game, and those of one match as one.
+//! Lists of games for people, with the details of each game; the games of a match can be folded into one entry.
 
 use std::collections::BTreeSet;
 
@@ -20,16 +20,16 @@ use crate::{
     position::BookMove,
 };
 
-/// After how many moves it is said how many games reach a position.
+/// The largest number of positions of a line whose games are counted.
 const MOST_REACHED: usize = 600;
 
-/// The number of a game, its move, and how many more games its match has.
+/// The number of a game, its move, and the number of other games of its match.
 type First = (u64, BookMove, u64);
 
 impl Explorer {
     pub(super) fn listed(&self, query: &Query, page: &Page) -> Result<GameList> {
         let filters = self.filters_of_games(&query.filters)?;
-        // One game more shows whether there is another page.
+        // One more game tells whether there is another page.
         let longer = &Page {
             limit: page.limit.saturating_add(1),
             ..*page
@@ -57,23 +57,24 @@ impl Explorer {
         })
     }
 
-    /// What the index says of a game, as in a list of games that pass no filters.
+    /// Returns the details of the game with a number, as an unfiltered list has them.
     ///
     /// # Errors
     ///
-    /// A number that no game has, or a damaged index.
+    /// Returns an error if no game has the number, or if the index is damaged.
     pub fn listed_game(&self, number: u64) -> Result<ListedGame> {
         let game = self.info(number, View::Lichess)?;
         let filters = self.filters(&Filters::default())?;
         self.with_details(&filters, PlayedGame { uci: None, game }, None)
     }
 
-    /// How many games that come from the filters' source reach the position after each move of a line, whatever else the
-    /// filters ask; `None` where the index does not say. It is counted as long as `goes_on` says so.
+    /// Returns, for each move of a line, the number of games of the selected source that reach the position after it; `None`
+    /// if the index does not state it. Other filters are ignored.
     ///
     /// # Errors
     ///
-    /// A damaged index, a source that does not exist, or [`Error::Interrupted`].
+    /// Returns [`Error::Interrupted`] when `goes_on` returns `false`, and an error if the index is damaged or the source does not
+    /// exist.
     pub fn reached(
         &self,
         line: &Line,
@@ -95,7 +96,7 @@ impl Explorer {
                 true => count_games(&filters, &here)?,
                 false => None,
             };
-            // The line's own game reaches it, so an index that has none stops before.
+            // The game of the line reaches the position, so 0 means that the index ends before it.
             all.push(games.filter(|games| *games > 0));
         }
         Ok(all)
@@ -123,14 +124,15 @@ impl Explorer {
         })
     }
 
-    /// How many games of a position pass, the first game of each match on a page, and how many more the match has.
+    /// Returns the number of passing games of a position, and for each match on the page its first game with the number of
+    /// other games.
     fn folded(
         &self,
         filters: &SourceFilters<'_>,
         query: &Query,
         page: &Page,
     ) -> Result<(u64, Vec<First>)> {
-        let copies = self.copies()?;
+        let duplicates = self.duplicates()?;
         let subject = subject_of(&query.line);
         let wanted = page.skip.saturating_add(page.limit);
         let (mut total, mut firsts) = (0, FirstGames::new(wanted));
@@ -140,7 +142,7 @@ impl Explorer {
                 *total += chosen.games.len() as u64;
                 for (id, number) in chosen.games.iter().rev() {
                     let rank = rank_of(source, *id, chosen.moves[*number as usize], page.sort);
-                    firsts.offer(copies.match_of(source, *id), rank);
+                    firsts.offer(duplicates.match_hash(source, *id), rank);
                 }
             };
             let begin = || (0, FirstGames::new(wanted));
@@ -167,7 +169,7 @@ impl Explorer {
             let list = source.list(subject, source.place(subject)?)?;
             let add = |counted: &mut FxHashMap<u64, u64>, chosen: Chosen<'_>| {
                 for (id, _) in chosen.games {
-                    if let Some(games) = counted.get_mut(&copies.match_of(source, *id)) {
+                    if let Some(games) = counted.get_mut(&duplicates.match_hash(source, *id)) {
                         *games += 1;
                     }
                 }
@@ -194,7 +196,7 @@ impl Explorer {
     }
 }
 
-/// The first game of each match, of the matches whose first games come first.
+/// Collects the highest-ranked game of each match, for the `wanted` matches whose games rank highest.
 struct FirstGames {
     wanted: usize,
     of_match: FxHashMap<u64, Rank>,

@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    copies::folded_names,
     count::PositionTally,
+    duplicate_groups::hash_names,
     line::Line,
     query::{Query, View},
     source::OpenIndex,
@@ -160,7 +160,7 @@ impl NameTable {
 fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     let (mut words, mut all) = (Words::default(), Vec::new());
     for (source, number) in sources.iter().zip(0..) {
-        let folded = folded_names(source)?;
+        let folded = hash_names(source)?;
         let mut counted = facts_by_number(source, number, field, &folded);
         source.for_each_name(|number, name| {
             let Some(facts) = counted.get_mut(number as usize) else {

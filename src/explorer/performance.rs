@@ -1,16 +1,20 @@
-//! What rating a score is worth.
+//! Performance ratings by FIDE's table.
 
-/// The rating difference that a score against opponents stands for, for 50 percent and up: the table of
-/// FIDE's rating regulations, B.02, section 8.1.1.
+/// The rating difference for each score from 50 to 100 percent, from the table in FIDE's rating regulations, B.02, section
+/// 8.1.1. Scores below 50 percent have the negative difference.
 const ABOVE: [i32; 51] = [
     0, 7, 14, 21, 29, 36, 43, 50, 57, 65, 72, 80, 87, 95, 102, 110, 117, 125, 133, 141, 149, 158,
     166, 175, 184, 193, 202, 211, 220, 230, 240, 251, 262, 273, 284, 296, 309, 322, 336, 351, 366,
     383, 401, 422, 444, 470, 501, 538, 589, 677, 800,
 ];
 
-/// The rating of a player who scored `half_points` in `games`, which are not none, against opponents of a mean rating.
+/// Returns the performance of a player who scored `half_points / 2` in `games` against opponents with a mean rating.
+///
+/// # Panics
+///
+/// Panics if `games` is 0.
 pub(super) fn performance(opponents: u64, half_points: u64, games: u64) -> u64 {
-    // Percent, half of one rounded up.
+    // The score in percent, rounded half up.
     let percent = (100 * half_points + games) / (2 * games);
     let above = match percent.checked_sub(50) {
         Some(above) => ABOVE[above.min(50) as usize],

@@ -1,4 +1,4 @@
-//! Questions to the explorer.
+//! Queries to the explorer: a position, filters and limits.
 
 use std::{fmt, str::FromStr};
 
@@ -10,48 +10,50 @@ use crate::pgn::{
     Date, EcoRange, GameFilter, GameFilterError, GameResult, Mode, NameMatch, RatingGroup, Speed,
 };
 
-/// What an answer is for: which of its parts it has, and how its moves are rated.
+/// The form of an answer: which parts it has, and which ratings its moves have.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum View {
-    /// All games of a site: top and recent games, speeds, average ratings.
+    /// Top and recent games, speeds, and the mean rating of the players who made each move.
     Lichess,
-    /// Games of masters: top games, no speeds and modes.
+    /// Top games, without speeds and modes.
     Masters,
-    /// The games of a player: recent games; how the player did instead of average ratings.
+    /// Recent games and, for each move, the results and the performance of one player.
     Player,
 }
 
-/// The most games that an answer has with their names.
+/// The largest number of top games in the view of masters.
 const MOST_MASTERS_GAMES: usize = 15;
+/// The largest number of top games in Lichess's view.
 const MOST_TOP_GAMES: usize = 4;
+/// The largest number of recent games.
 const MOST_RECENT_GAMES: usize = 8;
 
-/// A question about a position.
+/// A query about the games of a position.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// Where it is asked.
+    /// The position, and the moves that led to it.
     pub line: Line,
-    /// What the answer is for.
+    /// The form of the answer.
     pub view: View,
-    /// Which games count.
+    /// The filters that a game must pass to be counted.
     pub filters: Filters,
-    /// How many moves are listed, `None` for all. The totals are those of all moves either way.
+    /// The largest number of moves, `None` for all. The totals of the answer always include all moves.
     pub moves: Option<usize>,
-    /// How many of the games with the highest ratings are named: at most 4, for masters 15.
+    /// The largest number of top games: at most 4, or 15 in the view of masters.
     pub top_games: usize,
     /// The largest number of recent games, at most 8; `None` for 8 less the number of top games. Recent games are the newest
     /// games that are not among the top games.
     pub recent_games: Option<usize>,
-    /// Whether games are counted by month.
+    /// Whether the answer has the results of each month.
     pub history: bool,
-    /// Whether games are counted by year, and by year and move.
+    /// Whether the answer has the results of each year, with the number of games of each move.
     pub years: bool,
-    /// Whether it is counted how many games reached the position after each move, whatever they played here.
+    /// Whether the answer has, for each move, the number of games that reached the position after it by any move order.
     pub transpositions: bool,
 }
 
 impl Query {
-    /// A question with the limits that are usual for its view, about all games.
+    /// Creates a query about all games, with the default limits of the view.
     pub fn new(line: Line, view: View) -> Query {
         Query {
             line,
@@ -73,7 +75,7 @@ impl Query {
         }
     }
 
-    /// How many top games are looked for.
+    /// Returns the largest number of top games, bounded by the view.
     pub(super) fn top_limit(&self) -> usize {
         self.top_games.min(match self.view {
             View::Lichess => MOST_TOP_GAMES,
@@ -101,10 +103,10 @@ impl Query {
     }
 }
 
-/// Which games count. The default is all of them; all conditions must be met.
+/// Conditions for games. A game counts if it meets all of them; the default is no condition.
 ///
-/// What a game does not say of itself is treated as [`GameFilter`](crate::pgn::GameFilter) does: unknown parts of a
-/// date and unknown ratings pass `since`, `until`, `min_elo` and `max_elo`.
+/// As in [`GameFilter`](crate::pgn::GameFilter), unknown parts of a date pass `since` and `until`, and unknown ratings pass
+/// `min_elo` and `max_elo`.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Filters {
     /// The speeds, `None` for all.
@@ -115,46 +117,46 @@ pub struct Filters {
     pub unrated: bool,
     /// The modes, `None` for both.
     pub modes: Option<Vec<Mode>>,
-    /// The first day or month or year.
+    /// The first day, month or year on which a game may have been played.
     pub since: Option<Date>,
-    /// The last one.
+    /// The last day, month or year on which a game may have been played.
     pub until: Option<Date>,
-    /// The lowest rating that each player may have.
+    /// The lowest rating that a player may have.
     pub min_elo: Option<u32>,
-    /// The highest.
+    /// The highest rating that a player may have.
     pub max_elo: Option<u32>,
     /// The name of a player.
     pub player: Option<String>,
     /// The color that the player has, `None` for either.
     pub color: Option<Color>,
-    /// The name of the other player; without a player that of either.
+    /// The name of the player's opponent or, without a player, of either player.
     pub opponent: Option<String>,
-    /// Whether the player won, or lost; `None` for any result.
+    /// `true` for games that the player won, `false` for games that the player lost, `None` for any result.
     pub won: Option<bool>,
-    /// The results, none for any.
+    /// The results; an empty list admits every result.
     pub results: Vec<GameResult>,
     /// Whether games without a result are left out.
     pub skip_unfinished: bool,
-    /// The openings, by the games' own codes.
+    /// The range of the games' own ECO codes.
     pub eco: Option<EcoRange>,
     /// The name of the event.
     pub event: Option<String>,
-    /// Whether names are whole, as they are by default, or parts.
+    /// Whether names match as a whole, which is the default, or in part.
     pub names: NameMatch,
-    /// Whether of equal games only the first that passes counts: those with the same players, date, result, length and
-    /// last position, and the same id at Lichess. Games of an index that was made earlier are equal to none.
+    /// Whether only the first passing game of each group of duplicates counts. Duplicates have the same players, date, result,
+    /// length and final position or Lichess id.
     pub once: bool,
-    /// How many half-moves a game must at least have.
+    /// The smallest number of half-moves of a game.
     pub min_ply: u32,
     /// The name of the source that games must come from.
     pub source: Option<String>,
 }
 
 impl Filters {
-    /// The first filter that has to be asked of each game, which counts cannot answer.
+    /// Returns the name of the first filter that has to be evaluated game by game, or `None` if counts can apply all filters.
     pub(super) fn of_games(&self) -> Option<&'static str> {
         let has_day = |date: Option<Date>| date.is_some_and(|date| date.day().is_some());
-        // Each filter is named here: a new one does not compile until it is.
+        // The pattern names every field, so that a new field does not compile until it is considered here.
         let Filters {
             speeds: _,
             groups: _,
@@ -165,7 +167,7 @@ impl Filters {
             min_elo,
             max_elo,
             player,
-            // Without a player it says nothing.
+            // Has no effect without a player.
             color: _,
             opponent,
             won,
@@ -204,11 +206,11 @@ impl Filters {
         self.unrated || self.groups.is_none()
     }
 
-    /// Makes sure that dates and ratings do not exclude each other.
+    /// Checks that the ranges of dates and ratings are not empty.
     ///
     /// # Errors
     ///
-    /// [`GameFilterError::Dates`] and [`GameFilterError::Ratings`].
+    /// Returns [`GameFilterError::Dates`] or [`GameFilterError::Ratings`] if a range ends before it begins.
     pub fn check(&self) -> Result<(), GameFilterError> {
         let game_filter = GameFilter {
             since: self.since,
@@ -221,23 +223,23 @@ impl Filters {
     }
 }
 
-/// Some of the games of a position.
+/// A page of the list of a position's games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Page {
-    /// How many games are passed over.
+    /// The number of games before the page.
     pub skip: usize,
-    /// How many are listed at most.
+    /// The largest number of games on the page.
     pub limit: usize,
-    /// In which order.
+    /// The order of the list.
     pub sort: Sort,
-    /// Whether of the games of a match, those of two players at an event in a year, only the first is listed.
+    /// Whether only the first game of each match is listed. A match is all games of two players at an event in one year.
     pub fold_matches: bool,
 }
 
-/// An order of games.
+/// The order of a list of games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Sort {
-    /// The newest first, of one day those with the highest numbers.
+    /// The newest first; of one day, those with the highest numbers first.
     #[default]
     Recent,
     /// The games with the highest mean of the known ratings first, then the newest.
@@ -246,7 +248,7 @@ pub enum Sort {
     Id,
 }
 
-/// A name that belongs to no order.
+/// The error for a text that is not the name of an order.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write recent, rating or id")]
 pub struct UnknownSort;

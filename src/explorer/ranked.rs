@@ -1,4 +1,4 @@
-//! The games of a position in an order. Only a stretch of them is in memory at a time.
+//! The sorted list of a position's games, of which only a window is in memory at a time.
 
 use std::iter;
 
@@ -9,10 +9,14 @@ use super::{
 };
 use crate::{error::Result, position::BookMove};
 
-/// How many games are held. For more, all are gone through again.
+/// The largest number of games in memory. For each further window, all games of the position are ranked again.
 const STRETCH: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
-/// How many games there are, also before and after the page, and the numbers and moves of those on the page.
+/// Returns the number of games of the whole list, and an iterator over the numbers and moves of the games on the page.
+///
+/// # Errors
+///
+/// Returns an error if the index is damaged. The iterator returns such errors too.
 pub(super) fn ranked<'a>(
     filters: SourceFilters<'a>,
     query: &'a Query,
@@ -25,7 +29,7 @@ pub(super) fn ranked<'a>(
         ..
     } = *page;
     let mut last = None;
-    // The next games on the page, how many there are in all, and whether others follow.
+    // Returns the next games on the page, the number of all games, and whether more games follow.
     let mut stretch = move || -> Result<(Vec<Rank>, u64, bool)> {
         let wanted = skip.saturating_add(limit).min(STRETCH);
         let (total, mut ranks) = first_games(&filters, query, sort, wanted, last)?;
@@ -59,7 +63,7 @@ pub(super) fn ranked<'a>(
     Ok((total, games))
 }
 
-/// The number of a game by that in its rank.
+/// Returns the number of a game from the second field of its rank, which is inverted if games are sorted by number.
 pub(super) fn number_of(ranked: u64, sort: Sort) -> u64 {
     match sort {
         Sort::Id => u64::MAX - ranked,

@@ -1,4 +1,4 @@
-//! One index that the explorer answers from: its games in memory, its names and lists read when they are asked for.
+//! A source of the explorer: an open index. Its games are in memory; its names and lists are read when they are needed.
 
 use std::{fs, path::Path, time::SystemTime};
 
@@ -15,17 +15,17 @@ use crate::{
     pgn::{NameMatch, folded},
 };
 
-/// An index that is open, with its games in memory: 32 bytes of each. An index of counts has none.
+/// An open index with its games in memory, 32 bytes each. An index of counts has no games.
 #[derive(Debug)]
 pub(super) struct OpenIndex {
     pub name: String,
     pub index: Index,
     pub contents: Contents,
-    /// What there is in an index of counts.
+    /// The description of the counts, if this is an index of counts.
     pub counted: Option<CountedContents>,
-    /// When the directory was changed last, as the system says.
+    /// The modification time of the directory, if the file system has one.
     pub changed: Option<SystemTime>,
-    /// How many games the sources before it have.
+    /// The number of the first game: the sum of the games of the sources before it.
     pub first: u64,
     pub rows: GameRows,
     names: NameReader,
@@ -51,7 +51,7 @@ impl OpenIndex {
                 "was made without --explorer: make it again with it to ask what was played",
             )
         })?;
-        // A damaged count must not ask for more than there is.
+        // Bounds the allocation, because a damaged index may claim any number of games.
         let likely = (index.game_count() as usize).min(1 << 24);
         let mut rows = GameRows::with_capacity(likely);
         for number in 0..index.game_count().div_ceil(ROWS) {
@@ -71,7 +71,8 @@ impl OpenIndex {
         })
     }
 
-    /// How many games were counted, those that count or not. Counts of other programs may not say it.
+    /// Returns the number of games that were read, including games that do not count. Returns `None` for counts of another
+    /// program that do not state it.
     pub(super) fn counted_games(&self) -> Option<u64> {
         match &self.counted {
             Some(counted) => counted.games,
@@ -79,34 +80,38 @@ impl OpenIndex {
         }
     }
 
-    /// Of pruned counts, how many moves were counted at least in each position that is there.
+    /// Returns the smallest number of counted moves that a position of pruned counts has, or `None` if nothing was pruned.
     pub(super) fn min_game(&self) -> Option<u64> {
         let counted = self.counted.as_ref()?;
         Some(counted.min_game).filter(|fewest| *fewest > 1)
     }
 
-    /// The last half-move that was counted of a game, if not all were.
+    /// Returns the half-move after which counting stopped in each game, or `None` if all half-moves were counted.
     pub(super) fn max_ply(&self) -> Option<usize> {
         self.contents.max_ply
     }
 
-    /// How many games there are. An index of counts has none.
+    /// Returns the number of games, 0 for an index of counts.
     pub(super) fn games(&self) -> u64 {
         self.rows.len() as u64
     }
 
-    /// A game that there is.
+    /// Returns the game with an id.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the source has no such game.
     #[inline]
     pub(super) fn game(&self, id: u32) -> Hot {
         self.rows.get(id).expect("the source has the game")
     }
 
-    /// A name by its number.
+    /// Returns the name with a number.
     pub(super) fn name(&self, number: u32) -> Result<String> {
         self.names.name(&self.index, number).map(String::from)
     }
 
-    /// The numbers of the names that match one, ascending.
+    /// Returns the numbers of the names that match `name`, ascending.
     pub(super) fn numbers_of(&self, name: &str, how: NameMatch) -> Result<Vec<u32>> {
         let wanted = folded(name);
         if how == NameMatch::Part {
@@ -120,7 +125,7 @@ impl OpenIndex {
         }
         let mut numbers = Vec::new();
         for number in self.listed(Subject::name(&wanted))? {
-            // Another name might share the hash.
+            // The list may contain another name with the same hash.
             if folded(&self.name(number)?) == wanted {
                 numbers.push(number);
             }
@@ -128,24 +133,25 @@ impl OpenIndex {
         Ok(numbers)
     }
 
-    /// Goes through all names and their numbers, which ascend.
+    /// Calls `f` with each name and its number, in ascending order of numbers.
     pub(super) fn for_each_name(&self, f: impl FnMut(u32, &str)) -> Result<()> {
         self.names.for_each(&self.index, f)
     }
 
-    /// The counts of a position, if this is an index of counts.
+    /// Returns the counts of a position. The outer `None` is for a source of games, the inner one for a position that the
+    /// counts do not contain.
     pub(super) fn counts(&self, subject: Subject) -> Result<Option<Option<CountedList>>> {
         let counted = self.counted.as_ref();
         let list = counted.map(|counted| self.index.counted_list(counted.paging(), subject));
         list.transpose()
     }
 
-    /// The place of a subject's list.
+    /// Finds where the list of a subject is stored.
     pub(super) fn place(&self, subject: Subject) -> Result<ListPlace> {
         self.index.find_list(self.contents.paging, subject)
     }
 
-    /// Calls `f` with each subject of the page of one, in ascending order, and its list.
+    /// Calls `f` with each subject in the page of `any`, in ascending order, and with its list.
     pub(super) fn for_each_list(
         &self,
         any: Subject,
@@ -154,12 +160,12 @@ impl OpenIndex {
         self.index.for_each_list(self.contents.paging, any, f)
     }
 
-    /// The list of a subject at its place.
+    /// Reads the list of a subject from where [`place`](OpenIndex::place) found it.
     pub(super) fn list(&self, subject: Subject, place: ListPlace) -> Result<Vec<StoredPart>> {
         self.index.list(subject, place)
     }
 
-    /// The ids in the list of a subject, ascending.
+    /// Returns the ids in the list of a subject, ascending.
     pub(super) fn listed(&self, subject: Subject) -> Result<Vec<u32>> {
         self.index.listed(self.contents.paging, subject)
     }

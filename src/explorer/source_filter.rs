@@ -1,4 +1,4 @@
-//! Filters as they are asked of each game of a source.
+//! Evaluates filters for the games of one source.
 
 use std::{ops::Range, sync::OnceLock};
 
@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
-    copies::Copies,
     dates::DateRange,
+    duplicate_groups::DuplicateGroups,
     games::{AskedTraits, GameRows, Traits},
     query::Filters,
     source::OpenIndex,
@@ -23,20 +23,20 @@ use crate::{
     position::BookMove,
 };
 
-/// With at most this many games left, the other filters are applied to each game by itself.
+/// If at most one game in this many is left, the remaining filters are evaluated game by game instead of column by column.
 const FEW: usize = 32;
 
-/// Games to which a filter is applied at a time.
+/// The number of games whose columns are filtered in one pass.
 const STRETCH: usize = 1 << 16;
 
-/// A list with more than one game in this many of its source is long.
+/// A list is long if it contains more than one in this many games of its source.
 const LONG: u64 = 4;
 
-/// The sources that have a game that can pass, each with its filter.
+/// The sources in which a game may pass, each with its filter.
 pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a OpenIndex, SourceFilter<'a>)>,
-    /// Which games are equal, if only the first of them that passes counts.
-    copies: Option<&'a Copies>,
+    /// The groups of duplicate games, if only the first passing game of each group counts.
+    duplicates: Option<&'a DuplicateGroups>,
     /// The classes and months that pass, if the filters depend on nothing else. Then sums and counts can answer.
     pub class_filter: Option<ClassFilter>,
 }
@@ -49,7 +49,7 @@ impl<'a> SourceFilters<'a> {
         });
         Ok(SourceFilters {
             of_sources: filters.collect::<Result<_>>()?,
-            copies: None,
+            duplicates: None,
             class_filter: ClassFilter::new(query),
         })
     }
@@ -94,25 +94,28 @@ impl<'a> SourceFilters<'a> {
         Ok(Some(has))
     }
 
-    /// The same where equal games count once.
-    pub(super) fn once(mut self, copies: &'a Copies) -> SourceFilters<'a> {
-        self.copies = Some(copies);
+    /// Counts only the first passing game of each group of duplicates.
+    pub(super) fn once(mut self, duplicates: &'a DuplicateGroups) -> SourceFilters<'a> {
+        self.duplicates = Some(duplicates);
         self
     }
 
-    /// The games of those that pass before which no equal one passes. All are moved.
+    /// Moves the first passing game of each duplicate group to the front of `games`, and returns that part of the slice.
     pub(super) fn keep_first<'b>(
         &self,
         source: &OpenIndex,
         games: &'b mut [(u32, u32)],
     ) -> &'b [(u32, u32)] {
-        let Some(copies) = self.copies else {
+        let Some(duplicates) = self.duplicates else {
             return games;
         };
         let mut kept = 0;
         for at in 0..games.len() {
             let number = source.first + u64::from(games[at].0);
-            if !copies.before(number).any(|other| self.admits(other)) {
+            if !duplicates
+                .earlier_duplicates_of(number)
+                .any(|other| self.admits(other))
+            {
                 games[kept] = games[at];
                 kept += 1;
             }
@@ -120,21 +123,21 @@ impl<'a> SourceFilters<'a> {
         &games[..kept]
     }
 
-    /// How many other games that pass are equal to one.
+    /// Returns the number of other passing games in the duplicate group of a game.
     pub(super) fn copies_of(&self, number: u64) -> usize {
         let others = self
-            .copies
+            .duplicates
             .into_iter()
-            .flat_map(|copies| copies.of_game(number));
+            .flat_map(|duplicates| duplicates.duplicates_of(number));
         others.filter(|other| self.admits(*other)).count()
     }
 
-    /// Whether a game passes, wherever it is.
+    /// Returns `true` if the game with a number passes.
     fn admits(&self, number: u64) -> bool {
         self.passing(number).is_some()
     }
 
-    /// The source of a game that passes, its filter there, and the game's id.
+    /// Returns the source of a passing game, the filter of that source and the game's id there, or `None` if it does not pass.
     pub(super) fn passing(&self, number: u64) -> Option<(&OpenIndex, &SourceFilter<'a>, u32)> {
         self.of_sources.iter().find_map(|(source, filter)| {
             let id = number.checked_sub(source.first)?;
@@ -143,10 +146,10 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Asks all games of the sources in which the list of a subject is long, if sums do not answer. Returns whether
-    /// there are any.
+    /// Evaluates the filter for all games of each source in which the list of a subject is long, unless sums can answer.
+    /// Returns `true` if there is such a source.
     ///
-    /// It is worth it where several lists of much the same games are gone through.
+    /// This is faster if several lists with mostly the same games are filtered afterwards.
     pub(super) fn ask_long(&self, subject: Subject) -> Result<bool> {
         let mut are_any = false;
         if self.class_filter.as_ref().is_some() {
@@ -164,25 +167,25 @@ impl<'a> SourceFilters<'a> {
     }
 }
 
-/// The filters of a query, prepared for one source.
+/// The filters of a query, prepared for the games of one source.
 pub(super) struct SourceFilter<'a> {
     games: &'a GameRows,
-    /// The games of the player or of the opponent, a bit each.
+    /// A bit for each game, set for the games of the player or, without a player, of the opponent.
     of_somebody: Option<Vec<u64>>,
     players: Option<Players>,
     event: Option<Vec<u32>>,
     dates: Option<DateRange>,
     elo: Option<EloRange>,
     min_ply: u16,
-    /// Whether games with these traits pass.
+    /// For each number of traits, whether games with these traits pass.
     traits: Option<Box<[bool; Traits::COUNT]>>,
-    /// Whether games with these openings pass, by their numbers.
+    /// For each number of an ECO code, whether games with this code pass.
     eco: Option<Box<[bool; EcoNumber::COUNT]>>,
-    /// Whether each game passes, if [all](SourceFilter::ask_all) have been asked.
+    /// For each game, whether it passes, once [`ask_all`](SourceFilter::ask_all) was called.
     asked: OnceLock<Vec<bool>>,
 }
 
-/// Who is asked for, by the numbers of their names.
+/// The players of a filter, as the numbers of their names.
 struct Players {
     player: Option<Vec<u32>>,
     opponent: Option<Vec<u32>>,
@@ -191,7 +194,7 @@ struct Players {
 }
 
 impl<'a> SourceFilter<'a> {
-    /// `None` if no game of the source can pass.
+    /// Prepares filters for a source, or returns `None` if no game of the source can pass.
     pub(super) fn new(
         source: &'a OpenIndex,
         filters: &Filters,
@@ -233,7 +236,7 @@ impl<'a> SourceFilter<'a> {
         }))
     }
 
-    /// Asks all games on all cores. The answers are kept.
+    /// Evaluates the filter for all games, on all cores, and keeps the results.
     pub(super) fn ask_all(&self) {
         self.asked.get_or_init(|| {
             let games = self.games();
@@ -250,12 +253,12 @@ impl<'a> SourceFilter<'a> {
         });
     }
 
-    /// Whether each game of a stretch passes, if all have been asked.
+    /// Returns for each game of a range whether it passes, or `None` if [`ask_all`](SourceFilter::ask_all) was not called.
     pub(super) fn asked(&self, stretch: Range<usize>) -> Option<&[bool]> {
         Some(&self.asked.get()?[stretch])
     }
 
-    /// Whether the player of a game has White, and whether Black; both are false where none is asked for.
+    /// Returns whether the filter's player has White, and whether Black; both are `false` without a player in the filter.
     pub(super) fn colors(&self, id: usize) -> [bool; 2] {
         let players = self
             .players
@@ -264,7 +267,7 @@ impl<'a> SourceFilter<'a> {
         players.map_or([false; 2], |players| players.colors(self.games, id))
     }
 
-    /// The color of the player in a game that passes: White if it may be either.
+    /// Returns the color of the player in a passing game, or White if both colors match.
     pub(super) fn player_of(&self, id: usize) -> Color {
         let players = self.players.as_ref();
         let color = players.and_then(|players| players.color);
@@ -272,12 +275,12 @@ impl<'a> SourceFilter<'a> {
         color.unwrap_or_else(|| Color::from_white(is_white()))
     }
 
-    /// How many games there are to ask.
+    /// Returns the number of games of the source.
     pub(super) fn games(&self) -> usize {
         self.games.len()
     }
 
-    /// Whether a game passes.
+    /// Returns `true` if the game passes.
     #[inline]
     pub(super) fn admits(&self, id: usize) -> bool {
         if let Some(asked) = self.asked.get() {
@@ -289,7 +292,7 @@ impl<'a> SourceFilter<'a> {
             && self.admits_others(id)
     }
 
-    /// Whether a game passes that may be one of the player's.
+    /// Returns `true` if the game passes all filters except the bits of `of_somebody`.
     #[inline]
     fn admits_others(&self, id: usize) -> bool {
         let games = self.games;
@@ -297,7 +300,7 @@ impl<'a> SourceFilter<'a> {
         let eco = self.eco.as_ref();
         let event = self.event.as_ref();
         let players = self.players.as_ref();
-        // Without branches where that is quick: games differ from one to the next, so they would be guessed wrongly.
+        // The cheap conditions are combined without branches, which would be mispredicted often.
         let passes = traits.is_none_or(|passes| passes[games.traits[id].number()])
             & (games.plies[id] >= self.min_ply)
             & eco.is_none_or(|passes| passes[games.eco[id].number()])
@@ -310,9 +313,9 @@ impl<'a> SourceFilter<'a> {
             && players.is_none_or(|players| players.admit(games, id))
     }
 
-    /// Says of each game of a stretch whether it passes, and returns whether any does.
+    /// Writes for each game of a range whether it passes, and returns `true` if any game passes.
     ///
-    /// A filter is asked of all games before the next, so that the processor asks several games at once.
+    /// Filters are applied one after the other to all games of the range, so that the compiler can vectorize each loop.
     pub(super) fn mark(&self, stretch: Range<usize>, passes: &mut Vec<bool>) -> bool {
         passes.clear();
         match &self.of_somebody {
@@ -337,7 +340,7 @@ impl<'a> SourceFilter<'a> {
         passes.contains(&true)
     }
 
-    /// Asks those that are left one by one.
+    /// Evaluates the remaining filters for the games that are still marked, one by one.
     fn mark_few(&self, first: usize, passes: &mut [bool]) -> bool {
         let mut are_any = false;
         for (at, passes) in passes.iter_mut().enumerate().filter(|(_, passes)| **passes) {
@@ -385,7 +388,7 @@ impl<'a> SourceFilter<'a> {
     }
 }
 
-/// Drops those for which the condition does not hold.
+/// Clears the marks of the games whose value does not satisfy the condition.
 #[inline(always)]
 fn keep<T>(passes: &mut [bool], column: &[T], is_true: impl Fn(&T) -> bool) {
     for (passes, value) in passes.iter_mut().zip(column) {
@@ -402,13 +405,13 @@ fn is_set(bits: &[u64], at: usize) -> bool {
     bits[at / 64] >> (at % 64) & 1 == 1
 }
 
-/// Whether a number is among some that ascend.
+/// Returns `true` if `numbers`, which ascend, contain a number.
 #[inline]
 fn has(numbers: &[u32], number: u32) -> bool {
     numbers.binary_search(&number).is_ok()
 }
 
-/// The lowest and the highest rating that pass if they are known.
+/// An inclusive range of ratings. An unknown rating passes.
 #[derive(Copy, Clone)]
 struct EloRange {
     lowest: u16,
@@ -416,7 +419,7 @@ struct EloRange {
 }
 
 impl EloRange {
-    /// `None` if all ratings pass.
+    /// Creates the range of some filters, or returns `None` if all ratings pass.
     fn new(filters: &Filters) -> Option<EloRange> {
         let lowest = filters.min_elo.unwrap_or(0);
         let highest = filters.max_elo.unwrap_or(u32::MAX);
@@ -424,7 +427,7 @@ impl EloRange {
             return None;
         }
         let highest = u16::try_from(highest).unwrap_or(u16::MAX);
-        // No known rating passes if the lowest is more than there can be.
+        // No known rating passes if the lower bound exceeds every rating.
         Some(match u16::try_from(lowest) {
             Ok(lowest) => EloRange { lowest, highest },
             Err(_) => EloRange {
@@ -434,7 +437,7 @@ impl EloRange {
         })
     }
 
-    /// Whether both ratings are in the range, or not known.
+    /// Returns `true` if each rating is in the range or unknown.
     #[inline]
     fn contains(self, elo: [u16; 2]) -> bool {
         let passes = |elo| (elo == 0) | ((self.lowest <= elo) & (elo <= self.highest));
@@ -443,7 +446,7 @@ impl EloRange {
 }
 
 impl Players {
-    /// Whether the players of a game are those that are asked for, with the colors and the result that are asked for.
+    /// Returns `true` if the players of a game match, with the wanted color and result.
     fn admit(&self, games: &GameRows, id: usize) -> bool {
         let [white, black] = games.players[id];
         if self.player.is_none() {
@@ -457,7 +460,7 @@ impl Players {
             .any(|(color, is_player)| is_player && self.color.is_none_or(|wanted| wanted == color))
     }
 
-    /// Whether the player of a game has White, and whether Black, and the opponent and the result that are asked for.
+    /// Returns whether the player has White, and whether Black, in a game with the wanted opponent and result.
     fn colors(&self, games: &GameRows, id: usize) -> [bool; 2] {
         let [white, black] = games.players[id];
         let winner = games.traits[id].winner();
@@ -474,13 +477,13 @@ impl Players {
     }
 }
 
-/// Whether a name is one of some, if there are any.
+/// Returns `true` if `numbers` is `None` or contains a number.
 fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
     numbers.as_ref().is_none_or(|numbers| has(numbers, number))
 }
 
-/// The games of the player with the color that is asked for, or of the opponent if no player is. The index has lists
-/// of whole names only.
+/// Returns a bit for each game of the player with the wanted color or, without a player, of the opponent. Returns `None` if no
+/// name is filtered, or if names match in part, because the index has lists of whole names only.
 fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec<u64>>> {
     if filters.names == NameMatch::Part {
         return Ok(None);
@@ -505,7 +508,7 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
     Ok(Some(bits))
 }
 
-/// The traits with which games pass the filters that concern traits; `None` if all pass.
+/// Returns for each number of traits whether such games pass, or `None` if all pass.
 fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     let (results, speeds) = (&filters.results, &filters.speeds);
     let (modes, groups) = (&filters.modes, &filters.groups);
@@ -541,7 +544,7 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     Some(pass)
 }
 
-/// The openings with which games pass; `None` if all pass.
+/// Returns for each number of an ECO code whether such games pass, or `None` if all pass.
 fn eco_that_pass(filters: &Filters) -> Option<Box<[bool; EcoNumber::COUNT]>> {
     let range = filters.eco.as_ref()?;
     let mut pass = Box::new([false; EcoNumber::COUNT]);

@@ -1,4 +1,4 @@
-//! The indexes of an explorer, and their games by number.
+//! The explorer: one or several open indexes whose games are numbered consecutively.
 
 use std::{
     fmt,
@@ -11,7 +11,7 @@ use shakmaty::Color;
 
 use super::{
     answer::{About, AboutSource, GameInfo, Player},
-    copies::Copies,
+    duplicate_groups::DuplicateGroups,
     names::Suggestions,
     query::{Filters, View},
     source::OpenIndex,
@@ -26,14 +26,14 @@ use crate::{
     position::Variant,
 };
 
-/// Answers questions about positions from one or several indexes. Any number of threads may ask at the same time.
+/// Answers queries about positions from one or several indexes. Any number of threads may use it at the same time.
 ///
-/// An open explorer holds 32 bytes of each game in memory, and some names.
+/// Game numbers run on from one index to the next. An open explorer holds 32 bytes of each game in memory, and some names.
 pub struct Explorer {
-    /// Their games are numbered on from one to the next.
+    /// The sources, in the order of their games' numbers.
     pub(super) sources: Vec<OpenIndex>,
     pub(super) suggestions: Suggestions,
-    copies: OnceLock<Copies>,
+    duplicates: OnceLock<DuplicateGroups>,
     skip_unfinished: bool,
 }
 
@@ -45,11 +45,11 @@ impl fmt::Debug for Explorer {
 }
 
 impl Explorer {
-    /// Opens indexes under names. Their games are numbered on from one to the next.
+    /// Opens indexes, each given as a name and its directory.
     ///
     /// # Errors
     ///
-    /// A directory that is no index, one that was made without the explorer's data, or a damaged one.
+    /// Returns an error if a directory is not an index, if an index was made without the explorer's data, or if it is damaged.
     pub fn open(sources: impl IntoIterator<Item = (String, PathBuf)>) -> Result<Explorer> {
         let mut opened = Vec::new();
         let mut first = 0;
@@ -61,7 +61,7 @@ impl Explorer {
         Ok(Explorer {
             sources: opened,
             suggestions: Suggestions::default(),
-            copies: OnceLock::new(),
+            duplicates: OnceLock::new(),
             skip_unfinished: false,
         })
     }
@@ -86,7 +86,7 @@ impl Explorer {
         self.skip_unfinished
     }
 
-    /// What there is.
+    /// Describes the sources.
     pub fn about(&self) -> About {
         let sources: Vec<AboutSource> = self.sources.iter().map(about).collect();
         let years = sources.iter().filter_map(|source| source.years);
@@ -99,20 +99,21 @@ impl Explorer {
         }
     }
 
-    /// The lowest number of moves that a position of the sources that filters ask has, if counts without others are among
-    /// them.
+    /// Returns the smallest number of counted moves that a position must have to be in all selected sources, or `None` if none
+    /// of them was pruned.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         let asked = self.asked(filters.source.as_deref());
         asked.filter_map(OpenIndex::min_game).max()
     }
 
-    /// The half-move at which the sources end that filters ask, the least if they differ; `None` if none ends.
+    /// Returns the half-move after which counting stopped in the selected sources, the smallest if they differ, or `None` if all
+    /// half-moves were counted.
     pub fn max_ply(&self, filters: &Filters) -> Option<usize> {
         let asked = self.asked(filters.source.as_deref());
         asked.filter_map(OpenIndex::max_ply).min()
     }
 
-    /// A line that says which positions some of these sources lack, for people.
+    /// Returns a message about the positions that the selected sources lack, or `None` if they lack none.
     pub fn lacking_line(&self, filters: &Filters) -> Option<String> {
         let (fewest, last) = (self.min_game(filters), self.max_ply(filters));
         let few = fewest.map(|fewest| format!(" in which at least {fewest} moves were counted"));
@@ -129,12 +130,13 @@ impl Explorer {
         Some(format!("{which} counts have only positions{end}{few}\n"))
     }
 
-    /// What filters ask that needs games, if one of their sources has counts and no games.
+    /// Returns the first filter that needs games, together with a selected source that has counts instead; `None` if the
+    /// sources can apply all filters.
     pub fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
         self.needs_all_games(filters.source.as_deref(), filters.of_games()?)
     }
 
-    /// The same for what is made of all games of a source, or of all sources.
+    /// Like [`needs_games`](Explorer::needs_games), for an operation `what` that needs the games of every selected source.
     pub fn needs_all_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
         let source = self.asked(wanted).find(|source| source.counted.is_some())?;
         Some(NeedsGames {
@@ -143,7 +145,7 @@ impl Explorer {
         })
     }
 
-    /// The same for something that only games have, if the source, or all sources, have counts and no games.
+    /// Like [`needs_games`](Explorer::needs_games), for an operation `what` that needs the games of at least one selected source.
     pub fn lacks_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
         let mut sources = self.asked(wanted).peekable();
         let first = sources.peek()?.name.clone();
@@ -154,17 +156,17 @@ impl Explorer {
         })
     }
 
-    /// The source with a name, or all sources.
+    /// Returns the selected sources: the one with the name `wanted`, or all of them.
     pub(super) fn asked(&self, wanted: Option<&str>) -> impl Iterator<Item = &OpenIndex> {
         let is_asked = move |source: &&OpenIndex| wanted.is_none_or(|name| *name == source.name);
         self.sources.iter().filter(is_asked)
     }
 
-    /// The files that the games of the filters' source come from, and how many games each has, as they were indexed.
+    /// Returns the files that the games of the selected sources come from, each with its number of games when it was indexed.
     ///
     /// # Errors
     ///
-    /// A source that does not exist, and games that are in no file.
+    /// Returns an error if the source does not exist, if it has counts, or if its games were read from standard input.
     pub fn files(&self, filters: &Filters) -> Result<Vec<(PathBuf, u64)>> {
         self.check(filters)?;
         let mut files = Vec::new();
@@ -186,7 +188,7 @@ impl Explorer {
         Ok(files)
     }
 
-    /// The variant of the games, if all sources have a single one and the same.
+    /// Returns the variant of the games, or `None` if there are several.
     pub fn variant(&self) -> Option<Variant> {
         let mut variants = self
             .sources
@@ -212,20 +214,28 @@ impl Explorer {
         hasher.finish()
     }
 
-    /// How many games all sources have.
+    /// Returns the number of games of all sources.
     pub fn game_count(&self) -> u64 {
         self.sources
             .last()
             .map_or(0, |last| last.first + last.games())
     }
 
-    /// The filters for each source.
+    /// Prepares filters for each source.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the source does not exist, or if a filter needs games and a source has counts.
     pub(super) fn filters(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
         self.check(filters)?;
         self.unchecked_filters(filters)
     }
 
-    /// The same for lists of games, which come from the sources that have games.
+    /// Prepares filters for a list of games, to which sources of counts contribute nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the source does not exist, or if no selected source has games.
     pub(super) fn filters_of_games(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
         let source = filters.source.as_deref();
         self.check_source(source)?;
@@ -240,21 +250,21 @@ impl Explorer {
         filters.skip_unfinished |= self.skip_unfinished;
         let made = SourceFilters::new(&self.sources, &filters)?;
         Ok(match filters.once {
-            true => made.once(self.copies()?),
+            true => made.once(self.duplicates()?),
             false => made,
         })
     }
 
-    /// The games that are equal. They are found once.
-    pub(super) fn copies(&self) -> Result<&Copies> {
-        if let Some(copies) = self.copies.get() {
-            return Ok(copies);
+    /// Returns the groups of duplicate games, which are computed at the first call.
+    pub(super) fn duplicates(&self) -> Result<&DuplicateGroups> {
+        if let Some(duplicates) = self.duplicates.get() {
+            return Ok(duplicates);
         }
-        let copies = Copies::of(&self.sources)?;
-        Ok(self.copies.get_or_init(|| copies))
+        let duplicates = DuplicateGroups::find(&self.sources)?;
+        Ok(self.duplicates.get_or_init(|| duplicates))
     }
 
-    /// Refuses filters for a source that does not exist, or has no games where they need some.
+    /// Returns an error if the source does not exist, or if a filter needs games and a source has counts.
     pub(super) fn check(&self, filters: &Filters) -> Result<()> {
         self.check_source(filters.source.as_deref())?;
         match self.needs_games(filters) {
@@ -263,7 +273,7 @@ impl Explorer {
         }
     }
 
-    /// Refuses a source that does not exist.
+    /// Returns an error if no source has the name `wanted`.
     pub(super) fn check_source(&self, wanted: Option<&str>) -> Result<()> {
         match wanted {
             Some(name) if self.sources.iter().all(|source| source.name != name) => {
@@ -275,11 +285,12 @@ impl Explorer {
         }
     }
 
-    /// The number of the game with an id: its id at Lichess, or its number with leading zeros.
+    /// Returns the number of the game with an id, which is a Lichess id or the number with leading zeros. Returns `None` if no
+    /// game has the id.
     ///
     /// # Errors
     ///
-    /// A damaged index.
+    /// Returns an error if the index is damaged.
     pub fn find(&self, id: &str) -> Result<Option<u64>> {
         if is_number(id) {
             let number = id.parse().ok().filter(|_| id.len() >= 8);
@@ -301,45 +312,46 @@ impl Explorer {
         Ok(None)
     }
 
-    /// What the index says of a game, by its number.
+    /// Returns the record of the game with a number.
     ///
     /// # Errors
     ///
-    /// A number that no game has, or a damaged index.
+    /// Returns an error if no game has the number, or if the index is damaged.
     pub fn header(&self, number: u64) -> Result<GameHeader> {
         let (source, id) = self.place(number)?;
         source.index.header(id)
     }
 
-    /// What is known of a game, by its number.
+    /// Returns the players, result and date of the game with a number.
     ///
     /// # Errors
     ///
-    /// A number that no game has, or a damaged index.
+    /// Returns an error if no game has the number, or if the index is damaged.
     pub fn game(&self, number: u64) -> Result<GameInfo> {
         self.info(number, View::Lichess)
     }
 
-    /// The PGN text of a game, byte for byte, by its number.
+    /// Returns the PGN text of the game with a number, byte for byte.
     ///
     /// # Errors
     ///
-    /// As of [`Index::text`](crate::index::Index::text).
+    /// Returns an error if no game has the number, and the errors of [`Index::text`](crate::index::Index::text).
     pub fn text(&self, number: u64) -> Result<Vec<u8>> {
         self.text_while(number, &|| true)
     }
 
-    /// The same as long as `goes_on` says so.
+    /// Like [`text`](Explorer::text), but stops reading when `goes_on` returns `false`.
     ///
     /// # Errors
     ///
-    /// As of [`Index::text_while`](crate::index::Index::text_while).
+    /// Returns an error if no game has the number, and the errors of
+    /// [`Index::text_while`](crate::index::Index::text_while).
     pub fn text_while(&self, number: u64, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
         let (source, id) = self.place(number)?;
         source.index.text_while(id, goes_on)
     }
 
-    /// Whether no two games have an id at Lichess.
+    /// Returns `true` if exactly one game of all sources has the Lichess id.
     fn is_of_one_game(&self, id: SiteId) -> Result<bool> {
         let mut games = 0;
         for source in &self.sources {
@@ -348,7 +360,7 @@ impl Explorer {
         Ok(games == 1)
     }
 
-    /// The source of a game, and its id there.
+    /// Returns the source of the game with a number, and the id of the game in that source.
     pub(super) fn place(&self, number: u64) -> Result<(&OpenIndex, u32)> {
         let after = self
             .sources
@@ -366,7 +378,7 @@ impl Explorer {
         }
     }
 
-    /// What a view shows of a game.
+    /// Returns what a view shows of the game with a number.
     pub(super) fn info(&self, number: u64, view: View) -> Result<GameInfo> {
         let (source, id) = self.place(number)?;
         let hot = source.game(id);
@@ -403,7 +415,7 @@ impl Explorer {
     }
 }
 
-/// What is asked that needs games, of a source that has counts and no games.
+/// A filter or operation that needs games, and a source that has counts instead.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeedsGames {
     what: &'static str,
@@ -429,7 +441,7 @@ impl fmt::Display for NeedsGames {
     }
 }
 
-/// Whether an id is that of a game by its number, whatever a tag says.
+/// Returns `true` if an id is a game's number, because it has digits only.
 fn is_number(id: &str) -> bool {
     id.bytes().all(|byte| byte.is_ascii_digit())
 }

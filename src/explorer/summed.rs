@@ -1,4 +1,4 @@
-//! Filters that sums and counts can answer.
+//! Filters that sums and counts can apply, because they depend only on speed, rating group and month.
 
 use super::{dates::DateRange, query::Filters, source::OpenIndex};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     pgn::{Date, RatingGroup, Speed},
 };
 
-/// Where sums must not be of more than one period.
+/// The longest period that a sum may cover.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Split {
     Nowhere,
@@ -20,7 +20,7 @@ pub(super) enum Split {
     ByMonth,
 }
 
-/// The date of a period as far as all its games have it, as a [number](date_number).
+/// Returns the part of the date that all games of a period share, as a number of [`date_number`].
 pub(super) fn date_of(period: Period) -> u32 {
     date_number(match period {
         Period::All => Date::default(),
@@ -29,15 +29,15 @@ pub(super) fn date_of(period: Period) -> u32 {
     })
 }
 
-/// Filters that whole [classes](Class) and months pass or not: those that Lichess's own explorer has.
+/// A filter that admits or rejects whole [classes](Class) and months. Lichess's own explorer has such filters only.
 pub(super) struct ClassFilter {
-    /// Whether each class passes.
+    /// For each number of a class, whether the class passes.
     classes: [bool; Class::COUNT],
     dates: DateRange,
 }
 
 impl ClassFilter {
-    /// `None` for filters that have to be asked of each game.
+    /// Returns `None` if a filter has to be evaluated game by game.
     pub(super) fn new(filters: &Filters) -> Option<ClassFilter> {
         if filters.of_games().is_some() {
             return None;
@@ -59,8 +59,8 @@ impl ClassFilter {
         })
     }
 
-    /// Calls `f` with the rows that pass of the counts of a position, each with a period: a month, or one as long as the
-    /// split allows.
+    /// Calls `f` with the passing rows of the counts of a position, each with its period, which is at most as long as `split`
+    /// allows.
     pub(super) fn for_each_row(
         &self,
         source: &OpenIndex,
@@ -89,13 +89,17 @@ impl ClassFilter {
         }
     }
 
-    /// Whether the games of a month pass.
+    /// Returns `true` if the games of a month pass.
     fn contains(&self, period: Period) -> bool {
         self.dates.contains(date_of(period))
     }
 
-    /// Calls `f` with what passes of periods that have all games that pass, each in one of them: periods as long as the
-    /// split allows. The subject has this many games. `f` answers `None` if what it gets is malformed.
+    /// Calls `f` with the passing parts of disjoint periods that together contain all passing games. The periods are as long as
+    /// `split` allows. `games` is the number of games of the subject. `f` returns `None` if a part is malformed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged.
     pub(super) fn for_each_part<T: PeriodPart>(
         &self,
         source: &OpenIndex,
@@ -122,7 +126,7 @@ impl ClassFilter {
         Ok(())
     }
 
-    /// The years that pass as a whole, unless they are split by month, and the months of others that pass.
+    /// Returns the periods that contain the passing games: years that pass as a whole, unless `split` is by month, and months.
     fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {

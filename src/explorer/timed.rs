@@ -1,4 +1,4 @@
-//! How long players think in a position, by the clocks in the text of its games.
+//! The mean time that players take for a move, from the clocks in the text of games.
 
 use std::collections::BTreeMap;
 
@@ -17,31 +17,33 @@ use crate::{
 /// The times of the moves of a position.
 #[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct Times {
-    /// How many games of the position pass the filters.
+    /// The number of games of the position that pass the filters.
     pub games: u64,
-    /// How many of them were read, the newest.
+    /// The number of these games whose text was read, the newest first.
     pub read: u64,
-    /// The moves with known times, by their UCI notation.
+    /// The mean times of the moves that have one, by UCI notation.
     pub moves: BTreeMap<String, MoveTime>,
 }
 
-/// The time that a move took.
+/// The mean time of a move.
 #[derive(Copy, Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct MoveTime {
-    /// In how many of the games that were read it is known.
+    /// The number of games from which the mean is calculated.
     pub games: u64,
-    /// Its mean in these, in seconds.
+    /// The mean time in these games, in seconds.
     pub mean: f64,
 }
 
 impl Explorer {
-    /// The mean time that each move of a position took in the `most` newest of its games that pass the filters: by `[%emt]`,
-    /// or by `[%clk]` and a `TimeControl` of one period. As elsewhere, the last move counts of a game that comes back to the
-    /// position. The text of each game is read, as long as `goes_on` says so.
+    /// Returns the mean time that each move of a position took in the `most` newest passing games.
+    ///
+    /// Times are known from `[%emt]`, or from `[%clk]` and a `TimeControl` of one period. If a game repeats the position, its
+    /// last move there counts. The text of each game is read until `goes_on` returns `false`.
     ///
     /// # Errors
     ///
-    /// As of [`games`](Explorer::games) and [`text_while`](Explorer::text_while), and games in a packed file.
+    /// Returns an error if the games are in a packed file, and the errors of [`games`](Explorer::games) and
+    /// [`text_while`](Explorer::text_while).
     pub fn times(&self, query: &Query, most: usize, goes_on: &dyn Fn() -> bool) -> Result<Times> {
         let page = Page {
             skip: 0,
@@ -74,7 +76,7 @@ impl Explorer {
     }
 }
 
-/// The last move that a game played in a position, and the seconds that it took.
+/// Returns the last move that a game played in a position and the seconds that it took, or `None` if the time is unknown.
 fn time_in(text: &[u8], identity: u64) -> Option<(String, f64)> {
     let mut game = GameReader::new(text);
     if !game.next_game() {
@@ -84,7 +86,7 @@ fn time_in(text: &[u8], identity: u64) -> Option<(String, f64)> {
     let (_, start) = start_of(game.tags()).ok()?;
     let mut pos = Keyed::new(start);
     let mut found = None;
-    // The move before the comments that are read: its side, and its text if it was played in the position.
+    // The move before the current comments: its side, and its notation if it was played in the position.
     let mut last = None;
     loop {
         let mut said = TimeSaid::default();

@@ -1,4 +1,4 @@
-//! Texts that are found by their words: by what a word begins with, or with typing errors.
+//! A search index of texts by their words. A search word matches words that begin with it, or that differ by typing errors.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -10,20 +10,21 @@ use levenshtein_automata::{Distance, LevenshteinAutomatonBuilder};
 use rayon::prelude::*;
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-/// How many letters of a text count, and of a word.
+/// The number of letters of a text that are indexed; the rest is ignored.
 const LONGEST: usize = 256;
+/// The number of letters of a word that are indexed.
 const LONGEST_WORD: usize = 32;
 
-/// For how many words texts are looked for at a time, which bounds the memory that takes.
+/// The number of search words that are processed in parallel, each with one byte per text.
 const WORDS_AT_ONCE: usize = 8;
 
-/// The most typing errors that a match has.
+/// The largest number of typing errors in a match.
 pub(super) const MOST_ERRORS: u8 = 2;
 
-/// Of a text that does not match.
+/// The number of errors that marks a text without a match.
 const NO_MATCH: u8 = u8::MAX;
 
-/// The words of a text as they are compared: without case and accents. An apostrophe joins what is around it.
+/// Returns the words of a text in lower case and without accents. Apostrophes are removed, so `D'Arc` is one word.
 pub(super) fn words(text: &str) -> Vec<String> {
     let mut plain = String::new();
     let letters = text.chars().take(LONGEST);
@@ -32,7 +33,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
     for letter in letters.nfkd().flat_map(char::to_lowercase) {
         match letter {
             letter if is_combining_mark(letter) => {}
-            // Unicode does not take these apart.
+            // Unicode does not decompose these letters.
             'ø' => plain.push('o'),
             'ł' => plain.push('l'),
             'đ' => plain.push('d'),
@@ -50,7 +51,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A hash of some words in any order.
+/// Returns a hash of words that does not depend on their order.
 pub(super) fn hash_of(mut words: Vec<String>) -> u64 {
     words.sort_unstable();
     let mut hasher = DefaultHasher::new();
@@ -58,16 +59,16 @@ pub(super) fn hash_of(mut words: Vec<String>) -> u64 {
     hasher.finish()
 }
 
-/// The words of numbered texts, before they are in order.
+/// The words of numbered texts, collected to build a [`WordIndex`].
 #[derive(Default)]
 pub(super) struct Words {
     letters: String,
-    /// Where each word begins, how long it is, and the number of its text.
+    /// For each word: its offset and length in `letters`, and the number of its text.
     places: Vec<(usize, u8, u32)>,
 }
 
 impl Words {
-    /// Adds a text, and returns the [hash](hash_of) of its words. One number may have several texts.
+    /// Adds a text, and returns the [hash](hash_of) of its words. Several texts may have the same number.
     pub(super) fn add(&mut self, number: u32, text: &str) -> u64 {
         let words = words(text);
         for word in &words {
@@ -78,7 +79,7 @@ impl Words {
         hash_of(words)
     }
 
-    /// Gives the texts other numbers.
+    /// Replaces the numbers of the texts.
     pub(super) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         for place in &mut self.places {
             place.2 = number(place.2);
@@ -90,19 +91,19 @@ impl Words {
     }
 }
 
-/// Which texts have which words.
+/// An index from words to the texts that contain them.
 pub(super) struct WordIndex {
-    /// The number of each word, in their order.
+    /// The number of each word; words are numbered in ascending order.
     words: Map<Vec<u8>>,
-    /// Where the texts of each word begin, and after those of the last their end.
+    /// The offset in `texts` at which the list of each word starts, followed by the length of `texts`.
     starts: Vec<u32>,
-    /// The numbers of the texts.
+    /// The numbers of the texts that contain each word, concatenated.
     texts: Vec<u32>,
     count: usize,
 }
 
 impl WordIndex {
-    /// Of texts that are numbered below `count`.
+    /// Builds the index of texts whose numbers are less than `count`.
     pub(super) fn new(mut words: Words, count: usize) -> WordIndex {
         let mut places = std::mem::take(&mut words.places);
         places.par_sort_unstable_by(|a, b| (words.word(*a), a.2).cmp(&(words.word(*b), b.2)));
@@ -126,8 +127,8 @@ impl WordIndex {
         }
     }
 
-    /// How many typing errors each text has, if each of some words is, or begins, one of its own; more than
-    /// [`MOST_ERRORS`] if it does not match. `mistyped` says whether a word may be meant by one with errors.
+    /// Returns the number of typing errors for each text, more than [`MOST_ERRORS`] if the text does not match. A text matches if
+    /// each wanted word begins one of its words or, with `mistyped`, differs from one by typing errors.
     pub(super) fn errors(&self, wanted: &[String], mistyped: bool) -> Vec<u8> {
         if !mistyped {
             return self.sum_errors(wanted, |word| self.begun_with(word));
@@ -142,7 +143,7 @@ impl WordIndex {
         }
         self.sum_errors(wanted, |word| {
             let mut of_word = self.begun_with(word);
-            // A text with all of its errors here has all other words right, and few texts or none do.
+            // Two errors in this word are possible only for a text that matches all other words without errors.
             let mut texts = right.iter().zip(&of_word);
             let may_have_all = texts.any(|(right, errors)| {
                 usize::from(*right) + usize::from(*errors > 0) == wanted.len()
@@ -156,7 +157,7 @@ impl WordIndex {
         })
     }
 
-    /// Adds up the errors of each text in some words.
+    /// Returns the sum of the errors of all words for each text.
     fn sum_errors(&self, words: &[String], of_word: impl Fn(&str) -> Vec<u8> + Sync) -> Vec<u8> {
         let mut sums = vec![0u8; self.count];
         for words in words.chunks(WORDS_AT_ONCE) {
@@ -169,7 +170,7 @@ impl WordIndex {
         sums
     }
 
-    /// No errors of the texts with words that begin with some letters, [`NO_MATCH`] of the others.
+    /// Returns 0 for each text with a word that begins with `letters`, and [`NO_MATCH`] for the others.
     fn begun_with(&self, letters: &str) -> Vec<u8> {
         let end = [letters.as_bytes(), &[0xff]].concat();
         let mut of_word = vec![NO_MATCH; self.count];
@@ -179,7 +180,7 @@ impl WordIndex {
         of_word
     }
 
-    /// The place of the texts of the first word that is not less than some letters.
+    /// Returns the offset in `texts` of the list of the first word that is not less than `letters`.
     fn place(&self, letters: &[u8]) -> usize {
         let mut from = self.words.range().ge(letters).into_stream();
         match from.next() {
@@ -188,7 +189,7 @@ impl WordIndex {
         }
     }
 
-    /// Marks texts with the first letter of a word in its place, as `Carlsen,M` has it, as if that were one error.
+    /// Sets one error for texts that have only the initial of a word, as in `Carlsen,M`.
     fn mark_initials(&self, word: &str, of_word: &mut [u8]) {
         let Some(first) = word.chars().next().filter(|first| first.is_alphabetic()) else {
             return;
@@ -204,16 +205,16 @@ impl WordIndex {
         }
     }
 
-    /// Marks texts with words that differ from one by at most one or two letters: left out, added, replaced, or two
-    /// exchanged.
+    /// Sets the number of errors for texts with a word that differs by at most `most` letters: omitted, added, replaced, or
+    /// transposed.
     fn mark_mistyped(&self, word: &str, most: u8, of_word: &mut [u8]) {
         static BUILDERS: [OnceLock<LevenshteinAutomatonBuilder>; 2] =
             [const { OnceLock::new() }; 2];
-        // A number or a code with an error is another one.
+        // A number or an ECO code with a different digit is a different number or code.
         if word.chars().skip(1).all(|letter| letter.is_ascii_digit()) {
             return;
         }
-        // With two errors among four letters any word might be meant.
+        // With two errors, nearly every word of four letters would match.
         let most = match word.chars().count() {
             0..3 => return,
             3..5 => 1,

@@ -285,7 +285,7 @@ impl AppState {
             true => Some(self.request(key, Route::Game)?),
             false => None,
         };
-        let unknown = || Refusal::unknown("there is no game with this id");
+        let unknown = || Refusal::unknown("no game has this id");
         let number = self.explorer.find(id)?.ok_or_else(unknown)?;
         let text = self.explorer.text_while(number, goes_on)?;
         match request {

@@ -7,30 +7,30 @@ use thiserror::Error;
 
 use super::class::Class;
 
-/// The classes that are counted apart. The default is none.
+/// The properties of games that counts are grouped by, besides position and move. The default is none.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<&'static str>")]
 pub struct By {
-    /// By the speed of the games.
+    /// Whether counts are grouped by the speed of the games.
     pub speed: bool,
-    /// By the rating group, the group of the mean of the known ratings.
+    /// Whether counts are grouped by rating group, the group of the mean of the known ratings.
     pub rating: bool,
-    /// By the month.
+    /// Whether counts are grouped by the month of the games.
     pub month: bool,
 }
 
-/// A class that there is not.
+/// The error for a text that does not name such properties.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write speed, rating and month, joined by commas, or none")]
 pub struct UnknownClass;
 
 impl By {
-    /// Whether there are no classes.
+    /// Returns `true` if counts are not grouped.
     pub fn is_none(self) -> bool {
         self == By::default()
     }
 
-    /// Whether all classes of the other are among these.
+    /// Returns `true` if counts grouped by `other` can be calculated from counts grouped by `self`.
     pub fn has(self, other: By) -> bool {
         let mine = self.fields();
         other
@@ -40,7 +40,7 @@ impl By {
             .all(|(theirs, mine)| !theirs.1 || mine.1)
     }
 
-    /// A class without what is not counted apart.
+    /// Returns the class with 0 for each property that counts are not grouped by.
     pub(crate) fn of(self, class: Class) -> Class {
         Class {
             speed: if self.speed { class.speed } else { 0 },

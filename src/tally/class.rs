@@ -1,4 +1,4 @@
-//! A half-move and its class as 128 bits.
+//! Records of half-moves by class, each of 128 bits.
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | 23 | whether it is for books only |
 //! | 21-22 | the result: 0 a loss, 1 a draw, 2 a win |
 //! | 20 | whether the ratings are known |
-//! | 16-19 | how many games these are, less one |
+//! | 16-19 | the number of games, minus one |
 //! | 0-15 | the sum of the ratings |
 //!
 //! More games take several records.
@@ -26,37 +26,39 @@ use crate::{
     sort::{Fold, Memory, Record, Sealed, Shards},
 };
 
-/// Rating groups, and the months of a year with the one that is not known.
+/// The number of rating groups, with the group of unknown ratings.
 const GROUPS: u8 = 10;
+/// The number of months of a year, with the unknown month.
 const MONTHS: u32 = 13;
 
-/// The most games of a record: the sum of their ratings, at most 4,000 each, fits.
+/// The largest number of games of a record. The sum of their ratings, at most 4,000 each, fits into 16 bits.
 const MOST: u64 = 16;
 
-/// The bits that records share whose numbers add up.
+/// The bits that are equal in records whose games can be added up.
 const SUMMED: u128 = !0 << 20;
 
-/// What games are counted apart by. A number is 0 where it does not matter.
+/// The class of a half-move: the properties of its game that counts can be grouped by. A property is 0 if counts are not grouped
+/// by it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Class {
-    /// The place of the speed in [`Speed::ALL`](crate::pgn::Speed::ALL).
+    /// The index of the speed in [`Speed::ALL`](crate::pgn::Speed::ALL).
     pub speed: u8,
     /// 0 for games without a known rating, else 1 plus the index in
     /// [`RatingGroup::all`](crate::pgn::RatingGroup::all) of the group of the mean of the known ratings.
     pub group: u8,
-    /// A hundred times the year, and the month: 0 where they are not known.
+    /// A hundred times the year plus the month; an unknown year or month is 0.
     pub month: u32,
-    /// Whether the moves count for books only: those after which the same game played another move in the position, and
-    /// those of variations. An explorer counts the last move of each game.
+    /// Whether the half-move counts for books only, because it is in a variation, or because its game played another move in the
+    /// same position later. An explorer counts only the last move of each game in a position.
     pub book_only: bool,
 }
 
 /// The known ratings of the side that moved.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Ratings {
-    /// Their sum.
+    /// The sum of the ratings.
     pub sum: u64,
-    /// How many they are.
+    /// The number of games in which the rating is known.
     pub games: u64,
 }
 
@@ -67,12 +69,12 @@ impl AddAssign for Ratings {
     }
 }
 
-/// Games of a move in a position in one class. Records compare by key, then by move, then by class.
+/// Up to 16 games of one class and result that played a move in a position. Records compare by key, then move, then class.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ClassRecord(u128);
 
 impl ClassRecord {
-    /// A half-move. The rating is that of the side that moved, 0 if it is not known.
+    /// Creates the record of a half-move. `rating` is that of the side that moved, 0 if it is unknown.
     #[inline]
     pub(crate) fn new(
         key: u64,
@@ -129,7 +131,7 @@ impl ClassRecord {
         }
     }
 
-    /// Whether another record is of the same move in the same class.
+    /// Returns `true` if another record has the same position, move and class.
     #[inline]
     pub(crate) fn has_class_of(self, other: ClassRecord) -> bool {
         self.0 >> 23 == other.0 >> 23
@@ -176,16 +178,16 @@ impl Record for ClassRecord {
         self.0
     }
 
-    /// Keys are spread evenly.
+    /// Position keys are uniformly distributed, so they serve as ranks.
     fn rank(self) -> u64 {
         self.key()
     }
 }
 
-/// Adds the games of records that differ in nothing else.
+/// Adds up the games and ratings of records that are otherwise equal.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct AddGames {
-    /// What the records share, their games and the sum of their ratings.
+    /// The shared bits of the current records, their number of games and the sum of their ratings.
     open: Option<(u128, u64, u64)>,
 }
 
@@ -207,7 +209,7 @@ impl Fold for AddGames {
         }
     }
 
-    /// The records ascend: the one of the fewest games comes first, and the others have nearly the same sum.
+    /// Splits the games into ascending records: the one with the fewest games first, then full records with nearly equal sums.
     #[inline]
     fn finish(&mut self, out: &mut impl FnMut(ClassRecord)) {
         let Some((shared, games, sum)) = self.open.take() else {
@@ -219,7 +221,7 @@ impl Fold for AddGames {
                 0 => MOST,
                 few => few,
             };
-            // As much as comes to these games; the last takes what is left.
+            // The proportional share of the sum; the last record takes the remainder.
             let part = rest / left * now + (rest % left * now) / left;
             out(ClassRecord(shared | u128::from((now - 1) << 16 | part)));
             left -= now;
@@ -228,15 +230,15 @@ impl Fold for AddGames {
     }
 }
 
-/// Half-moves by class that are being collected, from any number of threads.
+/// Collects half-moves by class, from any number of threads.
 #[derive(Debug)]
 pub(crate) struct ClassTally {
     records: Shards<ClassRecord>,
-    /// The keys of positions whose records are under their identities.
+    /// The position keys of identities, if records are stored by identity.
     keys: Option<Shards<KeyedIdentity>>,
 }
 
-/// The same, sorted.
+/// The sorted records of a [`ClassTally`].
 #[derive(Debug)]
 pub(crate) struct ClassCounts {
     pub(crate) records: Sealed<ClassRecord>,
@@ -244,7 +246,7 @@ pub(crate) struct ClassCounts {
 }
 
 impl ClassTally {
-    /// Nothing yet. With identities, there are two tables of this much memory.
+    /// Creates an empty tally. With identities there are two tables, each of which may use this much memory.
     pub(crate) fn new(memory: &Memory, with_identities: bool) -> ClassTally {
         ClassTally {
             records: Shards::new(memory.clone()),
@@ -256,7 +258,7 @@ impl ClassTally {
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub(crate) fn append(&self, records: &[ClassRecord], pairs: &[KeyedIdentity]) -> Result<()> {
         self.records.append(records)?;
         self.keys.as_ref().map_or(Ok(()), |keys| keys.append(pairs))
@@ -266,11 +268,11 @@ impl ClassTally {
         self.records.spilled_bytes() + self.keys.as_ref().map_or(0, Shards::spilled_bytes)
     }
 
-    /// Ends collecting. Works on all threads of the rayon pool that it is called in.
+    /// Sorts the records, on all threads of the current rayon pool.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written or read.
+    /// Returns an error if a temporary file cannot be written or read.
     pub(crate) fn seal(self) -> Result<ClassCounts> {
         Ok(ClassCounts {
             records: self.records.seal()?,
@@ -280,11 +282,11 @@ impl ClassTally {
 }
 
 impl ClassCounts {
-    /// Calls `f` with the records of an identity.
+    /// Calls `f` with each record of an identity, in order.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub(crate) fn for_each_of_identity(
         &self,
         identity: u64,

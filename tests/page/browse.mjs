@@ -481,7 +481,7 @@ const tests = {
     assert.match(await text(page, "#moves .blank"), /These games start from other positions4 games of this variant/);
     await page.goto(new URL("/?game=..", variants).href);
     await page.waitForSelector("#notice .banner");
-    assert.match(await text(page, "#notice"), /There is no such game/);
+    assert.match(await text(page, "#notice"), /This game cannot be shown/);
     await context.close();
   },
 
@@ -857,7 +857,7 @@ const tests = {
       assert.equal(lists(), 1);
       assert.equal(await page.locator(".problem:not(:empty)").count(), 0);
     }
-    assert.equal(await text(page, "#games"), "These are counts without games.");
+    assert.equal(await text(page, "#games"), "This source contains counts only, so there are no games to list.");
     assert.ok((await fields("/?source=selfplay")).includes("player"));
     await followed(page);
     assert.equal(lists(), 2);

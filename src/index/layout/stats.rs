@@ -1,25 +1,27 @@
-//! The statistics of a position.
+//! The statistics of a position: the entries that `make-book --index-stats` adds to an index.
 
 use super::put_number;
 use crate::{index::entries::Entries, position::BookMove};
 
-/// The statistics of a position that an index may have in addition to the games.
+/// The statistics of a position, which an index may contain in addition to the games.
+///
+/// The statistics have no entry for games without a result: they are draws, unless they were skipped when the index was made.
 ///
 /// | key | value |
 /// |---|---|
-/// | `<key>_draws` | the games that neither side won |
-/// | `<key>_freq` | the games that reached it |
-/// | `<key>_moves` | the moves played there as 16-bit Polyglot numbers, ascending, a comma after each |
-/// | `<key>_white_score` | White's wins less Black's |
+/// | `<key>_draws` | the drawn games |
+/// | `<key>_freq` | the games that reached the position |
+/// | `<key>_moves` | the moves that were played in the position as 16-bit Polyglot numbers, ascending, with a comma after each |
+/// | `<key>_white_score` | White's wins minus Black's wins |
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PositionStats {
-    /// The games that reached it.
+    /// The number of games that reached the position.
     pub games: u64,
-    /// White's wins less Black's.
+    /// White's wins minus Black's wins.
     pub white_score: i64,
-    /// Games that neither side won.
+    /// The number of drawn games.
     pub draws: u64,
-    /// The moves played there, each once, in the order of their numbers.
+    /// The moves that were played in the position, deduplicated and sorted by number.
     pub moves: Vec<BookMove>,
 }
 
@@ -29,15 +31,15 @@ const MOVES: &[u8] = b"_moves";
 const WHITE_SCORE: &[u8] = b"_white_score";
 
 impl PositionStats {
-    /// The ends of the keys. A position has all or none.
+    /// The suffixes of the keys, ascending. A position has entries with all suffixes or with none.
     pub(in crate::index) const NAMES: [&[u8]; 4] = [DRAWS, FREQ, MOVES, WHITE_SCORE];
 
-    /// How many games White won; 0 if the numbers contradict each other.
+    /// Returns the number of games that White won, 0 if the statistics are inconsistent.
     pub fn white_wins(&self) -> u64 {
         self.decided(self.white_score)
     }
 
-    /// How many games Black won; 0 if the numbers contradict each other.
+    /// Returns the number of games that Black won, 0 if the statistics are inconsistent.
     pub fn black_wins(&self) -> u64 {
         self.decided(self.white_score.saturating_neg())
     }
@@ -47,7 +49,7 @@ impl PositionStats {
         u64::try_from((decided + i128::from(score)) / 2).unwrap_or(0)
     }
 
-    /// Reads the statistic of a name; `None` if it is malformed or there is no such statistic.
+    /// Parses the value of the entry with a suffix. Returns `None` if the value is malformed or the suffix is unknown.
     pub(in crate::index) fn read(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
         match name {
             DRAWS => self.draws = super::parse_number(value)?,
@@ -59,7 +61,7 @@ impl PositionStats {
         Some(())
     }
 
-    /// Whether there can be such games, and the moves are in order.
+    /// Returns `true` if some games have these statistics, and the moves are sorted and deduplicated.
     pub(in crate::index) fn is_possible(&self) -> bool {
         let decided = i128::from(self.games) - i128::from(self.draws);
         let score = i128::from(self.white_score);
@@ -68,7 +70,7 @@ impl PositionStats {
             && self.moves.is_sorted_by(|a, b| a < b)
     }
 
-    /// Writes the entries of the position whose key has the digits `number`, in their order.
+    /// Appends the entries of a position in the order of their keys. `number` is the decimal position key.
     pub(in crate::index) fn write(&self, number: &[u8], out: &mut Entries) {
         for name in PositionStats::NAMES {
             out.begin(number);
@@ -91,8 +93,8 @@ fn put_moves(value: &mut Vec<u8>, moves: &[BookMove]) {
     }
 }
 
-/// The value of a statistic of a position from those that several indexes have under its key; `None` if it is no
-/// statistic or malformed.
+/// Merges the values that several indexes have for one key. Returns `None` if the key is not that of a statistic, or if a value
+/// is malformed.
 pub(in crate::index) fn joined_stats(key: &[u8], values: &[&[u8]]) -> Option<Vec<u8>> {
     let mut joined = Vec::new();
     if key.ends_with(MOVES) {
@@ -118,7 +120,7 @@ pub(in crate::index) fn joined_stats(key: &[u8], values: &[&[u8]]) -> Option<Vec
     Some(joined)
 }
 
-/// Reads the value that lists moves; `None` if it is malformed.
+/// Parses a list of moves, or returns `None` if it is malformed.
 fn parse_moves(mut value: &[u8]) -> Option<Vec<BookMove>> {
     let mut moves = Vec::new();
     while !value.is_empty() {

@@ -647,7 +647,7 @@ async function fail(error) {
   }
   // The address is wrong: what can be shown of it is.
   const [title, change] = view.game
-    ? ["There is no such game:", { game: "" }]
+    ? ["This game cannot be shown:", { game: "" }]
     : fen
       ? ["Not a position:", { fen: "", play: [] }]
       : view.play.length

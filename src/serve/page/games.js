@@ -68,7 +68,7 @@ export class GamesList {
     const signal = this.#asking.next();
     if (!listed.hasGames) {
       fill(this.#tools);
-      fill(this.#place, p("card none", "These are counts without games."));
+      fill(this.#place, p("card none", "This source contains counts only, so there are no games to list."));
       return;
     }
     const stale = setTimeout(() => this.#place.classList.add("stale"), 150);

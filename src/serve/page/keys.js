@@ -21,7 +21,7 @@ export function listen(keys) {
     div("body",
       make("dl", "", ...rows),
       p("quiet", "A move counts for the games that played it in this position. “+3” next to the games: three more games reach the resulting position by another move order."),
-      toggle("keys", "Keys of one letter", "", isOn(), (isOn) => store(isOn ? "on" : "off")),
+      toggle("keys", "Single-letter shortcuts", "", isOn(), (isOn) => store(isOn ? "on" : "off")),
     ),
   );
   on(document, "keydown", (event) => {

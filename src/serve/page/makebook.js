@@ -41,7 +41,7 @@ export class BookDialog {
     this.#edit = edit;
     const close = () => dialog.close();
     dialog.append(
-      dialogTop(dialog, "A book or a repertoire of these games"),
+      dialogTop(dialog, "Make a book or repertoire from these games"),
       div("body", this.#form, this.#preview),
       this.#problem,
       div("bottom", this.#copy, span("", button("", ["Cancel"], close), this.#download)),
@@ -98,7 +98,7 @@ export class BookDialog {
             choice("weights", "Weights", [["results", "By results"], ["games", "By number of games"], ["uniform", "All alike"]]),
           ]
         : [
-            field("reach", "Replies", "met at least once in so many games", this.#number("reach", "Once in games", 10, 1000)),
+            field("reach", "Replies", "that occur at least once in this many games", this.#number("reach", "Once in games", 10, 1000)),
             choice("by", "Own moves", [["games", "Most games"], ["score", "Best score"]]),
           ]),
       field(

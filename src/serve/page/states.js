@@ -124,7 +124,7 @@ export class Notice {
       left -= 1;
       if (left < 0) again();
     };
-    const text = p("", b("polybook serve does not answer."), " The numbers below are from before; your place is kept.");
+    const text = p("", b("polybook serve does not answer."), " The numbers below are from the last answer. Your position and filters stay.");
     const isNew = !this.#place.querySelector(".stopped");
     const way = button({ class: "small", "data-focus": "retry" }, [icon("retry"), "Retry ", seconds], again);
     if (isNew) fill(this.#place, div({ class: "banner bad stopped", role: "alert" }, icon("plug"), text, way));

@@ -1,0 +1,150 @@
+//! Duplicate games, and the games of one match.
+//!
+//! Sources may contain a game several times: two downloads that overlap, or a tournament that two collections have.
+//! Two games are duplicates if their players, date, result, length, variant and final position (or Lichess id) are equal.
+//! A game that lacks one of these is a duplicate of nothing. Answers that count each game once
+//! ([`Filters::once`](super::query::Filters::once)) count only the first game of a group that passes the filters.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use rustc_hash::FxHashMap;
+
+use super::source::OpenIndex;
+use crate::{error::Result, index::layout::Subject, pgn::folded};
+
+/// The number of games whose keys are sorted in one pass, about 16 MiB of keys.
+const GAMES_PER_PASS: u64 = if cfg!(test) { 3 } else { 1 << 20 };
+
+/// Groups of duplicate games over all sources of an explorer.
+///
+/// Game numbers are those of the explorer: they run on from one source to the next.
+#[derive(Default, Debug)]
+pub(super) struct DuplicateGroups {
+    /// Links the games of each group into a ring. The entry of a game is the previous game of its group; the entry of the first
+    /// game is the last one. Games without duplicates have no entry.
+    previous: FxHashMap<u64, u64>,
+    /// For each source, by the number of its first game: a hash of each name, indexed by name number. Names that differ only in
+    /// case have equal hashes. 0 stands for an unknown name.
+    name_hashes: FxHashMap<u64, Vec<u64>>,
+}
+
+impl DuplicateGroups {
+    /// Finds the duplicates among the games of `sources`.
+    ///
+    /// Each pass handles the games whose keys fall into one residue class, so that memory stays bounded for any number of games.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the names of a source cannot be read.
+    pub(super) fn find(sources: &[OpenIndex]) -> Result<DuplicateGroups> {
+        let mut groups = DuplicateGroups::default();
+        for source in sources.iter().filter(|source| source.games() > 0) {
+            groups.name_hashes.insert(source.first, hash_names(source)?);
+        }
+        let games: u64 = sources.iter().map(OpenIndex::games).sum();
+        let passes = games / GAMES_PER_PASS + 1;
+        for pass in 0..passes {
+            let mut keyed_games = Vec::new();
+            for source in sources {
+                let of_source = (0..source.games()).filter_map(|id| {
+                    let key = groups.key(source, id as u32)?;
+                    (key % passes == pass).then_some((key, source.first + id))
+                });
+                keyed_games.extend(of_source);
+            }
+            // Sorts by key, then by number: each group is a run of equal keys with ascending numbers.
+            keyed_games.sort_unstable();
+            for group in keyed_games.chunk_by(|a, b| a.0 == b.0) {
+                let predecessors = group.iter().cycle().skip(group.len() - 1);
+                let links = group
+                    .iter()
+                    .zip(predecessors)
+                    .map(|(game, previous)| (game.1, previous.1));
+                // A group of one game links to itself: the game has no duplicates.
+                groups
+                    .previous
+                    .extend(links.filter(|(game, previous)| game != previous));
+            }
+        }
+        Ok(groups)
+    }
+
+    /// Returns the other games of a game's group: first the earlier ones in descending order, then the later ones in descending
+    /// order.
+    pub(super) fn duplicates_of(&self, number: u64) -> impl Iterator<Item = u64> {
+        let previous = move |game: &u64| {
+            let previous = self.previous.get(game).copied();
+            previous.filter(|previous| *previous != number)
+        };
+        std::iter::successors(previous(&number), previous)
+    }
+
+    /// Returns the duplicates of a game that come before it, in descending order.
+    pub(super) fn earlier_duplicates_of(&self, number: u64) -> impl Iterator<Item = u64> {
+        self.duplicates_of(number)
+            .filter(move |other| *other < number)
+    }
+
+    /// Returns a hash that the games of one match share: of the event, the year, and the two players in either order.
+    ///
+    /// A game without all of these gets a hash of its own number, so that it is a match by itself.
+    pub(super) fn match_hash(&self, source: &OpenIndex, id: u32) -> u64 {
+        let (games, at) = (&source.rows, id as usize);
+        let mut players = games.players[at].map(|name| self.name_hash(source, name));
+        players.sort_unstable();
+        let event = self.name_hash(source, games.events[at]);
+        let mut hasher = DefaultHasher::new();
+        let year = games.dates[at] >> 9;
+        match (players, event) {
+            ([Some(one), Some(other)], Some(event)) if year > 0 => {
+                (event, year, one, other).hash(&mut hasher);
+            }
+            _ => (source.first + u64::from(id)).hash(&mut hasher),
+        }
+        hasher.finish()
+    }
+
+    /// Returns the hash of a name of `source`, or `None` if the name is unknown.
+    fn name_hash(&self, source: &OpenIndex, number: u32) -> Option<u64> {
+        let hashes = self.name_hashes.get(&source.first)?;
+        let hash = hashes.get(number as usize).copied();
+        hash.filter(|hash| *hash > 0)
+    }
+
+    /// Returns the key that duplicates share, or `None` for a game that cannot have duplicates: one whose positions are not
+    /// indexed, whose players are unknown, or that has neither a Lichess id nor a known final position.
+    ///
+    /// Different games can have equal keys only by a collision of 64-bit hashes.
+    fn key(&self, source: &OpenIndex, id: u32) -> Option<u64> {
+        let (games, at) = (&source.rows, id as usize);
+        let hot = games.get(id)?;
+        let own = games.own_number(id);
+        if !hot.traits.counts() || own == 0 {
+            return None;
+        }
+        let [white, black] = games.players[at];
+        let players = (
+            self.name_hash(source, white)?,
+            self.name_hash(source, black)?,
+        );
+        let end = (hot.result(), games.plies[at], own);
+        let mut hasher = DefaultHasher::new();
+        (players, hot.date, end, hot.traits.variant()).hash(&mut hasher);
+        Some(hasher.finish())
+    }
+}
+
+/// Returns a hash of each name of `source`, indexed by name number; 0 for an unknown name.
+///
+/// Names are folded first, so that spellings that differ only in case have equal hashes.
+pub(super) fn hash_names(source: &OpenIndex) -> Result<Vec<u64>> {
+    let mut names = Vec::new();
+    source.for_each_name(|_, name| {
+        let name = folded(name);
+        names.push(match &*name {
+            "" | "?" => 0,
+            name => Subject::name(name).0,
+        });
+    })?;
+    Ok(names)
+}
