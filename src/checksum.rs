@@ -5,7 +5,7 @@
 
 use std::{fmt, str::FromStr};
 
-/// The checksum of some records. It is written as 16 hexadecimal digits.
+/// The checksum of some records. Its text form is 16 lowercase hexadecimal digits.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Checksum(u64);
 
@@ -16,12 +16,12 @@ impl Checksum {
         self.0 = self.0.wrapping_add(crc32c::crc32c(record).into());
     }
 
-    /// The checksum of the records of both.
+    /// Returns the checksum of the records of both checksums.
     pub(crate) fn plus(self, other: Checksum) -> Checksum {
         Checksum(self.0.wrapping_add(other.0))
     }
 
-    /// The checksum without records that it has.
+    /// Returns the checksum after the records of `other` are removed. They must be among the records of `self`.
     pub(crate) fn minus(self, other: Checksum) -> Checksum {
         Checksum(self.0.wrapping_sub(other.0))
     }
@@ -33,7 +33,7 @@ impl fmt::Display for Checksum {
     }
 }
 
-/// Not 16 hexadecimal digits.
+/// The error for text that is not 16 lowercase hexadecimal digits.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct NoChecksum;
 

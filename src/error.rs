@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The errors of the library.
 
 use std::{
     any::Any,
@@ -46,7 +46,7 @@ pub enum Error {
         /// What is wrong with it and what to do.
         problem: String,
     },
-    /// An index or a database is there already, and the operation does not replace it by default.
+    /// The output is an index or a database that exists, and the operation does not replace it by default.
     #[error("{} exists", .path.display())]
     Exists {
         /// The file or directory.
@@ -61,7 +61,7 @@ pub enum Error {
     /// The outputs would be empty, and the operation does not allow that by default.
     #[error("nothing was written: {reason}")]
     Empty {
-        /// How many games or moves there are, and what left them out.
+        /// How many games or moves were read, and why each was left out.
         reason: String,
     },
     /// The content of a file breaks its format. The source is the error type of that format, such as
@@ -142,27 +142,27 @@ impl Error {
         }
     }
 
-    /// A file does not fit the operation: [`ErrorKind::Unsuitable`].
+    /// Creates the error for a file that does not fit the operation: [`ErrorKind::Unsuitable`].
     pub fn file(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Unsuitable, path, problem)
     }
 
-    /// The operating system failed in the middle of an operation: [`ErrorKind::Io`].
+    /// Creates the error for a failure of the operating system in the middle of an operation: [`ErrorKind::Io`].
     pub(crate) fn failed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Io, path, problem)
     }
 
-    /// An output would be empty: [`ErrorKind::Empty`].
+    /// Creates the error for an output that would be empty: [`ErrorKind::Empty`].
     pub fn empty(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Empty, path, problem)
     }
 
-    /// A file has another format: [`ErrorKind::Foreign`].
+    /// Creates the error for a file of another format: [`ErrorKind::Foreign`].
     pub fn foreign(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Foreign(ForeignFormat::Other), path, problem)
     }
 
-    /// A file has a format that the operation does not read: [`ErrorKind::Foreign`].
+    /// Creates the error for a file of a format that the operation does not read: [`ErrorKind::Foreign`].
     pub fn of_format(
         format: ForeignFormat,
         path: impl Into<PathBuf>,
@@ -171,25 +171,28 @@ impl Error {
         Error::of_file(ErrorKind::Foreign(format), path, problem)
     }
 
+    /// Creates the error for a file that is cut short or breaks its format: [`ErrorKind::Damaged`]. Never use it for an error
+    /// of the operating system.
     pub(crate) fn damaged(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Damaged, path, problem)
     }
 
+    /// Creates the error for a file that another program changed: [`ErrorKind::Changed`].
     pub(crate) fn changed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Changed, path, problem)
     }
 
-    /// More than fits: [`ErrorKind::TooLarge`].
+    /// Creates the error for more data than a limit allows: [`ErrorKind::TooLarge`].
     pub fn too_large(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::TooLarge, path, problem)
     }
 
-    /// Something is there already.
+    /// Creates the error for an output that exists.
     pub(crate) fn exists(path: impl Into<PathBuf>) -> Error {
         Error::Exists { path: path.into() }
     }
 
-    /// The content of a file breaks its format.
+    /// Creates the error for a file whose content breaks its format, from the error type of that format.
     pub(crate) fn format(
         path: impl Into<PathBuf>,
         source: impl StdError + Send + Sync + 'static,
@@ -200,7 +203,7 @@ impl Error {
         }
     }
 
-    /// What ended a panic.
+    /// Creates the error for a panic from its payload.
     pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Error {
         let message = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
             (Some(message), _) => message,
@@ -211,7 +214,7 @@ impl Error {
         Error::Panicked { message }
     }
 
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     ///
     /// ```
     /// use polybook::{ErrorKind, ForeignFormat, book::Book};
@@ -237,7 +240,7 @@ impl Error {
         }
     }
 
-    /// The error of a format that this one carries, if it is of type `E`.
+    /// Returns the format's error that this error contains, if it is of type `E`.
     ///
     /// ```
     /// use polybook::book::header::{self, HeaderError};
@@ -275,7 +278,7 @@ impl<T> At<T> for io::Result<T> {
     }
 }
 
-/// The reason in the words of the operating system, without the number that Rust appends.
+/// Returns the text of the operating system for an error, without the number that Rust appends.
 pub(crate) fn reason(err: &io::Error) -> String {
     let text = err.to_string();
     match text.split_once(" (os error ") {
@@ -284,8 +287,9 @@ pub(crate) fn reason(err: &io::Error) -> String {
     }
 }
 
-/// The error of the operating system inside one of the crate `tempfile`, which adds a hidden name. It hands out neither
-/// the error nor its number, so the number is read from the text.
+/// Returns the error of the operating system that an error of the crate `tempfile` contains. That crate adds the path of a
+/// temporary file, which means nothing to the user. It exposes neither the error nor its number, so this reads the number
+/// from the text.
 fn without_path(err: io::Error) -> io::Error {
     let code = err.get_ref().and_then(|inner| {
         let text = inner.to_string();
@@ -296,7 +300,7 @@ fn without_path(err: io::Error) -> io::Error {
     code.map_or(err, io::Error::from_raw_os_error)
 }
 
-/// Windows denies access to a directory that is opened as a file, without saying why.
+/// Replaces the error of Windows for opening a directory as a file, "permission denied", by "is a directory".
 fn of_directory(err: io::Error, path: &Path) -> io::Error {
     if cfg!(windows) && err.kind() == io::ErrorKind::PermissionDenied && path.is_dir() {
         return io::ErrorKind::IsADirectory.into();

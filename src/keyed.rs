@@ -1,19 +1,21 @@
-//! Records of one size in the order of their keys, in a file or in memory, and finding one.
+//! Records of a fixed size, sorted by key, in a file or in memory, and the search for a key.
 //!
-//! A record begins with its key, the highest byte first. Keys are spread evenly, so the place of one can be guessed.
-//! After a few guesses a short binary search remains. Where keys are not spread, binary search does all the work.
+//! A record begins with its key, a big-endian `u64`. Keys of positions are hashes, so they are distributed evenly, and
+//! interpolation finds the offset of a key in a few reads. If keys are not distributed evenly, the search falls back to
+//! binary search after [`GUESSES`] rounds.
 
 use std::{borrow::Cow, fs::File, io};
 
 use crate::positioned::read_exact_at;
 
-/// Records that are read at once. Of a book, this is a page of most disks and of the system's cache.
+/// How many records are read at a time. In a book these are 4 KiB, a page of most disks and of the page cache.
 const BLOCK: u64 = 256;
 
-/// Guesses before a range is halved.
+/// How many rounds interpolate before the search halves the range in each round.
 const GUESSES: usize = 6;
 
-/// Where records of `SIZE` bytes are, and how many. A file may have other bytes after them.
+/// The storage of sorted records of `SIZE` bytes: memory, or a file and its number of records. Other bytes may follow the
+/// records in the file.
 #[derive(Debug)]
 pub(crate) enum Storage<const SIZE: usize> {
     Memory(Vec<u8>),
@@ -21,7 +23,7 @@ pub(crate) enum Storage<const SIZE: usize> {
 }
 
 impl<const SIZE: usize> Storage<SIZE> {
-    /// How many records there are.
+    /// Returns the number of records.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Storage::Memory(bytes) => (bytes.len() / SIZE) as u64,
@@ -29,7 +31,7 @@ impl<const SIZE: usize> Storage<SIZE> {
         }
     }
 
-    /// Reads the records into memory if they take at most `memory` bytes.
+    /// Reads the records into memory if they take at most `memory` bytes. Otherwise, returns the storage unchanged.
     pub(crate) fn within(self, memory: u64) -> io::Result<Storage<SIZE>> {
         let len = self.len();
         if len > memory / SIZE as u64 {
@@ -39,7 +41,11 @@ impl<const SIZE: usize> Storage<SIZE> {
         Ok(Storage::Memory(bytes))
     }
 
-    /// The bytes of some records.
+    /// Returns the bytes of `count` records from record `start` on.
+    ///
+    /// # Panics
+    ///
+    /// Panics if memory has fewer records.
     pub(crate) fn bytes(&self, start: u64, count: u64) -> io::Result<Cow<'_, [u8]>> {
         match self {
             Storage::Memory(bytes) => {
@@ -102,14 +108,19 @@ impl<const SIZE: usize> Storage<SIZE> {
     }
 }
 
-/// How many of `len` records between two keys are below a key between them.
+/// Estimates how many of `len` records, whose keys are distributed evenly between `low_key` and `high_key`, have a key below
+/// `key`. `key` must lie between the two.
 #[inline]
 fn share(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
     let share = u128::from(key - low_key) * u128::from(len) / (u128::from(high_key - low_key) + 1);
     share as u64
 }
 
-/// The key of a record.
+/// Returns the key of a record.
+///
+/// # Panics
+///
+/// Panics if the record has fewer than 8 bytes.
 #[inline]
 pub(crate) fn key_of(record: &[u8]) -> u64 {
     u64::from_be_bytes(*record.first_chunk().expect("a record has a key"))

@@ -19,17 +19,17 @@ use parquet::{
 
 use crate::error::{Error, Result};
 
-/// How many rows a row group has: few, because every thread holds one in memory.
+/// The number of rows of a row group. It is small, because every thread holds one row group in memory.
 pub(crate) const ROWS_OF_GROUP: usize = 1 << 16;
 
-/// Writes a file.
+/// A writer of a Parquet file.
 pub(crate) struct TableWriter<W: Write> {
     file: SerializedFileWriter<W>,
-    /// The path that errors name.
+    /// The path that errors contain.
     target: PathBuf,
 }
 
-/// How all files are packed.
+/// Returns the properties that all files share: compression and the name of the writer.
 pub(crate) fn properties() -> WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -37,7 +37,11 @@ pub(crate) fn properties() -> WriterPropertiesBuilder {
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// Starts a file with a schema in the language of Parquet.
+    /// Creates a writer of a file. `schema` is a message type in Parquet's schema language.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the first bytes cannot be written.
     pub(crate) fn new(
         out: W,
         target: &Path,
@@ -53,7 +57,7 @@ impl<W: Write + Send> TableWriter<W> {
         })
     }
 
-    /// Appends a row group, whose columns `write` writes.
+    /// Appends a row group. `write` writes its columns in the order of the schema.
     pub(crate) fn write_group(
         &mut self,
         write: impl FnOnce(&mut SerializedRowGroupWriter<'_, W>) -> Result<(), ParquetError>,
@@ -67,7 +71,7 @@ impl<W: Write + Send> TableWriter<W> {
         Ok(())
     }
 
-    /// Ends the file.
+    /// Writes the footer, and returns the underlying writer.
     pub(crate) fn finish(self) -> Result<W> {
         let out = self.file.into_inner();
         out.map_err(|err| not_written(&self.target, err))
@@ -85,7 +89,7 @@ pub(crate) fn write_column<T: DataType>(
     column.close()
 }
 
-/// Writes the next column, which may have nulls.
+/// Writes the values of the next column; `None` is a null.
 pub(crate) fn write_optional(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: impl Iterator<Item = Option<i16>> + Clone,

@@ -1,4 +1,4 @@
-//! How far an operation has come, for another thread that shows it.
+//! The progress of an operation, for another thread that shows it.
 
 use std::sync::{
     Arc,
@@ -7,7 +7,7 @@ use std::sync::{
 
 use crate::error::{Error, Result};
 
-/// Work that is done in steps of one kind, such as records that are read. A run that makes a book has
+/// The progress of an operation whose steps are of one kind, such as records that are read. A run that makes a book has
 /// [phases](crate::make_book::Progress) instead.
 ///
 /// ```
@@ -27,14 +27,14 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// How much is done, from 0 to 1; `None` while the size of the work is not known.
+    /// Returns the fraction of the steps that are done, from 0 to 1, or `None` while the number of steps is not known.
     pub fn fraction(&self) -> Option<f64> {
         let total = self.total();
         let done = self.done.load(Ordering::Relaxed);
         (total > 0).then(|| (done as f64 / total as f64).min(1.0))
     }
 
-    /// The meter of work that ends when a flag is set, if it looks at it.
+    /// Creates the meter of an operation that is cancelled by a flag. The operation must call [`check`](Meter::check).
     #[cfg(feature = "serve")]
     pub(crate) fn stopped_by(stop: &Arc<AtomicBool>) -> Meter {
         Meter {
@@ -43,7 +43,7 @@ impl Meter {
         }
     }
 
-    /// Refuses to go on with work that shall end.
+    /// Returns [`Error::Interrupted`] if the operation was cancelled.
     pub(crate) fn check(&self) -> Result<()> {
         match self.stop.load(Ordering::Relaxed) {
             true => Err(Error::Interrupted),
@@ -51,43 +51,43 @@ impl Meter {
         }
     }
 
-    /// Adds steps to the work.
+    /// Adds steps to the total.
     pub(crate) fn add_total(&self, steps: u64) {
         self.total.fetch_add(steps, Ordering::Relaxed);
     }
 
-    /// How many steps there are.
+    /// Returns the number of steps, done or not.
     pub(crate) fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Begins anew, with no work.
+    /// Sets both the steps done and the total to 0.
     pub(crate) fn reset(&self) {
         self.done.store(0, Ordering::Relaxed);
         self.total.store(0, Ordering::Relaxed);
     }
 
-    /// Counts steps that are done.
+    /// Adds steps to the steps done.
     pub(crate) fn advance(&self, steps: u64) {
         self.done.fetch_add(steps, Ordering::Relaxed);
     }
 }
 
-/// Steps that the whole of some [`Portions`] counts as.
+/// The steps of a [`Meter`] that one [`Portions`] takes.
 const WHOLE: u64 = 1 << 20;
 
-/// Work that is divided into parts, and these again, whose size is not known before: each part is a portion of the
-/// whole, from 0 to 1.
+/// The progress of an operation whose number of steps is not known before, such as a walk through a tree: each part of it is
+/// reported as a fraction of the whole, from 0 to 1.
 #[derive(Debug)]
 pub(crate) struct Portions<'a> {
     meter: &'a Meter,
     done: f64,
-    /// Steps that the meter has.
+    /// The steps that were added to the meter.
     reported: u64,
 }
 
 impl<'a> Portions<'a> {
-    /// Work that has not begun.
+    /// Creates the progress of an operation of which nothing is done.
     pub(crate) fn new(meter: &'a Meter) -> Portions<'a> {
         meter.add_total(WHOLE);
         Portions {
@@ -97,12 +97,12 @@ impl<'a> Portions<'a> {
         }
     }
 
-    /// Refuses to go on with work that shall end.
+    /// Returns [`Error::Interrupted`] if the operation was cancelled.
     pub(crate) fn check(&self) -> Result<()> {
         self.meter.check()
     }
 
-    /// Counts a part that is done.
+    /// Adds the fraction of a part that is done.
     pub(crate) fn add(&mut self, portion: f64) {
         self.done += portion;
         let steps = ((self.done * WHOLE as f64) as u64).min(WHOLE);
@@ -110,7 +110,7 @@ impl<'a> Portions<'a> {
         self.reported = steps;
     }
 
-    /// Counts all that is left, at the end.
+    /// Reports the whole operation as done.
     pub(crate) fn finish(&mut self) {
         self.add(1.0);
     }

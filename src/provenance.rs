@@ -1,22 +1,22 @@
-//! Where counts come from: for the headers and databases made of them, and for the counts themselves.
+//! The provenance of counts: inputs, games and options. Headers of books, databases and counts store it.
 
 use std::{error::Error as StdError, fmt, ops::AddAssign, path::PathBuf};
 
-/// The most bytes that a comment spends on the names of inputs.
+/// The maximum length of the names of inputs in a comment, in bytes.
 const ROOM_FOR_INPUTS: usize = 900;
 
-/// The most bytes that a comment spends on options.
+/// The maximum length of the options in a comment, in bytes.
 const ROOM_FOR_OPTIONS: usize = 600;
 
-/// Separates the names of inputs.
+/// The separator between the names of inputs.
 pub(crate) const INPUT_SEPARATOR: &str = ", ";
 
-/// Where counts come from. Nothing in it depends on time, place or machine.
+/// The provenance of counts. It does not depend on the time, the directory or the machine of the run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Provenance {
     /// The names of the inputs, without their directories.
     pub inputs: Vec<String>,
-    /// How many games were counted and left out, if that is known.
+    /// The numbers of games; `None` if they are not known.
     pub games: Option<Games>,
     /// The options that decided what was counted and that differ from the defaults, spelled as on
     /// the command line. Book headers and databases store this text, so it is part of their formats.
@@ -24,9 +24,8 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// The beginning of a header's comment: what made the file, of which inputs and games, and with
-    /// which options. `further_options` follow those of the counts. At most 1,900 bytes, without a
-    /// line break at the end.
+    /// Returns the beginning of a header's comment: the program, the inputs, the games and the options. `further_options` are
+    /// appended to the options of the counts. The comment has at most 1,900 bytes and no line break at its end.
     ///
     /// ```
     /// use polybook::provenance::Provenance;
@@ -59,7 +58,8 @@ impl Provenance {
         lines.join("\n")
     }
 
-    /// The names of the inputs as `spelled`, as many as `room` bytes hold, and how many more there are.
+    /// Returns the names of the inputs, each converted by `spelled`, as many as fit in `room` bytes, and the number of the
+    /// others.
     pub(crate) fn input_names(&self, room: usize, spelled: impl Fn(&str) -> String) -> String {
         let mut line = String::new();
         for (i, input) in self.inputs.iter().enumerate() {
@@ -79,22 +79,22 @@ impl Provenance {
     }
 }
 
-/// Options as they are written on a command line, those that are given.
+/// Joins the options that are `Some` into a command line.
 pub(crate) fn option_text(options: impl IntoIterator<Item = Option<String>>) -> String {
     Vec::from_iter(options.into_iter().flatten()).join(" ")
 }
 
-/// An option without a value.
+/// Returns an option without a value, such as `--uniform`, if it is on.
 pub(crate) fn switch(name: &str, is_on: bool) -> Option<String> {
     is_on.then(|| format!("--{name}"))
 }
 
-/// An option with a value.
+/// Returns an option with its value, if it has one.
 pub(crate) fn valued(name: &str, value: Option<impl fmt::Display>) -> Option<String> {
     value.map(|value| format!("--{name} {value}"))
 }
 
-/// How many more inputs the last name of a shortened list stands for.
+/// Returns the number in a name that ends with "and N more", which [`Provenance::input_names`] wrote, otherwise 0.
 fn named_more(name: &str) -> u64 {
     let rest = name.strip_suffix(" more");
     let number = rest.and_then(|rest| rest.rsplit_once(" and "));
@@ -102,20 +102,20 @@ fn named_more(name: &str) -> u64 {
     more.map_or(0, u64::from)
 }
 
-/// The positions that counts lack, because few moves were counted in them.
+/// The positions that were dropped from counts because few moves were counted in them.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Pruned {
-    /// The least number of moves that a position that is kept has.
+    /// The minimum number of moves counted in a position that is kept.
     pub min_game: u64,
-    /// How many positions were dropped.
+    /// The number of dropped positions.
     pub positions: u64,
-    /// Their rows.
+    /// The number of rows of the dropped positions.
     pub rows: u64,
-    /// Their half-moves.
+    /// The number of half-moves of the dropped positions.
     pub plies: u64,
 }
 
-/// In one sentence.
+/// Writes one sentence.
 impl fmt::Display for Pruned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Pruned {
@@ -132,7 +132,7 @@ impl fmt::Display for Pruned {
 }
 
 impl Pruned {
-    /// Adds what other counts lack that were pruned alike.
+    /// Adds the dropped positions of other counts.
     pub(crate) fn add(&mut self, other: Pruned) {
         self.min_game = self.min_game.max(other.min_game);
         self.positions += other.positions;
@@ -141,21 +141,21 @@ impl Pruned {
     }
 }
 
-/// How many games were counted and left out.
+/// The numbers of games that were read, counted and left out.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Games {
-    /// All games of the inputs.
+    /// The number of games of the inputs.
     pub read: u64,
-    /// Games whose moves count.
+    /// The number of games whose moves count.
     pub counted: u64,
-    /// Games that the filter leaves out.
+    /// The number of games that the filter left out.
     pub filtered: u64,
-    /// Games that could not be replayed to their end.
+    /// The number of games that could not be replayed to their end.
     pub rejected: u64,
 }
 
 impl Games {
-    /// Reads the text that [`Display`](fmt::Display) writes.
+    /// Parses the text that [`Display`](fmt::Display) writes. Returns `None` for other text.
     ///
     /// ```
     /// use polybook::provenance::Games;

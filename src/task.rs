@@ -1,11 +1,10 @@
-//! Threads and jobs that hand results on.
+//! Threads and jobs that pass results on.
 //!
-//! A panic is an error of the operation, wherever it happens: [`caught`] makes it one. A thread that hands on items
-//! feeds a [`Feed`], which ends with the last word of that thread: complete, or failed. Jobs of a thread pool report to
-//! one [`Failure`]. So nothing waits for a thread that is gone, and nothing takes its silence for the end.
+//! A panic on any thread becomes an error of the operation: [`caught`] converts it. A thread that produces items sends them
+//! to a [`Feed`]. Its last message says whether the thread completed or failed, so a receiver never waits for a thread that
+//! has ended, and never takes a closed channel for the end of the items. Jobs of a thread pool report to one [`Failure`].
 //!
-//! Panics that rayon carries to its caller, from `join` and parallel iterators, need nothing of this but [`caught`]
-//! around the operation.
+//! rayon passes panics of `join` and of parallel iterators to its caller, which needs only [`caught`].
 
 use std::{
     io,
@@ -23,18 +22,18 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{At, Error, Result};
 
-/// How often a receiver that waits looks at the flags.
+/// How often a waiting receiver checks the stop flags.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What an operation answers; a panic in it as [`Error::Panicked`].
+/// Returns the result of an operation, or [`Error::Panicked`] if it panics.
 ///
-/// The operation must own what it changes, or not use it again: a panic leaves it half done.
+/// A panic may leave data of the operation inconsistent, so the caller must not use that data afterwards.
 pub(crate) fn caught<T>(operation: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|panic| Err(Error::panicked(&*panic)))
 }
 
-/// Locks a mutex, also after a holder of the lock panicked: that panic is the error of the operation already, and what
-/// the others still do comes to nothing.
+/// Locks a mutex, even if it is poisoned. The panic that poisoned it is the error of the operation already, and the results
+/// of the other threads are dropped.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -49,12 +48,12 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-/// What is in a mutex, as [`lock`].
+/// Returns the value of a mutex, even if it is poisoned, for the reason of [`lock`].
 pub(crate) fn unlocked<T>(mutex: Mutex<T>) -> T {
     mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first error of the jobs of an operation.
+/// The first error among the jobs of an operation.
 #[derive(Default, Debug)]
 pub(crate) struct Failure {
     first: Mutex<Option<Error>>,
@@ -62,36 +61,36 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Does a job. Its error or panic ends the operation.
+    /// Runs a job, and records its error or panic.
     pub(crate) fn watch(&self, job: impl FnOnce() -> Result<()>) {
         if let Err(err) = caught(job) {
             self.set(err);
         }
     }
 
-    /// Ends the operation with this error, if it is the first one.
+    /// Records an error, unless another one was recorded before.
     pub(crate) fn set(&self, err: Error) {
         lock(&self.first).get_or_insert(err);
         self.is_set.store(true, Ordering::Release);
     }
 
-    /// Whether a job failed, so that the others need not go on.
+    /// Returns `true` if a job failed, so that the others can stop.
     pub(crate) fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Acquire)
     }
 
-    /// What says whether a job failed.
+    /// Returns the flag that is set when a job fails.
     pub(crate) fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_set)
     }
 
-    /// What became of the jobs, when all have ended: the first error, which this takes out.
+    /// Removes the first error and returns it. Call this after all jobs have ended.
     pub(crate) fn take(&self) -> Result<()> {
         lock(&self.first).take().map_or(Ok(()), Err)
     }
 }
 
-/// A pool of threads, 0 for one per core.
+/// Creates a thread pool; 0 means one thread per core.
 pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
     ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -100,7 +99,7 @@ pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
         .at("threads", "start")
 }
 
-/// Starts a thread that sends items. At most `ahead` wait to be received.
+/// Starts a thread that sends items. The thread blocks while `ahead` items wait to be received.
 pub(crate) fn start<T: Send + 'static>(
     name: &str,
     ahead: usize,
@@ -112,7 +111,8 @@ pub(crate) fn start<T: Send + 'static>(
     Ok((feed, started.at(name, "start the thread")?))
 }
 
-/// Starts a thread that takes items, until there are no more or one cannot be taken. At most `ahead` wait for it.
+/// Starts a thread that calls `take` with each item that is [offered](Taker::offer), until the [`Taker`] is dropped or `take`
+/// fails. At most `ahead` items wait in the queue.
 pub(crate) fn start_taking<T: Send + 'static>(
     name: &str,
     ahead: usize,
@@ -127,20 +127,20 @@ pub(crate) fn start_taking<T: Send + 'static>(
     Ok(Taker { sender })
 }
 
-/// A thread that takes items.
+/// The queue of a thread that [`start_taking`] started.
 #[derive(Debug)]
 pub(crate) struct Taker<T> {
     sender: SyncSender<T>,
 }
 
 impl<T> Taker<T> {
-    /// Hands on an item without waiting; `false` if as many as may wait do, or the thread has ended.
+    /// Adds an item to the queue without blocking. Returns `false` if the queue is full or the thread has ended.
     pub(crate) fn offer(&self, item: T) -> bool {
         self.sender.try_send(item).is_ok()
     }
 }
 
-/// As [`start`], in a scope. It waits for the thread, which ends when the feed is dropped.
+/// Like [`start`], but in a scope, so the thread may borrow. The thread ends when the feed is dropped.
 pub(crate) fn start_in<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     name: &str,
@@ -154,8 +154,9 @@ pub(crate) fn start_in<'scope, T: Send + 'scope>(
     Ok(feed)
 }
 
-/// Does something, and meanwhile `repeated` on another thread, each time after a pause. The first error or panic of
-/// `repeated` is the result; `failure` has it meanwhile.
+/// Runs `act`, and meanwhile calls `repeated` on another thread, with a pause before each call, and once after `act` has
+/// ended. Returns the first error or panic of `repeated` if there is one, otherwise the result of `act`. `failure` holds
+/// that error as soon as it happens, so `act` can stop early.
 pub(crate) fn while_repeating<T>(
     name: &str,
     pause: Duration,
@@ -187,28 +188,26 @@ pub(crate) fn channel<T>(ahead: usize) -> (Feeder<T>, Feed<T>) {
     (Feeder { sender }, Feed::Open(receiver))
 }
 
-/// What a thread sends.
+/// A message of a producing thread. `Complete` and `Failed` are sent once, at the end.
 #[derive(Debug)]
 pub(crate) enum Message<T> {
     Item(T),
-    /// The last word.
     Complete,
-    /// The last word.
     Failed(Error),
 }
 
-/// The end of a channel that sends.
+/// The sending half of a channel.
 #[derive(Debug)]
 pub(crate) struct Feeder<T> {
     sender: SyncSender<Message<T>>,
 }
 
 impl<T> Feeder<T> {
-    /// Sends an item, when there is room for it.
+    /// Sends an item. Blocks while the channel is full.
     ///
     /// # Errors
     ///
-    /// The receiver is gone. The error only ends the work: nobody sees it.
+    /// Returns [`Error::Interrupted`] if the receiver was dropped. The error only ends the thread; no one receives it.
     pub(crate) fn send(&self, item: T) -> Result<()> {
         let sent = self.sender.send(Message::Item(item));
         sent.map_err(|_| Error::Interrupted)
@@ -244,39 +243,39 @@ impl<T> Feeder<T> {
             Ok(()) => Message::Complete,
             Err(err) => Message::Failed(err),
         };
-        // A receiver that is gone needs no last word.
+        // If the receiver was dropped, no one needs the last message.
         let _ = self.sender.send(last);
     }
 }
 
-/// The end of a channel that receives.
+/// The receiving half of a channel.
 #[derive(Debug)]
 pub(crate) enum Feed<T> {
-    /// More may come.
+    /// The last message was not received yet.
     Open(Receiver<Message<T>>),
-    /// All was received.
+    /// All items were received.
     Complete,
-    /// The error was received.
+    /// The error was returned.
     Failed,
 }
 
 impl<T> Feed<T> {
-    /// The next item, when it is there; `None` after the last one.
+    /// Returns the next item, or `None` after the last one. Blocks until one is available.
     ///
     /// # Errors
     ///
-    /// That of the thread that sends, which may be its panic, or [`Error::Interrupted`] when one of the flags is set.
-    /// After an error there is nothing more.
+    /// Returns the error or the panic of the sending thread, or [`Error::Interrupted`] if one of the flags is set. Every
+    /// later call returns [`Error::Interrupted`].
     pub(crate) fn next(&mut self, stop: &[&AtomicBool]) -> Result<Option<T>> {
         self.next_while(stop, || true)
     }
 
-    /// As [`next`](Feed::next), but `None` as well if nothing comes before the deadline.
+    /// Like [`next`](Feed::next), but also returns `None` if no item arrives before the deadline.
     pub(crate) fn next_before(&mut self, deadline: Instant) -> Result<Option<T>> {
         self.next_while(&[], || Instant::now() < deadline)
     }
 
-    /// An item that waits to be received, if one does.
+    /// Returns the next item without blocking, or `None` if none is available.
     pub(crate) fn next_waiting(&mut self) -> Option<T> {
         let Feed::Open(receiver) = self else {
             return None;
@@ -325,7 +324,7 @@ impl<T> Feed<T> {
     }
 }
 
-/// A place where tests let a thread panic. Programs have nothing there.
+/// A fault point: tests can make a thread panic here. Outside of tests it is a no-op.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) fn fault(_stage: &str) {}
