@@ -1,6 +1,9 @@
 //! Finds the games that reached positions, and when they were played.
 
+use std::sync::Mutex;
+
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use super::{
     chosen::{Chosen, fold_chosen},
@@ -15,10 +18,16 @@ use crate::{
     error::{Error, Result},
     index::layout::{Subject, played::List, rows::date_number},
     pgn::Date,
+    task,
 };
 
 /// The games of an explorer, prepared for looking up many positions.
-pub(crate) struct Arrivals<'a>(SourceFilters<'a>);
+pub(crate) struct Arrivals<'a> {
+    filters: SourceFilters<'a>,
+    /// The results of [`first_day`](Arrivals::first_day) for spilled lists, which are long. There are few of them, and most
+    /// games reach some, so reading them once for each batch of games would take quadratic time.
+    first_days: Mutex<FxHashMap<Subject, u32>>,
+}
 
 /// A position to look up, and the game and half-move that it comes from.
 pub(crate) struct Ask {
@@ -73,7 +82,10 @@ impl Explorer {
         if let Some(source) = counted {
             return Err(Error::file(&source.name, "has counts and no games"));
         }
-        self.filters(&Filters::default()).map(Arrivals)
+        Ok(Arrivals {
+            filters: self.filters(&Filters::default())?,
+            first_days: Mutex::default(),
+        })
     }
 }
 
@@ -91,7 +103,7 @@ impl Arrivals<'_> {
         new: impl Fn(&Ask) + Sync,
     ) -> Result<()> {
         // Every game passes the filters.
-        let Some((source, _)) = self.0.of_sources.first() else {
+        let Some((source, _)) = self.filters.of_sources.first() else {
             asked.iter().for_each(new);
             return Ok(());
         };
@@ -124,8 +136,12 @@ impl Arrivals<'_> {
     /// Returns the earliest of the last possible days of the games in a list.
     fn first_day(&self, source: &OpenIndex, subject: Subject, list: &List<'_>) -> Result<u32> {
         if list.apart.is_some() {
-            let reached = self.reached(subject, None)?;
-            return Ok(reached.first.unwrap_or(u32::MAX));
+            if let Some(day) = task::lock(&self.first_days).get(&subject) {
+                return Ok(*day);
+            }
+            let day = self.reached(subject, None)?.first.unwrap_or(u32::MAX);
+            task::lock(&self.first_days).insert(subject, day);
+            return Ok(day);
         }
         let mut first = u32::MAX;
         list.for_each(|id, _| {
@@ -143,7 +159,7 @@ impl Arrivals<'_> {
     /// Returns an error if the index is damaged.
     pub fn reached(&self, subject: Subject, before: Option<u32>) -> Result<Reached> {
         let mut reached = Reached::default();
-        for (source, filter) in &self.0.of_sources {
+        for (source, filter) in &self.filters.of_sources {
             let list = source.list(subject, source.place(subject)?)?;
             let add = |reached: &mut Reached, chosen: Chosen<'_>| {
                 for (id, number) in chosen.games {
@@ -164,7 +180,15 @@ impl Arrivals<'_> {
                 reached.first = reached.first.into_iter().chain(part.first).min();
                 reached.last = reached.last.max(part.last);
             };
-            fold_chosen(&self.0, source, filter, &list, Reached::default, add, join)?;
+            fold_chosen(
+                &self.filters,
+                source,
+                filter,
+                &list,
+                Reached::default,
+                add,
+                join,
+            )?;
         }
         Ok(reached)
     }
