@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::layout::VERSION;
-use crate::tally::By;
+use crate::{error::reason, tally::By};
 
 /// What is wrong with a file of counts.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -12,6 +12,9 @@ pub enum CountsError {
     /// Parquet that cannot be read.
     #[error("damaged, or not Parquet: {0}; copy or make it again")]
     Damaged(String),
+    /// The operating system could not read the file.
+    #[error("cannot be read: {0}")]
+    Io(String),
     /// A page that would take too much memory.
     #[error("a page of {bytes} bytes, and {most} are read at most: write it with smaller pages")]
     Page {
@@ -159,22 +162,24 @@ fn other_version(version: &u32) -> &'static str {
 
 impl From<std::io::Error> for CountsError {
     fn from(err: std::io::Error) -> CountsError {
-        CountsError::Damaged(err.to_string())
+        let own = err.get_ref().and_then(|own| own.downcast_ref());
+        match own {
+            Some(own) => CountsError::clone(own),
+            // Only errors of the operating system have a number; the others are of a decoder.
+            None if err.raw_os_error().is_some() => CountsError::Io(reason(&err)),
+            None => CountsError::Damaged(err.to_string()),
+        }
     }
 }
 
 impl From<parquet::errors::ParquetError> for CountsError {
     fn from(err: parquet::errors::ParquetError) -> CountsError {
-        use parquet::errors::ParquetError;
-        let ParquetError::External(inner) = &err else {
-            return CountsError::Damaged(err.to_string());
-        };
-        // An error of our own, which the crate passed on.
-        let own = inner
-            .downcast_ref::<std::io::Error>()
-            .and_then(std::io::Error::get_ref)
-            .and_then(|own| own.downcast_ref::<CountsError>());
-        own.cloned()
-            .unwrap_or_else(|| CountsError::Damaged(inner.to_string()))
+        match err {
+            parquet::errors::ParquetError::External(inner) => match inner.downcast() {
+                Ok(err) => std::io::Error::into(*err),
+                Err(other) => CountsError::Damaged(other.to_string()),
+            },
+            err => CountsError::Damaged(err.to_string()),
+        }
     }
 }

@@ -373,6 +373,11 @@ impl Part {
 
     /// An error with the name of the file.
     pub(super) fn named<T>(&self, result: Result<T, CountsError>) -> Result<T> {
-        result.map_err(|err| Error::format(&self.path, err))
+        result.map_err(|err| match err {
+            CountsError::Io(problem) => {
+                Error::failed(&self.path, format!("cannot be read: {problem}"))
+            }
+            err => Error::format(&self.path, err),
+        })
     }
 }

@@ -7,6 +7,10 @@ use crate::sort::{Memory, SHARDS};
 /// columns, and rows.
 pub(super) const BYTES_OF_DIRECTORY: usize = 2 << 20;
 
+/// The most files of ordered counts that are open at a time. A range has a file of each directory open, and a limit of 256
+/// open files must be enough for a run.
+const MOST_FILES: usize = 128;
+
 /// How many rows a range of keys should have at least: a row group at its edge is read twice.
 const ROWS_OF_RANGE: u64 = 1 << 22;
 
@@ -40,6 +44,8 @@ pub(super) struct OrderedSize {
     /// About how much memory one thread takes to read all of them.
     pub memory: usize,
     pub rows: u64,
+    /// How many directories they are in.
+    pub directories: usize,
     /// Whether there are no other inputs.
     pub is_all: bool,
 }
@@ -97,14 +103,16 @@ impl Budget {
 }
 
 /// How much of a tally's memory merging ordered counts takes, in how many ranges, and what it leaves for the sum. `None`
-/// if the counts are to be sorted, because memory does not suffice to read all of them at a time.
+/// if the counts are to be sorted, because there is too little memory, or because there are too many files, to read all of
+/// them at a time.
 fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize, usize, usize)> {
     // All other counts are sorted first, and are in memory while they are merged with the ordered ones.
     let bytes = match ordered.is_all {
         true => share,
         false => share / 2,
     };
-    let (ranges, at_once) = ranges(ordered.rows, threads, bytes / 2 / ordered.memory)?;
+    let at_once = (bytes / 2 / ordered.memory).min(MOST_FILES / ordered.directories);
+    let (ranges, at_once) = ranges(ordered.rows, threads, at_once)?;
     Some((bytes, ranges, bytes - at_once * ordered.memory))
 }
 

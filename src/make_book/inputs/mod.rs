@@ -184,6 +184,7 @@ impl<'a> Inputs<'a> {
         let counted = ordered.filter_map(|input| input.counted());
         (directories > 0).then(|| OrderedSize {
             memory: counted.map(|counted| counted.memory()).sum(),
+            directories,
             rows: self.ordered().map(|counts| counts.rows()).sum(),
             is_all: directories == self.all.len(),
         })
