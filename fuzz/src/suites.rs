@@ -140,8 +140,9 @@ fn scripted(room: &Room, path: &Path, text: &str) {
     ) {
         Ok(summary) => {
             assert_eq!(Book::open(&out).unwrap().len(), summary.entries);
-            let before = verify(path, &memory).unwrap().faults;
-            assert!(!before.is_empty() || verify(&out, &memory).unwrap().faults.is_empty());
+            // Data of which most records are no moves cannot be verified.
+            let is_sound = verify(path, &memory).is_ok_and(|found| found.faults.is_empty());
+            assert!(!is_sound || verify(&out, &memory).unwrap().faults.is_empty());
         }
         Err(_) => assert!(!out.exists()),
     }

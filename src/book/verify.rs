@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     checksum::Checksum,
-    error::{At, Result},
+    error::{At, Error, Result},
     position::{BookMove, Variant},
     sort::TextSorter,
     tally::Memory,
@@ -132,6 +132,7 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
         // Repeated moves need not be neighbours.
         found.repeated = repeated_anywhere(&book, memory)?;
     }
+    refuse_other(path.as_ref(), records - header_records, found.moves.count)?;
     faults.extend(found.faults());
     Ok(Verified {
         faults,
@@ -155,13 +156,18 @@ pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
     let book = FaultyBook::open(path.as_ref())?;
     let mut sorter = TextSorter::new(memory.clone(), None);
     let mut sum = Checksum::default();
+    let (mut records, mut impossible) = (0, 0);
     for record in book.records() {
         let (_, entry) = record?;
         sum.add(&entry.to_bytes());
-        if entry.key != 0 && (book.is_move)(entry.mv) {
+        records += 1;
+        if !is_possible(entry.mv, book.is_move) {
+            impossible += 1;
+        } else if entry.key != 0 {
             sorter.push(&heaviest_first(entry).to_be_bytes())?;
         }
     }
+    refuse_other(path.as_ref(), records, impossible)?;
     let text = book.null.text().ok();
     let text = text.filter(|text| header::parse(text).is_ok());
     let text = text.map(|text| match book.checksum_matches(sum) {
@@ -182,6 +188,29 @@ pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
     write_position(&mut position, &mut writer).at(out, "write")?;
     writer.finish()?;
     file.commit()
+}
+
+/// Refuses a file if most of its records after the header are impossible, because it is no book but data of another format.
+fn refuse_other(path: &Path, records: u64, impossible: u64) -> Result<()> {
+    if impossible <= records / 2 {
+        return Ok(());
+    }
+    let problem = format!(
+        "not a Polyglot book: {impossible} of its {records} records are not moves of any position; take a good copy, or make it again"
+    );
+    Err(Error::foreign(path, problem))
+}
+
+/// Returns `true` if a move that `is_move` accepts is possible in some position: it is a drop, or a step along a rank, a file
+/// or a diagonal, or as a knight. Castling is a step along a rank.
+fn is_possible(mv: BookMove, is_move: fn(BookMove) -> bool) -> bool {
+    let (from, to) = (mv.from_square(), mv.to_square());
+    let steps = (
+        from.file().distance(to.file()),
+        from.rank().distance(to.rank()),
+    );
+    let is_step = matches!(steps, (0, _) | (_, 0) | (1, 2) | (2, 1)) || steps.0 == steps.1;
+    is_move(mv) && (is_step || mv.dropped().is_some())
 }
 
 /// A file of records, which may have faults.
@@ -269,7 +298,7 @@ impl RecordFaults {
         if entry.key == 0 {
             self.null.note(index);
         }
-        if !is_move(entry.mv) {
+        if !is_possible(entry.mv, is_move) {
             self.moves.note(index);
         }
         self.position += u64::from(entry.key != self.last_key);
@@ -423,7 +452,7 @@ mod tests {
             [Fault::Twice(FaultyRecords { count: 1, first: 2 })]
         );
         assert_eq!(
-            faults_of(&bytes(&[(1, 0), (2, 0x7001)])),
+            faults_of(&bytes(&[(1, 0), (2, 0x7001), (3, 1), (4, 1)])),
             [Fault::Move(FaultyRecords { count: 2, first: 0 })]
         );
         let null = faults_of(&bytes(&[(1, 1), (0, 1)]));
@@ -472,6 +501,25 @@ mod tests {
         let damaged = [&header(&renewed(&text, sum))[..], &other].concat();
         let expected = [&header("@PG@\n1.0\n2\n1\nnormal\nx")[..], &other].concat();
         assert_eq!(fixed(&damaged, &none()), expected);
+    }
+
+    #[test]
+    fn data_of_which_most_records_are_no_moves_is_not_a_book() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, out) = (dir.path().join("book.bin"), dir.path().join("fixed.bin"));
+        // From a1: a knight's step to b3 and a king's to b1, then steps to c4 and f2, which no piece has.
+        for (moves, is_book) in [(vec![17, 1, 26], true), (vec![17, 26, 13], false)] {
+            let entries: Vec<(u64, u16)> = (1..).zip(moves).collect();
+            fs::write(&path, bytes(&entries)).unwrap();
+            let verified = verify(&path, &Memory::default());
+            let fixed = fix(&path, &out, &Memory::default());
+            assert_eq!((verified.is_ok(), fixed.is_ok()), (is_book, is_book));
+            if let Err(err) = fixed {
+                assert!(err.to_string().contains("2 of its 3 records"), "{err}");
+            }
+            assert_eq!(out.exists(), is_book);
+            let _ = fs::remove_file(&out);
+        }
     }
 
     #[test]
