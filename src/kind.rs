@@ -1,4 +1,4 @@
-//! Which kind of file a file is.
+//! Recognizing the format of a file by its first bytes.
 
 use std::{
     ffi::OsStr,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::error::{At, Result};
 
-/// What a file or a directory is, as far as its first bytes or the names in it show.
+/// The kind of a file or directory, by its first bytes or by the names of its files.
 ///
 /// ```
 /// use polybook::FileKind;
@@ -22,91 +22,306 @@ use crate::error::{At, Result};
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FileKind {
-    /// An SQLite database, as those of OOBS are.
+    /// An SQLite database, such as an OOBS database.
     Sqlite,
-    /// A store of [evaluations](crate::evals), of whatever version.
+    /// A store of [evaluations](crate::evals), of any version.
     Evals,
     /// A Parquet file.
     Parquet,
-    /// Packed with gzip.
+    /// A file that is compressed with gzip.
     Gzip,
-    /// Packed with bzip2.
+    /// A file that is compressed with bzip2.
     Bzip2,
-    /// Packed with zstd.
+    /// A file that is compressed with zstd.
     Zstd,
     /// A zip archive.
     Zip,
-    /// Packed with xz.
+    /// A file that is compressed with xz.
     Xz,
-    /// A directory of [counts](crate::counts), of whatever program.
+    /// A file of another known format that no command reads, such as a 7z archive.
+    Foreign,
+    /// A directory of [counts](crate::counts), of any program.
     Counts,
     /// Any other directory, perhaps an index.
     Directory,
-    /// Anything else: PGN, a Polyglot book, an empty file, a pipe, which is not read.
+    /// A file of no known signature, such as PGN, a Polyglot book or an empty file. A pipe also has this kind, because it
+    /// is not read.
     Other,
 }
 
-/// The first bytes of all stores of evaluations. No other mark is longer.
+/// The first bytes of every store of evaluations.
 pub(crate) const EVALS: &[u8] = b"\0\0\0\0\0\0\0\0polybook evals ";
 
-/// The file of a directory of counts that says where they come from, and the ending of the others.
+/// The file of a directory of counts that says where the counts come from.
 pub(crate) const SIDECAR: &str = "counts.json";
+
+/// The suffix of the names of the other files of a directory of counts.
 pub(crate) const ENDING: &str = ".parquet";
 
-/// What files begin with.
-const MAGICS: [(&[u8], FileKind); 8] = [
-    (b"SQLite format 3\0", FileKind::Sqlite),
-    (EVALS, FileKind::Evals),
-    (b"PAR1", FileKind::Parquet),
-    (b"\x1f\x8b\x08", FileKind::Gzip),
-    (b"\x28\xb5\x2f\xfd", FileKind::Zstd),
-    (b"PK\x03\x04", FileKind::Zip),
-    (b"PK\x05\x06", FileKind::Zip),
-    (b"\xfd7zXZ\0", FileKind::Xz),
+/// A format that is recognized, and what to do with a file of it.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Format {
+    pub(crate) kind: FileKind,
+    /// A name that completes "this file is ...".
+    pub(crate) name: &'static str,
+    /// What to do where another format is needed, as an imperative.
+    pub(crate) advice: &'static str,
+}
+
+impl Format {
+    const fn new(kind: FileKind, name: &'static str, advice: &'static str) -> Format {
+        Format { kind, name, advice }
+    }
+
+    const fn foreign(name: &'static str, advice: &'static str) -> Format {
+        Format::new(FileKind::Foreign, name, advice)
+    }
+
+    const fn archive(name: &'static str) -> Format {
+        Format::foreign(name, "unpack it and name the files in it")
+    }
+
+    const fn games(name: &'static str) -> Format {
+        Format::foreign(
+            name,
+            "export its games as PGN with the program that made it",
+        )
+    }
+
+    const fn table(name: &'static str) -> Format {
+        Format::foreign(name, "write its games as PGN")
+    }
+
+    /// Returns the format that `start` shows, `None` if `start` has no known signature. All signatures lie within the
+    /// first [`LONGEST_SIGNATURE`] bytes.
+    pub(crate) fn of_start(start: &[u8]) -> Option<&'static Format> {
+        let has = |(offset, bytes): &(usize, &[u8])| {
+            start
+                .get(*offset..)
+                .is_some_and(|from| from.starts_with(bytes))
+        };
+        if let Some((_, format)) = SIGNATURES.iter().find(|(signature, _)| has(signature)) {
+            return Some(format);
+        }
+        match *start {
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(&BZIP2),
+            // A frame that decoders skip (RFC 8878, 3.1.2).
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(&ZSTD),
+            _ => None,
+        }
+    }
+
+    /// Returns the format that the extension of a name shows. For formats without a signature: use it only for a file
+    /// whose content is of no known format.
+    pub(crate) fn of_extension(path: &Path) -> Option<&'static Format> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        let mut known = EXTENSIONS.iter();
+        known
+            .find(|(extensions, _)| extensions.contains(&extension.as_str()))
+            .map(|(_, format)| format)
+    }
+}
+
+/// How many bytes of a file show its format.
+pub(crate) const LONGEST_SIGNATURE: usize = 262;
+
+const GZIP: Format = Format::new(
+    FileKind::Gzip,
+    "compressed with gzip",
+    "unpack it, for instance with gzip -d",
+);
+const BZIP2: Format = Format::new(
+    FileKind::Bzip2,
+    "compressed with bzip2",
+    "unpack it, for instance with bzip2 -d",
+);
+const ZSTD: Format = Format::new(
+    FileKind::Zstd,
+    "compressed with zstd",
+    "unpack it, for instance with zstd -d",
+);
+const ZIP: Format = Format::new(
+    FileKind::Zip,
+    "a zip archive",
+    "unpack it and name the files in it",
+);
+const RAR: Format = Format::archive("a RAR archive");
+const CHESSBASE: Format = Format::games("a ChessBase database");
+const SCID: Format = Format::games("a Scid database");
+const ARENA_BOOK: Format = Format::games("an Arena book (ABK)");
+const UTF_16: Format = Format::foreign(
+    "text in UTF-16",
+    "convert it to UTF-8, for instance with iconv -f UTF-16 -t UTF-8",
+);
+const WEB_PAGE: Format = Format::foreign("a web page", "download the file that it links to");
+const IMAGE: Format = Format::foreign("an image", "name a file of games");
+
+/// A signature is an offset and the bytes there.
+type Signature = (usize, &'static [u8]);
+
+/// The signatures of files. If a file has several, the first in this table counts.
+const SIGNATURES: &[(Signature, Format)] = &[
+    (
+        (0, b"SQLite format 3\0"),
+        Format::new(
+            FileKind::Sqlite,
+            "an SQLite database",
+            "if it is an OOBS database, make another format of it with polybook convert",
+        ),
+    ),
+    (
+        (0, EVALS),
+        Format::new(
+            FileKind::Evals,
+            "a store of evaluations",
+            "give it to --evals or to polybook evals as a file",
+        ),
+    ),
+    (
+        (0, b"PAR1"),
+        Format::new(
+            FileKind::Parquet,
+            "a Parquet file",
+            "write its games as PGN, or name the directory of counts that it is in",
+        ),
+    ),
+    ((0, b"\x1f\x8b\x08"), GZIP),
+    ((0, b"\x28\xb5\x2f\xfd"), ZSTD),
+    ((0, b"PK\x03\x04"), ZIP),
+    ((0, b"PK\x05\x06"), ZIP),
+    (
+        (0, b"\xfd7zXZ\0"),
+        Format::new(
+            FileKind::Xz,
+            "compressed with xz",
+            "unpack it, for instance with xz -d",
+        ),
+    ),
+    ((0, b"7z\xbc\xaf\x27\x1c"), Format::archive("a 7z archive")),
+    ((0, b"Rar!\x1a\x07"), RAR),
+    ((0, b"RE~^"), RAR),
+    ((257, b"ustar"), Format::archive("a tar archive")),
+    ((0, b"MSCF\0\0\0\0"), Format::archive("a cabinet archive")),
+    ((0, b"\x60\xea"), Format::archive("an ARJ archive")),
+    (
+        (0, b"\x04\x22\x4d\x18"),
+        Format::foreign("compressed with lz4", "unpack it, for instance with lz4 -d"),
+    ),
+    (
+        (0, b"LZIP\x01"),
+        Format::foreign(
+            "compressed with lzip",
+            "unpack it, for instance with lzip -d",
+        ),
+    ),
+    (
+        (0, b"\x5d\0\0"),
+        Format::foreign("compressed with LZMA", "unpack it, for instance with xz -d"),
+    ),
+    (
+        (0, b"\x1f\x9d"),
+        Format::foreign(
+            "compressed with compress",
+            "unpack it, for instance with uncompress",
+        ),
+    ),
+    ((0, b"\x03ABK"), ARENA_BOOK),
+    // The headers of ChessBase and of ChessBase Light.
+    ((0, b"\0\0\x2c\0\x2e\x01"), CHESSBASE),
+    ((0, b"\0\0\x24\0\x2e\x01"), CHESSBASE),
+    ((0, b"Scid.si"), SCID),
+    ((0, b"Scid.sn"), SCID),
+    ((0, b"ARROW1\0\0"), Format::table("an Arrow file")),
+    ((0, b"Obj\x01"), Format::table("an Avro file")),
+    ((0, b"\x89HDF\r\n"), Format::table("an HDF5 file")),
+    (
+        (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
+        Format::foreign("a document of Microsoft Office", "write its games as PGN"),
+    ),
+    (
+        (0, b"%PDF-"),
+        Format::foreign("a PDF document", "name a file of games"),
+    ),
+    ((0, b"\x89PNG\r\n"), IMAGE),
+    ((0, b"\xff\xd8\xff"), IMAGE),
+    ((0, b"<!DOCTYPE"), WEB_PAGE),
+    ((0, b"<!doctype"), WEB_PAGE),
+    ((0, b"<html"), WEB_PAGE),
+    ((0, b"\xff\xfe"), UTF_16),
+    ((0, b"\xfe\xff"), UTF_16),
+];
+
+/// The extensions of formats without a signature.
+const EXTENSIONS: &[(&[&str], Format)] = &[
+    (
+        &["ctg", "cto", "ctb"],
+        Format::games("a ChessBase book (CTG)"),
+    ),
+    (
+        &["cbv", "cbz"],
+        Format::foreign(
+            "a ChessBase archive (CBV)",
+            "unpack it and export its games as PGN with ChessBase",
+        ),
+    ),
+    (&["cbh", "cbg", "cba", "cbf", "cbi"], CHESSBASE),
+    (&["si5", "sg5", "sn5", "si4", "sg4", "sn4"], SCID),
+    (&["abk"], ARENA_BOOK),
 ];
 
 impl FileKind {
-    /// The kind of a file or a directory.
+    /// Returns the kind of a file or a directory. Only regular files are opened.
     ///
     /// # Errors
     ///
-    /// What is not there or cannot be read.
+    /// Returns an error if the path does not exist or cannot be read.
     pub fn of(path: impl AsRef<Path>) -> Result<FileKind> {
         let path = path.as_ref();
         let metadata = path.metadata().at(path, "open")?;
         if metadata.is_dir() {
-            let mut entries = fs::read_dir(path).into_iter().flatten().flatten();
-            let has_counts = entries.any(|entry| is_of_counts(&entry.file_name()));
-            return Ok(match has_counts {
-                true => FileKind::Counts,
-                false => FileKind::Directory,
-            });
+            for entry in fs::read_dir(path).at(path, "read")? {
+                if is_of_counts(&entry.at(path, "read")?.file_name()) {
+                    return Ok(FileKind::Counts);
+                }
+            }
+            return Ok(FileKind::Directory);
         }
         if !metadata.is_file() {
             return Ok(FileKind::Other);
         }
         let mut start = Vec::new();
         let file = File::open(path).at(path, "open")?;
-        file.take(EVALS.len() as u64)
+        file.take(LONGEST_SIGNATURE as u64)
             .read_to_end(&mut start)
             .at(path, "read")?;
         Ok(FileKind::of_start(&start))
     }
 
-    /// The kind of a file that begins with these bytes.
+    /// Returns the kind of a file that begins with these bytes. 262 bytes are enough.
     pub fn of_start(start: &[u8]) -> FileKind {
-        if let Some((_, kind)) = MAGICS.iter().find(|(magic, _)| start.starts_with(magic)) {
-            return *kind;
-        }
-        match *start {
-            [b'B', b'Z', b'h', b'1'..=b'9', ..] => FileKind::Bzip2,
-            // A frame of zstd that is passed over.
-            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => FileKind::Zstd,
-            _ => FileKind::Other,
-        }
+        Format::of_start(start).map_or(FileKind::Other, |format| format.kind)
     }
 
-    /// Whether inputs may be packed so.
+    /// Returns the name of the format of a file, and what to do where another format is needed; `None` if the format is
+    /// not known. The extension of `path` counts only for binary data without a known signature; the file is not opened.
+    ///
+    /// ```
+    /// use polybook::FileKind;
+    ///
+    /// let advice = FileKind::advice("games.7z", b"7z\xbc\xaf\x27\x1c");
+    /// assert_eq!(advice.unwrap(), "a 7z archive: unpack it and name the files in it");
+    /// ```
+    pub fn advice(path: impl AsRef<Path>, start: &[u8]) -> Option<String> {
+        let by_extension = || {
+            start
+                .contains(&0)
+                .then(|| Format::of_extension(path.as_ref()))
+        };
+        let format = Format::of_start(start).or_else(|| by_extension().flatten());
+        format.map(|format| format!("{}: {}", format.name, format.advice))
+    }
+
+    /// Returns `true` if PGN that is compressed in this way can be read.
     pub(crate) fn is_unpacked(self) -> bool {
         matches!(
             self,
@@ -115,6 +330,7 @@ impl FileKind {
     }
 }
 
+/// Returns `true` if a file of this name belongs to a directory of counts.
 fn is_of_counts(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name == SIDECAR || name.ends_with(ENDING)
@@ -132,10 +348,12 @@ mod tests {
             fs::write(&path, bytes).unwrap();
             FileKind::of(&path).unwrap()
         };
-        for (magic, kind) in MAGICS {
-            assert_eq!(kind_of(magic), kind);
-            assert_eq!(kind_of(&[magic, b"more"].concat()), kind);
-            assert_eq!(kind_of(&magic[..magic.len() - 1]), FileKind::Other);
+        for ((offset, magic), format) in SIGNATURES {
+            assert!(offset + magic.len() <= LONGEST_SIGNATURE);
+            let start = [&vec![b' '; *offset], *magic].concat();
+            assert_eq!(kind_of(&start), format.kind);
+            assert_eq!(kind_of(&[&start, &b"more"[..]].concat()), format.kind);
+            assert_eq!(kind_of(&start[..start.len() - 1]), FileKind::Other);
         }
         assert_eq!(kind_of(b"BZh9"), FileKind::Bzip2);
         assert_eq!(kind_of(b"\x5f\x2a\x4d\x18"), FileKind::Zstd);

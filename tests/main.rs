@@ -24,6 +24,7 @@ mod explorer;
 mod faults;
 mod filter;
 mod index;
+mod inputs;
 mod interop_book;
 #[cfg(unix)]
 mod interrupts;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, ForeignFormat, Result},
-    kind::FileKind,
+    kind::{FileKind, Format},
     position::looks_like_move,
     positioned::read_exact_at,
 };
@@ -38,7 +38,7 @@ pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
 pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Result<()> {
     let start = &start[..start.len().min(START as usize)];
     let is_whole = size.is_multiple_of(Entry::SIZE as u64);
-    match format_of(start) {
+    match format_of(start, path) {
         Some((format, name))
             if format == ForeignFormat::Pgn || !is_whole || !are_records(start) =>
         {
@@ -59,22 +59,24 @@ fn are_records(bytes: &[u8]) -> bool {
         && entries.map(|entry| entry.key).is_sorted()
 }
 
-/// The format that a start of a file shows, with its name, if it is a known one other than a book.
-fn format_of(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
-    let name = match FileKind::of_start(start) {
-        FileKind::Sqlite => return Some((ForeignFormat::Sqlite, "an SQLite database")),
-        FileKind::Gzip => "compressed with gzip",
-        FileKind::Zstd => "compressed with zstd",
-        FileKind::Xz => "compressed with xz",
-        FileKind::Bzip2 => "compressed with bzip2",
-        FileKind::Zip => "a zip archive",
-        FileKind::Parquet => "a Parquet file",
-        _ => return text_format(start),
-    };
-    Some((ForeignFormat::Other, name))
+/// Returns the format that the start of a file shows, with its name and what to do with it, unless the file may be a book.
+fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, String)> {
+    if let Some((format, name)) = text_format(start) {
+        return Some((format, name.to_owned()));
+    }
+    let binary = || Format::of_extension(path).filter(|_| !start.is_empty());
+    Format::of_start(start)
+        .or_else(binary)
+        .map(|known| match known.kind {
+            FileKind::Sqlite => (ForeignFormat::Sqlite, known.name.to_owned()),
+            _ => (
+                ForeignFormat::Other,
+                format!("{}: {}", known.name, known.advice),
+            ),
+        })
 }
 
-/// The same, for text.
+/// Returns the format of text, unless it may be a single record of a book.
 fn text_format(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     if !is_text(start) {
         return None;
@@ -82,6 +84,7 @@ fn text_format(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     // A single record may be text by chance. It ends no line and does not begin as PGN does.
     let is_short = start.len() <= Entry::SIZE && !start.ends_with(b"\n");
     match begins_as_pgn(start) {
+        _ if Format::of_start(start).is_some() => None,
         true => Some((ForeignFormat::Pgn, "PGN")),
         false => (!is_short).then_some((ForeignFormat::Other, "text")),
     }

@@ -132,10 +132,7 @@ impl EngineArgs {
             return Ok(None);
         };
         let file = file_of(path)?;
-        let input = Input::file(&file);
-        // A pipe can only be read once, so it cannot be a book, which is read at arbitrary offsets.
-        let is_file = input.size().is_some();
-        let positions = match is_file && is_book_or_empty(&file)? {
+        let positions = match is_book_or_empty(&file)? {
             true => Positions {
                 positions: context.show_progress("reading the book", |meter| {
                     let book = Book::open_within(&file, in_memory(memory))?;
@@ -143,7 +140,7 @@ impl EngineArgs {
                 })?,
                 ..Positions::default()
             },
-            false => read_positions(&input, memory)?,
+            false => read_positions(&Input::file(&file), memory)?,
         };
         let options = EngineOptions {
             program: program.clone(),
@@ -166,8 +163,9 @@ pub struct EvalsArg {
 
 impl EvalsArg {
     /// Opens the store, or returns `None` without `--evals`.
-    pub fn open(&self) -> polybook::Result<Option<Evals>> {
-        self.evals.as_ref().map(Evals::open).transpose()
+    pub fn open(&self) -> anyhow::Result<Option<Evals>> {
+        let opened = |path: &PathBuf| Ok(Evals::open(file_of(path)?)?);
+        self.evals.as_ref().map(opened).transpose()
     }
 }
 
@@ -202,11 +200,11 @@ impl MaxLossArgs {
 
     /// Opens the store for `--max-loss`, or returns `None` without this option. A store that needs at most half of the memory
     /// budget is read into memory.
-    pub fn open(&self, memory: &Memory) -> polybook::Result<Option<MaxLoss>> {
+    pub fn open(&self, memory: &Memory) -> anyhow::Result<Option<MaxLoss>> {
         let Some((path, most)) = self.evals.as_ref().zip(self.max_loss) else {
             return Ok(None);
         };
-        let evals = Evals::open_within(path, in_memory(memory))?;
+        let evals = Evals::open_within(file_of(path)?, in_memory(memory))?;
         Ok(Some(MaxLoss::new(evals, most)))
     }
 }

@@ -1,14 +1,12 @@
-//! The files that commands read and write.
-//!
-//! If an argument is `-`, standard input is first copied to a temporary file, because books and databases are read at arbitrary
-//! offsets. Error messages say "standard input" instead of the name of the copy.
+//! Files that a command reads and writes. Standard input (`-`), pipes and devices are copied to a temporary file first,
+//! because a command may seek in its input, or open it more than once.
 
 use std::{
     env,
-    fs::File,
+    fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use anyhow::Context as _;
@@ -71,13 +69,30 @@ pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Res
             format!("is longer than {most} bytes: give more --memory, {factor} times its size");
         return Err(Error::too_large(name, problem).into());
     }
+    if let Some(problem) = FileKind::advice(argument, &bytes) {
+        return Err(Error::foreign(name, problem).into());
+    }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 const STANDARD_INPUT: &str = "standard input";
 
-/// The directory with the copy of standard input. It is removed when the program ends.
-static COPY: OnceLock<TemporaryDir> = OnceLock::new();
+/// The copy of an argument that is not a regular file.
+struct InputCopy {
+    argument: PathBuf,
+    copy: PathBuf,
+    /// Contains the copy, and is removed at the end of the program.
+    _directory: TemporaryDir,
+}
+
+static COPIES: Mutex<Vec<InputCopy>> = Mutex::new(Vec::new());
+
+fn copies() -> MutexGuard<'static, Vec<InputCopy>> {
+    COPIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The most bytes that are copied of a device, because some, such as `/dev/zero`, have no end.
+const LONGEST_DEVICE: u64 = 256 << 20;
 
 /// Returns the path of the file to open for an argument; for `-`, the path of the copy of standard input.
 pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
@@ -95,13 +110,33 @@ pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
 /// Returns the path of the file or index directory to open for an argument.
 pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     refuse_counts(argument)?;
-    if argument != Path::new("-") {
+    let is_stdin = argument == Path::new("-");
+    if !is_stdin && !is_stream(argument) {
         return Ok(argument.to_owned());
     }
-    if COPY.get().is_some() {
-        return Err(given_twice().into());
+    match known_copy(argument) {
+        Some(_) if is_stdin => Err(given_twice().into()),
+        Some(copy) => Ok(copy),
+        None => {
+            let problem = || format!("cannot copy {} to a temporary file", name(argument));
+            copied(argument).with_context(problem)
+        }
     }
-    copied().context("cannot copy standard input to a temporary file")
+}
+
+/// Returns the copy of an argument that was copied before.
+fn known_copy(argument: &Path) -> Option<PathBuf> {
+    let copies = copies();
+    let mut known = copies.iter();
+    known
+        .find(|copy| copy.argument == argument)
+        .map(|copy| copy.copy.clone())
+}
+
+/// Returns `true` if a path leads to a pipe, a socket or a device.
+fn is_stream(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
 /// Returns an error if `-` is given more than once, because standard input can only be read once.
@@ -143,13 +178,47 @@ pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     Ok(())
 }
 
-/// Copies standard input to a file in a temporary directory. The file is named like standard input, because headers of books can
-/// contain this name.
-fn copied() -> anyhow::Result<PathBuf> {
-    let dir = TemporaryDir::new_in(&env::temp_dir())?;
-    let path = COPY.get_or_init(|| dir).path().join(STANDARD_INPUT);
-    io::copy(&mut io::stdin().lock(), &mut File::create_new(&path)?)?;
+/// Copies an argument to a file with the argument's name, because headers of books may mention the name.
+fn copied(argument: &Path) -> anyhow::Result<PathBuf> {
+    let directory = TemporaryDir::new_in(&env::temp_dir())?;
+    let is_stdin = argument == Path::new("-");
+    let copy = directory.path().join(match is_stdin {
+        true => STANDARD_INPUT.as_ref(),
+        false => argument.file_name().unwrap_or(argument.as_os_str()),
+    });
+    let mut out = File::create_new(&copy)?;
+    if is_stdin {
+        io::copy(&mut io::stdin().lock(), &mut out)?;
+    } else {
+        let source = File::open(argument)?;
+        let most = match is_device(&source.metadata()?) {
+            true => LONGEST_DEVICE,
+            false => u64::MAX,
+        };
+        if io::copy(&mut source.take(most), &mut out)? == most {
+            let problem = "a device with more than 256 MiB: copy what you need to a file";
+            return Err(Error::too_large(argument, problem).into());
+        }
+    }
+    let path = copy.clone();
+    copies().push(InputCopy {
+        argument: argument.to_owned(),
+        copy,
+        _directory: directory,
+    });
     Ok(path)
+}
+
+#[cfg(unix)]
+fn is_device(metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let kind = metadata.file_type();
+    kind.is_char_device() || kind.is_block_device()
+}
+
+#[cfg(not(unix))]
+fn is_device(metadata: &fs::Metadata) -> bool {
+    !metadata.is_file()
 }
 
 /// Returns the name of an argument for messages.
@@ -170,15 +239,12 @@ pub fn output_name(argument: &Path) -> String {
     }
 }
 
-/// Replaces the path of the copy of standard input in a message by "standard input".
+/// Returns a message with the arguments in place of their copies.
 pub fn with_given_names(message: &str) -> String {
-    match COPY.get() {
-        Some(dir) => {
-            let copy = dir.path().join(STANDARD_INPUT);
-            message.replace(&*copy.to_string_lossy(), STANDARD_INPUT)
-        }
-        None => message.to_owned(),
-    }
+    let copies = copies();
+    copies.iter().fold(message.to_owned(), |message, copy| {
+        message.replace(&*copy.copy.to_string_lossy(), &name(&copy.argument))
+    })
 }
 
 /// Returns an error if the output is `-` although the command writes a directory.

@@ -134,11 +134,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let sources = sources(args, cache.as_ref())?;
     // Bind the address first, so that an address in use is reported before the files are indexed.
     let listener = TcpListener::bind(args.listen).map_err(|err| cannot_listen(args.listen, err))?;
-    let books = args.book.iter().map(|path| {
-        input::refuse_counts(path)?;
-        BookFile::open(path)
-    });
-    let books: Vec<BookFile> = books.collect::<Result<_, _>>()?;
+    let books = args.book.iter();
+    let books = books.map(|path| Ok(BookFile::open(input::file_of(path)?)?));
+    let books: Vec<BookFile> = books.collect::<anyhow::Result<_>>()?;
     let repertoires = repertoires(args, context)?;
     let evals = args.evals.open()?;
     let must_index =

@@ -144,11 +144,11 @@ impl SuiteArgs {
         &self,
         memory: &Memory,
         evals: Option<&Path>,
-    ) -> polybook::Result<Option<EvalRange>> {
+    ) -> anyhow::Result<Option<EvalRange>> {
         let (Some(centipawns), Some(evals)) = (self.eval.or(self.eval_abs), evals) else {
             return Ok(None);
         };
-        let evals = Evals::open_within(evals, in_memory(memory) / 2)?;
+        let evals = Evals::open_within(input::file_of(evals)?, in_memory(memory) / 2)?;
         Ok(Some(EvalRange {
             evals: Arc::new(evals),
             centipawns,

@@ -10,6 +10,7 @@ use super::{Header, HeaderError, NullRecords, create, create_raw, of_records, pa
 use crate::{
     book::{
         Book,
+        foreign::refuse_foreign,
         records::{Entry, records_of},
     },
     checksum::Checksum,
@@ -65,6 +66,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<String> {
 
 fn null_records(path: &Path) -> Result<NullRecords> {
     let file = File::open(path).at(path, "open")?;
+    refuse_foreign(&file, path)?;
     NullRecords::read(records_of(BufReader::new(file))).at(path, "read")
 }
 

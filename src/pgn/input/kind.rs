@@ -1,57 +1,47 @@
-//! The kind of a file that is certainly not PGN, by its first bytes.
+//! Recognizing files that are certainly not PGN.
 
-use crate::kind::FileKind;
+use std::path::Path;
 
-/// How many bytes are looked at.
+use crate::kind::Format;
+
+/// How many bytes of a file are examined.
 pub(super) const LOOKED_AT: usize = 1 << 16;
 
-/// The kind of a file that is certainly not PGN, and what to do with it. `None` if it may be PGN.
-pub(super) fn foreign(text: &[u8]) -> Option<&'static str> {
+/// Returns what a file is that is certainly not PGN, and what to do with it. Returns `None` if the file may be PGN.
+pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     let start = &text[..text.len().min(LOOKED_AT)];
-    let known = match FileKind::of_start(start) {
-        FileKind::Xz => Some("packed with xz: unpack it, for instance with xz -d"),
-        FileKind::Sqlite => Some(
-            "SQLite database: name a PGN file, or convert the database if it is one of openings",
-        ),
-        FileKind::Parquet => Some("Parquet file: name the directory of counts that it is in"),
-        // Packed within what was unpacked.
-        kind if kind.is_unpacked() => Some("packed twice: unpack it once"),
-        _ => match *start {
-            [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => Some("7z archive: unpack it"),
-            [b'R', b'a', b'r', b'!', 0x1a, 0x07, ..] => Some("rar archive: unpack it"),
-            [0x04, 0x22, 0x4d, 0x18, ..] => {
-                Some("packed with lz4: unpack it, for instance with lz4 -d")
-            }
-            [0x1f, 0x9d, ..] => {
-                Some("packed with compress: unpack it, for instance with uncompress")
-            }
-            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some(UTF_16),
-            _ if start.starts_with(b"%PDF-") => Some("PDF document: name a PGN file"),
-            _ if start.get(257..262) == Some(b"ustar") => {
-                Some("tar archive: unpack it and name the PGN files in it")
-            }
-            _ => None,
-        },
-    };
-    known.or_else(|| {
-        if !start.contains(&0) {
-            return None;
-        }
-        if is_utf_16(start) {
-            return Some(UTF_16);
-        }
-        if is_polyglot_book(start) {
-            return Some("Polyglot book, not PGN: name the games it was made of");
-        }
-        (!has_tags(start)).then_some(
-            "binary data, not PGN: name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
-        )
-    })
+    let described = |name: &str, advice: &str| Some(format!("{name}: {advice}"));
+    if let Some(format) = Format::of_start(start) {
+        return match format.kind {
+            kind if kind.is_unpacked() => described("packed twice", "unpack it once"),
+            _ => described(format.name, format.advice),
+        };
+    }
+    if !start.contains(&0) {
+        return None;
+    }
+    if is_utf_16(start) {
+        return described(
+            "text in UTF-16",
+            "convert it to UTF-8, for instance with iconv -f UTF-16 -t UTF-8",
+        );
+    }
+    if has_tags(start) {
+        return None;
+    }
+    if let Some(format) = Format::of_extension(path) {
+        return described(format.name, format.advice);
+    }
+    if is_polyglot_book(start) {
+        return described("Polyglot book, not PGN", "name the games it was made of");
+    }
+    described(
+        "binary data, not PGN",
+        "name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
+    )
 }
 
-const UTF_16: &str = "in UTF-16: convert it to UTF-8, for instance with iconv -f UTF-16 -t UTF-8";
-
-/// Whether every other byte is 0, as in English text of 16-bit characters.
+/// Returns `true` if every other byte is 0, as in English text of 16-bit characters.
 fn is_utf_16(start: &[u8]) -> bool {
     let zeros = |first: usize| {
         let bytes = start.iter().skip(first).step_by(2);
@@ -62,7 +52,7 @@ fn is_utf_16(start: &[u8]) -> bool {
     start.len() >= 4 && (even.max(odd) > 90 && even.min(odd) < 10)
 }
 
-/// Whether a text is made of 16-byte records by ascending key, as a book is.
+/// Returns `true` if the bytes begin with a header of a book, or with 16-byte records in ascending order of their keys.
 fn is_polyglot_book(start: &[u8]) -> bool {
     if start.get(..8) == Some(&[0; 8]) && start.get(8..12) == Some(b"@PG@") {
         return true;
@@ -75,6 +65,7 @@ fn is_polyglot_book(start: &[u8]) -> bool {
     keys.len() >= 8 && keys.is_sorted() && keys.first() < keys.last()
 }
 
+/// Returns `true` if a line looks like a tag pair.
 fn has_tags(start: &[u8]) -> bool {
     start.split(|byte| *byte == b'\n').any(|line| {
         matches!(line, [b'[', letter, ..] if letter.is_ascii_alphabetic()) && line.contains(&b'"')
@@ -95,7 +86,7 @@ mod tests {
             b"[Event \"x\"]\n\0\n",
             b"% escaped",
         ] {
-            assert_eq!(foreign(text), None, "{text:?}");
+            assert_eq!(foreign(Path::new("x"), text), None, "{text:?}");
         }
     }
 
@@ -121,10 +112,10 @@ mod tests {
             (b"PAR1\x15\x04", "Parquet"),
             (b"\xfd7zXZ\0\0", "xz"),
             (b"7z\xbc\xaf\x27\x1c", "7z"),
-            (b"Rar!\x1a\x07\x01\0", "rar"),
+            (b"Rar!\x1a\x07\x01\0", "RAR"),
             (b"\x7fELF\0\0\0\x99", "binary"),
         ] {
-            let kind = foreign(text).expect(what);
+            let kind = foreign(Path::new("x"), text).expect(what);
             assert!(kind.contains(what), "{what}: {kind}");
         }
     }

@@ -1,4 +1,4 @@
-//! Inputs: files and standard input, packed or not.
+//! Inputs: files and standard input, compressed or not.
 
 mod kind;
 mod stream;
@@ -38,8 +38,8 @@ pub struct StreamOptions {
     /// Once this is set, waiting for the input ends with [`Error::Interrupted`] within a tenth of a
     /// second, even if a pipe gives nothing.
     pub stop: Arc<AtomicBool>,
-    /// The most memory for unpacking, in bytes. 8 MiB are always allowed. Archives of zstd say how much they
-    /// need; one that needs more is refused. Default: 128 MiB.
+    /// The memory budget for unpacking, in bytes. 8 MiB are always allowed. A zstd file states how much memory it needs, and
+    /// is refused if that is more. Default: 128 MiB.
     pub memory: usize,
 }
 
@@ -52,24 +52,24 @@ impl Default for StreamOptions {
     }
 }
 
-/// Windows of zstd up to this size are always allowed: 8 MiB, what archives have that are not packed for
-/// a long range.
+/// Windows of zstd up to this size, in bytes, are always allowed. Files that were compressed without long-range matching have
+/// no larger ones.
 const SMALL_WINDOW: usize = 8 << 20;
 
 impl Input {
-    /// A file.
+    /// Creates an input that reads a file.
     pub fn file(path: impl Into<PathBuf>) -> Input {
         Input {
             path: Some(path.into()),
         }
     }
 
-    /// Standard input.
+    /// Creates an input that reads standard input.
     pub fn stdin() -> Input {
         Input { path: None }
     }
 
-    /// What the command line means by a name: `-` is standard input.
+    /// Creates the input that a name on the command line means: `-` is standard input.
     pub fn from_argument(path: impl Into<PathBuf>) -> Input {
         let path = path.into();
         if path == Path::new("-") {
@@ -79,18 +79,18 @@ impl Input {
         }
     }
 
-    /// The file, or `-`.
+    /// Returns the path of the file, or `-` for standard input.
     pub fn path(&self) -> &Path {
         self.path.as_deref().unwrap_or(Path::new("-"))
     }
 
-    /// Whether this is standard input.
+    /// Returns `true` for standard input.
     pub fn is_stdin(&self) -> bool {
         self.path.is_none()
     }
 
-    /// The name of the PGN for people, without directories and without the ending that its packing
-    /// gave it, so that a file has the same name packed and unpacked.
+    /// Returns the file name without directories and without the extension of its compression, so that a file has the same
+    /// name compressed and unpacked.
     pub fn name(&self) -> String {
         let Some(path) = &self.path else {
             return "standard input".to_owned();
@@ -110,36 +110,36 @@ impl Input {
         name.into_owned()
     }
 
-    /// The size of the file as it is, packed or not; `None` where that is not known.
+    /// Returns the size of the file as it is on disk, in bytes, or `None` if it is not a regular file.
     pub fn size(&self) -> Option<u64> {
         let metadata = self.path.as_ref()?.metadata().ok()?;
         metadata.is_file().then_some(metadata.len())
     }
 
-    /// The kind of the file; [`FileKind::Other`] for standard input.
+    /// Returns the kind of the file; [`FileKind::Other`] for standard input.
     ///
     /// # Errors
     ///
-    /// A missing or unreadable file.
+    /// Returns an error if the file does not exist or cannot be read.
     pub fn kind(&self) -> Result<FileKind> {
         self.path.as_ref().map_or(Ok(FileKind::Other), FileKind::of)
     }
 
-    /// Whether the input is packed, so that all before a game must be unpacked to read the game.
+    /// Returns `true` if the input is compressed. Then all bytes before a game must be unpacked to read the game.
     ///
     /// # Errors
     ///
-    /// A missing or unreadable file.
+    /// Returns an error if the file does not exist or cannot be read.
     pub fn is_packed(&self) -> Result<bool> {
         Ok(self.kind()?.is_unpacked())
     }
 
-    /// Makes sure that the input is there and can be read. A named pipe is not opened, because that
-    /// would wait for its other end.
+    /// Checks that the input exists and can be read. A named pipe is not opened, because that would block until a program
+    /// writes to it.
     ///
     /// # Errors
     ///
-    /// A missing or unreadable file, or a directory.
+    /// Returns an error if the file does not exist, cannot be read or is a directory.
     pub fn check(&self) -> Result<()> {
         match &self.path {
             Some(path) if self.size().is_some() || !path.exists() || path.is_dir() => {
@@ -149,9 +149,9 @@ impl Input {
         }
     }
 
-    /// How many bytes of a run's memory must be kept free for unpacking this input. Files of zstd say in
-    /// their first bytes what they need, and get at most half of the memory; most need so little that it
-    /// is not worth a budget, and get none. The size of a pipe is unknown, so it gets an eighth.
+    /// Returns how many of the `memory` bytes of a run must be reserved for unpacking this input. A zstd file states its need
+    /// in its first bytes, and gets at most half of the memory. Files that need at most 8 MiB get nothing, because that is
+    /// always allowed. The need of a pipe is unknown, so a pipe gets an eighth.
     pub fn unpacking_memory(&self, memory: usize) -> usize {
         let (Some(path), Some(_)) = (&self.path, self.size()) else {
             return memory / 8;
@@ -166,19 +166,20 @@ impl Input {
         }
     }
 
-    /// Opens the input for reading its unpacked bytes. A thread of its own opens, reads and unpacks it;
-    /// this waits until the thread knows how it is packed.
+    /// Opens the input, and returns a stream of its unpacked bytes. A separate thread opens, reads and unpacks the input. The
+    /// input is opened once, so it may be a pipe.
     ///
     /// # Errors
     ///
-    /// A missing or unreadable file, a directory, a zip archive that is damaged, encrypted or holds no
-    /// `.pgn` member, an archive that needs more than [`StreamOptions::memory`], a file that is
-    /// certainly not PGN, and [`Error::Interrupted`].
+    /// Returns an error if the file does not exist, cannot be read or is a directory, and [`Error::Interrupted`] if the stop
+    /// flag is set. Reading the stream fails if the file is certainly not PGN or changes meanwhile, if it needs more than
+    /// [`StreamOptions::memory`], or if it is a zip archive that is damaged or encrypted, has no `.pgn` member, or has
+    /// several members of one name.
     pub fn open(&self, options: &StreamOptions) -> Result<Stream> {
         self.open_until(options, Arc::default())
     }
 
-    /// As [`open`](Input::open). When `failed` is set, reading ends as if it were the stop flag.
+    /// Like [`open`](Input::open), but `failed` is a second stop flag.
     pub(crate) fn open_until(
         &self,
         options: &StreamOptions,
@@ -187,11 +188,11 @@ impl Input {
         Stream::open(self.clone(), options, failed)
     }
 
-    /// The error to report when reading the [`Stream`] of this input failed.
+    /// Converts an error of reading the [`Stream`] of this input to the error to report.
     pub fn error(&self, err: io::Error) -> Error {
         match err.downcast::<Error>() {
             Ok(err) => err,
-            // What the operating system did not say, an unpacker did.
+            // An error without a number is not of the operating system but of a decoder.
             Err(err)
                 if err.raw_os_error().is_none() && err.kind() != io::ErrorKind::OutOfMemory =>
             {
@@ -207,7 +208,7 @@ impl Input {
     }
 }
 
-/// This many bytes show how a file is packed, and the window of zstd.
+/// How many bytes show the compression of a file, and the window of zstd.
 const START: usize = 18;
 
 fn open(path: &Path) -> Result<File> {
@@ -221,12 +222,12 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).at(path, "open")
 }
 
-/// The first bytes of a file, which show how it is packed.
+/// Reads the first bytes of a file, which show its compression.
 fn file_start(path: &Path) -> io::Result<Vec<u8>> {
     read_start(&mut File::open(path)?)
 }
 
-/// The first bytes, fewer if there are no more.
+/// Reads the first [`START`] bytes, or all bytes if there are fewer.
 fn read_start(source: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut start = Vec::with_capacity(START);
     source.take(START as u64).read_to_end(&mut start)?;

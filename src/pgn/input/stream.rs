@@ -1,16 +1,17 @@
-//! The unpacked bytes of an input, read and unpacked on a thread of their own.
+//! The unpacked bytes of an input, which a separate thread reads and unpacks.
 //!
-//! That thread hands over chunks through a bounded queue. So unpacking and cutting run at the same time,
-//! and a caller who waits for a silent pipe can stop waiting: the thread stays blocked, and ends with the
-//! process or when the pipe gives something.
+//! The thread sends chunks through a bounded queue, so unpacking and parsing overlap. A caller that waits for a silent pipe
+//! can be cancelled: the thread stays blocked until the pipe provides data or the process ends.
 
 use std::{
     fmt,
+    fs::File,
     io::{self, Cursor, Read},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::SystemTime,
 };
 
 use super::{
@@ -24,20 +25,20 @@ use crate::{
     task::{self, Feed, Feeder},
 };
 
-/// How many bytes are handed over at once.
+/// The size of a chunk in bytes.
 const CHUNK: usize = 1 << 18;
 
-/// How many chunks may be ahead of the reader.
+/// The maximum number of chunks in the queue.
 const AHEAD: usize = 4;
 
-/// The unpacked bytes of an [`Input`].
+/// A reader of the unpacked bytes of an [`Input`].
 ///
-/// [`Input::error`] gives the whole of an error that [`read`](Read::read) returned.
+/// Convert errors of [`read`](Read::read) with [`Input::error`].
 pub struct Stream {
     chunks: Feed<Vec<u8>>,
     chunk: Cursor<Vec<u8>>,
     stop: [Arc<AtomicBool>; 2],
-    /// How many bytes have been taken from the input, packed as they are.
+    /// The number of bytes that were read from the input, before unpacking.
     pub taken: Arc<AtomicU64>,
 }
 
@@ -63,7 +64,7 @@ impl Stream {
             memory: options.memory.max(SMALL_WINDOW),
         };
         let (mut chunks, _) = task::start("unpack", AHEAD, move |chunks| source.send_all(chunks))?;
-        // The first chunk is empty: the input is open, and its start was looked at.
+        // The first chunk is empty. It says that the input is open.
         let start = chunks.next(&stop.each_ref().map(|flag| &**flag))?;
         Ok(Stream {
             chunks,
@@ -90,40 +91,74 @@ impl Read for Stream {
     }
 }
 
-/// The end of a stream that reads and unpacks.
+/// The size and the modification time of a regular file. Two states of a file differ if a program changed its content
+/// between them. All states of pipes and devices are equal.
+#[derive(PartialEq, Eq)]
+struct FileState(Option<(u64, Option<SystemTime>)>);
+
+impl FileState {
+    fn of(file: &File) -> io::Result<FileState> {
+        let metadata = file.metadata()?;
+        let modified = metadata.modified().ok();
+        Ok(FileState(
+            metadata.is_file().then(|| (metadata.len(), modified)),
+        ))
+    }
+}
+
+/// The reading and unpacking side of a [`Stream`].
 pub(super) struct Sender {
     pub(super) input: Input,
     pub(super) taken: Arc<AtomicU64>,
     pub(super) memory: usize,
 }
 
-/// Where the bytes go.
+/// The sending half of the queue of chunks.
 pub(super) type Chunks = Feeder<Vec<u8>>;
 
 impl Sender {
     fn send_all(&self, chunks: &Chunks) -> Result<()> {
         let path = self.input.path();
-        let mut source: Box<dyn Read> = if self.input.is_stdin() {
-            Box::new(CountingReader::new(io::stdin(), &self.taken))
-        } else {
-            Box::new(CountingReader::new(open(path)?, &self.taken))
-        };
-        let start = read_start(&mut source).at(path, "read")?;
+        if self.input.is_stdin() {
+            return self.send_source(chunks, io::stdin(), None);
+        }
+        let file = open(path)?;
+        let opened = FileState::of(&file).at(path, "open")?;
+        let sent = self.send_source(chunks, &file, Some(&file));
+        // A file that changes while it is unpacked looks damaged, so the change is reported first.
+        if FileState::of(&file).at(path, "read")? != opened {
+            let problem = "changed while it was read: start again when no program writes it";
+            return Err(Error::changed(path, problem));
+        }
+        sent
+    }
+
+    /// Sends the unpacked bytes of `source`. `file` is the file that `source` reads, for formats that need seeking.
+    fn send_source(&self, chunks: &Chunks, source: impl Read, file: Option<&File>) -> Result<()> {
+        let mut source = CountingReader::new(source, &self.taken);
+        let start = read_start(&mut source).at(self.input.path(), "read")?;
         let kind = FileKind::of_start(&start);
         chunks.send(Vec::new())?;
         if kind.is_unpacked() {
-            return self.send_packed(chunks, kind, start, source);
+            return self.send_packed(chunks, kind, start, source, file);
         }
         self.send_text(chunks, Cursor::new(start).chain(source), true)
     }
 
     #[cfg(not(feature = "compression"))]
-    fn send_packed(&self, _: &Chunks, _: FileKind, _: Vec<u8>, _: Box<dyn Read>) -> Result<()> {
+    fn send_packed(
+        &self,
+        _: &Chunks,
+        _: FileKind,
+        _: Vec<u8>,
+        _: impl Read,
+        _: Option<&File>,
+    ) -> Result<()> {
         let problem = "packed, and this program was built to read plain PGN only: unpack it";
         Err(Error::file(self.input.path(), problem))
     }
 
-    /// Sends all that a reader gives. The start of the whole is looked at first.
+    /// Sends all bytes of a reader. With `is_start`, refuses bytes that are certainly not PGN.
     pub(super) fn send_text(
         &self,
         chunks: &Chunks,
@@ -139,7 +174,7 @@ impl Sender {
                 .read_to_end(&mut chunk)
                 .map_err(|err| self.input.error(self.named(err)))?;
             if std::mem::take(&mut is_start)
-                && let Some(what) = foreign(&chunk)
+                && let Some(what) = foreign(self.input.path(), &chunk)
             {
                 return Err(Error::foreign(self.input.path(), what));
             }
@@ -152,7 +187,7 @@ impl Sender {
         }
     }
 
-    /// The decoder's own words for a window that is too large say nothing of what to do.
+    /// Replaces the decoder's error for a window that is too large by one with advice.
     fn named(&self, err: io::Error) -> io::Error {
         if !err.to_string().contains("requires too much memory") {
             return err;
@@ -167,7 +202,7 @@ impl Sender {
     }
 }
 
-/// Counts the bytes that pass.
+/// A reader that counts the bytes it returns.
 pub(super) struct CountingReader<R> {
     pub(super) inner: R,
     taken: Arc<AtomicU64>,

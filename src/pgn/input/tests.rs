@@ -202,3 +202,73 @@ fn waiting_for_a_pipe_ends_when_asked() {
     stopper.join().unwrap();
     drop(writer);
 }
+
+#[test]
+fn a_zip_with_members_of_one_name_is_refused() {
+    // The packer refuses a name that it has already, so the name is changed afterwards.
+    let mut bytes = zip(&[("a.pgn", PGN), ("b.pgn", PGN), ("c.pgn", PGN)]);
+    while let Some(at) = bytes.windows(5).position(|name| name == b"b.pgn") {
+        bytes[at] = b'a';
+    }
+    let err = unpacked(&bytes).unwrap_err().to_string();
+    assert!(err.contains("several members of one name"), "{err}");
+}
+
+#[test]
+fn a_zip_with_too_many_members_is_refused_before_its_table_is_read() {
+    let mut bytes = zip(&[("a.pgn", PGN)]);
+    let end = bytes.windows(4).position(|at| at == b"PK\x05\x06").unwrap();
+    // The record and the locator of a zip archive with more than 65,535 members.
+    let mut end_64 = [0; 76];
+    end_64[..4].copy_from_slice(b"PK\x06\x06");
+    end_64[32..40].copy_from_slice(&2_000_000u64.to_le_bytes());
+    end_64[56..60].copy_from_slice(b"PK\x06\x07");
+    bytes.splice(end..end, end_64);
+    let err = unpacked(&bytes).unwrap_err();
+    assert_eq!(err.kind(), crate::ErrorKind::TooLarge);
+    assert!(err.to_string().contains("more than 65536 members"), "{err}");
+}
+
+/// Reads the first bytes of a file, changes the file, and returns the error of reading the rest.
+fn read_while_it_changes(bytes: &[u8], change: impl FnOnce(&std::path::Path)) -> Error {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("games.pgn");
+    std::fs::write(&path, bytes).unwrap();
+    let input = Input::file(&path);
+    let mut stream = input.open(&StreamOptions::default()).unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+    change(&path);
+    let read = stream.read_to_end(&mut Vec::new());
+    input.error(read.unwrap_err())
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_read_is_refused() {
+    // More than the thread reads ahead.
+    let long = PGN.repeat(200_000);
+    let truncate = |path: &std::path::Path| {
+        let file = File::options().write(true).open(path).unwrap();
+        file.set_len(3_000_000).unwrap();
+    };
+    let append = |path: &std::path::Path| {
+        let mut file = File::options().append(true).open(path).unwrap();
+        file.write_all(PGN).unwrap();
+    };
+    let touch = |path: &std::path::Path| {
+        let file = File::options().write(true).open(path).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    };
+    let changes: [&dyn Fn(&std::path::Path); 3] = [&truncate, &append, &touch];
+    for change in changes {
+        let err = read_while_it_changes(&long, change);
+        assert_eq!(err.kind(), crate::ErrorKind::Changed);
+        assert!(
+            err.to_string().contains("changed while it was read"),
+            "{err}"
+        );
+    }
+    // A packed file that is truncated is changed, not damaged.
+    let numbers = (0..2_000_000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_string());
+    let err = read_while_it_changes(&gz(numbers.collect::<String>().as_bytes()), truncate);
+    assert_eq!(err.kind(), crate::ErrorKind::Changed, "{err}");
+}

@@ -12,7 +12,6 @@ use flate2::read::MultiGzDecoder;
 use zip::{ZipArchive, result::ZipError};
 
 use super::{
-    open,
     stream::{Chunks, CountingReader, Sender},
     window::refuse_large_window,
 };
@@ -27,11 +26,12 @@ impl Sender {
         chunks: &Chunks,
         kind: FileKind,
         start: Vec<u8>,
-        source: Box<dyn Read>,
+        source: impl Read,
+        file: Option<&File>,
     ) -> Result<()> {
         let path = self.input.path();
         if kind == FileKind::Zip {
-            return self.send_zip(chunks, start, source);
+            return self.send_zip(chunks, start, source, file);
         }
         refuse_large_window(path, &start, self.memory)?;
         let source = Cursor::new(start).chain(source);
@@ -39,21 +39,29 @@ impl Sender {
         self.send_text(chunks, reader, true)
     }
 
-    fn send_zip(&self, chunks: &Chunks, start: Vec<u8>, source: Box<dyn Read>) -> Result<()> {
+    /// Sends the members of a zip archive. Its table of contents is at its end, so a source without a regular file, such
+    /// as a pipe, is copied to a temporary file first.
+    fn send_zip(
+        &self,
+        chunks: &Chunks,
+        start: Vec<u8>,
+        source: impl Read,
+        file: Option<&File>,
+    ) -> Result<()> {
         let path = self.input.path();
-        if self.input.is_stdin() {
-            // The table of contents of a zip archive is at its end.
-            let mut spool = tempfile::tempfile().at(path, "make a temporary file for")?;
-            io::copy(&mut Cursor::new(start).chain(source), &mut spool)
-                .at(path, "copy to a temporary file")?;
-            return self.send_members(chunks, path, spool);
+        let is_regular = |file: &&File| file.metadata().is_ok_and(|metadata| metadata.is_file());
+        if let Some(file) = file.filter(is_regular) {
+            drop(source);
+            self.taken.store(0, Ordering::Relaxed);
+            return self.send_members(chunks, path, CountingReader::new(file, &self.taken));
         }
-        drop(source);
-        self.taken.store(0, Ordering::Relaxed);
-        self.send_members(chunks, path, CountingReader::new(open(path)?, &self.taken))
+        let mut spool = tempfile::tempfile().at(path, "make a temporary file for")?;
+        io::copy(&mut Cursor::new(start).chain(source), &mut spool)
+            .at(path, "copy to a temporary file")?;
+        self.send_members(chunks, path, spool)
     }
 
-    /// The members of a zip archive one after the other, a line break between two.
+    /// Sends the members of a zip archive in their order, with a line break after each but the last.
     fn send_members(&self, chunks: &Chunks, path: &Path, archive: impl Read + Seek) -> Result<()> {
         let (mut archive, members) = open_zip(path, archive)?;
         let mut is_first = true;
@@ -63,7 +71,7 @@ impl Sender {
             }
             let member = archive
                 .by_index(member)
-                .map_err(|err| damaged_zip(path, &err))?;
+                .map_err(|err| zip_error(path, err))?;
             self.send_text(chunks, member, is_first)?;
             is_first = false;
         }
@@ -71,19 +79,23 @@ impl Sender {
     }
 }
 
-impl Seek for CountingReader<File> {
+impl<R: Seek> Seek for CountingReader<R> {
     fn seek(&mut self, pos: SeekFrom) -> io::Result<u64> {
         self.inner.seek(pos)
     }
 }
 
-/// A reader of the unpacked bytes of anything but a zip archive. Zstd may take `memory` bytes, not 0, for
-/// its window.
-fn unpacked(
+/// Returns a reader of the unpacked bytes of a file that is compressed with gzip, bzip2 or zstd. The window of zstd may take
+/// `memory` bytes, which must not be 0.
+///
+/// # Panics
+///
+/// Panics for every other kind.
+fn unpacked<'a>(
     kind: FileKind,
-    source: impl Read + 'static,
+    source: impl Read + 'a,
     memory: usize,
-) -> io::Result<Box<dyn Read>> {
+) -> io::Result<Box<dyn Read + 'a>> {
     Ok(match kind {
         FileKind::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(
             1 << 17,
@@ -99,9 +111,22 @@ fn unpacked(
     })
 }
 
-/// Opens a zip archive and finds its `.pgn` members, by their numbers.
-fn open_zip<R: Read + Seek>(path: &Path, archive: R) -> Result<(ZipArchive<R>, Vec<usize>)> {
-    let mut archive = ZipArchive::new(archive).map_err(|err| damaged_zip(path, &err))?;
+/// Opens a zip archive, and returns it with the numbers of its `.pgn` members.
+fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<(ZipArchive<R>, Vec<usize>)> {
+    let listed = listed_members(&mut archive).at(path, "read")?;
+    if listed.iter().any(|listed| *listed > MOST_MEMBERS) {
+        let problem = format!(
+            "zip archive of more than {MOST_MEMBERS} members: unpack it and name its files"
+        );
+        return Err(Error::too_large(path, problem));
+    }
+    let mut archive = ZipArchive::new(archive).map_err(|err| zip_error(path, err))?;
+    // The crate `zip` keeps one of several members with the same name.
+    if !listed.contains(&(archive.len() as u64)) {
+        let problem = "zip archive with several members of one name: unpack it, each member to a file of its own, and \
+                       name the files";
+        return Err(Error::file(path, problem));
+    }
     let members: Vec<usize> = (0..archive.len())
         .filter(|i| {
             archive.name_for_index(*i).is_some_and(|name| {
@@ -115,7 +140,7 @@ fn open_zip<R: Read + Seek>(path: &Path, archive: R) -> Result<(ZipArchive<R>, V
     for member in &members {
         let is_encrypted = archive
             .by_index_raw(*member)
-            .map_err(|err| damaged_zip(path, &err))?
+            .map_err(|err| zip_error(path, err))?
             .encrypted();
         if is_encrypted {
             return Err(Error::file(
@@ -127,6 +152,49 @@ fn open_zip<R: Read + Seek>(path: &Path, archive: R) -> Result<(ZipArchive<R>, V
     Ok((archive, members))
 }
 
-fn damaged_zip(path: &Path, err: &ZipError) -> Error {
-    Error::damaged(path, format!("damaged zip: {err}"))
+/// The most members of a zip archive that is read. The table of contents takes some 200 bytes of memory for each.
+const MOST_MEMBERS: u64 = 1 << 16;
+
+/// Returns how many members a zip archive lists, by each of the records in its last 64 KiB that could end its table of
+/// contents (APPNOTE.TXT, 4.3.14 and 4.3.16). An archive has one such record, but its comment may contain another.
+fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
+    /// Bytes of the record, of the locator before it and of the record of an archive of more members (ZIP64).
+    const END: usize = 22;
+    const LOCATOR: usize = 20;
+    const END_64: usize = 56;
+    const LONGEST: u64 = (END_64 + LOCATOR + END + u16::MAX as usize) as u64;
+    let size = archive.seek(SeekFrom::End(0))?;
+    archive.seek(SeekFrom::Start(size.saturating_sub(LONGEST)))?;
+    let mut tail = Vec::new();
+    archive.take(LONGEST).read_to_end(&mut tail)?;
+    archive.rewind()?;
+    let ends = tail
+        .windows(END)
+        .enumerate()
+        .filter(|(_, end)| end.starts_with(b"PK\x05\x06"));
+    let members = ends.map(|(at, end)| {
+        let short = u16::from_le_bytes([end[10], end[11]]);
+        let long = at.checked_sub(END_64 + LOCATOR).map(|at| &tail[at..]);
+        match long.filter(|long| long.starts_with(b"PK\x06\x06")) {
+            Some(long) => long[32..]
+                .first_chunk()
+                .map_or(0, |n| u64::from_le_bytes(*n)),
+            None => u64::from(short),
+        }
+    });
+    Ok(members.collect())
+}
+
+fn zip_error(path: &Path, err: ZipError) -> Error {
+    match err {
+        ZipError::Io(source) if source.raw_os_error().is_some() => Error::Io {
+            path: path.to_owned(),
+            doing: "read",
+            source,
+        },
+        err => Error::damaged(
+            path,
+            format!("damaged zip: {err}; download or pack it again"),
+        ),
+    }
 }

@@ -1,11 +1,11 @@
-//! The window of zstd.
+//! The window of zstd: the memory that a decoder needs.
 
 use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Refuses an archive whose first frame needs a larger window than the memory allows. Windows are powers
-/// of two to the decoder, so it takes up to twice of what it needs.
+/// Refuses a file if the window of its first frame does not fit in `memory` bytes. The decoder allocates the next power of two
+/// of the window's size.
 pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> Result<()> {
     let Some(window) = zstd_window(start) else {
         return Ok(());
@@ -25,8 +25,8 @@ pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> R
     ))
 }
 
-/// The size of the window that the first frame of a zstd archive declares (RFC 8878, 3.1.1.1), `None` if
-/// the text is something else.
+/// Returns the size of the window that the first frame of a zstd file declares (RFC 8878, 3.1.1.1), or `None` if the bytes
+/// are not the start of such a frame.
 pub(super) fn zstd_window(start: &[u8]) -> Option<u64> {
     let [0x28, 0xb5, 0x2f, 0xfd, descriptor, rest @ ..] = start else {
         return None;

@@ -1,0 +1,236 @@
+//! Inputs that are pipes, and files of other formats.
+
+use std::fs;
+#[cfg(unix)]
+use std::path::Path;
+
+use crate::common::{fails, ok, temp};
+
+/// Games, and what other commands make of them.
+fn files() -> tempfile::TempDir {
+    let dir = temp();
+    let games = "[White \"A\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 Nc6 1-0\n\n\
+                 [White \"B\"]\n[Black \"A\"]\n[Result \"0-1\"]\n\n1. e4 c5 {[%eval 0.3]} 2. Nf3 d6 0-1\n";
+    fs::write(dir.path().join("games.pgn"), games).unwrap();
+    fs::write(dir.path().join("lines.pgn"), "1. e4 e5 *\n").unwrap();
+    fs::write(dir.path().join("edits.txt"), "drop 1. e4 c5\n").unwrap();
+    ok(
+        dir.path(),
+        "make-book games.pgn --min-game 1 --bin book.bin --obs games.obs.db3",
+    );
+    ok(dir.path(), "evals games.pgn --out games.evals");
+    dir
+}
+
+/// Makes a named pipe through which a thread sends a file once, so a second opening would wait for ever.
+#[cfg(unix)]
+fn sent(dir: &Path, file: &str) -> String {
+    let name = format!("pipe-{file}");
+    let pipe = dir.join(&name);
+    let _ = fs::remove_file(&pipe);
+    crate::common::make_fifo(&pipe);
+    let bytes = fs::read(dir.join(file)).unwrap();
+    std::thread::spawn(move || fs::write(pipe, bytes));
+    name
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_answers_as_the_file_that_it_sends() {
+    let dir = files();
+    for (file, command) in [
+        (
+            "games.pgn",
+            "repertoire gaps FILE --color white --against book.bin",
+        ),
+        ("games.pgn", "repertoire check FILE games.pgn --color white"),
+        ("games.pgn", "repertoire check lines.pgn FILE --color white"),
+        (
+            "games.pgn",
+            "repertoire gaps lines.pgn --color white --against FILE",
+        ),
+        ("games.pgn", "repertoire new lines.pgn --reference FILE"),
+        (
+            "book.bin",
+            "repertoire gaps lines.pgn --color white --against FILE",
+        ),
+        ("book.bin", "show FILE"),
+        ("games.obs.db3", "show FILE"),
+        ("book.bin", "diff FILE book.bin"),
+        ("book.bin", "tree FILE"),
+        ("games.obs.db3", "tree FILE"),
+        ("book.bin", "dump-book FILE --color white --out -"),
+        ("games.obs.db3", "convert FILE - --format csv"),
+        ("book.bin", "convert FILE - --format pgn"),
+        ("games.evals", "show book.bin --evals FILE"),
+        ("lines.pgn", "suite-report FILE games.pgn"),
+        ("games.pgn", "suite-report lines.pgn FILE"),
+        ("games.obs.db3", "verify FILE --json"),
+    ] {
+        let expected = ok(dir.path(), &command.replace("FILE", file));
+        let pipe = sent(dir.path(), file);
+        let found = ok(dir.path(), &command.replace("FILE", &pipe));
+        let found = found.replace(&pipe, file);
+        assert_eq!(found, expected, "{command} of {file}");
+    }
+}
+
+#[cfg(all(unix, feature = "compression"))]
+#[test]
+fn a_zip_archive_is_read_through_a_pipe() {
+    let dir = files();
+    let mut packer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    packer.start_file("games.pgn", options).unwrap();
+    let games = fs::read(dir.path().join("games.pgn")).unwrap();
+    std::io::Write::write_all(&mut packer, &games).unwrap();
+    fs::write(
+        dir.path().join("games.zip"),
+        packer.finish().unwrap().into_inner(),
+    )
+    .unwrap();
+    let pipe = sent(dir.path(), "games.zip");
+    ok(
+        dir.path(),
+        &format!("make-book {pipe} --min-game 1 --bin zip.bin"),
+    );
+    let moves = |book: &str| {
+        ok(
+            dir.path(),
+            &format!("dump-book {book} --color white --out -"),
+        )
+    };
+    let lines = |book: &str| moves(book).lines().skip(1).collect::<Vec<_>>().join("\n");
+    assert_eq!(lines("zip.bin"), lines("book.bin"));
+}
+
+/// Files of other formats, and what messages call them.
+const FOREIGN: [(&str, &[u8], &str); 12] = [
+    ("a.rar", b"Rar!\x1a\x07\x01\0", "RAR archive: unpack it"),
+    (
+        "a.bin",
+        b"7z\xbc\xaf\x27\x1c\0\x04",
+        "7z archive: unpack it",
+    ),
+    (
+        "b.bin",
+        b"\xfd7zXZ\0\0\x04",
+        "compressed with xz: unpack it",
+    ),
+    (
+        "c.bin",
+        b"\x04\x22\x4d\x18\x64\x40\xa7\0",
+        "compressed with lz4: unpack it",
+    ),
+    (
+        "d.abk",
+        b"\x03ABK\0\0\0\0",
+        "Arena book (ABK): export its games as PGN",
+    ),
+    (
+        "e.cbh",
+        b"\0\0\x2c\0\x2e\x01\0\0",
+        "ChessBase database: export its games as PGN",
+    ),
+    (
+        "f.ctg",
+        b"\0\0\0\0\0\0\x10\x01",
+        "ChessBase book (CTG): export its games as PGN",
+    ),
+    (
+        "g.cbv",
+        b"\x01\0\0\0\0\0\x10\x01",
+        "ChessBase archive (CBV): unpack it",
+    ),
+    (
+        "h.si4",
+        b"Scid.si\0",
+        "Scid database: export its games as PGN",
+    ),
+    (
+        "i.parquet",
+        b"PAR1\x15\x04\x15\x10",
+        "Parquet file: write its games as PGN",
+    ),
+    ("j.pdf", b"%PDF-1.7", "PDF document"),
+    ("k.bin", b"<!DOCTYPE html>\n", "web page: download"),
+];
+
+#[test]
+fn files_of_other_formats_are_named_and_nothing_is_written() {
+    let dir = files();
+    for (file, start, expected) in FOREIGN {
+        let noise = (0..160u8).map(|i| i.wrapping_mul(97) ^ (i << 3));
+        let bytes: Vec<u8> = start.iter().copied().chain(noise).take(160).collect();
+        fs::write(dir.path().join(file), bytes).unwrap();
+        for command in [
+            "show FILE",
+            "verify FILE",
+            "verify FILE --fix out.bin",
+            "convert FILE out.csv",
+            "merge-book FILE book.bin --out out.bin",
+            "diff FILE book.bin",
+            "diff book.bin FILE",
+            "tree FILE",
+            "filter FILE --out out.bin --best 1",
+            "info-book FILE",
+            "dump-book FILE --color white --out out.txt",
+            "make-book FILE --bin out.bin",
+            "repertoire gaps FILE --color white --against games.pgn",
+            "suite-report FILE games.pgn",
+            "suite-report lines.pgn FILE",
+            "pgheader -s FILE",
+            "evals FILE --out out.evals",
+        ] {
+            let command = command.replace("FILE", file);
+            let text = fails(dir.path(), &command, 1);
+            assert!(text.contains(expected), "{command}: {text}");
+            let written = fs::read_dir(dir.path()).unwrap().flatten();
+            let mut written = written.map(|entry| entry.file_name().into_string().unwrap());
+            assert!(!written.any(|name| name.starts_with("out")), "{command}");
+        }
+    }
+}
+
+/// Counts in order are merged with a file of each directory open, and there are fewer open files than directories.
+#[cfg(all(unix, feature = "parquet"))]
+#[test]
+fn three_hundred_directories_of_counts_need_few_open_files() {
+    let dir = files();
+    ok(dir.path(), "make-book games.pgn --counts counts");
+    let mut names = Vec::new();
+    for number in 0..300 {
+        let copy = format!("counts{number}");
+        fs::create_dir(dir.path().join(&copy)).unwrap();
+        for entry in fs::read_dir(dir.path().join("counts")).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), dir.path().join(&copy).join(entry.file_name())).unwrap();
+        }
+        names.push(copy);
+    }
+    let output = std::process::Command::new("sh")
+        .current_dir(dir.path())
+        .args(["-c", "ulimit -n 256 && exec \"$@\"", "sh"])
+        .args([
+            env!("CARGO_BIN_EXE_polybook"),
+            "make-book",
+            "--bin",
+            "sum.bin",
+        ])
+        .args(&names)
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    ok(dir.path(), "make-book counts0 --bin one.bin --min-game 1");
+    let moves = |book: &str| {
+        ok(
+            dir.path(),
+            &format!("dump-book {book} --color white --out -"),
+        )
+    };
+    assert_eq!(
+        moves("sum.bin").lines().count(),
+        moves("one.bin").lines().count()
+    );
+}
