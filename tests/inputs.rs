@@ -61,7 +61,7 @@ fn a_pipe_answers_as_the_file_that_it_sends() {
         ("games.obs.db3", "tree FILE"),
         ("book.bin", "dump-book FILE --color white --out -"),
         ("games.obs.db3", "convert FILE - --format csv"),
-        ("book.bin", "convert FILE - --format pgn"),
+        ("book.bin", "convert FILE - --format pgn --plies 2"),
         ("games.evals", "show book.bin --evals FILE"),
         ("lines.pgn", "suite-report FILE games.pgn"),
         ("games.pgn", "suite-report lines.pgn FILE"),
