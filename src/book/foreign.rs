@@ -38,15 +38,27 @@ pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
 pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Result<()> {
     let start = &start[..start.len().min(START as usize)];
     let is_whole = size.is_multiple_of(Entry::SIZE as u64);
-    match format_of(start, path) {
-        Some((format, name))
-            if format == ForeignFormat::Pgn || !is_whole || !are_records(start) =>
-        {
-            let problem = format!("not a Polyglot book but {name}");
-            Err(Error::of_format(format, path, problem))
-        }
-        _ => Ok(()),
+    let Some((format, name)) = format_of(start, path) else {
+        return Ok(());
+    };
+    let may_be_book = match format {
+        ForeignFormat::Pgn => false,
+        _ if is_text(start) => is_whole && are_records(start),
+        // A signature may have only two bytes, and a damaged book is a book.
+        _ => is_whole && are_records(start) || are_moves(start),
+    };
+    if may_be_book {
+        return Ok(());
     }
+    let problem = format!("not a Polyglot book but {name}");
+    Err(Error::of_format(format, path, problem))
+}
+
+/// Returns `true` if bytes contain at least eight records, with moves and in any order.
+fn are_moves(bytes: &[u8]) -> bool {
+    let records = bytes.as_chunks().0;
+    let mut entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
+    records.len() >= 8 && entries.all(|entry| entry.key != 0 && entry.mv.is_well_formed())
 }
 
 /// Whether bytes are records as books have them after a header: with moves, and keys that ascend.
