@@ -127,6 +127,141 @@ fn a_player_is_answered_in_one_line() {
 }
 
 #[test]
+fn a_name_that_no_game_has_is_answered_with_names_like_it() {
+    let (_dir, served) = famous();
+    for path in [
+        "/player?player=Morfy,+Paul&color=white",
+        "/lichess?player=Morfy,+Paul",
+        "/lichess?opponent=Morfy,+Paul&player=Anderssen,+Adolf",
+    ] {
+        let answer = served.json(path);
+        assert_eq!(games(&answer), 0, "{path}");
+        let unknown = &answer["polybook"]["unknownName"];
+        assert_eq!(unknown["name"], "Morfy, Paul", "{path}");
+        assert_eq!(unknown["nearest"][0], "Morphy, Paul", "{path}");
+    }
+    for path in [
+        "/player?player=Morphy,+Paul&color=white",
+        // A player of other positions.
+        "/player?player=Morphy,+Paul&color=white&play=a2a4,a7a5,h2h4",
+        "/lichess",
+    ] {
+        let answer = served.json(path);
+        assert!(answer["polybook"].get("unknownName").is_none(), "{path}");
+    }
+}
+
+#[test]
+fn what_only_the_page_needs_is_left_out_on_demand() {
+    let (_dir, served) = famous();
+    for path in ["/lichess?play=e2e4", "/masters?play=e2e4"] {
+        let whole = served.json(path);
+        let mut less = served.json(&format!("{path}&legal=0"));
+        assert_eq!(keys(&less["polybook"]), ["transpositions"], "{path}");
+        less["polybook"] = whole["polybook"].clone();
+        assert_eq!(less, whole, "{path}");
+        assert_eq!(served.json(&format!("{path}&legal=true")), whole, "{path}");
+        assert_eq!(served.get(&format!("{path}&legal=x")).status, 400);
+    }
+}
+
+#[test]
+fn only_a_type_that_is_acceptable_is_a_wish() {
+    let (_dir, served) = famous();
+    const PGN: &str = "application/x-chess-pgn";
+    const JSON: &str = "application/json";
+    for (path, accept, media_type) in [
+        ("/games", "application/x-chess-pgn;q=0", JSON),
+        ("/games", "application/x-chess-pgn; Q=0.000, */*", JSON),
+        (
+            "/games",
+            "application/json, application/x-chess-pgn;q=0.5",
+            JSON,
+        ),
+        ("/games", "application/x-chess-pgn, */*;q=0.1", PGN),
+        (
+            "/games",
+            "text/plain\r\nAccept: Application/X-Chess-PGN",
+            PGN,
+        ),
+        ("/games", "application/x-chess-pgn+zip", JSON),
+        ("/game/00000000", "application/json;q=0.0", PGN),
+        (
+            "/game/00000000",
+            "application/json;q=0.2, application/x-chess-pgn",
+            PGN,
+        ),
+        ("/game/00000000", "application/json, text/plain, */*", JSON),
+    ] {
+        let reply = served.ask("GET", path, &format!("Accept: {accept}\r\n"));
+        assert_eq!(
+            reply.header("content-type"),
+            Some(media_type),
+            "{path} {accept}"
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_no_coding_is_acceptable_for_has_no_body_but_a_line() {
+    let (_dir, served) = famous();
+    for coding in ["identity;q=0", "*;q=0", "identity;q=0, br;q=0"] {
+        for path in ["/lichess", "/", "/game/00000000"] {
+            let reply = served.ask("GET", path, &format!("Accept-Encoding: {coding}\r\n"));
+            assert_eq!(reply.status, 406, "{path} {coding}");
+            assert_eq!(reply.text().lines().count(), 1);
+            assert!(
+                reply.text().starts_with("Accept-Encoding: "),
+                "{}",
+                reply.text()
+            );
+        }
+    }
+    let packed = served.ask("GET", "/lichess", "Accept-Encoding: gzip, identity;q=0\r\n");
+    assert_eq!(packed.status, 200);
+}
+
+#[test]
+fn an_id_that_is_not_a_text_is_unknown_as_any() {
+    let (_dir, served) = famous();
+    let unknown = served.get("/game/zzzzzzzz");
+    assert_eq!(unknown.status, 404);
+    for path in ["/game/%ff", "/masters/pgn/%ff%00", "/master/pgn/%c3"] {
+        let reply = served.get(path);
+        assert_eq!(
+            (reply.status, reply.text()),
+            (404, unknown.text()),
+            "{path}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn where_the_cache_cannot_be_written_the_advice_works() {
+    let dir = temp();
+    fs::copy(sample("famous.pgn"), dir.path().join("famous.pgn")).unwrap();
+    // A file in the place of a directory keeps out every user.
+    for blocked in ["cache", "cache/polybook"] {
+        let blocked = dir.path().join(blocked);
+        fs::create_dir_all(blocked.parent().unwrap()).unwrap();
+        fs::write(&blocked, "").unwrap();
+        let mut command = crate::common::polybook_in(dir.path());
+        command.env("XDG_CACHE_HOME", dir.path().join("cache"));
+        let output = command.args(["serve", "famous.pgn"]).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(
+            error.contains("--no-cache") && error.lines().count() == 1,
+            "{error}"
+        );
+        let served = Served::start(dir.path(), "-q famous.pgn --no-cache");
+        assert_eq!(served.get("/about").status, 200);
+        fs::remove_file(blocked).unwrap();
+    }
+}
+
+#[test]
 fn games_come_byte_for_byte_and_as_moves() {
     let (_dir, served) = famous();
     let pgn = fs::read(sample("famous.pgn")).unwrap();

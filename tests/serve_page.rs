@@ -846,11 +846,10 @@ fn one_book_is_made_at_a_time_and_none_for_a_client_that_is_gone() {
     fs::remove_file(&pgn).unwrap();
     fs::write(&pgn, GAMES).unwrap();
 
-    let refusal = served.get("/book.bin?minGame=2");
-    assert_eq!(refusal.status, 503, "{}", refusal.text());
-    assert_eq!(served.json("/lichess")["white"], 3);
     thread::scope(|scope| {
+        // It waits for the book of the first client.
         let next = scope.spawn(|| served.get("/book.bin?minGame=1"));
+        assert_eq!(served.json("/lichess")["white"], 3);
         drop(client);
         // The games are read until the run ends, which closes the file.
         until("the run ends", || {
@@ -859,6 +858,46 @@ fn one_book_is_made_at_a_time_and_none_for_a_client_that_is_gone() {
         let next = next.join().unwrap();
         assert_eq!((next.status, next.body.is_empty()), (200, false));
     });
+}
+
+#[test]
+fn a_download_takes_the_book_that_was_made_for_its_size() {
+    let (dir, served) = served();
+    let pgn = dir.path().join("games.pgn");
+    for (path, other) in [
+        ("/book.bin?minGame=1&depth=7", "/book.bin?minGame=1&depth=8"),
+        (
+            "/book.pgn?side=white&minGame=1",
+            "/book.pgn?side=black&minGame=1",
+        ),
+        ("/repertoire.bin?side=white", "/repertoire.bin?side=black"),
+        ("/repertoire.pgn?side=white", "/repertoire.bin?side=white"),
+    ] {
+        let made = served.get(path);
+        assert_eq!(made.status, 200, "{path}: {}", made.text());
+        let size = served.json(&format!("{path}&count=true"));
+        assert_eq!(size["bytes"], made.body.len(), "{path}");
+        // A book of other options is not the one that was made.
+        let different = served.get(other);
+        assert_eq!(different.status, 200, "{other}");
+        served.json(&format!("{path}&count=true"));
+        assert_eq!(served.get(path).body, made.body, "{path}");
+        assert_eq!(served.get(other).body, different.body, "{other}");
+    }
+    // Nor is one of files that have changed since.
+    let path = "/book.bin?minGame=1";
+    served.json(&format!("{path}&count=true"));
+    let text = fs::read_to_string(&pgn).unwrap();
+    fs::write(&pgn, format!("{text}{GAMES}")).unwrap();
+    assert_eq!(served.get(path).status, 400);
+}
+
+#[test]
+fn an_empty_book_is_no_download() {
+    let (_dir, served) = served();
+    let size = served.json("/book.bin?minGame=1000&count=true");
+    assert_eq!(size["entries"], 0);
+    assert_eq!(served.get("/book.bin?minGame=1000").status, 400);
 }
 
 /// Replaces a file by a pipe from which reading takes as long as the test likes.

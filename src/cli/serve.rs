@@ -117,6 +117,22 @@ pub struct Args {
     verbose: bool,
 }
 
+/// What to do if an index cannot be written to the cache.
+const NOT_KEPT: &str =
+    "cannot keep the index for the next start; add --no-cache to index in a temporary directory";
+
+/// Adds [`NOT_KEPT`] as context to an error about a file or directory of the cache.
+fn explain_cache(err: anyhow::Error, cache: Option<&Cache>) -> anyhow::Error {
+    let path = match err.downcast_ref() {
+        Some(Error::Io { path, .. }) => path,
+        _ => return err,
+    };
+    match cache.is_some_and(|cache| path.starts_with(cache.path())) {
+        true => err.context(NOT_KEPT),
+        false => err,
+    }
+}
+
 /// The text that is printed if no source is given: where to get games.
 const GAMES: &str = "\
 polybook serve games.pgn --open    shows games in the browser. To get yours, open in the browser, with your name:
@@ -141,10 +157,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let evals = args.evals.open()?;
     let must_index =
         |source: &ServedSource<'_>| source.cached.as_ref().is_some_and(|index| !index.is_made());
-    let (explorer, is_announced) = match sources.iter().any(must_index) {
-        true => open_while_answering(&sources, args, context, &listener)?,
-        false => (open(&sources, args, context, &Mutex::default())?, false),
+    let opened = match sources.iter().any(must_index) {
+        true => open_while_answering(&sources, args, context, &listener),
+        false => open(&sources, args, context, &Mutex::default()).map(|explorer| (explorer, false)),
     };
+    let kept = cache.as_ref().filter(|_| !args.no_cache);
+    let (explorer, is_announced) = opened.map_err(|err| explain_cache(err, kept))?;
     let explorer = match args.unfinished {
         Unfinished::Draw => explorer,
         Unfinished::Skip => explorer.skip_unfinished()?,
@@ -359,7 +377,8 @@ fn cache(args: &Args) -> anyhow::Result<Cache> {
         let usage = "this system has no directory for caches: add --no-cache, or serve an index";
         return Err(Usage(usage.to_owned()).into());
     };
-    Ok(Cache::new(directory.join("polybook"))?)
+    let directory = directory.join("polybook");
+    Cache::new(directory).context(NOT_KEPT)
 }
 
 /// Makes an index, unless it exists. If another process is making it, waits for this process.
@@ -374,7 +393,7 @@ fn make(
     while !index.is_made() {
         // Remove what remains of an index that is incomplete.
         let removed = index.remove_unless(|| index.is_made());
-        match removed.and_then(|()| made(index, args, context, running)) {
+        match removed.and_then(|()| made(pgn, index, args, context, running)) {
             Err(Error::Busy { .. }) => {
                 if !has_said {
                     let pgn = pgn.display();
@@ -394,8 +413,9 @@ fn make(
     Ok(())
 }
 
-/// Makes an index, with a progress bar.
+/// Makes an index of a PGN file with a progress bar, and says so before and after.
 fn made(
+    pgn: &Path,
     index: &CachedIndex,
     args: &Args,
     context: Context,
@@ -405,6 +425,7 @@ fn made(
     let mut shown = running.lock().unwrap_or_else(PoisonError::into_inner);
     *shown = Some(run.progress());
     drop(shown);
+    context.say(&format!("indexing {}\n", pgn.display()));
     let bar = Bar::of_make_book(run.progress(), context);
     let report = run.run();
     drop(bar);

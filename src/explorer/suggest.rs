@@ -13,6 +13,9 @@ use crate::error::Result;
 /// The largest number of suggestions.
 const MOST_SUGGESTED: usize = 50;
 
+/// The largest number of words of a text that are looked up. Names have fewer.
+const MOST_WORDS: usize = 24;
+
 /// A suggested name of a player, an event or an opening.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Suggestion {
@@ -57,7 +60,8 @@ impl Explorer {
     ) -> Result<Vec<Suggestion>> {
         self.check_source(source)?;
         let table = self.suggestions.table(&self.sources, field)?;
-        let wanted = words(text);
+        let mut wanted = words(text);
+        wanted.truncate(MOST_WORDS);
         if wanted.is_empty() && !text.trim().is_empty() {
             return Ok(Vec::new());
         }

@@ -12,6 +12,8 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 /// The number of letters of a text that are indexed; the rest is ignored.
 const LONGEST: usize = 256;
+/// The same limit after compatibility decomposition, in which one letter can become 18.
+const LONGEST_DECOMPOSED: usize = 2 * LONGEST;
 /// The number of letters of a word that are indexed.
 const LONGEST_WORD: usize = 32;
 
@@ -30,7 +32,11 @@ pub(super) fn words(text: &str) -> Vec<String> {
     let letters = text.chars().take(LONGEST);
     let letters =
         letters.filter(|letter| !matches!(letter, '\'' | '’' | '‘' | 'ʼ' | 'ʻ' | '´' | '`'));
-    for letter in letters.nfkd().flat_map(char::to_lowercase) {
+    for letter in letters
+        .nfkd()
+        .take(LONGEST_DECOMPOSED)
+        .flat_map(char::to_lowercase)
+    {
         match letter {
             letter if is_combining_mark(letter) => {}
             // Unicode does not decompose these letters.
@@ -252,6 +258,8 @@ mod tests {
         assert_eq!(of("?!"), "");
         assert_eq!(of("D'A D’A DʼA D´A D`A"), "da da da da da");
         assert_eq!(words(&"a ".repeat(999)).len(), LONGEST / 2);
+        // A letter that decomposes into 18, with blanks among them.
+        assert!(words(&"\u{fdfa}".repeat(999)).len() <= LONGEST_DECOMPOSED / 2);
         assert_eq!(words(&"ü".repeat(99))[0].len(), LONGEST_WORD);
     }
 

@@ -8,15 +8,15 @@ use super::{annotations::Annotations, request::Request};
 use crate::{
     error::Error,
     evals::{Eval, Evals},
-    explorer::{Answer, Explorer, Line, MoveTime, Times},
+    explorer::{Answer, Explorer, Line, MoveTime, Times, UnknownName},
     pgn::{GameReader, Token, tag_text, variant_of},
     position::{BookMove, Variant, fen_of, read_move, san, uci},
     tree::move_number,
 };
 
-/// A position for a board.
+/// What a program needs that does not know the rules of chess.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub(super) struct Board {
+struct Rules {
     /// The position after the line.
     fen: String,
     /// Whether the king of the side to move is attacked.
@@ -25,6 +25,17 @@ pub(super) struct Board {
     line: Vec<WrittenMove>,
     /// The moves that the rules allow.
     legal: Vec<WrittenMove>,
+}
+
+/// A position for a board.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct Board {
+    /// `None` if the request has `legal=0`.
+    #[serde(flatten)]
+    rules: Option<Rules>,
+    /// A name of the filters that no game has, if no game passes them.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "unknownName")]
+    unknown_name: Option<NearestNames>,
     /// Of the moves of the answer, those whose positions more games reach than played them. `None` if that was asked for
     /// and is not known of any.
     transpositions: Option<Vec<Transpositions>>,
@@ -43,6 +54,14 @@ pub(super) struct Board {
     /// The times that its moves took, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     clocks: Option<ClockTimes>,
+}
+
+/// A name that no game has.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+struct NearestNames {
+    name: String,
+    /// The names that are most like it, the most alike first.
+    nearest: Vec<String>,
 }
 
 /// The times that the moves of a position took.
@@ -97,13 +116,25 @@ impl WrittenMove {
     }
 }
 
+impl Rules {
+    fn new(line: &Line) -> Rules {
+        let pos = line.position();
+        let played = line.positions().iter().zip(line.moves());
+        let legal = pos.legal_moves().into_iter();
+        Rules {
+            fen: fen_of(pos),
+            check: pos.is_check(),
+            line: played.map(|(pos, mv)| WrittenMove::new(pos, *mv)).collect(),
+            legal: legal.map(|mv| WrittenMove::new(pos, mv)).collect(),
+        }
+    }
+}
+
 impl Board {
     /// The board of a request, with what an answer says of transpositions if it was asked for, and what the sources lack.
     pub(super) fn new(request: &Request, answer: &Answer, explorer: &Explorer) -> Board {
         let filters = &request.query.filters;
         let line = &request.query.line;
-        let pos = line.position();
-        let played = line.positions().iter().zip(line.moves());
         let moves = &answer.moves;
         let is_known = !request.query.transpositions
             || moves.is_empty()
@@ -116,14 +147,8 @@ impl Board {
             })
         });
         Board {
-            line: played.map(|(pos, mv)| WrittenMove::new(pos, *mv)).collect(),
-            fen: fen_of(pos),
-            check: pos.is_check(),
-            legal: pos
-                .legal_moves()
-                .into_iter()
-                .map(|mv| WrittenMove::new(pos, mv))
-                .collect(),
+            rules: request.legal.then(|| Rules::new(line)),
+            unknown_name: None,
             transpositions: is_known.then(|| transpositions.collect()),
             min_game: explorer.min_game(filters),
             max_ply: explorer.max_ply(filters),
@@ -131,6 +156,14 @@ impl Board {
             evals: Vec::new(),
             clocks: None,
         }
+    }
+
+    /// Adds a name that no game has, and the names that may have been meant.
+    pub(super) fn name_unknown(&mut self, unknown: UnknownName) {
+        self.unknown_name = Some(NearestNames {
+            name: unknown.name,
+            nearest: unknown.nearest,
+        });
     }
 
     /// Adds the evaluations of a position and of those after its legal moves.

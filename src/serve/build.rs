@@ -48,6 +48,10 @@ impl AppState {
         let by = by.unwrap_or(By::Score);
         let one_in = parameters.number("reach")?.unwrap_or(200).clamp(1, RAREST);
         let depth = depth(&parameters)?;
+        let of = self.made_of(key, &query.filters, &parameters)?;
+        if !only_counts && let Some(content) = self.take_made(&of) {
+            return Ok(content);
+        }
         let mut words = OptionWords::default();
         words.add("--max-ply", depth);
         let counting = self.counting(&query.filters, &parameters, depth, &mut words)?;
@@ -84,7 +88,13 @@ impl AppState {
         };
         writing.write(&path, &|branch| Some(built.comment(branch)))?;
         let bytes = short(&path, "repertoire", "lower depth")?;
+        let size = bytes.len();
+        let content = match name.ends_with(".pgn") {
+            true => Content::pgn(bytes),
+            false => Content::book(bytes),
+        };
         if only_counts {
+            self.keep_made(of, content);
             let by = if by == By::Games { " --by games" } else { "" };
             let command = format!(
                 "polybook make-book {} --counts counts && polybook repertoire build counts --color {color} \
@@ -94,14 +104,11 @@ impl AppState {
             return Content::json(&json!({
                 "games": games,
                 "answers": built.summary.positions,
-                "bytes": bytes.len(),
+                "bytes": size,
                 "command": command,
             }));
         }
-        Ok(match name.ends_with(".pgn") {
-            true => Content::pgn(bytes),
-            false => Content::book(bytes),
-        })
+        Ok(content)
     }
 
     /// Finds the gaps of a repertoire.

@@ -11,6 +11,9 @@ use serde::Serialize;
 
 use super::{Refusal, hash};
 
+/// The media type of JSON documents.
+pub(super) const JSON: &str = "application/json";
+
 /// The media type of games.
 pub(super) const PGN: &str = "application/x-chess-pgn";
 
@@ -41,7 +44,7 @@ impl Content {
 
     /// A JSON document.
     pub(super) fn json(document: &impl Serialize) -> Result<Content, Refusal> {
-        Ok(Content::new("application/json", written(document)?))
+        Ok(Content::new(JSON, written(document)?))
     }
 
     /// The same as the only line of a stream of documents.

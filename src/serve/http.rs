@@ -10,7 +10,7 @@ use std::{
 
 use axum::{
     Router,
-    http::header,
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use hyper::{
@@ -178,6 +178,10 @@ impl Site {
         let _place = client.place_for_request().await?;
         request.extensions_mut().insert(client);
         let Ok(response) = TowerToHyperService::new(self.routes).call(request).await;
-        Ok(response)
+        match response.status() {
+            // Of the layer that packs answers, with the unpacked answer as its body.
+            StatusCode::NOT_ACCEPTABLE => Err(Refusal::no_coding()),
+            _ => Ok(response),
+        }
     }
 }

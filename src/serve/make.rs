@@ -8,7 +8,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use axum::{
@@ -35,6 +35,7 @@ use crate::{
     position::Variant,
     progress::Meter,
     tally::MoveFilter,
+    task,
     tree::{Limits, LinesOf, Source, Tree},
 };
 
@@ -53,7 +54,7 @@ const DEEPEST: u32 = 600;
 /// How often to look whether the client is still there.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a book may take, with its wait for others.
+/// How long a book may take, and how long a request may wait for the book of another.
 const MAKING: Duration = Duration::from_secs(60);
 
 /// What is wrong with files that have more or fewer games than the index.
@@ -122,7 +123,13 @@ async fn made(
         return Err(Refusal::bad(format!("HEAD: ask for a {what} by GET")));
     }
     let _place = client.place_for_book()?;
-    let begun = Instant::now();
+    let permit = Arc::clone(&app.makers.permits).acquire_owned();
+    let another = || {
+        let problem = format!("another book is being made: ask for the {what} again in a minute");
+        Refusal::unavailable(problem)
+    };
+    let permit = while_wanted(&client, Box::pin(permit), another).await?;
+    let permit = permit.map_err(|_| Refusal::unavailable("the server has ended"))?;
     let stop = StopAtEnd(Arc::default());
     let (key, state, flag) = (
         CacheKey::of(&request),
@@ -130,18 +137,71 @@ async fn made(
         Arc::clone(&stop.0),
     );
     let work = move || make(&state, &key, &flag);
-    let mut content = Box::pin(app.makers.content(&client, work));
+    let content = Box::pin(app.makers.content_with(permit, &client, work));
+    let too_long = || Refusal::unavailable(format!("the {what} takes more than a minute: {ways}"));
+    let content = while_wanted(&client, content, too_long).await?;
+    Ok(content?.answer_from_files(request.headers()))
+}
+
+/// Awaits a future, for as long as a book may take.
+///
+/// # Errors
+///
+/// Returns `too_long` if that time is over, and a refusal that nobody reads as soon as the client has gone.
+async fn while_wanted<T>(
+    client: &Client,
+    mut future: impl Future<Output = T> + Unpin,
+    too_long: impl Fn() -> Refusal,
+) -> Result<T, Refusal> {
+    let begun = Instant::now();
     loop {
-        match tokio::time::timeout(PAUSE, &mut content).await {
-            Ok(made) => return Ok(made?.answer_from_files(request.headers())),
-            // Nobody reads what is answered.
+        match tokio::time::timeout(PAUSE, &mut future).await {
+            Ok(output) => return Ok(output),
             Err(_) if client.is_gone() => return Err(Refusal::unavailable("the client is gone")),
-            Err(_) if begun.elapsed() > MAKING => {
-                let problem = format!("the {what} takes more than a minute: {ways}");
-                return Err(Refusal::unavailable(problem));
-            }
+            Err(_) if begun.elapsed() > MAKING => return Err(too_long()),
             Err(_) => {}
         }
+    }
+}
+
+/// What a book or repertoire is made of: the path and the parameters of the request, but for `count`, and the files with
+/// their sizes and times.
+#[derive(PartialEq)]
+pub(super) struct MadeOf {
+    path: String,
+    parameters: Parameters,
+    files: Vec<(PathBuf, u64, Option<SystemTime>)>,
+}
+
+impl AppState {
+    /// Returns what a request makes a book or repertoire of.
+    pub(super) fn made_of(
+        &self,
+        key: &CacheKey,
+        filters: &Filters,
+        parameters: &Parameters,
+    ) -> Result<MadeOf, Refusal> {
+        let files = self.explorer.files(filters)?.into_iter().map(|(path, _)| {
+            let metadata = fs::metadata(&path).at(&path, "open")?;
+            Ok((path, metadata.len(), metadata.modified().ok()))
+        });
+        Ok(MadeOf {
+            path: key.path.clone(),
+            parameters: parameters.without("count"),
+            files: files.collect::<Result<_>>()?,
+        })
+    }
+
+    /// Takes the content that an earlier request for the size has made, if it was made of the same.
+    pub(super) fn take_made(&self, of: &MadeOf) -> Option<Content> {
+        let last = task::lock(&self.last_made).take();
+        last.filter(|(made_of, _)| made_of == of)
+            .map(|(_, content)| content)
+    }
+
+    /// Keeps a content for its download, in place of the one before.
+    pub(super) fn keep_made(&self, of: MadeOf, content: Content) {
+        *task::lock(&self.last_made) = Some((of, content));
     }
 }
 
@@ -184,6 +244,10 @@ impl AppState {
         } = self.request(key, Route::Make)?;
         let only_counts = parameters.flag("count")?.unwrap_or(false);
         let plan = self.plan(&query.filters, &parameters, key.path.ends_with(".pgn"))?;
+        let of = self.made_of(key, &query.filters, &parameters)?;
+        if !only_counts && let Some(content) = self.take_made(&of) {
+            return Ok(content);
+        }
         let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
         let path = directory.path().join("book.bin");
         let mut counting = plan.counting;
@@ -194,20 +258,31 @@ impl AppState {
         let bytes = short(&path, "book", WAYS)?;
         let (entries, positions) = counts_of(&bytes);
         let written = match plan.as_pgn && report.book.is_some() {
-            true => short(&lines(&path, variant, plan.side, stop)?, "book", WAYS)?,
+            true => short(
+                &lines(bytes, &path, variant, plan.side, stop)?,
+                "book",
+                WAYS,
+            )?,
             false => bytes,
         };
-        match only_counts {
-            true => Content::json(&json!({
-                "games": report.totals.games.counted,
-                "positions": positions,
-                "entries": entries,
-                "bytes": written.len(),
-                "command": plan.command,
-            })),
-            false if plan.as_pgn => Ok(Content::pgn(written)),
-            false => Ok(Content::book(written)),
+        let size = written.len();
+        let content = match plan.as_pgn {
+            true => Content::pgn(written),
+            false => Content::book(written),
+        };
+        if !only_counts {
+            return Ok(content);
         }
+        if entries > 0 {
+            self.keep_made(of, content);
+        }
+        Content::json(&json!({
+            "games": report.totals.games.counted,
+            "positions": positions,
+            "entries": entries,
+            "bytes": size,
+            "command": plan.command,
+        }))
     }
 
     /// The run that a request asks for, and its command.
@@ -482,14 +557,17 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     Ok(made)
 }
 
-/// The lines of a book as games with variations, as `polybook tree` writes them.
+/// Writes the lines of a book as games with variations, as `polybook tree` does, and returns the path of the file. The book
+/// is in memory, because the lines of one side look up every legal reply.
 fn lines(
+    book: Vec<u8>,
     path: &Path,
     variant: Variant,
     side: Option<Color>,
     stop: &Arc<AtomicBool>,
 ) -> Result<PathBuf> {
-    let book: Box<dyn Source> = Box::new(Book::open_within(path, 0)?);
+    let book = Book::from_bytes(book).expect("make-book has written whole records");
+    let book: Box<dyn Source> = Box::new(book);
     let book = match side {
         Some(side) => Box::new(LinesOf(book, side)),
         None => book,

@@ -44,13 +44,14 @@ impl Parameters {
     ];
 
     /// Those that only other routes know.
-    pub const OF_OTHERS: [&str; 6] = [
+    pub const OF_OTHERS: [&str; 7] = [
         "topGames",
         "recentGames",
         "history",
         "text",
         "transpositions",
         "clocks",
+        "legal",
     ];
 
     /// Reads the query of an address. Parameters that no route knows are ignored.
@@ -106,6 +107,12 @@ impl Parameters {
             }
         }
         Ok((found, others))
+    }
+
+    /// Returns the other parameters.
+    pub(super) fn without(&self, name: &str) -> Parameters {
+        let others = self.0.iter().filter(|(known, _)| known != name);
+        Parameters(others.cloned().collect())
     }
 
     /// A parameter's text, `None` if it is not given.

@@ -51,6 +51,17 @@ impl Refusal {
         Refusal::new(StatusCode::NOT_FOUND, text)
     }
 
+    /// No game has the id of the address: 404.
+    pub(super) fn no_such_game() -> Refusal {
+        Refusal::unknown("there is no game with this id")
+    }
+
+    /// The client accepts no coding in which the server can send the answer: 406.
+    pub(super) fn no_coding() -> Refusal {
+        let text = "Accept-Encoding: allow identity or gzip";
+        Refusal::new(StatusCode::NOT_ACCEPTABLE, text)
+    }
+
     /// Neither `GET` nor `HEAD`: 405.
     pub(super) fn method() -> Refusal {
         let text = "only GET and HEAD are answered";

@@ -85,6 +85,8 @@ pub struct Request {
     pub page: Page,
     /// Whether the times of the moves are asked for, which are in the texts of the games.
     pub clocks: bool,
+    /// Whether the answer has the FEN, the line and the legal moves, which a program needs that does not know the rules.
+    pub legal: bool,
     /// All that was asked.
     pub(super) parameters: Parameters,
 }
@@ -151,6 +153,7 @@ impl Request {
             query,
             page: page(route, parameters)?,
             clocks: parameters.flag("clocks")?.unwrap_or(false),
+            legal: parameters.flag("legal")?.unwrap_or(true),
             parameters: all,
         })
     }

@@ -30,17 +30,40 @@ pub(super) struct Size;
 
 impl CacheKey {
     pub(super) fn of(request: &Request) -> CacheKey {
-        let accept = request.headers().get(header::ACCEPT);
-        let accept = accept.and_then(|value| value.to_str().ok());
+        let accept = request.headers().get_all(header::ACCEPT).iter();
+        let accept = accept.filter_map(|value| value.to_str().ok());
         CacheKey {
             path: request.uri().path().to_owned(),
             query: request.uri().query().unwrap_or_default().to_owned(),
-            accept: accept.unwrap_or_default().to_owned(),
+            accept: accept.collect::<Vec<_>>().join(","),
         }
     }
 
-    pub(super) fn accepts(&self, media_type: &str) -> bool {
-        self.accept.contains(media_type)
+    /// Returns `true` if the client names a media type as acceptable, and no less than `other`.
+    pub(super) fn prefers(&self, media_type: &str, other: &str) -> bool {
+        let quality = self.quality(media_type);
+        quality > 0.0 && quality >= self.quality(other)
+    }
+
+    /// Returns the quality value of a media type that the client names, from 0 (not acceptable) to 1; 0 if the client
+    /// does not name the type.
+    fn quality(&self, media_type: &str) -> f32 {
+        let mut ranges = self.accept.split(',').map(|range| range.split(';'));
+        let range = ranges.find_map(|mut range| {
+            let name = range.next()?.trim();
+            name.eq_ignore_ascii_case(media_type).then_some(range)
+        });
+        let quality = range.map(|mut range| {
+            range.find_map(|parameter| {
+                let (name, value) = parameter.split_once('=')?;
+                name.trim().eq_ignore_ascii_case("q").then_some(value)
+            })
+        });
+        match quality {
+            None => 0.0,
+            Some(None) => 1.0,
+            Some(Some(quality)) => quality.trim().parse().unwrap_or(1.0),
+        }
     }
 }
 

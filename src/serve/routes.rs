@@ -7,7 +7,7 @@ use std::{
 
 use axum::{
     Extension, Router,
-    extract::{Path, Request, State},
+    extract::{Path, Request, State, rejection::PathRejection},
     http::{HeaderValue, Method, header},
     response::Response,
     routing::{MethodRouter, get},
@@ -20,7 +20,7 @@ use tower_http::{
 use super::{
     Parameters, Refusal, Route,
     client::{Client, in_time},
-    content::{Content, PGN, not_modified},
+    content::{Content, JSON, PGN, not_modified},
     guard::Origin,
     make, page,
     response_cache::CacheKey,
@@ -143,7 +143,7 @@ async fn position(
 }
 
 async fn games(state: Server, client: Asker, request: Request) -> Result<Response, Refusal> {
-    if CacheKey::of(&request).accepts(PGN) {
+    if CacheKey::of(&request).prefers(PGN, JSON) {
         of_texts(state, client, request, AppState::texts).await
     } else {
         of_index(state, client, request, AppState::games).await
@@ -153,9 +153,11 @@ async fn games(state: Server, client: Asker, request: Request) -> Result<Respons
 async fn game(
     state: Server,
     client: Asker,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, Refusal> {
+    // An id that is not UTF-8.
+    let Path(id) = id.map_err(|_| Refusal::no_such_game())?;
     let answer =
         move |app: &AppState, key: &CacheKey, goes_on: GoesOn<'_>| app.game(key, &id, goes_on);
     of_texts(state, client, request, answer).await

@@ -13,14 +13,16 @@ use std::{
 use axum::http::HeaderValue;
 use serde::Serialize;
 use serde_json::json;
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use super::{
     BookFile, Parameters, Refusal, Request, Route, ServedRepertoire,
     board::{Board, Moves},
     client::{Client, in_time},
-    content::{Content, etag_of},
-    hash, request,
+    content::{Content, JSON, PGN, etag_of},
+    hash,
+    make::MadeOf,
+    request,
     response_cache::{CacheKey, ResponseCache, response_cache},
 };
 use crate::{
@@ -62,6 +64,8 @@ pub(super) struct AppState {
     pub(super) readers: Workers,
     /// It makes books, one at a time.
     pub(super) makers: Workers,
+    /// The book or repertoire whose size was asked for last, for its download.
+    pub(super) last_made: Mutex<Option<(MadeOf, Content)>>,
     /// The most games of files that books are made of.
     pub(super) book_games: u64,
     /// Closed when the names that are suggested are read.
@@ -123,18 +127,32 @@ impl Workers {
         })
     }
 
-    /// Makes a content on a thread once one is free, unless the client has gone by then. The permit is kept until the
-    /// content is made, also if the client goes meanwhile.
+    /// Makes a content on a thread once one is free, unless the client has gone by then.
     ///
     /// # Errors
     ///
-    /// Waiting too long, and errors and panics of the work.
+    /// Returns a refusal if no thread is free for ten seconds, and the refusal of `work`.
     pub(super) async fn content(
         &self,
         client: &Client,
         work: impl FnOnce() -> Result<Content, Refusal> + Send + 'static,
     ) -> Result<Content, Refusal> {
         let permit = in_time(Arc::clone(&self.permits).acquire_owned()).await?;
+        self.content_with(permit, client, work).await
+    }
+
+    /// Makes a content on a thread, unless the client has gone. The permit is held until the content is made, also if
+    /// the client goes meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal of `work`, and one if it panics.
+    pub(super) async fn content_with(
+        &self,
+        permit: OwnedSemaphorePermit,
+        client: &Client,
+        work: impl FnOnce() -> Result<Content, Refusal> + Send + 'static,
+    ) -> Result<Content, Refusal> {
         if client.is_gone() {
             return Err(Refusal::unavailable("the client is gone"));
         }
@@ -193,6 +211,7 @@ impl AppState {
             counters: Workers::start(threads)?,
             readers: Workers::start(READERS)?,
             makers: Workers::start(1)?,
+            last_made: Mutex::default(),
             book_games,
             names,
         })
@@ -222,6 +241,11 @@ impl AppState {
         let request = self.request(key, route)?;
         let mut answer = self.explorer.answer(&request.query)?;
         let mut polybook = Board::new(&request, &answer, &self.explorer);
+        if answer.white + answer.draws + answer.black == 0
+            && let Some(unknown) = self.explorer.unknown_name(&request.query.filters)?
+        {
+            polybook.name_unknown(unknown);
+        }
         if let Some(evals) = &self.evals {
             polybook.evaluate(request.query.line.position(), evals)?;
         }
@@ -285,11 +309,11 @@ impl AppState {
             true => Some(self.request(key, Route::Game)?),
             false => None,
         };
-        let unknown = || Refusal::unknown("no game has this id");
-        let number = self.explorer.find(id)?.ok_or_else(unknown)?;
+        let number = self.explorer.find(id)?;
+        let number = number.ok_or_else(Refusal::no_such_game)?;
         let text = self.explorer.text_while(number, goes_on)?;
         match request {
-            Some(request) if key.accepts("application/json") => {
+            Some(request) if key.prefers(JSON, PGN) => {
                 self.open_game(number, &text, &request.query, goes_on)
             }
             _ => Ok(Content::pgn(text)),

@@ -3,7 +3,7 @@
 use shakmaty::{Position, uci::UciMove, variant::VariantPosition};
 
 use crate::{
-    book::Book,
+    book::{Book, each_move_once},
     error::{Error, Result},
     explorer::{Explorer, Filters, Line, Query, View},
     index::PositionStats,
@@ -15,7 +15,8 @@ use crate::{
 /// The records of the position whose move is legal, those of weight 0 among them, the heaviest first.
 impl Source for Book {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        let entries = self.moves_of(pos.position())?.into_iter();
+        let entries = Book::moves(self, pos.key())?;
+        let entries = each_move_once(pos.position(), entries).into_iter();
         let legal = entries.filter_map(|entry| {
             let mv = entry.mv.to_move(pos.position())?;
             Some(TreeMove::known(mv, entry.weight.into(), None))
