@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use polybook::{index, position};
+use polybook::{index, position::Keyed};
 use pyo3::{
     Py,
     prelude::*,
@@ -31,11 +31,20 @@ impl Index {
         Ok(Index { index })
     }
 
-    /// The ids of the games that reached a position, ascending.
+    /// Returns the ids of the games that reached a position, ascending.
     #[pyo3(signature = (position=None))]
     fn games<'py>(&self, py: Python<'py>, position: Given<'_, '_>) -> PyResult<Bound<'py, PyList>> {
-        let pos = from_argument(position, self.index.variant().only())?;
-        let ids = detached(py, || self.index.games(position::key(&pos)))?;
+        let pos = Keyed::new(from_argument(position, self.index.variant().only())?);
+        let ids = detached(py, || {
+            let mut ids = Vec::new();
+            for key in pos.equal_keys() {
+                ids.extend(self.index.games(key)?);
+            }
+            // A game may have reached the position twice.
+            ids.sort_unstable();
+            ids.dedup();
+            Ok(ids)
+        })?;
         let list = PyList::empty(py);
         for ids in ids.chunks(AT_ONCE) {
             ids.iter().try_for_each(|id| list.append(id))?;

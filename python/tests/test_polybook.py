@@ -220,6 +220,17 @@ def test_index_database_and_explorer(tmp_path):
         polybook.make_book([FAMOUS], leveldb=tmp_path / "idx")
 
 
+def test_games_reach_a_position_with_and_without_the_en_passant_square_of_a_pinned_pawn(tmp_path):
+    (tmp_path / "games.pgn").write_text(
+        "1. e4 e5 2. f4 exf4 3. e5 d5 4. Nf3 Qe7 *\n\n1. e4 e5 2. f4 exf4 3. e5 Qe7 4. Nf3 d5 *\n"
+    )
+    polybook.make_book([tmp_path / "games.pgn"], leveldb=tmp_path / "idx")
+    index = polybook.Index(tmp_path / "idx")
+    for square in ("-", "d6"):
+        fen = f"rnb1kbnr/ppp1qppp/8/3pP3/5p2/5N2/PPPP2PP/RNBQKB1R w KQkq {square} 0 5"
+        assert index.games(fen) == [0, 1], fen
+
+
 def test_variants_are_told_by_their_boards(tmp_path):
     polybook.make_book([DATA / "variants.pgn"], bin=tmp_path / "atomic.bin", variant="atomic", min_game=1)
     board = chess.variant.AtomicBoard()
