@@ -336,3 +336,171 @@ fn a_replaced_output_keeps_its_rights_and_a_read_only_one_is_refused() {
         assert!(contents(dir.path()) == before, "{name} was changed");
     }
 }
+
+/// A text that polybook wrote, its bytes unchanged since, is replaced if it has room for a checksum. Any other needs
+/// `--force`.
+#[test]
+fn a_text_is_replaced_only_if_polybook_wrote_it_all() {
+    let dir = temp();
+    let at = |name: &str| dir.path().join(name);
+    let pgn = sample("famous.pgn").display().to_string();
+    let make = "--min-game 1 --bin a.bin --obs a.obs.db3";
+    ok(dir.path(), &format!("make-book -q {pgn} {make}"));
+    ok(
+        dir.path(),
+        &format!("repertoire build {pgn} --color white --out white.pgn --max-ply 8 -q"),
+    );
+    let check = format!("repertoire check white.pgn {pgn} --color white -q --out");
+    let build = format!("repertoire build {pgn} --color white --max-ply 8 -q --out");
+    let gaps = format!("repertoire gaps white.pgn --against {pgn} --color white --add 1 -q --out");
+    let new = format!("repertoire new {pgn} --reference white.pgn -q");
+    let suite = format!("make-book {pgn} --plies 4 --min-game 1 -q --suite");
+    for (command, has_checksum) in [
+        ("convert a.obs.db3 x.pgn -q --plies 2", true),
+        ("convert a.obs.db3 x.epd -q --plies 2", true),
+        ("convert a.bin x.pgn -q --plies 2", true),
+        ("convert a.obs.db3 x.csv -q", false),
+        ("convert a.obs.db3 x.jsonl -q", false),
+        ("convert a.bin x.csv -q", false),
+        ("tree a.bin --max-ply 4 -q --format pgn --out x.pgn", true),
+        ("tree a.bin --max-ply 4 -q --format text --out x.txt", false),
+        (
+            "tree a.bin --max-ply 4 -q --format jsonl --out x.jsonl",
+            false,
+        ),
+        ("dump-book a.bin --color white -q --out x.txt", false),
+        (&*format!("{check} x.pgn"), true),
+        (&*format!("{build} x.pgn"), true),
+        (&*format!("{gaps} x.pgn"), true),
+        (&*format!("{new} --format pgn --out x.pgn"), true),
+        (&*format!("{new} --format csv --out x.csv"), false),
+        (&*format!("{suite} x.pgn"), true),
+        (&*format!("{suite} x.epd"), true),
+        ("man --dir . -q", true),
+    ] {
+        let name = match command.starts_with("man") {
+            true => "polybook-show.1",
+            false => command
+                .split([' '])
+                .find(|word| word.starts_with("x."))
+                .unwrap(),
+        };
+        let refused = |case: &str| {
+            let before = fs::read(at(name)).unwrap();
+            let error = fails(dir.path(), command, 1);
+            let advice = "exists: remove it, or replace it with --force";
+            assert!(error.contains(advice), "{command}, {case}: {error}");
+            assert_eq!(fs::read(at(name)).unwrap(), before, "{command}, {case}");
+        };
+        fs::write(at(name), "").unwrap();
+        ok(dir.path(), command);
+        let written = fs::read(at(name)).unwrap();
+        match has_checksum {
+            true => drop(ok(dir.path(), command)),
+            false => refused("as it was written"),
+        }
+        // Of the first line nothing was changed.
+        let mine = [&written[..], b"{my own comment}\n"].concat();
+        fs::write(at(name), mine).unwrap();
+        refused("with a comment");
+        ok(dir.path(), &format!("{command} --force"));
+        assert_eq!(fs::read(at(name)).unwrap(), written, "{command}");
+        fs::remove_file(at(name)).unwrap();
+    }
+    #[cfg(unix)]
+    {
+        fs::write(at("notes"), "mine").unwrap();
+        std::os::unix::fs::symlink("notes", at("link")).unwrap();
+        fs::create_dir(at("man1")).unwrap();
+        std::os::unix::fs::symlink("../notes", at("man1/polybook.1")).unwrap();
+        fails(dir.path(), "man --dir man1 -q", 1);
+        assert_eq!(fs::read(at("notes")).unwrap(), b"mine");
+        assert_eq!(fs::read_dir(at("man1")).unwrap().count(), 1);
+    }
+}
+
+/// Records without a header are a book only if each could be one.
+#[test]
+fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
+    let dir = temp();
+    let pgn = sample("famous.pgn").display().to_string();
+    let book = dir.path().join("a.bin");
+    ok(
+        dir.path(),
+        &format!("make-book -q {pgn} --min-game 1 --no-header --bin a.bin"),
+    );
+    let sound = fs::read(&book).unwrap();
+    let mut late = sound.clone();
+    // A move that no piece makes, past what a look at a few records shows.
+    let at = 16 * (sound.len() / 16 / 4);
+    late[at + 8..at + 10].copy_from_slice(&[0x07, 0x2b]);
+    for other in [&b"sixteen letters!"[..], &[7; 16], &late] {
+        fs::write(&book, other).unwrap();
+        let make = format!("make-book -q {pgn} --min-game 1 --bin a.bin");
+        let error = fails(dir.path(), &make, 1);
+        assert!(error.contains("is not a Polyglot book"), "{error}");
+        let convert = "merge-book -q other.bin third.bin --out a.bin";
+        fs::write(dir.path().join("other.bin"), &sound).unwrap();
+        fs::write(dir.path().join("third.bin"), &sound).unwrap();
+        let error = fails(dir.path(), convert, 1);
+        assert!(error.contains("is not a Polyglot book"), "{error}");
+        assert_eq!(fs::read(&book).unwrap(), other);
+        ok(dir.path(), &format!("{make} --force"));
+    }
+    fs::write(&book, &sound).unwrap();
+    ok(
+        dir.path(),
+        &format!("make-book -q {pgn} --min-game 1 --bin a.bin"),
+    );
+}
+
+/// Whatever option names it, a file that is read is never the output, also with `--force`.
+#[test]
+fn no_input_of_any_option_is_replaced() {
+    let dir = temp();
+    let games = "1. e4 { [%eval 0.1] } e5 { [%eval 0.2] } *\n";
+    fs::write(dir.path().join("games.pgn"), games).unwrap();
+    ok(dir.path(), "evals games.pgn --out s.evals -q");
+    ok(
+        dir.path(),
+        "make-book games.pgn --min-game 1 --bin a.bin --obs a.obs.db3 -q",
+    );
+    fs::write(
+        dir.path().join("from.epd"),
+        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -\n",
+    )
+    .unwrap();
+    fs::write(dir.path().join("script"), "").unwrap();
+    fs::write(dir.path().join("book.bin"), games).unwrap();
+    let before = contents(dir.path());
+    for line in [
+        "make-book games.pgn --min-game 1 --max-loss 50 --evals s.evals --bin s.evals --force",
+        "make-book games.pgn --min-game 1 --max-loss 50 --evals s.evals --bin ./s.evals --force",
+        "make-book games.pgn --min-game 1 --max-loss 50 --evals book.bin --force",
+        "make-book games.pgn --min-game 1 --suite from.epd --from from.epd --plies 2 --force",
+        "convert a.obs.db3 s.evals --format bin --max-loss 50 --evals s.evals --force",
+        "convert a.obs.db3 from.epd --from from.epd --plies 2 --force",
+        "tree a.bin --evals s.evals --out s.evals --force",
+        "filter a.bin --evals s.evals --max-loss 50 --out s.evals",
+        "edit a.bin --script script --out script",
+        "repertoire build a.bin --color white --keep games.pgn --out games.pgn --force",
+        "repertoire check games.pgn games.pgn --color white --out games.pgn --force",
+    ] {
+        let error = fails(dir.path(), line, 1);
+        assert!(
+            error.contains("both an input and an output") || error.contains("twice"),
+            "{line}: {error}"
+        );
+        assert!(contents(dir.path()) == before, "{line} changed something");
+    }
+    // What goes to standard output by another name goes there too.
+    #[cfg(unix)]
+    for out in ["-", "/dev/stdout", "/dev/fd/1"] {
+        let error = fails(
+            dir.path(),
+            &format!("make-book games.pgn --bin {out} --json"),
+            2,
+        );
+        assert!(error.contains("both go to standard output"), "{error}");
+    }
+}

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    foreign::is_book_or_empty,
+    foreign::{check_replaceable, may_be_replaced},
     header::{create_raw, renewed, split_checksum},
     open::Book,
     records::{Entry, Storage, write_entries},
@@ -44,13 +44,22 @@ impl Book {
 ///
 /// As [`AtomicFile::create_over`], and [`Error::File`] for a file that is not a book.
 pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
-    AtomicFile::create_over(out, |old| match is_book_or_empty(old)? {
+    AtomicFile::create_over(out, |old| match may_be_replaced(old)? {
         true => Ok(()),
         false => {
             let problem = "exists and is not a Polyglot book: name another file";
             Err(Error::foreign(old, problem))
         }
     })
+}
+
+/// Begins a book as [`begin_book`] does; with `force` in the place of any file.
+///
+/// # Errors
+///
+/// Returns the errors of [`begin_book`].
+pub(crate) fn begin_book_over(out: &Path, force: bool) -> Result<AtomicFile> {
+    AtomicFile::create_over(out, |old| check_replaceable(old, force))
 }
 
 /// A book that is written from front to back. If its header has a line for the checksum, the line is filled in

@@ -6,6 +6,8 @@ use std::{
     path::Path,
 };
 
+use shakmaty::Rank;
+
 use super::{
     header::{self, HeaderError, NullRecords},
     records::{Entry, records_of},
@@ -13,7 +15,7 @@ use super::{
 use crate::{
     error::{At, Error, ForeignFormat, Result},
     kind::{FileKind, Format},
-    position::looks_like_move,
+    position::{BookMove, looks_like_move},
     positioned::read_exact_at,
 };
 
@@ -127,19 +129,57 @@ fn begins_as_pgn(text: &[u8]) -> bool {
     text.starts_with(b"[") || moves.starts_with(b"{") || word.is_some_and(looks_like_move)
 }
 
-/// Whether a book may be written where a file is already: over an empty file or a book always, over
-/// another file with `force`.
+/// Checks that a book may replace the file at `path`: an empty file or a book always, any other file with `force`.
 ///
 /// # Errors
 ///
-/// [`Error::File`] says why not.
+/// Returns an error if the file may not be replaced or cannot be read.
 pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
-    if force || is_book_or_empty(path)? {
+    if force || may_be_replaced(path)? {
         return Ok(());
     }
     let problem =
         "exists and is not a Polyglot book: name another file, or replace it with --force";
     Err(Error::foreign(path, problem))
+}
+
+/// Returns `true` if a file is empty or certainly a book: its header says so, or all of its records ascend and have moves
+/// that a piece of chess can make. A file of some other program could pass for a few records by chance.
+pub(super) fn may_be_replaced(path: &Path) -> Result<bool> {
+    if !is_book_or_empty(path)? {
+        return Ok(false);
+    }
+    let file = File::open(path).at(path, "open")?;
+    let mut records = records_of(BufReader::with_capacity(1 << 16, file));
+    let mut last_key = 0;
+    while let Some(entry) = records.next().transpose().at(path, "read")? {
+        if entry.key == 0 {
+            // Null records are the header.
+            return Ok(true);
+        }
+        if entry.key < last_key || !can_be_made(entry.mv) {
+            return Ok(false);
+        }
+        last_key = entry.key;
+    }
+    Ok(true)
+}
+
+/// Returns `true` if some piece can make a move on an empty board: along a line, as a knight, or as a drop. Only a pawn
+/// promotes, on the last rank.
+fn can_be_made(mv: BookMove) -> bool {
+    if mv.dropped().is_some() {
+        return mv.is_well_formed();
+    }
+    let (from, to) = (mv.from_square(), mv.to_square());
+    let files = from.file().distance(to.file());
+    let ranks = from.rank().distance(to.rank());
+    let is_piece_move = files == 0 || ranks == 0 || files == ranks || files + ranks == 3;
+    let promotes = matches!(
+        (from.rank(), to.rank()),
+        (Rank::Seventh, Rank::Eighth) | (Rank::Second, Rank::First)
+    );
+    mv.is_well_formed() && is_piece_move && (mv.promotion().is_none() || (promotes && files <= 1))
 }
 
 /// Whether a file is empty or a Polyglot book, which may be replaced by a new one. Looks at a few

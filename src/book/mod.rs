@@ -20,7 +20,7 @@ mod records;
 mod search;
 mod share;
 
-pub(crate) use self::{foreign::check_replaceable, records::each_move_once};
+pub(crate) use self::{file::begin_book_over, foreign::check_replaceable, records::each_move_once};
 pub use self::{
     foreign::is_book_or_empty,
     open::Book,

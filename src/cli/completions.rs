@@ -1,10 +1,16 @@
 //! `polybook completions` and `polybook man`. Both are generated from the definitions of the commands.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use clap_complete::Shell;
+use polybook::output::{
+    AtomicFile, BufferedFile, Finished, UNSEALED, check_text_replaceable, commit_all,
+};
 
 use super::{Cli, Context, counted, legacy, terminal};
 
@@ -31,6 +37,10 @@ pub struct ManArgs {
     /// Write a page for each command to this directory
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+
+    /// Replace pages that polybook did not write, or that were changed since
+    #[arg(long, requires = "dir")]
+    force: bool,
 }
 
 pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
@@ -97,11 +107,13 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
     match &args.dir {
         Some(dir) => {
             fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-            let pages = counted(pages(&command), "page");
-            let name = dir.display();
-            clap_mangen::generate_to(command, dir)
-                .with_context(|| format!("cannot write the pages to {name}"))?;
-            context.say(&format!("{pages} written to {name}\n"));
+            let mut command = command.disable_help_subcommand(true);
+            command.build();
+            let mut written = Vec::new();
+            write_pages(command, dir, args.force, &mut written)?;
+            let pages = counted(written.len() as u64, "page");
+            commit_all(written)?;
+            context.say(&format!("{pages} written to {}\n", dir.display()));
             Ok(())
         }
         None => {
@@ -112,11 +124,25 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the number of manual pages of a command and its subcommands.
-fn pages(command: &Command) -> u64 {
+/// Writes the manual pages of a command and its subcommands. Each page starts with a comment that contains the page's checksum.
+fn write_pages(
+    command: Command,
+    dir: &Path,
+    force: bool,
+    written: &mut Vec<Finished>,
+) -> anyhow::Result<()> {
     let inner = command.get_subcommands();
-    1 + inner
-        .filter(|inner| !inner.is_hide_set())
-        .map(pages)
-        .sum::<u64>()
+    for inner in inner.filter(|inner| !inner.is_hide_set()) {
+        write_pages(inner.clone(), dir, force, written)?;
+    }
+    let man = clap_mangen::Man::new(command);
+    let mut page = format!(".\\\" {UNSEALED}\n").into_bytes();
+    man.render(&mut page)?;
+    let file = AtomicFile::create_over(dir.join(man.get_filename()), |old| {
+        check_text_replaceable(old, force)
+    })?;
+    let mut file = BufferedFile::sealed(file);
+    file.put(&page)?;
+    written.push(file.finish()?);
+    Ok(())
 }

@@ -61,6 +61,10 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Option<TargetFormat>,
 
+    /// Replace a file that polybook did not write, or that was changed since
+    #[arg(long)]
+    force: bool,
+
     #[command(flatten)]
     suite: SuiteArgs,
 
@@ -166,6 +170,7 @@ fn database(
         header: !args.header.no_header,
         threads: args.resources.threads(),
         memory,
+        force: args.force,
         ..Convert::new(obs)
     };
     let _bar = Bar::of_phase("converting", &convert.meter, context);
@@ -202,6 +207,7 @@ fn book(
     let suite = args.suite.suite(variant, &memory, evals)?;
     let convert = ConvertBook {
         memory: memory.share(2),
+        force: args.force,
         ..ConvertBook::new(&book, variant)
     };
     let _bar = Bar::of_phase("converting", &convert.meter, context);

@@ -1,15 +1,11 @@
 //! `polybook dump-book`: writes the lines of a book as text.
 
-use std::{
-    fs::File,
-    io::{self, Read, Write},
-    path::{Path, PathBuf},
-};
+use std::{io::Write, path::PathBuf};
 
 use anyhow::Context as _;
 use polybook::{
     book::{Book, lines},
-    output::{AtomicFile, BufferedFile},
+    output::{AtomicFile, BufferedFile, check_text_replaceable},
     position::Variant,
     progress::Meter,
 };
@@ -17,7 +13,7 @@ use shakmaty::Color;
 
 use super::{
     Context,
-    input::{self, BookArg, IN_MEMORY, check_output, file_of},
+    input::{self, BookArg, IN_MEMORY, check_output, file_of, is_standard_output},
     position::{self, of_book},
 };
 
@@ -47,6 +43,10 @@ pub struct Args {
     /// Where to write the lines; - is standard output [default: book_white.txt or book_black.txt]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+
+    /// Replace a file that exists
+    #[arg(long)]
+    force: bool,
 }
 
 /// The beginning of the text.
@@ -62,32 +62,18 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     check_output(&out, &[&file], false)?;
     let book = Book::open_within(file, IN_MEMORY)?;
     let variant = of_book(args.book.path(), &book, args.variant)?;
-    let mut text = BufferedFile::new(AtomicFile::create_over(&out, check_replaceable)?);
+    let mut text = BufferedFile::new(AtomicFile::create_over(&out, |old| {
+        check_text_replaceable(old, args.force)
+    })?);
     context.show_progress("writing lines", |meter| {
         write(args, &book, variant, &mut text, meter)
     })?;
     text.commit()?;
     // If the lines go to standard output, no summary is printed.
-    if out != Path::new("-") {
+    if !is_standard_output(&out) {
         context.say(&format!("{}: lines for {name}\n", out.display()));
     }
     Ok(())
-}
-
-/// Returns an error if the file is not a dump of a book, which may be replaced.
-fn check_replaceable(path: &Path) -> polybook::Result<()> {
-    let problem = "not the lines of a book: remove it, or name another file";
-    let foreign = |_| polybook::Error::foreign(path, problem);
-    let mut start = Vec::new();
-    let size = TITLE.len() as u64;
-    File::open(path)
-        .and_then(|file| file.take(size).read_to_end(&mut start))
-        .map_err(foreign)?;
-    if start.is_empty() || start == TITLE.as_bytes() {
-        Ok(())
-    } else {
-        Err(foreign(io::ErrorKind::AlreadyExists.into()))
-    }
 }
 
 fn write(

@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use clap::{ArgMatches, Id, parser::ValueSource};
 use polybook::{
     Error, FileKind,
     index::is_index,
@@ -249,12 +250,61 @@ pub fn with_given_names(message: &str) -> String {
 
 /// Returns an error if the output is `-` although the command writes a directory.
 pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
-    if out == Path::new("-") {
+    if is_standard_output(out) {
         let usage =
             format!("{option} writes a directory, and - is standard output: name a directory");
         return Err(Usage(usage));
     }
     Ok(())
+}
+
+/// Returns an error if an output of the command is also one of its inputs. Every path argument that is not an output is an
+/// input.
+pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
+    let Some((command, matches)) = matches.subcommand() else {
+        return Ok(());
+    };
+    if matches.subcommand().is_some() {
+        return refuse_replaced_inputs(matches);
+    }
+    let (mut outputs, mut inputs) = (Vec::new(), Vec::new());
+    for id in matches.ids().map(Id::as_str) {
+        let is_default = matches.value_source(id) == Some(ValueSource::DefaultValue);
+        let paths = matches.try_get_many::<PathBuf>(id).ok().flatten();
+        let paths = paths.into_iter().flatten().map(PathBuf::as_path);
+        match role_of(command, id) {
+            Role::Output => outputs.extend(paths),
+            Role::Input if !is_default => {
+                inputs.extend(paths.filter(|path| *path != Path::new("-")))
+            }
+            Role::Input | Role::Directory => {}
+        }
+    }
+    if command == "make-book" && outputs.is_empty() {
+        outputs.push(Path::new(DEFAULT_BOOK));
+    }
+    refuse_clashes(&outputs, &inputs)
+}
+
+/// The book that `make-book` writes if no output is named.
+pub const DEFAULT_BOOK: &str = "book.bin";
+
+/// What a command does with the file or directory that an argument names.
+enum Role {
+    Input,
+    Output,
+    /// A directory in which the command creates files.
+    Directory,
+}
+
+/// Returns the role of the argument `id` of a command.
+fn role_of(command: &str, id: &str) -> Role {
+    match (command, id) {
+        (_, "out" | "fix") => Role::Output,
+        ("make-book", "bin" | "leveldb" | "obs" | "counts" | "suite") => Role::Output,
+        (_, "temp_dir" | "dir") => Role::Directory,
+        _ => Role::Input,
+    }
 }
 
 /// The file name endings of compressed files.
@@ -277,9 +327,16 @@ pub fn check_output(
     Ok(refuse_document_beside(has_document, out)?)
 }
 
+/// Returns `true` if a path is `-` or one of the system's names for standard output.
+pub fn is_standard_output(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]
+        .iter()
+        .any(|name| path == Path::new(name))
+}
+
 /// Returns an error if both a JSON document and the output `out` would go to standard output.
 pub fn refuse_document_beside(has_document: bool, out: &Path) -> Result<(), Usage> {
-    if has_document && out == Path::new("-") {
+    if has_document && is_standard_output(out) {
         let usage = "--json and an output both go to standard output: name a file for the output";
         return Err(Usage(usage.to_owned()));
     }

@@ -9,7 +9,7 @@ use super::{
     Context, errors,
     evals::MaxLossArgs,
     filters::{GAMES, GameFilterArgs},
-    input::{self, refuse_document_beside, refuse_standard_output},
+    input::{self, DEFAULT_BOOK, refuse_document_beside, refuse_standard_output},
     position,
     progress::Bar,
     resources::ResourceArgs,
@@ -21,7 +21,6 @@ use super::{
 use polybook::{
     Error, MakeBook,
     make_book::Unfinished,
-    output::refuse_clashes,
     pgn::{GameFilter, Input},
     position::{PieceLetters, VariantChoice},
     suite::SuiteFormat,
@@ -105,7 +104,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     suite: Option<PathBuf>,
 
-    /// Replace an existing index, OOBS database or counts, and any file where the book goes
+    /// Replace an existing index, OOBS database or counts, and any file where the book or the suite goes
     #[arg(long, help_heading = OUTPUTS)]
     force: bool,
 
@@ -221,11 +220,10 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     // If no output is requested, make a book.
     if args.outputs().is_empty() {
-        args.bin = Some("book.bin".into());
+        args.bin = Some(DEFAULT_BOOK.into());
     }
     check_standard_output(&args)?;
     refuse_unused(&args)?;
-    refuse_clashes(&args.outputs(), &args.in_suite.inputs())?;
     let pruning = args.weighting.min_game();
     let pruning = pruning.filter(|least| *least > 1 && prunes_counts(&args));
     let game_filter = GameFilter::from(args.filters);

@@ -122,9 +122,12 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         }
         signals::watch().context("cannot watch for signals")?;
         resources::raise_file_limit();
-        let cli = parsed(&args).and_then(|matches| Cli::from_arg_matches(&matches));
+        let cli = parsed(&args).and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
         match cli {
-            Ok(cli) => dispatch(cli.command, Context { quiet: cli.quiet }),
+            Ok((cli, matches)) => {
+                input::refuse_replaced_inputs(&matches)?;
+                dispatch(cli.command, Context { quiet: cli.quiet })
+            }
             Err(err) => errors::command_line(&err, &args),
         }
     })

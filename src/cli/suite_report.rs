@@ -63,6 +63,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "drop_one_sided")]
     out: Option<PathBuf>,
 
+    /// Replace a file that polybook did not write, or that was changed since
+    #[arg(long, requires = "out")]
+    force: bool,
+
     /// The variant of a suite of positions
     #[arg(long, value_name = "NAME", default_value = "standard", value_parser = position::variant())]
     variant: Variant,
@@ -103,7 +107,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         suite.report(&games, &options)
     })?;
     if let Some(out) = &args.out {
-        let entries = suite.write_without_one_sided(&report, out)?;
+        let entries = suite.write_without_one_sided(&report, out, args.force)?;
         context.say(&format!(
             "{}: {}\n",
             output_name(out),

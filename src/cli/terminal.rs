@@ -10,7 +10,7 @@ use std::{
 
 use polybook::{
     Error,
-    output::{AtomicFile, BufferedFile},
+    output::{AtomicFile, BufferedFile, check_text_replaceable},
 };
 use serde_json::Value;
 
@@ -117,14 +117,17 @@ impl<W: Write> Write for Shown<W> {
 pub struct Output(Shown<BufferedFile>);
 
 impl Output {
-    /// Creates an output; `-` is standard output. If the file exists, `may_replace` decides whether it may be replaced.
-    pub fn create(
-        path: &Path,
-        may_replace: impl FnOnce(&Path) -> polybook::Result<()>,
-    ) -> polybook::Result<Output> {
-        let file = AtomicFile::create_over(path, may_replace)?;
+    /// Creates an output; `-` is standard output. The output may replace an empty file or an unchanged text of polybook; with
+    /// `force`, any file.
+    pub fn create(path: &Path, force: bool) -> polybook::Result<Output> {
+        let file = AtomicFile::create_over(path, |old| check_text_replaceable(old, force))?;
         let is_terminal = path == Path::new("-") && io::stdout().is_terminal();
-        Ok(Output(Shown::new(BufferedFile::new(file), is_terminal)))
+        Ok(Output(Shown::new(BufferedFile::sealed(file), is_terminal)))
+    }
+
+    /// Returns `true` if the file will get the checksum of its text.
+    pub fn is_sealed(&self) -> bool {
+        self.0.out.is_sealed()
     }
 
     /// Returns the path that error messages name.

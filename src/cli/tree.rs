@@ -10,7 +10,7 @@ use polybook::{
     obs::Obs,
     position::Variant,
     progress::Meter,
-    tree::{Evaluated, Explored, Format, Limits, LinesOf, Source, Tree, check_replaceable},
+    tree::{Evaluated, Explored, Format, Limits, LinesOf, Source, Tree},
 };
 use serde_json::json;
 use shakmaty::Color;
@@ -18,7 +18,7 @@ use shakmaty::Color;
 use super::{
     Context, counted,
     evals::EvalsArg,
-    input::{check_output, file_or_index, in_memory, output_name},
+    input::{check_output, file_or_index, in_memory, is_standard_output, output_name},
     position::{self, PositionArgs, of_book, of_database, refuse_other_of_index},
     progress::beside_lines,
     resources::MemoryArgs,
@@ -69,6 +69,10 @@ pub struct Args {
     )]
     out: PathBuf,
 
+    /// Replace a file that polybook did not write, or that was changed since
+    #[arg(long, requires = "out")]
+    force: bool,
+
     /// Depth limit in half-moves; each position appears on its shortest path [default: none; each position appears
     /// where a line first reaches it]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::LONGEST as i64))]
@@ -109,7 +113,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let file = file_or_index(&args.source)?;
     check_output(&args.out, &[&file], args.json)?;
     let (source, variant) = opened(args, &file, context)?;
-    let is_file = args.out != Path::new("-");
+    let is_file = !is_standard_output(&args.out);
     let progress = match is_file {
         true => context,
         false => beside_lines(context),
@@ -187,9 +191,10 @@ fn write(
     };
     let tree = Tree::new(source, start, limits, meter);
     let format = args.format;
-    let mut out = Output::create(&args.out, |old| check_replaceable(old, format))?;
+    let mut out = Output::create(&args.out, args.force)?;
     let path = out.target().to_owned();
     let moves = match format {
+        Format::Pgn if out.is_sealed() => tree.write_sealed_pgn(&mut out, &path)?,
         Format::Pgn => tree.write_pgn(&mut out, &path)?,
         Format::Text => tree.write_text(&mut out, &path)?,
         Format::Jsonl => tree.write_jsonl(&mut out, &path)?,

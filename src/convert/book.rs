@@ -29,6 +29,8 @@ pub struct ConvertBook<'a> {
     pub variant: Variant,
     /// How much memory lines and positions may take before they go to temporary files.
     pub memory: Memory,
+    /// Whether to replace a file that polybook did not write. Default: no.
+    pub force: bool,
     /// Says how far the conversion has come.
     pub meter: Arc<Meter>,
 }
@@ -67,6 +69,7 @@ impl<'a> ConvertBook<'a> {
             book,
             variant,
             memory: Memory::default(),
+            force: false,
             meter: Arc::default(),
         }
     }
@@ -94,7 +97,7 @@ impl<'a> ConvertBook<'a> {
         starts: &[VariantPosition],
         format: TableFormat,
     ) -> Result<Converted> {
-        let mut file = TableFile::create(path, format, "Key,FEN,SAN,UCI,Weight,Learn")?;
+        let mut file = TableFile::create(path, format, "Key,FEN,SAN,UCI,Weight,Learn", self.force)?;
         let mut entries = 0;
         let mut write = |entry, pos: Option<&VariantPosition>| {
             entries += 1;
@@ -154,7 +157,7 @@ impl<'a> ConvertBook<'a> {
                 return Err(Error::file(self.book.path(), problem));
             }
             self.book.refuse_changed()?;
-            let file = suite::begin(path, format)?;
+            let file = suite::begin(path, self.force)?;
             let suite = SuiteOf {
                 source: &PlayedMoves(self.book),
                 results: &|_| Ok(None),

@@ -25,7 +25,7 @@ use shakmaty::{Position, variant::VariantPosition};
 use self::counts::DatabaseCounts;
 pub use self::{book::ConvertBook, table::TableFormat};
 use crate::{
-    book::{BookMaker, BookSummary, LossSummary, MinimaxSummary, Weights, begin_book},
+    book::{BookMaker, BookSummary, LossSummary, MinimaxSummary, Weights, begin_book_over},
     error::{Error, Result},
     evals::MaxLoss,
     obs::Obs,
@@ -66,6 +66,8 @@ pub struct Convert {
     pub threads: usize,
     /// How much memory the counts may take before they go to temporary files.
     pub memory: Memory,
+    /// Whether to replace a file that polybook did not write. Default: no.
+    pub force: bool,
     /// Says how far the conversion has come.
     pub meter: Arc<Meter>,
 }
@@ -116,6 +118,7 @@ impl Convert {
             header: true,
             threads: 0,
             memory: Memory::default(),
+            force: false,
             meter: Arc::default(),
         }
     }
@@ -136,7 +139,7 @@ impl Convert {
                     format!("cannot be made: the Polyglot format has no number for {variant}"),
                 ));
             }
-            let mut bin = begin_book(path)?;
+            let mut bin = begin_book_over(path, self.force)?;
             let pool = task::pool(self.threads)?;
             let DatabaseCounts {
                 counts,
@@ -191,7 +194,7 @@ impl Convert {
     /// measure.
     pub fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
         task::caught(|| {
-            let file = suite::begin(path, format)?;
+            let file = suite::begin(path, self.force)?;
             let variant = self.played_variant()?;
             let pool = task::pool(self.threads)?;
             let DatabaseCounts {

@@ -13,7 +13,7 @@ use crate::{
     book::{Scale, Scaling, Weights},
     error::{At, Result},
     obs::{PassedOver, Row, legal_move},
-    output::{AtomicFile, BufferedFile, check_first_line},
+    output::{AtomicFile, BufferedFile, check_text_replaceable},
     position::{Variant, fen_of},
     tally::{MoveFilter, Stats},
     task,
@@ -28,20 +28,7 @@ pub enum TableFormat {
     Jsonl,
 }
 
-impl TableFormat {
-    /// Whether a file may be a table of this format, by its first line.
-    fn begins_with(self, line: &[u8], columns: &str) -> bool {
-        match self {
-            TableFormat::Csv => line.trim_ascii_end() == columns.as_bytes(),
-            // A line may be longer than what is looked at.
-            TableFormat::Jsonl => {
-                line.starts_with(b"{\"key\":\"") || line.starts_with(b"{\"fen\":\"")
-            }
-        }
-    }
-}
-
-/// A table that replaces an empty file, or one of the same format, when it is committed.
+/// A table that replaces its target when it is committed.
 pub(super) struct TableFile<'a> {
     path: &'a Path,
     rows: RowWriter,
@@ -57,10 +44,9 @@ impl<'a> TableFile<'a> {
         path: &'a Path,
         format: TableFormat,
         columns: &str,
+        force: bool,
     ) -> Result<TableFile<'a>> {
-        let file = AtomicFile::create_over(path, |old| {
-            check_first_line(old, |line| format.begins_with(line, columns))
-        })?;
+        let file = AtomicFile::create_over(path, |old| check_text_replaceable(old, force))?;
         let rows = match format {
             TableFormat::Jsonl => RowWriter::Jsonl(Box::new(BufferedFile::new(file))),
             TableFormat::Csv => {
@@ -144,7 +130,7 @@ impl Convert {
     }
 
     fn write_table(&self, path: &Path, format: TableFormat) -> Result<Converted> {
-        let file = TableFile::create(path, format, "EPD,Move,Win,Draw,Loss,Weight")?;
+        let file = TableFile::create(path, format, "EPD,Move,Win,Draw,Loss,Weight", self.force)?;
         let variant = self.played_variant()?;
         let filter = self.narrowed(MoveFilter::every_move());
         let passes = 1 + u64::from(self.weights.scale == Scale::Global);
@@ -274,26 +260,5 @@ fn turn(epd: &str) -> Option<Color> {
         "w" => Some(Color::White),
         "b" => Some(Color::Black),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_files_of_the_same_kind_are_replaced() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("file");
-        let table = "EPD,Move\nx,e2e4\n";
-        let format = TableFormat::Csv;
-        for (text, is_table) in [("", true), (table, true), ("my notes\n", false)] {
-            std::fs::write(&path, text).unwrap();
-            assert_eq!(
-                TableFile::create(&path, format, "EPD,Move").is_ok(),
-                is_table,
-                "{text}"
-            );
-        }
     }
 }

@@ -10,6 +10,7 @@ mod claim;
 mod identity;
 mod place;
 mod rename;
+mod seal;
 mod target;
 mod temporary;
 mod temporary_dir;
@@ -36,6 +37,7 @@ pub(crate) use self::{
 pub use self::{
     identity::repeated,
     place::{Finished, commit_all},
+    seal::{UNSEALED, check_text_replaceable},
     target::{check_first_line, refuse_clashes},
     temporary::{IsOwnFile, discard_all},
     temporary_dir::TemporaryDir,
@@ -201,17 +203,37 @@ impl Write for AtomicFile {
 
 /// An [`AtomicFile`] that is written from front to back.
 #[derive(Debug)]
-pub struct BufferedFile(BufWriter<AtomicFile>);
+pub struct BufferedFile {
+    out: BufWriter<AtomicFile>,
+    is_sealed: bool,
+}
 
 impl BufferedFile {
     /// Starts to write a file.
     pub fn new(file: AtomicFile) -> BufferedFile {
-        BufferedFile(BufWriter::with_capacity(1 << 16, file))
+        BufferedFile {
+            out: BufWriter::with_capacity(1 << 16, file),
+            is_sealed: false,
+        }
+    }
+
+    /// Starts to write a text that has [`UNSEALED`] in its first 4 KiB. When the file is complete, the zeros become the
+    /// checksum of the whole text, by which [`check_text_replaceable`] knows it. A pipe keeps the zeros.
+    pub fn sealed(file: AtomicFile) -> BufferedFile {
+        BufferedFile {
+            is_sealed: file.is_seekable(),
+            ..BufferedFile::new(file)
+        }
+    }
+
+    /// Returns `true` if the file will get the checksum of its text.
+    pub fn is_sealed(&self) -> bool {
+        self.is_sealed
     }
 
     /// The file that will be replaced.
     pub fn target(&self) -> &Path {
-        self.0.get_ref().target()
+        self.out.get_ref().target()
     }
 
     /// Writes bytes. An error names the file.
@@ -221,7 +243,7 @@ impl BufferedFile {
     /// A disk that cannot take them.
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        let written = self.0.write_all(bytes);
+        let written = self.out.write_all(bytes);
         written.at(self.target(), "write")
     }
 
@@ -232,8 +254,12 @@ impl BufferedFile {
     /// As [`AtomicFile::finish`].
     pub fn finish(self) -> Result<Finished> {
         let target = self.target().to_owned();
-        let file = self.0.into_inner().map_err(IntoInnerError::into_error);
-        file.at(target, "write")?.finish()
+        let file = self.out.into_inner().map_err(IntoInnerError::into_error);
+        let file = file.at(&target, "write")?;
+        if self.is_sealed {
+            seal::seal(file.file()).at(&target, "write")?;
+        }
+        file.finish()
     }
 
     /// Finishes the file and puts it in place, for an operation with one output.
@@ -249,16 +275,16 @@ impl BufferedFile {
 impl Write for BufferedFile {
     #[inline]
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.0.write(buf)
+        self.out.write(buf)
     }
 
     #[inline]
     fn write_all(&mut self, buf: &[u8]) -> io::Result<()> {
-        self.0.write_all(buf)
+        self.out.write_all(buf)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.out.flush()
     }
 }
 

@@ -10,11 +10,11 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 use super::{MoveSource, gaps::Added};
 use crate::{
     book::{
-        BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book,
+        BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book_over,
         edit_book, header::with_checksum,
     },
     error::{At, Error, Result},
-    output::{AtomicFile, BufferedFile},
+    output::{AtomicFile, BufferedFile, check_text_replaceable},
     pgn::{Input, StreamOptions},
     position::{BookMove, Variant, has_inner_castling_rook},
     progress::Meter,
@@ -22,7 +22,7 @@ use crate::{
     sort::Memory,
     tally::{MoveFilter, Stats, Tally},
     task,
-    tree::{Branch, Event, Format, GameWriter, Limits, Order, Source, Tree, check_replaceable},
+    tree::{Branch, Event, GameWriter, Limits, Order, Source, Tree},
 };
 
 /// The format in which a repertoire is written.
@@ -48,19 +48,20 @@ impl RepertoireFormat {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be created, or if it exists and is not a repertoire of the format.
-    pub fn check(path: &Path) -> Result<()> {
-        begun(path).map(drop)
+    /// Returns an error if the file cannot be created, or if it exists and may not be replaced.
+    pub fn check(path: &Path, force: bool) -> Result<()> {
+        begun(path, force).map(drop)
     }
 }
 
-/// Creates a file for a repertoire. It may replace only a repertoire of its format.
-fn begun(path: &Path) -> Result<AtomicFile> {
+/// Creates a file for a repertoire. It may replace an empty file, an unchanged repertoire in PGN or a book; with `force`, any
+/// file.
+fn begun(path: &Path, force: bool) -> Result<AtomicFile> {
     match RepertoireFormat::of(path) {
         RepertoireFormat::Pgn => {
-            AtomicFile::create_over(path, |old| check_replaceable(old, Format::Pgn))
+            AtomicFile::create_over(path, |old| check_text_replaceable(old, force))
         }
-        RepertoireFormat::Book => begin_book(path),
+        RepertoireFormat::Book => begin_book_over(path, force),
     }
 }
 
@@ -76,6 +77,8 @@ pub struct Writing<'a> {
     pub color: Color,
     /// The comment of a book's header.
     pub title: &'a str,
+    /// Whether to replace a file that polybook did not write.
+    pub force: bool,
     /// The memory and the temporary directory for the positions that were visited.
     pub memory: &'a Memory,
     /// Reports progress, and can cancel the writing.
@@ -118,18 +121,20 @@ impl Writing<'_> {
         path: &Path,
         comment: &dyn Fn(&Branch<'_>) -> Option<String>,
     ) -> Result<u64> {
-        let mut out = BufferedFile::new(begun(path)?);
+        let mut out = BufferedFile::sealed(begun(path, self.force)?);
         let path = out.target().to_owned();
+        let mut is_sealed = out.is_sealed();
         let mut moves = 0;
         for tree in self.trees() {
-            moves += tree.write_commented_pgn(&mut out, &path, comment)?;
+            moves += tree.write_commented_pgn(&mut out, &path, comment, is_sealed)?;
+            is_sealed = false;
         }
         out.commit()?;
         Ok(moves)
     }
 
     fn write_book(&self, path: &Path) -> Result<u64> {
-        let mut file = begun(path)?;
+        let mut file = begun(path, self.force)?;
         let tally = Tally::new(self.memory.share(2));
         for tree in self.trees() {
             tree.walk(Order::Positions, &mut |event| {
@@ -184,15 +189,22 @@ pub fn add_to_pgn(
     pgn: &Path,
     added: &Added,
     start: &VariantPosition,
-    path: &Path,
+    (path, force): (&Path, bool),
     memory: &Memory,
 ) -> Result<()> {
-    let mut out = BufferedFile::new(begun(path)?);
+    let mut out = BufferedFile::sealed(begun(path, force)?);
     let path = out.target().to_owned();
+    let is_sealed = out.is_sealed();
     let mut games = GameWriter::new(&mut out);
     for (number, line) in (1..).zip(&added.lines) {
         games
-            .begin("Added answer", number, start, None)
+            .begin(
+                "Added answer",
+                number,
+                start,
+                None,
+                is_sealed && number == 1,
+            )
             .and_then(|()| games.words(line))
             .and_then(|()| games.end())
             .at(&path, "write")?;
@@ -231,12 +243,12 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub fn add_to_book(
     repertoire: MoveSource,
     added: &Added,
-    path: &Path,
+    (path, force): (&Path, bool),
     memory: &Memory,
     meter: &Meter,
 ) -> Result<EditSummary> {
     let variant = repertoire.variant();
-    let out = begun(path)?;
+    let out = begun(path, force)?;
     let problem = "a book is written of a book: end the name in .pgn";
     let book = repertoire
         .into_book()

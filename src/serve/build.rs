@@ -78,6 +78,7 @@ impl AppState {
         let name = key.path.trim_start_matches('/');
         let path = directory.path().join(name);
         let writing = Writing {
+            force: true,
             moves: &built,
             starts: std::slice::from_ref(&start),
             variant,

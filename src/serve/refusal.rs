@@ -53,7 +53,7 @@ impl Refusal {
 
     /// No game has the id of the address: 404.
     pub(super) fn no_such_game() -> Refusal {
-        Refusal::unknown("there is no game with this id")
+        Refusal::unknown("no game has this id")
     }
 
     /// The client accepts no coding in which the server can send the answer: 406.

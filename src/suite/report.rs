@@ -223,13 +223,18 @@ impl SuiteFile {
         game
     }
 
-    /// Writes the suite without the entries of the exits that a report calls one-sided, over an empty file or a suite of
-    /// the same format; returns how many entries it wrote.
+    /// Writes the suite without the entries of the exits that a report calls one-sided. It replaces an empty file or an
+    /// untouched suite, with `force` any file. Returns how many entries it wrote.
     ///
     /// # Errors
     ///
     /// A file that cannot be written, and a suite that would have no entry.
-    pub fn write_without_one_sided(&self, report: &MatchReport, path: &Path) -> Result<u64> {
+    pub fn write_without_one_sided(
+        &self,
+        report: &MatchReport,
+        path: &Path,
+        force: bool,
+    ) -> Result<u64> {
         let kept: Vec<&SuiteEntry> = self
             .entries
             .iter()
@@ -241,7 +246,7 @@ impl SuiteFile {
                 "would be empty: all exits are one-sided",
             ));
         }
-        let mut file = begin(path, self.format)?;
+        let mut file = begin(path, force)?;
         for entry in &kept {
             let text = self.text[entry.text.clone()].trim_end();
             let end = match self.format {

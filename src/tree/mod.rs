@@ -29,8 +29,6 @@ mod source;
 mod tests;
 mod text;
 
-use std::path::Path;
-
 pub use self::{
     find::{FoundPositions, Wanted, book_positions},
     source::Explored,
@@ -43,7 +41,6 @@ pub(crate) use self::{
 pub use crate::walk::{
     Branch, Evaluated, Event, Limits, LinesOf, Order, Replies, Source, Tree, TreeMove, Union,
 };
-use crate::{error::Result, output::check_first_line};
 
 /// How a tree is written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -54,23 +51,4 @@ pub enum Format {
     Text,
     /// A JSON document for each position.
     Jsonl,
-}
-
-impl Format {
-    fn begins_with(self, line: &[u8]) -> bool {
-        match self {
-            Format::Pgn => line == pgn::FIRST_LINE.as_bytes(),
-            Format::Text => line.first().is_some_and(u8::is_ascii_digit) && line.ends_with(b"%"),
-            Format::Jsonl => line.starts_with(b"{\"key\":\""),
-        }
-    }
-}
-
-/// Refuses to replace a file that is neither empty nor a tree of this format.
-///
-/// # Errors
-///
-/// A file that cannot be read or that is something else.
-pub fn check_replaceable(path: &Path, format: Format) -> Result<()> {
-    check_first_line(path, |line| format.begins_with(line))
 }

@@ -10,6 +10,7 @@ use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 use super::text::{move_number, remark};
 use crate::{
     error::{At, Result},
+    output::UNSEALED,
     walk::{Branch, Event, Order, Source, Tree},
 };
 
@@ -19,9 +20,6 @@ const DEEPEST: usize = 16;
 /// How many moves a game has before others take the rest. Scid holds games of some 128 KiB, and a move with its
 /// comment takes about 25 bytes there.
 const LONGEST: u64 = 2000;
-
-/// The first line of all games.
-pub(super) const FIRST_LINE: &str = "[Event \"Opening tree\"]";
 
 /// What the games are called.
 const EVENT: &str = "Opening tree";
@@ -36,15 +34,25 @@ impl<S: Source> Tree<'_, S> {
     ///
     /// What the source answers, or an output that cannot be written.
     pub fn write_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
-        self.write_commented_pgn(out, path, &|_| None)
+        self.write_commented_pgn(out, path, &|_| None, false)
     }
 
-    /// The same with other comments, where `comment` has one.
+    /// Writes the tree as [`write_pgn`](Tree::write_pgn) does, to a file that gets the checksum of its text.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`write_pgn`](Tree::write_pgn).
+    pub fn write_sealed_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
+        self.write_commented_pgn(out, path, &|_| None, true)
+    }
+
+    /// Writes the tree as [`write_pgn`](Tree::write_pgn) does, with other comments where `comment` returns one.
     pub(crate) fn write_commented_pgn(
         &self,
         out: &mut impl Write,
         path: &Path,
         comment: &dyn Fn(&Branch<'_>) -> Option<String>,
+        is_sealed: bool,
     ) -> Result<u64> {
         let mut games = GameWriter::new(out);
         let (mut moves, mut rounds) = (0, 0);
@@ -57,7 +65,10 @@ impl<S: Source> Tree<'_, S> {
                 Event::Game(line) => {
                     let ended = if rounds > 0 { games.end() } else { Ok(()) };
                     rounds += 1;
-                    let begun = ended.and_then(|()| games.begin(EVENT, rounds, self.start(), None));
+                    let begun = ended.and_then(|()| {
+                        let is_sealed = is_sealed && rounds == 1;
+                        games.begin(EVENT, rounds, self.start(), None, is_sealed)
+                    });
                     begun.and_then(|()| lead(&mut games, self.start(), line))
                 }
                 Event::Move(branch) => {
@@ -135,13 +146,14 @@ impl<W: Write> GameWriter<W> {
     }
 
     /// Begins a game without players and result that starts from a position. `opening` has the code and the name of its
-    /// opening.
+    /// opening. A game that is sealed, the first of a file, has a tag for the checksum of the file.
     pub(crate) fn begin(
         &mut self,
         event: &str,
         round: u64,
         start: &VariantPosition,
         opening: Option<(&str, &str)>,
+        is_sealed: bool,
     ) -> io::Result<()> {
         write!(
             self.out,
@@ -158,6 +170,9 @@ impl<W: Write> GameWriter<W> {
         if variant == Some(CHESS960) || *start != VariantPosition::new(start.variant()) {
             let fen = crate::position::fen_of(start);
             writeln!(self.out, "[SetUp \"1\"]\n[FEN \"{fen}\"]")?;
+        }
+        if is_sealed {
+            writeln!(self.out, "[Checksum \"{UNSEALED}\"]")?;
         }
         self.out.write_all(b"\n")
     }

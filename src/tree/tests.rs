@@ -10,27 +10,6 @@ use crate::{
     progress::Meter,
 };
 
-#[test]
-fn only_trees_of_the_same_format_are_replaced() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("file");
-    for (text, own) in [
-        ("", &[Format::Pgn, Format::Text, Format::Jsonl][..]),
-        ("[Event \"Opening tree\"]\n[Site \"?\"]\n", &[Format::Pgn]),
-        ("[Event \"Casual\"]\n", &[]),
-        ("1. e4  weight 3, 100.0%\n", &[Format::Text]),
-        ("1. my notes\n", &[]),
-        ("{\"key\":\"463b96181691fc9c\",", &[Format::Jsonl]),
-        ("{}\n", &[]),
-    ] {
-        std::fs::write(&path, text).unwrap();
-        for format in [Format::Pgn, Format::Text, Format::Jsonl] {
-            let may = check_replaceable(&path, format).is_ok();
-            assert_eq!(may, own.contains(&format), "{text} {format:?}");
-        }
-    }
-}
-
 /// A book of random moves from the start, and every record of it.
 fn book(choices: &[Vec<u8>]) -> (Book, BTreeSet<(u64, u16)>) {
     let mut records = BTreeSet::new();

@@ -44,6 +44,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
+    /// Replace a file that polybook did not write, or that was changed since
+    #[arg(long)]
+    force: bool,
+
     /// Answer each reply that one game in N comes to
     #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = one_in)]
     reach: f64,
@@ -81,7 +85,7 @@ fn one_in(text: &str) -> Result<f64, &'static str> {
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let inputs: Vec<&PathBuf> = args.keep.iter().chain([&args.source]).collect();
     check_output(&args.out, &inputs, args.json)?;
-    RepertoireFormat::check(&args.out)?;
+    RepertoireFormat::check(&args.out, args.force)?;
     let opener = Opener::new(args.lines.variant, &args.resources, context)?;
     let source = opener.source(&args.source, args.filter.given()?.as_ref())?;
     let keep = args.keep.as_ref();
@@ -111,6 +115,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     let written = context.show_progress("writing", |meter| {
         let writing = Writing {
+            force: args.force,
             moves: &moves,
             starts: std::slice::from_ref(&start),
             variant,

@@ -63,6 +63,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
+    /// Replace a file that polybook did not write, or that was changed since
+    #[arg(long, requires = "out")]
+    force: bool,
+
     /// Print the N most frequent departures; in text also the first N games alone
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -99,9 +103,10 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         white: open(repertoires.white, Color::White)?,
         black: open(repertoires.black, Color::Black)?,
     };
-    let out = args.out.as_deref().map(pgn_output);
+    let out = args.out.as_deref();
+    let out = out.map(|out| pgn_output(out, args.force));
     let mut out = out.transpose()?;
-    let mut printed = Output::create(Path::new("-"), |_| Ok(()))?;
+    let mut printed = Output::create(Path::new("-"), false)?;
     if args.json {
         printed.put("{\"games\":[")?;
     }

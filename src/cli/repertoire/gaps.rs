@@ -64,6 +64,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "add")]
     out: Option<PathBuf>,
 
+    /// Replace a file that polybook did not write, or that was changed since
+    #[arg(long, requires = "out")]
+    force: bool,
+
     #[command(flatten)]
     lines: LineArgs,
 
@@ -84,7 +88,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if let Some(out) = &args.out {
         refuse_printed(out)?;
         check_output(out, &inputs, false)?;
-        RepertoireFormat::check(out)?;
+        RepertoireFormat::check(out, args.force)?;
     }
     let opener = Opener::new(args.lines.variant, &args.resources, context)?;
     let repertoire = opener.repertoire(&args.repertoire, args.color)?;
@@ -141,12 +145,13 @@ fn write(
     let (added, memory) = (&found.added, &opener.memory);
     opener.context.show_progress("writing", |meter| {
         if RepertoireFormat::of(out) == RepertoireFormat::Book {
-            return add_to_book(repertoire, added, out, memory, meter).map(drop);
+            return add_to_book(repertoire, added, (out, args.force), memory, meter).map(drop);
         }
         if let Some(pgn) = repertoire.pgn() {
-            return add_to_pgn(pgn, added, start, out, memory);
+            return add_to_pgn(pgn, added, start, (out, args.force), memory);
         }
         let writing = Writing {
+            force: args.force,
             moves: &LinesOf(Union(&repertoire, added), args.color),
             starts: std::slice::from_ref(start),
             variant,

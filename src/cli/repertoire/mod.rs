@@ -10,7 +10,7 @@ use std::{any::Any, path::Path, sync::Arc};
 use clap::Subcommand;
 use polybook::{
     make_book::Progress,
-    output::{TemporaryDir, check_first_line},
+    output::{TemporaryDir, UNSEALED},
     pgn::GameFilter,
     position::{LineError, Variant},
     repertoire::{By, MoveSource, OpenOptions},
@@ -20,8 +20,14 @@ use polybook::{
 use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
-    Context, counted, input::file_or_index, position, progress::Bar, resources::ResourceArgs,
-    terminal::Output, usage::Usage, weighting::one_of,
+    Context, counted,
+    input::{file_or_index, is_standard_output},
+    position,
+    progress::Bar,
+    resources::ResourceArgs,
+    terminal::Output,
+    usage::Usage,
+    weighting::one_of,
 };
 
 /// Build a repertoire, check games against it, find its gaps and new moves
@@ -184,7 +190,7 @@ impl Opener {
 
 /// Returns an error if the output is standard output, where the list is printed.
 fn refuse_printed(out: &Path) -> Result<(), Usage> {
-    if out == Path::new("-") {
+    if is_standard_output(out) {
         let usage = "the list and --out both go to standard output: name a file for the output";
         return Err(Usage(usage.to_owned()));
     }
@@ -197,15 +203,11 @@ fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
     std::mem::replace(comma, ",").to_owned() + &game
 }
 
-/// The first line of games with comments, so that they can be replaced.
-const PGN_FIRST_LINE: &str = "% polybook repertoire";
-
-/// Starts a file of games with comments.
-fn pgn_output(path: &Path) -> polybook::Result<Output> {
-    let is_own = |line: &[u8]| line == PGN_FIRST_LINE.as_bytes();
-    let mut out = Output::create(path, |old| check_first_line(old, is_own))?;
-    if path != Path::new("-") {
-        out.put(format!("{PGN_FIRST_LINE}\n"))?;
+/// Starts a file of games with comments. Its first line, which readers of PGN skip, has the checksum of the file.
+fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
+    let mut out = Output::create(path, force)?;
+    if out.is_sealed() {
+        out.put(format!("% {UNSEALED}\n"))?;
     }
     Ok(out)
 }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use polybook::{
-    output::check_first_line,
     pgn::Games,
     repertoire::{MoveSource, NewMove, Reference, last_text, new_moves},
 };
@@ -12,7 +11,7 @@ use super::{Opener, json_game, pgn_output, pgn_text};
 use crate::cli::{
     Context, counted,
     errors::of_several_outputs,
-    input::{check_output, pgn_inputs, refuse_twice},
+    input::{check_output, is_standard_output, pgn_inputs, refuse_twice},
     progress::beside_lines,
     resources::ResourceArgs,
     terminal::Output,
@@ -75,6 +74,10 @@ pub struct Args {
     )]
     out: PathBuf,
 
+    /// Replace a file that polybook did not write, or that was changed since
+    #[arg(long, requires = "out")]
+    force: bool,
+
     /// Print a JSON document
     #[arg(long, conflicts_with_all = ["format", "out"])]
     json: bool,
@@ -92,7 +95,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 fn is_printed(args: &Args) -> bool {
-    args.out == Path::new("-")
+    is_standard_output(&args.out)
 }
 
 fn write(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -113,11 +116,8 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         with_text: !args.json && args.format == Format::Pgn,
     };
     let mut out = match args.format {
-        Format::Pgn => pgn_output(&args.out)?,
-        format => {
-            let is_own = |line: &[u8]| format == Format::Csv && line == CSV_HEADER.as_bytes();
-            Output::create(&args.out, |old| check_first_line(old, is_own))?
-        }
+        Format::Pgn => pgn_output(&args.out, args.force)?,
+        Format::Csv | Format::Text => Output::create(&args.out, args.force)?,
     };
     match args.format {
         _ if args.json => out.put("{\"games\":[")?,

@@ -47,7 +47,7 @@ pub(super) fn plan<'a>(
             Ok(Box::new(SuiteSink {
                 options,
                 output,
-                file: suite::begin(&output.path, output.format)?,
+                file: suite::begin(&output.path, options.force)?,
                 lines: GameLines::new(&budget.share),
                 // Of positions that differ in their counters of moves alone, the first stays.
                 wanted: starts

@@ -1,0 +1,142 @@
+//! Whether polybook may replace a text: only one that is byte for byte what polybook wrote.
+//!
+//! A text whose format has room for it contains a seal near its start, [`UNSEALED`] with a checksum in place of the
+//! zeros. The checksum is that of the whole file with the zeros.
+
+use std::{fs::File, hash::Hasher, io, path::Path};
+
+use siphasher::sip::SipHasher13;
+
+use crate::{
+    error::{At, Error, Result},
+    positioned::{read_exact_at, write_all_at},
+};
+
+/// What a text has for a seal until it is complete.
+pub const UNSEALED: &str = "polybook checksum 0000000000000000";
+
+/// Number of digits at the end of a seal.
+const DIGITS: usize = 16;
+
+/// The number of bytes at the start of a file in which its seal must be.
+const HEAD: u64 = 4096;
+
+/// Checks that a text may replace the file at `path`: an empty file and an untouched text of polybook always, any other
+/// file with `force`.
+///
+/// # Errors
+///
+/// Returns [`Error::Exists`] if the file may not be replaced, and an error if it cannot be read.
+pub fn check_text_replaceable(path: &Path, force: bool) -> Result<()> {
+    if force {
+        return Ok(());
+    }
+    let file = File::open(path).at(path, "open")?;
+    let is_empty = file.metadata().at(path, "open")?.len() == 0;
+    match is_empty || is_sealed(&file).at(path, "read")? {
+        true => Ok(()),
+        false => Err(Error::exists(path)),
+    }
+}
+
+/// Fills in the checksum of a complete file. A file without a seal stays as it is.
+pub(super) fn seal(file: &File) -> io::Result<()> {
+    match find_digits(file)? {
+        Some(offset) => write_all_at(file, &checksum(file, offset)?, offset),
+        None => Ok(()),
+    }
+}
+
+/// Returns `true` if a file has a seal with its checksum.
+fn is_sealed(file: &File) -> io::Result<bool> {
+    let Some(offset) = find_digits(file)? else {
+        return Ok(false);
+    };
+    let mut digits = [0; DIGITS];
+    read_exact_at(file, &mut digits, offset)?;
+    Ok(digits == checksum(file, offset)?)
+}
+
+/// Returns the offset of the digits of the first seal.
+fn find_digits(file: &File) -> io::Result<Option<u64>> {
+    let mut head = vec![0; file.metadata()?.len().min(HEAD) as usize];
+    read_exact_at(file, &mut head, 0)?;
+    let mark = UNSEALED.trim_end_matches('0').as_bytes();
+    let mut seals = head.windows(UNSEALED.len());
+    let at = seals.position(|text| {
+        text.strip_prefix(mark)
+            .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    });
+    Ok(at.map(|at| (at + mark.len()) as u64))
+}
+
+/// Returns the checksum of a file, as digits. The digits at `offset` count as zeros.
+fn checksum(file: &File, offset: u64) -> io::Result<[u8; DIGITS]> {
+    let mut hasher = SipHasher13::new();
+    let mut at = 0;
+    let mut buffer = vec![0; 1 << 16];
+    let length = file.metadata()?.len();
+    while at < length {
+        let part = &mut buffer[..(length - at).min(1 << 16) as usize];
+        read_exact_at(file, part, at)?;
+        for (byte, position) in part.iter_mut().zip(at..) {
+            if (offset..offset + DIGITS as u64).contains(&position) {
+                *byte = b'0';
+            }
+        }
+        hasher.write(part);
+        at += part.len() as u64;
+    }
+    let digits = format!("{:016x}", hasher.finish());
+    Ok(digits.into_bytes().try_into().expect("16 digits"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, io::Write};
+
+    use super::*;
+    use crate::output::{AtomicFile, BufferedFile};
+
+    #[test]
+    fn only_an_untouched_text_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("text");
+        let write = |force| -> Result<()> {
+            let file = AtomicFile::create_over(&path, |old| check_text_replaceable(old, force))?;
+            let mut file = BufferedFile::sealed(file);
+            let text = format!("first\n% {UNSEALED}\n{}\n", "games ".repeat(20_000));
+            file.write_all(text.as_bytes()).unwrap();
+            file.commit()
+        };
+        write(false).unwrap();
+        let text = fs::read(&path).unwrap();
+        assert!(
+            !text
+                .windows(UNSEALED.len())
+                .any(|part| part == UNSEALED.as_bytes())
+        );
+        write(false).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), text);
+        // Each byte counts, at the start, in the seal, and at the end.
+        for at in [0, 30, 70_000, text.len() - 1] {
+            let mut changed = text.clone();
+            changed[at] ^= 1;
+            fs::write(&path, &changed).unwrap();
+            let err = write(false).unwrap_err();
+            assert!(matches!(err, Error::Exists { .. }), "{at}: {err}");
+            assert_eq!(fs::read(&path).unwrap(), changed);
+        }
+        for other in [
+            &text[..text.len() - 1],
+            &[&text[..], b"more"].concat(),
+            b"my notes",
+        ] {
+            fs::write(&path, other).unwrap();
+            assert!(write(false).is_err());
+        }
+        write(true).unwrap();
+        fs::write(&path, "").unwrap();
+        write(false).unwrap();
+    }
+}
