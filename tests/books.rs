@@ -113,7 +113,7 @@ fn numbers_and_lines_are_those_of_polyglot() {
             );
             ok(
                 dir.path(),
-                &format!("dump-book -q -bin {book} -color {color} -out ours.txt"),
+                &format!("dump-book -q -bin {book} -color {color} -out ours.txt --force"),
             );
             let theirs = moves_of_lines(&dir.path().join("theirs.txt"));
             assert_eq!(

@@ -62,7 +62,10 @@ fn damage_in_a_database_is_noticed() {
     let mut rng = fastrand::Rng::with_seed(3);
     let table = |path: &str| {
         let out = dir.path().join("table.csv");
-        let made = run(dir.path(), args!["convert", "-q", path, "table.csv"]);
+        let made = run(
+            dir.path(),
+            args!["convert", "-q", "--force", path, "table.csv"],
+        );
         made.status.success().then(|| fs::read(out).unwrap())
     };
     let whole = table("a.obs.db3");
@@ -551,7 +554,7 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
     );
     ok(
         dir.path(),
-        "convert -q a.obs.db3 s.epd --plies 4 --min-game 2",
+        "convert -q --force a.obs.db3 s.epd --plies 4 --min-game 2",
     );
     assert_eq!(
         fs::read_to_string(dir.path().join("s.epd"))
@@ -609,8 +612,7 @@ fn suites_of_databases_count_times_and_say_what_is_missing() {
     found.sort();
     assert_eq!(found, games);
     assert_eq!(notes("all.epd")[0], "\"2 times, White scored 100.0%\";");
-    // A suite of either kind replaces one.
-    convert("convert all.obs.db3 all.epd --plies 2 --min-game 1");
+    convert("convert all.obs.db3 all.epd --plies 2 --min-game 1 --force");
 
     ok(
         dir.path(),

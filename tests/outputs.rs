@@ -357,7 +357,7 @@ fn a_text_is_replaced_only_if_polybook_wrote_it_all() {
     let suite = format!("make-book {pgn} --plies 4 --min-game 1 -q --suite");
     for (command, has_checksum) in [
         ("convert a.obs.db3 x.pgn -q --plies 2", true),
-        ("convert a.obs.db3 x.epd -q --plies 2", true),
+        ("convert a.obs.db3 x.epd -q --plies 2", false),
         ("convert a.bin x.pgn -q --plies 2", true),
         ("convert a.obs.db3 x.csv -q", false),
         ("convert a.obs.db3 x.jsonl -q", false),
@@ -371,11 +371,11 @@ fn a_text_is_replaced_only_if_polybook_wrote_it_all() {
         ("dump-book a.bin --color white -q --out x.txt", false),
         (&*format!("{check} x.pgn"), true),
         (&*format!("{build} x.pgn"), true),
-        (&*format!("{gaps} x.pgn"), true),
+        (&*format!("{gaps} x.pgn"), false),
         (&*format!("{new} --format pgn --out x.pgn"), true),
         (&*format!("{new} --format csv --out x.csv"), false),
         (&*format!("{suite} x.pgn"), true),
-        (&*format!("{suite} x.epd"), true),
+        (&*format!("{suite} x.epd"), false),
         ("man --dir . -q", true),
     ] {
         let name = match command.starts_with("man") {
@@ -433,8 +433,8 @@ fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
     let mut late = sound.clone();
     // A move that no piece makes, past what a look at a few records shows.
     let at = 16 * (sound.len() / 16 / 4);
-    late[at + 8..at + 10].copy_from_slice(&[0x07, 0x2b]);
-    for other in [&b"sixteen letters!"[..], &[7; 16], &late] {
+    late[at + 8..at + 10].copy_from_slice(&[0x07, 0x30]);
+    for other in [&b"sixteen letters!"[..], &[11; 16], &late] {
         fs::write(&book, other).unwrap();
         let make = format!("make-book -q {pgn} --min-game 1 --bin a.bin");
         let error = fails(dir.path(), &make, 1);

@@ -23,7 +23,7 @@ fn made() -> tempfile::TempDir {
 }
 
 fn lines(dir: &Path, line: &str, out: &str) -> Vec<String> {
-    ok(dir, &format!("convert -q {line}"));
+    ok(dir, &format!("convert -q --force {line}"));
     let text = fs::read_to_string(dir.join(out)).unwrap();
     text.lines().map(str::to_owned).collect()
 }
@@ -265,7 +265,10 @@ fn the_most_played_lines_are_the_first_of_all() {
 
 /// Suites of these games, by the options.
 fn games_suite(dir: &Path, options: &str, out: &str) -> Vec<String> {
-    ok(dir, &format!("make-book -q {options} --suite {out}"));
+    ok(
+        dir,
+        &format!("make-book -q {options} --force --suite {out}"),
+    );
     let text = fs::read_to_string(dir.join(out)).unwrap();
     text.lines().map(str::to_owned).collect()
 }
@@ -609,7 +612,7 @@ fn suites_replace_only_suites() {
         &format!("{of_games} --suite theirs.epd"),
     ] {
         let error = fails(dir, line, 1);
-        let said = "theirs.epd: exists and may be yours: remove it or name another file";
+        let said = "theirs.epd exists: remove it, or replace it with --force";
         assert!(error.contains(said), "{error}");
         assert_eq!(fs::read_to_string(dir.join("theirs.epd")).unwrap(), foreign);
     }
@@ -619,7 +622,7 @@ fn suites_replace_only_suites() {
         &format!("{of_games} --suite ours.epd"),
         &format!("{of_games} --suite ours.epd --opcodes"),
     ] {
-        ok(dir, line);
+        ok(dir, &format!("{line} --force"));
     }
     // Where lines start is an input, even if it is a suite.
     let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - c0 \"3 games, White scored 50.0%\";\n";
@@ -720,7 +723,7 @@ fn draw_rates_and_openings() {
         "make-book -q games.pgn --min-game 1 --obs games.obs.db3",
     );
     let entries = |line: &str| -> Vec<String> {
-        ok(dir, line);
+        ok(dir, &format!("{line} --force"));
         let text = fs::read_to_string(dir.join("s.epd")).unwrap();
         text.lines()
             .map(|epd| epd.split_once(" c0 \"").unwrap())
@@ -761,7 +764,7 @@ fn draw_rates_and_openings() {
     ] {
         ok(dir, &format!("{command} --tags --limit 1"));
         let text = fs::read_to_string(dir.join("s.pgn")).unwrap();
-        let tags = "[ECO \"B50\"]\n[Opening \"Sicilian Defense: Modern Variations\"]\n\n1. e4";
+        let tags = "[ECO \"B50\"]\n[Opening \"Sicilian Defense: Modern Variations\"]\n[Checksum \"polybook checksum ";
         assert!(text.contains(tags), "{text}");
     }
     ok(dir, "make-book -q games.pgn --min-game 1 --bin book.bin");
@@ -852,8 +855,8 @@ fn evaluations() {
             assert_eq!(has_e4, moves.contains(&"e4"), "{text}");
         }
         // 1. a3 has no evaluation.
-        let line =
-            format!("{command} --plies 1 --evals e.evals --eval 0.8..1.2").replace("-q ", "");
+        let line = format!("{command} --force --plies 1 --evals e.evals --eval 0.8..1.2")
+            .replace("-q ", "");
         for out in ["s.pgn", "s.epd"] {
             let line = line.replace("{}", out);
             let report = ok_json(dir, &*format!("{line} --json"));

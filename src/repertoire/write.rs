@@ -179,8 +179,8 @@ impl Writing<'_> {
 
 /// Writes a game for each answer that was added, followed by the unchanged text of a PGN.
 ///
-/// The games come first, because an unfinished comment at the end of the PGN would swallow them. The result mixes in
-/// the user's own text, so no later run replaces it.
+/// The games come first, because an unfinished comment at the end of the PGN would swallow them. The result contains
+/// the user's own text, so it has no checksum, and only `force` replaces it.
 ///
 /// # Errors
 ///
@@ -192,19 +192,12 @@ pub fn add_to_pgn(
     (path, force): (&Path, bool),
     memory: &Memory,
 ) -> Result<()> {
-    let mut out = BufferedFile::sealed(begun(path, force)?);
+    let mut out = BufferedFile::new(begun(path, force)?);
     let path = out.target().to_owned();
-    let is_sealed = out.is_sealed();
     let mut games = GameWriter::new(&mut out);
     for (number, line) in (1..).zip(&added.lines) {
         games
-            .begin(
-                "Added answer",
-                number,
-                start,
-                None,
-                is_sealed && number == 1,
-            )
+            .begin("Added answer", number, start, None, false)
             .and_then(|()| games.words(line))
             .and_then(|()| games.end())
             .at(&path, "write")?;

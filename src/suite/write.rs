@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::{At, Result},
-    output::{AtomicFile, BufferedFile, UNSEALED, check_text_replaceable},
+    output::{AtomicFile, BufferedFile, check_text_replaceable},
     position::epd_of,
     tally::Stats,
     tree::GameWriter,
@@ -29,7 +29,8 @@ pub enum SuiteFormat {
     Epd,
 }
 
-/// Begins a suite. It replaces an empty file or an untouched suite, with `force` any file.
+/// Begins a suite. It replaces an empty file or an untouched suite of lines, with `force` any file. A suite of positions has
+/// no checksum: programs sort and join its lines, and the checksum would move with one of them.
 pub(crate) fn begin(path: &Path, force: bool) -> Result<BufferedFile> {
     let file = AtomicFile::create_over(path, |old| check_text_replaceable(old, force))?;
     Ok(BufferedFile::sealed(file))
@@ -75,11 +76,7 @@ pub(super) fn write_ranked(
                 let id = opening.map_or(String::new(), |(eco, name)| {
                     format!(" id \"{eco} {name}\";")
                 });
-                let seal = match is_sealed {
-                    true => format!(" c9 \"{UNSEALED}\";"),
-                    false => String::new(),
-                };
-                writeln!(games.get_mut(), "{text}{id}{note}{seal}")
+                writeln!(games.get_mut(), "{text}{id}{note}")
             }
         };
         written.at(&path, "write")?;
