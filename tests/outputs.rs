@@ -434,7 +434,9 @@ fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
     // A move that no piece makes, past what a look at a few records shows.
     let at = 16 * (sound.len() / 16 / 4);
     late[at + 8..at + 10].copy_from_slice(&[0x07, 0x30]);
-    for other in [&b"sixteen letters!"[..], &[11; 16], &late] {
+    // One sorted record with the move e2e4, of a position that is not the starting position.
+    let short = [[7; 8], [0x03, 0x1c, 0, 1, 0, 0, 0, 0]].concat();
+    for other in [&b"sixteen letters!"[..], &[11; 16], &short, &late] {
         fs::write(&book, other).unwrap();
         let make = format!("make-book -q {pgn} --min-game 1 --bin a.bin");
         let error = fails(dir.path(), &make, 1);
