@@ -1,11 +1,11 @@
-//! What differs between two books.
+//! Compares two books position by position.
 
 use std::iter::{self, Peekable};
 
 use super::{
     open::Book,
     positions::{MergePolicy, PositionEntries, Positions},
-    records::{Entry, as_the_format_says},
+    records::{Entry, with_format_castling},
 };
 use crate::{
     error::Result,
@@ -20,18 +20,20 @@ pub struct PositionDifference {
     pub key: u64,
     /// The moves that differ, in the order of their numbers.
     pub moves: Vec<MoveDifference>,
-    /// All moves of both books there, with the sums of their weights.
+    /// All moves of the position, in each of the two books, with the sums of their weights.
     sums: [Vec<(Entry, u64)>; 2],
 }
 
 impl PositionDifference {
-    /// The moves that differ, for a caller who has the position: both spellings of castling, the king's two steps and
-    /// the format's own, are one move.
+    /// Returns the moves that differ in the position `pos`, whose key must be [`key`](PositionDifference::key).
+    ///
+    /// Unlike [`moves`](PositionDifference::moves), this treats both spellings of castling as one move: the king's two steps, and
+    /// the format's own spelling.
     pub fn moves_in<P: Rules>(&self, pos: &P) -> Vec<MoveDifference> {
         let spelled = |sums: &Vec<(Entry, u64)>| {
             let mut moves: Vec<(Entry, u64)> = Vec::new();
             for (entry, sum) in sums {
-                let mv = as_the_format_says(pos, entry.mv);
+                let mv = with_format_castling(pos, entry.mv);
                 match moves.iter_mut().find(|(other, _)| other.mv == mv) {
                     Some((_, other)) => *other += sum,
                     None => moves.push((Entry { mv, ..*entry }, *sum)),
@@ -44,32 +46,34 @@ impl PositionDifference {
     }
 }
 
-/// A move that only one book has, or that has another weight or `learn` in the other.
+/// A move that only one of the books has, or whose weight or `learn` differs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveDifference {
     /// The move.
     pub mv: BookMove,
-    /// What the first book has of it, if it has the move.
+    /// The records of the move in the first book, or `None` if that book does not have the move.
     pub first: Option<MoveRecords>,
-    /// What the second book has.
+    /// The records of the move in the second book, or `None` if that book does not have the move.
     pub second: Option<MoveRecords>,
 }
 
-/// The records of a move in a position. A book may have several.
+/// The records of one move of a position. A book may have several records of a move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveRecords {
-    /// The sum of their weights in the book. The sum of several may exceed that of a record.
+    /// The sum of the weights of the records. The sum may exceed 65535.
     pub weight: u64,
     /// `learn` of the first record.
     pub learn: u32,
 }
 
-/// Compares two books: the positions that differ, in the order of their keys, whatever their headers say and in whatever order they have the moves of a position. Reads both
-/// once while the answer is read; `meter` shows the progress.
+/// Compares the records of two books, without their headers.
+///
+/// Returns an iterator over the positions that differ, sorted by key. The order of the records of a position does not matter.
+/// The iterator reads both books once, from start to end. `meter` counts the records that are read.
 ///
 /// # Errors
 ///
-/// The iterator gives them: a book that cannot be read or is not sorted. Nothing follows an error.
+/// The iterator returns an error if a book cannot be read or is not sorted, and then ends.
 ///
 /// ```
 /// use polybook::{book::{Book, Entry, differences}, position::BookMove, progress::Meter};
@@ -101,7 +105,7 @@ pub fn differences<'a>(
     })
 }
 
-/// What differs in the next position that either book has, which may be nothing.
+/// Compares the next position that either book has. Its list of differences may be empty. Returns `None` at the end.
 fn next_position(books: &mut [Peekable<Positions<'_>>; 2]) -> Result<Option<PositionDifference>> {
     let key_of = |next: &Result<PositionEntries>| next.as_ref().ok().map(|next| next.key);
     let keys = books.iter_mut().filter_map(|book| key_of(book.peek()?));
@@ -116,7 +120,7 @@ fn next_position(books: &mut [Peekable<Positions<'_>>; 2]) -> Result<Option<Posi
     Ok(key.map(|key| PositionDifference { key, moves, sums }))
 }
 
-/// The moves of a position that differ.
+/// Returns the moves that differ, sorted by move.
 fn compared(first: &[(Entry, u64)], second: &[(Entry, u64)]) -> Vec<MoveDifference> {
     let all = first.iter().chain(second);
     let mut moves: Vec<BookMove> = all.map(|(entry, _)| entry.mv).collect();
@@ -145,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// Keys and moves with their weights.
+    /// Keys and moves, with their weights.
     type Weights = BTreeMap<(u64, u16), u16>;
 
     #[test]
@@ -161,7 +165,7 @@ mod tests {
             Book::from_bytes(bytes.collect()).unwrap()
         };
         let repeated = book(&[record(7, 40_000), record(7, 40_000), record(8, 100)]);
-        // Where the repeated records are scaled down, these are the same.
+        // These sums are equal after the repeated records were scaled down.
         let single = book(&[record(7, 65_535), record(8, 81)]);
         let meter = Meter::default();
         let found: Vec<_> = differences(&repeated, &single, &meter).collect();
@@ -194,7 +198,7 @@ mod tests {
         fn what_differs_is_all_that_differs(a in weights(), b in weights()) {
             let meter = Meter::default();
             prop_assert_eq!(differences(&book(&a), &book(&a), &meter).count(), 0);
-            // The first book with the differences is the second.
+            // `first` with the differences applied is `second`.
             let mut mended = a.clone();
             for difference in differences(&book(&a), &book(&b), &meter) {
                 let difference = difference.unwrap();

@@ -1,4 +1,4 @@
-//! The moves that are dropped from a book because they are illegal or lose too much.
+//! Finds the moves that are dropped from a book because they are illegal or because they lose too much.
 
 use std::cell::{Cell, RefCell};
 
@@ -15,7 +15,7 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// How a book fares by evaluations.
+/// The numbers of moves and positions that the evaluations drop from a book or leave in it.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct LossSummary {
     /// Number of moves that are left out, because they lose too much.
@@ -29,29 +29,34 @@ pub struct LossSummary {
 
 /// The moves that are dropped from a book.
 #[derive(Clone, Debug)]
-pub(super) struct Dropped {
-    /// [Keys and moves](key_and_move).
+pub(super) struct DroppedMoves {
+    /// Keys and moves, as [`key_and_move`] packs them.
     moves: FxHashSet<u128>,
-    /// The moves that lose too much.
+    /// The numbers of the moves that lose too much.
     pub losses: LossSummary,
 }
 
-/// Returns a record without its weight, as one number.
+/// Packs a position key and a move into one number, which sorts by key and then by move.
 pub(super) fn key_and_move(key: u64, mv: BookMove) -> u128 {
     u128::from(key) << 64 | u128::from(mv.0)
 }
 
-impl Dropped {
-    /// Finds the illegal moves of a book that has each move of a position once, and the moves that lose more than
-    /// `max_loss`. Searches the positions that lines of the book reach from the start of a variant, because a key alone does
-    /// not say which moves are legal and what they lead to.
+impl DroppedMoves {
+    /// Finds the illegal moves of `book`, and with `max_loss` the moves that lose more than it allows.
+    ///
+    /// `book` must have each move of a position once. Only positions that lines of the book reach from the start of `variant` are
+    /// checked, because a key alone does not determine which moves are legal and which positions they lead to.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the book, the evaluations or a temporary file cannot be read, or if keys do not ascend.
     pub(super) fn of(
         book: &Book,
         variant: Variant,
         max_loss: Option<&MaxLoss>,
         memory: &Memory,
         meter: &Meter,
-    ) -> Result<Dropped> {
+    ) -> Result<DroppedMoves> {
         let records = book.len_without_header()?;
         let legal = LegalMoves {
             moves: PlayableMoves::within(book, meter, memory.bytes / 4)?,
@@ -89,7 +94,7 @@ impl Dropped {
         let illegal = legal.illegal.into_inner();
         losses.unevaluated = records - evaluated - illegal.len() as u64;
         moves.extend(illegal);
-        Ok(Dropped { moves, losses })
+        Ok(DroppedMoves { moves, losses })
     }
 
     /// Returns `true` if a move is dropped.
@@ -98,12 +103,11 @@ impl Dropped {
     }
 }
 
-/// The legal moves of a book. Notes the illegal moves of each position that a walk looks up, also of those that have no
-/// legal move.
+/// The legal moves of a book, as a source of a walk. It records the illegal moves of each position that the walk looks up.
 struct LegalMoves<'a> {
     moves: PlayableMoves<'a>,
     illegal: RefCell<FxHashSet<u128>>,
-    /// Number of records that no position had so far.
+    /// The number of records whose position was not looked up so far.
     unseen: Cell<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Writing a book, with a checksum in its header.
+//! Writes books, with a checksum in the header.
 
 use std::{
     fs::File,
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Book {
-    /// A book of the records that `write` writes to an unnamed file in a directory, which errors call by the directory.
+    /// Creates a book from the records that `write` writes to an unnamed file in `temp_dir`. Errors name the directory.
     pub(super) fn temporary(
         temp_dir: &Path,
         write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
@@ -37,12 +37,14 @@ impl Book {
     }
 }
 
-/// Begins a book in the place of a book, of an empty file or of nothing. A command that changes a book begins the new
-/// one before it opens the old one: so no other run replaces that meanwhile.
+/// Begins a new book at the path `out`, which may be a book or an empty file, or may not exist.
+///
+/// A command that edits a book must begin the new one before it opens the old one, so that no other run replaces the old book
+/// in between.
 ///
 /// # Errors
 ///
-/// As [`AtomicFile::create_over`], and [`Error::File`] for a file that is not a book.
+/// Returns the errors of [`AtomicFile::create_over`], and an [`Error::File`] if `out` is a file that is not a book.
 pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
     AtomicFile::create_over(out, |old| match may_be_replaced(old)? {
         true => Ok(()),
@@ -62,20 +64,22 @@ pub(crate) fn begin_book_over(out: &Path, force: bool) -> Result<AtomicFile> {
     AtomicFile::create_over(out, |old| check_replaceable(old, force))
 }
 
-/// A book that is written from front to back. If its header has a line for the checksum, the line is filled in
-/// after the last record.
+/// Writes a book from front to back. If the header has a line for the checksum, the checksum is filled in after the last
+/// record.
 pub(super) struct BookWriter<'a> {
     file: &'a mut AtomicFile,
     header: Option<&'a str>,
     records: BufWriter<File>,
-    /// The directory for the records if the header comes first and cannot be written later.
+    /// The directory of the temporary file for the records. `Some` if the header has a checksum and the output cannot seek back to
+    /// it, so that the records must wait.
     waiting: Option<&'a Path>,
     sum: Checksum,
 }
 
 impl<'a> BookWriter<'a> {
-    /// Begins a book with the text of its header. The records for a pipe go to a temporary file in `temp_dir` first, if
-    /// the header gets their checksum.
+    /// Begins a book that has a header with the text `header`.
+    ///
+    /// If the output is a pipe and the header has a checksum, the records go to a temporary file in `temp_dir` first.
     pub(super) fn begin(
         file: &'a mut AtomicFile,
         header: Option<&'a str>,
@@ -101,14 +105,15 @@ impl<'a> BookWriter<'a> {
         })
     }
 
-    /// Writes records whose checksum is known.
+    /// Appends whole records whose checksum is `sum`.
     #[inline]
     pub(super) fn append(&mut self, records: &[u8], sum: Checksum) -> io::Result<()> {
         self.sum = self.sum.plus(sum);
         self.records.write_all(records)
     }
 
-    /// Writes the records of the positions of a book that are kept.
+    /// Copies the records of the positions of `book` for whose keys `is_kept` returns `true`. The records of a header are passed
+    /// to `is_kept` with key 0.
     pub(super) fn copy(
         &mut self,
         book: &Book,
@@ -132,7 +137,7 @@ impl<'a> BookWriter<'a> {
         Ok(copied)
     }
 
-    /// Writes what is left, and the checksum. The file is not [committed](AtomicFile::commit).
+    /// Writes the remaining records and the checksum. Does not [commit](AtomicFile::commit) the file.
     pub(super) fn finish(self) -> Result<()> {
         let target = self.file.target().to_owned();
         let records = self.records.into_inner().map_err(|err| err.into_error());
@@ -154,17 +159,17 @@ impl<'a> BookWriter<'a> {
     }
 }
 
-/// What was [copied](BookFile::copy).
+/// The numbers of positions and records that [`BookWriter::copy`] copied.
 #[derive(Default)]
 pub(super) struct Copied {
     pub positions: u64,
-    /// Positions that were not kept.
+    /// The number of positions that were not kept.
     pub left_out: u64,
-    /// Records, those of the header aside.
+    /// The number of records, without those of the header.
     pub records: u64,
 }
 
-/// The checksum of whole records.
+/// Returns the checksum of whole records.
 #[inline]
 pub(super) fn checksum_of(records: &[u8]) -> Checksum {
     let mut sum = Checksum::default();
@@ -174,7 +179,7 @@ pub(super) fn checksum_of(records: &[u8]) -> Checksum {
     sum
 }
 
-/// Takes whole records.
+/// Every call must write whole records.
 impl Write for BookWriter<'_> {
     fn write(&mut self, records: &[u8]) -> io::Result<usize> {
         self.append(records, checksum_of(records))?;

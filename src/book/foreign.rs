@@ -1,4 +1,4 @@
-//! Files that are not books, recognized by their content.
+//! Recognizes by their content files that are not books.
 
 use std::{
     fs::File,
@@ -19,13 +19,13 @@ use crate::{
     positioned::read_exact_at,
 };
 
-/// Bytes of a file's start that show its format.
+/// The number of bytes at the start of a file that are examined to recognize its format.
 const START: u64 = 512;
 
-/// Records of each place of a file that are looked at.
+/// The number of records that are examined at the start, in the middle and at the end of a file.
 const SAMPLE: u64 = 64;
 
-/// Refuses a file that is not a book, and says what it is.
+/// Returns an error that names the format of a file if the file is not a book.
 pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     let size = file.metadata().at(path, "read")?.len();
     let mut start = vec![0; size.min(START) as usize];
@@ -33,10 +33,10 @@ pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     refuse_foreign_start(&start, size, path)
 }
 
-/// The same, for bytes that a file of some size begins with.
+/// Returns an error if `start`, the first bytes of a file of `size` bytes, shows a format other than a book.
 ///
-/// The first keys of a book may happen to be the mark of another format. What has the shape of records
-/// is a book all the same, unless it is text that begins as PGN does.
+/// The first key of a book may happen to equal the signature of another format. So bytes that have the form of records are
+/// accepted, unless they are text that begins as PGN does.
 pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Result<()> {
     let start = &start[..start.len().min(START as usize)];
     let is_whole = size.is_multiple_of(Entry::SIZE as u64);
@@ -63,7 +63,7 @@ fn are_moves(bytes: &[u8]) -> bool {
     records.len() >= 8 && entries.all(|entry| entry.key != 0 && entry.mv.is_well_formed())
 }
 
-/// Whether bytes are records as books have them after a header: with moves, and keys that ascend.
+/// Returns `true` if the bytes are records that can follow a header: well-formed moves, and keys that ascend and are not 0.
 fn are_records(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
@@ -95,7 +95,7 @@ fn text_format(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     if !is_text(start) {
         return None;
     }
-    // A single record may be text by chance. It ends no line and does not begin as PGN does.
+    // A single record may consist of printable bytes by chance. Text that is not PGN is recognized if it is longer or ends a line.
     let is_short = start.len() <= Entry::SIZE && !start.ends_with(b"\n");
     match begins_as_pgn(start) {
         _ if Format::of_start(start).is_some() => None,
@@ -104,7 +104,7 @@ fn text_format(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     }
 }
 
-/// Whether bytes are text: no control characters, nearly all ASCII.
+/// Returns `true` if the bytes are text: no control characters, and at most a tenth of them not ASCII.
 fn is_text(bytes: &[u8]) -> bool {
     let is_printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
     !bytes.is_empty()
@@ -112,7 +112,7 @@ fn is_text(bytes: &[u8]) -> bool {
         && bytes.iter().filter(|byte| !byte.is_ascii()).count() <= bytes.len() / 10
 }
 
-/// Whether text begins with a tag, a comment or a move, which may have its number before it.
+/// Returns `true` if a text begins with a tag, a comment, or a move, with or without its number.
 fn begins_as_pgn(text: &[u8]) -> bool {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let text = text.trim_ascii_start();
@@ -190,16 +190,17 @@ fn can_be_made(mv: BookMove) -> bool {
     mv.is_well_formed() && is_piece_move && (mv.promotion().is_none() || (promotes && files <= 1))
 }
 
-/// Whether a file is empty or a Polyglot book, which may be replaced by a new one. Looks at a few
-/// records only: a book has whole records whose keys ascend at its start, middle and end, and they hold
-/// moves; null records are a header.
+/// Returns `true` if a file is empty or a Polyglot book, so that a new book may replace it.
+///
+/// Reads only a few records. A file counts as a book if it consists of whole records, if null records hold a header, and if the
+/// records examined at its start, middle and end have ascending keys and well-formed moves.
 ///
 /// # Errors
 ///
-/// A file that cannot be read.
+/// Returns an error if the file cannot be read.
 pub fn is_book_or_empty(path: impl AsRef<Path>) -> Result<bool> {
     let path = path.as_ref();
-    // Windows opens no directory.
+    // On Windows, opening a directory fails.
     if path.is_dir() {
         return Ok(false);
     }
@@ -216,7 +217,7 @@ pub fn is_book_or_empty(path: impl AsRef<Path>) -> Result<bool> {
 }
 
 fn looks_like_a_book(mut file: &File, len: u64) -> io::Result<bool> {
-    // Looking at the start moved the file's own place on Windows.
+    // On Windows, reading the start moved the position of the file.
     file.rewind()?;
     let null = NullRecords::read(records_of(BufReader::new(file)))?;
     match null.text() {
@@ -313,7 +314,7 @@ mod tests {
             for opened in [Book::open(&path), Book::open_within(&path, u64::MAX)] {
                 assert_eq!(opened.unwrap().len(), book.len() as u64 / 16);
             }
-            // Cut short it is no book any more.
+            // A book that was cut short does not count as a book.
             fs::write(&path, &book[..book.len() - 1]).unwrap();
             assert!(Book::open(&path).is_err());
         }

@@ -1,4 +1,4 @@
-//! Making a book from counts.
+//! Makes a book from counts.
 
 use std::{cmp::Reverse, io::Write, mem, path::Path, sync::Arc};
 
@@ -6,10 +6,10 @@ use rayon::prelude::*;
 use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
-    dropped::{Dropped, LossSummary},
+    dropped::{DroppedMoves, LossSummary},
     file::{BookWriter, checksum_of},
     header::{self, HeaderError, PORTABLE_LENGTH, with_checksum},
-    minimax::{BackedUp, MinimaxSummary},
+    minimax::{MinimaxShares, MinimaxSummary},
     open::Book,
     records::Entry,
     weight::{Scale, Scaling, Weights},
@@ -26,7 +26,7 @@ use crate::{
     task,
 };
 
-/// Chooses, weighs and writes the moves of counts.
+/// Selects the moves of counts, weighs them, and writes them as a book.
 #[derive(Clone, Debug)]
 pub struct BookMaker<'a> {
     counts: &'a Counts,
@@ -34,42 +34,42 @@ pub struct BookMaker<'a> {
     weights: &'a Weights,
     summary: BookSummary,
     adjustments: Adjustments,
-    /// The moves that each shard gives to the book, where they are few.
-    kept: Vec<Option<Vec<Kept>>>,
+    /// For each shard, the moves that it gives to the book, or `None` if there are too many to keep in memory.
+    kept: Vec<Option<Vec<WeighedMove>>>,
 }
 
-/// What changes the weights of moves after the first look.
+/// Changes of the weights that were computed from a first version of the book.
 #[derive(Clone, Default, Debug)]
 struct Adjustments {
-    /// The moves that are left out because they lose too much, and the option that says so.
-    dropped: Option<Arc<(Dropped, String)>>,
-    backed_up: Option<Arc<BackedUp>>,
+    /// The moves that are left out because they lose too much, and the option that asked for it.
+    dropped: Option<Arc<(DroppedMoves, String)>>,
+    backed_up: Option<Arc<MinimaxShares>>,
 }
 
-/// A move that is kept.
+/// A move that is kept in the book.
 #[derive(Copy, Clone, Debug)]
-struct Kept {
+struct WeighedMove {
     key: u64,
     mv: BookMove,
-    /// Before scaling.
+    /// The weight before scaling, above 0.
     weight: u64,
 }
 
-/// At most this many kept moves of a shard are remembered. Others are looked up again.
+/// The maximum number of kept moves of a shard that are kept in memory. The moves of other shards are weighed again.
 const FEW: usize = 1024;
 
-/// What went into a book.
+/// The numbers of a book.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct BookSummary {
-    /// Positions that were counted, in the book or not.
+    /// The number of counted positions, whether or not the book has them.
     pub positions: u64,
-    /// Pairs of position and move that were counted, in the book or not.
+    /// The number of counted pairs of a position and a move, whether or not the book has them.
     pub counted_entries: u64,
-    /// Records of the book, without its header.
+    /// The number of records of the book, without its header.
     pub entries: u64,
     /// The largest weight before scaling.
     pub largest_weight: u64,
-    /// What every weight was multiplied with; 1 if each position has a scale of its own.
+    /// The factor that every weight was multiplied by. 1 if each position has a factor of its own.
     pub scale: f64,
 }
 
@@ -86,12 +86,12 @@ impl BookSummary {
 }
 
 impl<'a> BookMaker<'a> {
-    /// Looks through the counts to see what the book will hold. Works on all threads of the rayon
-    /// pool that it is called in.
+    /// Creates a maker, and goes through the counts to find out what the book will contain. Uses all threads of the current rayon
+    /// pool.
     ///
     /// # Errors
     ///
-    /// A temporary file of the counts that cannot be read.
+    /// Returns an error if a temporary file of the counts cannot be read.
     pub fn new(
         counts: &'a Counts,
         filter: &'a MoveFilter,
@@ -100,12 +100,12 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, Adjustments::default())
     }
 
-    /// The book with weights that are lowered as [`Weights::minimax`] says, in the positions that its lines reach from some
-    /// starts. Errors call the book `path`.
+    /// Returns a maker of the book with weights lowered as [`Weights::minimax`] describes, in the positions that lines of the book
+    /// reach from `starts`. Errors name the book `path`.
     ///
     /// # Errors
     ///
-    /// A temporary file of the counts that cannot be read, or more moves than memory holds.
+    /// Returns an error if a temporary file of the counts cannot be read, or if the moves take more than `memory`.
     pub fn backed_up(
         &self,
         starts: impl Iterator<Item = Result<VariantPosition>>,
@@ -115,17 +115,19 @@ impl<'a> BookMaker<'a> {
         let (counts, filter, weights) = (self.counts, self.filter, self.weights);
         let mut adjustments = self.adjustments.clone();
         if let Some(percent) = weights.minimax {
-            let lowered = BackedUp::of(counts, filter, weights, percent, starts, memory, path)?;
+            let lowered =
+                MinimaxShares::of(counts, filter, weights, percent, starts, memory, path)?;
             adjustments.backed_up = Some(Arc::new(lowered));
         }
         BookMaker::adjusted(counts, filter, weights, adjustments)
     }
 
-    /// The book without the moves that lose too much, in the positions that its lines reach from the start of a variant.
+    /// Returns a maker of the book without the moves that lose too much, in the positions that lines of the book reach from the
+    /// start of `variant`.
     ///
     /// # Errors
     ///
-    /// A temporary file or a store of evaluations that cannot be read.
+    /// Returns an error if a temporary file or a store of evaluations cannot be read.
     pub fn leaving_out(
         &self,
         max_loss: &MaxLoss,
@@ -143,7 +145,7 @@ impl<'a> BookMaker<'a> {
             }
             Ok(())
         })?;
-        let dropped = Dropped::of(&book, variant, Some(max_loss), memory, &Meter::default())?;
+        let dropped = DroppedMoves::of(&book, variant, Some(max_loss), memory, &Meter::default())?;
         let adjustments = Adjustments {
             dropped: Some(Arc::new((dropped, max_loss.to_string()))),
             ..self.adjustments.clone()
@@ -167,7 +169,7 @@ impl<'a> BookMaker<'a> {
         };
         let (summaries, kept): (Vec<BookSummary>, _) = (0..counts.shard_count())
             .into_par_iter()
-            .map(|shard| maker.look_through(shard))
+            .map(|shard| maker.survey(shard))
             .collect::<Result<Vec<_>>>()?
             .into_iter()
             .unzip();
@@ -185,8 +187,8 @@ impl<'a> BookMaker<'a> {
         Ok(maker)
     }
 
-    /// What a shard gives to the book, and the moves if they are few.
-    fn look_through(&self, shard: usize) -> Result<(BookSummary, Option<Vec<Kept>>)> {
+    /// Returns the numbers of a shard, and its kept moves if they are few enough.
+    fn survey(&self, shard: usize) -> Result<(BookSummary, Option<Vec<WeighedMove>>)> {
         let mut summary = BookSummary::default();
         let mut kept = Some(Vec::new());
         task::fault("weigh");
@@ -201,7 +203,7 @@ impl<'a> BookMaker<'a> {
                     && weight > 0
                 {
                     let mv = count.mv;
-                    few.push(Kept { key, mv, weight });
+                    few.push(WeighedMove { key, mv, weight });
                     if few.len() > FEW {
                         kept = None;
                     }
@@ -211,31 +213,33 @@ impl<'a> BookMaker<'a> {
         Ok((summary, kept))
     }
 
-    /// What the book will hold.
+    /// Returns the numbers of the book that [`write`](BookMaker::write) will write.
     pub fn summary(&self) -> BookSummary {
         self.summary
     }
 
-    /// How many moves are left out because they lose too much, if some shall be.
+    /// Returns how many moves are left out because they lose too much. Returns `None` if the maker was not created by
+    /// [`leaving_out`](BookMaker::leaving_out).
     pub fn losses(&self) -> Option<LossSummary> {
         let dropped = self.adjustments.dropped.as_ref();
         dropped.map(|dropped| dropped.0.losses)
     }
 
-    /// What became of moves by what the counts show after them, if that was asked for.
+    /// Returns how many moves [`Weights::minimax`] lowered. Returns `None` if the option is not set.
     pub fn minimax(&self) -> Option<MinimaxSummary> {
         let backed_up = self.adjustments.backed_up.as_ref();
         backed_up.map(|backed_up| backed_up.summary)
     }
 
-    /// The text of the book's header, with `comment`, or else with a comment that says where the
-    /// counts come from, how moves were chosen and weighed, and in a line that [`write`](BookMaker::write)
-    /// fills in, the checksum of the book.
+    /// Returns the text of the book's header.
+    ///
+    /// Without `comment`, the comment describes where the counts come from and how moves were selected and weighed. Its last line
+    /// is for the checksum, which [`write`](BookMaker::write) fills in.
     ///
     /// # Errors
     ///
-    /// [`HeaderError::BadParameter`] for a variant or comment that no header can hold, and
-    /// [`HeaderError::TooLong`].
+    /// Returns [`HeaderError::BadParameter`] if a header cannot hold a variant or the comment, and [`HeaderError::TooLong`] if the
+    /// header is longer than [`PORTABLE_LENGTH`] bytes.
     pub fn header<S: AsRef<str>>(
         &self,
         variants: &[S],
@@ -246,7 +250,7 @@ impl<'a> BookMaker<'a> {
             Some(comment) => header::create(variants, comment)?,
             None => header::create(variants, &with_checksum(&self.comment(provenance)))?,
         };
-        // The null byte counts.
+        // A null byte follows the text.
         match header.len() + 1 {
             length if length > PORTABLE_LENGTH => Err(HeaderError::TooLong(length)),
             _ => Ok(header),
@@ -275,13 +279,14 @@ impl<'a> BookMaker<'a> {
         format!("{origin}\nWeight: {formula}\nScale: {scale}")
     }
 
-    /// Writes the book, but does not [commit](AtomicFile::commit) it: the header, if there is one, and
-    /// the records in the order of their keys, then of their weights from high to low, then of their
-    /// moves. The records for a pipe go to a temporary file in `temp_dir` first, if the header gets their checksum.
+    /// Writes the header, if there is one, and the records. Does not [commit](AtomicFile::commit) the file.
+    ///
+    /// Records are sorted by key, then by descending weight, then by move. If `out` is a pipe and the header has a checksum, the
+    /// records go to a temporary file in `temp_dir` first.
     ///
     /// # Errors
     ///
-    /// A file that cannot be written.
+    /// Returns an error if a file cannot be written, or if a temporary file of the counts cannot be read.
     pub fn write(&self, header: Option<&str>, out: &mut AtomicFile, temp_dir: &Path) -> Result<()> {
         let target = out.target().to_owned();
         let mut file = BookWriter::begin(out, header, temp_dir)?;
@@ -293,7 +298,7 @@ impl<'a> BookMaker<'a> {
                 .zip(numbers)
                 .map(|(records, shard)| {
                     task::fault("write book");
-                    // Threads that grow neighbors would wait for each other's cache lines.
+                    // Vectors that grow next to one another would share cache lines between threads.
                     let mut own = mem::take(records);
                     own.clear();
                     self.records(shard, &mut own)?;
@@ -308,7 +313,7 @@ impl<'a> BookMaker<'a> {
         file.finish()
     }
 
-    /// Appends a shard's records.
+    /// Appends the records of a shard to `bytes`.
     fn records(&self, shard: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let global = Scaling::new(self.summary.largest_weight);
         let mut entries: Vec<Entry> = Vec::new();
@@ -319,7 +324,7 @@ impl<'a> BookMaker<'a> {
             return Ok(());
         }
         self.counts.for_each_position(shard, |key, turn, moves| {
-            // Most positions have one move. Whether it has a weight cannot be guessed, so it is written first.
+            // Most positions have one move. Writing the record before its weight is checked avoids an unpredictable branch.
             if let ([count], Scale::Global) = (moves, self.weights.scale) {
                 let weight = self.weight(key, turn, count);
                 let entry = Entry {
@@ -333,7 +338,7 @@ impl<'a> BookMaker<'a> {
                 bytes.truncate(length + Entry::SIZE * usize::from(weight > 0));
                 return;
             }
-            let weighed = moves.iter().map(|count| Kept {
+            let weighed = moves.iter().map(|count| WeighedMove {
                 key,
                 mv: count.mv,
                 weight: self.weight(key, turn, count),
@@ -343,10 +348,10 @@ impl<'a> BookMaker<'a> {
         })
     }
 
-    /// Appends the records of a position, given its moves in the order of their numbers.
+    /// Appends the records of a position to `bytes`. `kept` must be sorted by move.
     fn position_records(
         &self,
-        kept: impl Iterator<Item = Kept> + Clone,
+        kept: impl Iterator<Item = WeighedMove> + Clone,
         global: Scaling,
         entries: &mut Vec<Entry>,
         bytes: &mut Vec<u8>,
@@ -359,21 +364,21 @@ impl<'a> BookMaker<'a> {
             }
         };
         entries.clear();
-        entries.extend(kept.map(|Kept { key, mv, weight }| Entry {
+        entries.extend(kept.map(|WeighedMove { key, mv, weight }| Entry {
             key,
             mv,
             weight: scaling.apply(weight),
             learn: 0,
         }));
-        // A stable sort keeps the order of the moves.
+        // The sort is stable, so moves of equal weight stay sorted by move.
         entries.sort_by_key(|entry| Reverse(entry.weight));
         for entry in entries {
             bytes.extend_from_slice(&entry.to_bytes());
         }
     }
 
-    /// The weight of a move before scaling, 0 if it is not kept. The null key is the header's and never a
-    /// position's.
+    /// Returns the weight of a move before scaling, or 0 if the book does not keep it. The key 0 is not kept, because null records
+    /// hold the header.
     #[inline]
     fn weight(&self, key: u64, turn: Color, count: &MoveCount) -> u64 {
         if key == 0 || !self.filter.selects(turn, count.stats) {
@@ -391,7 +396,7 @@ impl<'a> BookMaker<'a> {
 }
 
 impl Adjustments {
-    /// The weight of a move, 0 if it is left out.
+    /// Returns the adjusted weight of a move, or 0 if it is left out.
     #[cold]
     fn adjusted(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let dropped = self.dropped.as_ref();

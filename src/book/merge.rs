@@ -1,4 +1,4 @@
-//! Merging books, and keeping part of them.
+//! Merges and filters books.
 
 use std::{
     io::Write,
@@ -8,7 +8,7 @@ use std::{
 use shakmaty::Color;
 
 use super::{
-    dropped::{Dropped, LossSummary},
+    dropped::{DroppedMoves, LossSummary},
     file::{BookWriter, begin_book},
     header::{self, HeaderError, with_checksum},
     lines::{PlayableMoves, contains, reached},
@@ -28,56 +28,57 @@ use crate::{
     walk::LinesOf,
 };
 
-/// Which moves of a book are kept, and what becomes of their weights. The default keeps all.
+/// A filter of the moves of a book, which can also scale their weights. The default keeps all records unchanged.
 ///
-/// Every other filter also drops the records whose moves are illegal, in the positions that lines of the book reach from
-/// the starting position. So shares are shares of the weights of legal moves, and an illegal move is never the only one
-/// that is kept. Elsewhere only the key of a position is known, which does not tell illegal moves: all records count.
+/// Every other filter also drops the records whose moves are illegal, in the positions that lines of the book reach from the
+/// starting position. So shares are shares of the weights of legal moves, and an illegal move is never the only one that is
+/// kept. Of all other positions only the key is known, which does not determine the legal moves, so all of their records count.
 ///
-/// Filtering the result again keeps all of it.
+/// Filtering the result once more with the same filter keeps all of it.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Filter {
-    /// The least weight.
+    /// The minimum weight of a move.
     pub min_weight: u16,
-    /// The least share of the weights of the position, in percent, from 0 to 100.
+    /// The minimum share of a move in the weights of its position, in percent, from 0 to 100.
     pub min_share: f64,
     /// The number of moves of a position that are kept, the heaviest first. Among equal weights, the moves with the smallest
     /// numbers are kept.
     pub best: Option<usize>,
-    /// Keeps the positions that are [reachable](Filter::reachable) in fewer half-moves.
+    /// If set, keeps only positions that are [reachable](Filter::reachable) in fewer plies than this.
     pub max_ply: Option<u16>,
-    /// Keeps the positions that a line of White or of Black reaches from the starting position by kept moves:
-    /// see [`lines`](super::lines).
+    /// Keeps only positions that a line of White or of Black reaches from the starting position by kept moves. See
+    /// [`lines`](super::lines).
     pub reachable: bool,
     /// Scales the weights of each position so that the largest is 65535.
     pub normalize: bool,
-    /// Leaves out the moves that lose too much, before all else, in the positions that lines reach from the starting
-    /// position.
+    /// If set, drops the moves that lose too much, in the positions that lines reach from the starting position. This filter is
+    /// applied before all others.
     pub max_loss: Option<MaxLoss>,
 }
 
 /// The numbers of a merged or filtered book.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct MergeSummary {
-    /// Records read, headers aside.
+    /// The number of records that were read, without headers.
     pub read: u64,
-    /// Records written, the header aside.
+    /// The number of records that were written, without the header.
     pub written: u64,
-    /// Positions that have a record.
+    /// The number of positions that have a record.
     pub positions: u64,
-    /// Positions whose weights had to be scaled down.
+    /// The number of positions whose weights were scaled down because a sum exceeds 65535.
     pub scaled: u64,
     /// The moves that lose too much, if the filter has [`max_loss`](Filter::max_loss).
     pub losses: Option<LossSummary>,
 }
 
 impl Filter {
-    /// Returns `true` if only positions that lines reach from the starting position are kept.
+    /// Returns `true` if the filter keeps only positions that lines reach from the starting position.
     fn walks(&self) -> bool {
         self.reachable || self.max_ply.is_some()
     }
 
-    /// Prunes the records of a position, which are sorted by weight, heaviest first, and reweights the others.
+    /// Drops records of a position, and scales the weights of the others if [`normalize`](Filter::normalize) is set. The records
+    /// must be sorted by weight, heaviest first.
     fn apply(&self, entries: &mut Vec<Entry>) {
         let sum: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
         entries.retain(|entry| {
@@ -95,7 +96,7 @@ impl Filter {
         }
     }
 
-    /// The conditions as they are written on a command line.
+    /// Returns the conditions as options of the command line.
     fn option_text(&self) -> String {
         let (weight, share) = (self.min_weight, self.min_share);
         option_text([
@@ -110,14 +111,15 @@ impl Filter {
     }
 }
 
-/// Merges books, reading all of them once from start to end. Weights whose sum passes 65535 are
-/// scaled down with those of the same position; `learn` is that of the first book that has the move.
-/// The header of the result names the variants of all. `meter` shows the progress.
+/// Merges books into a new book. Reads each book once, from start to end.
+///
+/// If a sum of weights exceeds 65535, the weights of that position are scaled down together. A move gets `learn` of the first
+/// book that has the move. The header of the result lists the variants of all books. `meter` counts the records that are read.
 ///
 /// # Errors
 ///
-/// A book that cannot be read, is not sorted or cut short, or an output that cannot be written; the
-/// output stays as it was then.
+/// Returns an error if a book cannot be read, is not sorted or was cut short, or if the output cannot be written. The file
+/// `out` is unchanged then.
 pub fn merge_books(
     inputs: &[PathBuf],
     out: &Path,
@@ -135,15 +137,18 @@ pub fn merge_books(
     merge.write(inputs, out, meter)
 }
 
-/// Writes what a filter keeps of a book, or of several as if they were [merged](super::merge_books) first, without
-/// records with the null key. Reads all books once. Where positions must be reached, it reads again an unnamed copy
-/// in the directory for temporary files, which also takes what exceeds `memory`. Lines start as in `variant`; by
-/// default as in that of the header if it names a single one, else as in standard chess.
+/// Writes the records that `filter` keeps of a book, or of several books as if they were [merged](super::merge_books) first.
+/// Records with the null key are left out.
+///
+/// Reads all books once, or twice with a filter other than the default. If the filter asks for reachable positions, the
+/// function also reads an unnamed copy of the kept records. The copy, and what exceeds `memory`, is in the directory for
+/// temporary files. Lines start from the starting position of `variant`. `None` means the variant in the header of the first
+/// book if the header lists a single one, and standard chess otherwise.
 ///
 /// # Errors
 ///
-/// A book that cannot be read, is not sorted or cut short, an output that would be empty or cannot be written; the
-/// output stays as it was then.
+/// Returns an error if a book cannot be read, is not sorted or was cut short, if no record is kept, or if the output cannot be
+/// written. The file `out` is unchanged then.
 pub fn filter_books(
     inputs: &[PathBuf],
     out: &Path,
@@ -163,9 +168,9 @@ pub fn filter_books(
     merge.write(inputs, out, meter)
 }
 
-/// How one book is made of others.
+/// The settings of an operation that makes one book from others.
 struct BookMerge<'a> {
-    /// The operation, as the header names it: `Merged` or `Filtered`.
+    /// The name of the operation in the header: `Merged` or `Filtered`.
     done: &'a str,
     policy: MergePolicy,
     filter: &'a Filter,
@@ -196,7 +201,13 @@ impl BookMerge<'_> {
                     all.write_kept(&mut positions, None, out, doing).map(drop)
                 })?;
                 let max_loss = self.filter.max_loss.as_ref();
-                Some(Dropped::of(&whole, variant, max_loss, self.memory, meter)?)
+                Some(DroppedMoves::of(
+                    &whole,
+                    variant,
+                    max_loss,
+                    self.memory,
+                    meter,
+                )?)
             }
         };
         let dropped = dropped.as_ref();
@@ -226,11 +237,11 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Writes what is kept of each position. `doing` says which file an error is about, and what was done with it.
+    /// Writes the records that are kept. `doing` is the path that errors name, and the operation on it.
     fn write_kept(
         &self,
         positions: &mut Positions<'_>,
-        dropped: Option<&Dropped>,
+        dropped: Option<&DroppedMoves>,
         out: &mut impl Write,
         doing: (&Path, &'static str),
     ) -> Result<MergeSummary> {
@@ -251,7 +262,7 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// The positions on the lines of White and of Black that are reached soon enough.
+    /// Returns the keys of the positions on the lines of White and of Black that are reached in fewer than `max_ply` plies.
     fn on_lines(&self, book: &Book, variant: Variant, meter: &Meter) -> Result<[SpillingSet; 2]> {
         let mut done = [Portions::new(meter), Portions::new(meter)];
         let moves = PlayableMoves::within(book, meter, self.memory.bytes / 4)?;
@@ -266,8 +277,8 @@ impl BookMerge<'_> {
     }
 }
 
-/// The header of a book made from others: the variants of all, the operation, the names of the books, and the
-/// options.
+/// Creates the header of a book that is made from others. It lists the variants of all books, and its comment has the operation
+/// `done`, the names of the books, and the options.
 pub(super) fn joined_header(
     books: &[Book],
     done: &str,
@@ -299,7 +310,7 @@ pub(super) fn joined_header(
     header::create(&united, &with_checksum(&comment)).map_err(|source| Error::format(out, source))
 }
 
-/// The variants that a book's header names. A book without a header is for normal chess.
+/// Returns the variants that a book's header lists. A book without a header is for normal chess.
 fn variants(book: &Book) -> Result<Vec<String>> {
     match book.header() {
         Ok(header) => Ok(header.variants),

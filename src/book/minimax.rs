@@ -1,4 +1,4 @@
-//! Weights that are lowered by what the counts show after each move.
+//! Lowers the weights of moves by the scores that the counts show for later moves.
 
 use std::{cell::RefCell, path::Path};
 
@@ -15,39 +15,46 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// How many half-moves values look ahead at most.
+/// The maximum number of plies that values look ahead.
 const HALF_MOVES: usize = 256;
 
-/// What became of a book's moves.
+/// The numbers of moves whose weight was lowered or not.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct MinimaxSummary {
-    /// Moves that weigh less.
+    /// The number of moves whose weight was lowered, but not to 0.
     pub lowered: u64,
-    /// Moves that weigh nothing, so the book does not have them.
+    /// The number of moves whose weight became 0, so that the book does not have them.
     pub left_out: u64,
-    /// Moves that keep their weight, because no line of moves of enough games comes to their position.
+    /// The number of moves that keep their weight because no line of moves with enough games reaches their position.
     pub unreached: u64,
-    /// How many percent are left of the weight of the first position's moves.
+    /// The share of the total weight of the starting position's moves that is left, in percent.
     pub first_percent: u8,
 }
 
-/// What is left of the weights of moves.
+/// The shares of the weights of moves that are left.
 ///
-/// Moves of fewer games than the filter asks for are ignored. The value of a position is a score that its side to move can
-/// count on: the best, over its moves, of the lower end of the interval of the move's score ([`Stats::lower_bound`]), or of
-/// what the value of the position after the move leaves, if that is less. So a move of a few lucky games sets no value.
-/// Where moves go in circles, values look 256 half-moves ahead.
+/// Moves with fewer games than the filter requires are ignored. The value of a position is a score that its side to move can
+/// count on, from 0 to 1. It is the maximum over its moves of the lower bound of the confidence interval of the move's score
+/// ([`Stats::lower_bound`]), or of 1 minus the value of the position after the move, if that is less. So a move with a few lucky
+/// games does not determine a value. If moves form cycles, values look at most 256 plies ahead.
 #[derive(Clone, Debug)]
-pub(super) struct BackedUp {
-    /// Keys and moves, in ascending order, with the share of the weight that is left.
+pub(super) struct MinimaxShares {
+    /// Keys and moves, as [`key_and_move`] packs them, in ascending order, each with the share of its weight that is left. Moves
+    /// that keep all of their weight have no entry.
     shares: Vec<(u128, f64)>,
     pub summary: MinimaxSummary,
 }
 
-impl BackedUp {
-    /// A move scores the mean of its games, or what the value of the position after it leaves, if that is less. If that is
-    /// less than the value of its own position by some percent of a point, it loses as much of its weight as these are of
-    /// `percent`.
+impl MinimaxShares {
+    /// Computes the shares.
+    ///
+    /// The score of a move is the mean of its games, or 1 minus the value of the position after it, if that is less. Let `loss` be
+    /// the difference between the value of the move's position and this score, in percent of a point. Then the weight of the move
+    /// is multiplied by `1 - loss / percent`, but not by less than 0.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file of the counts cannot be read, or if the moves take more than `memory`.
     pub(super) fn of(
         counts: &Counts,
         filter: &MoveFilter,
@@ -56,7 +63,7 @@ impl BackedUp {
         starts: impl Iterator<Item = Result<VariantPosition>>,
         memory: &Memory,
         path: &Path,
-    ) -> Result<BackedUp> {
+    ) -> Result<MinimaxShares> {
         let graph = Graph::of(counts, filter, starts, memory, path)?;
         let values = graph.values();
         let mut shares = Vec::new();
@@ -77,12 +84,12 @@ impl BackedUp {
             }
         }
         shares.sort_unstable_by_key(|(place, _)| *place);
-        let mut lowered = BackedUp { shares, summary };
+        let mut lowered = MinimaxShares { shares, summary };
         lowered.summary.first_percent = lowered.first_percent(&graph, filter, weights);
         Ok(lowered)
     }
 
-    /// How many percent are left of the weight of the first position's moves.
+    /// Returns the share of the total weight of the starting position's moves that is left, in percent.
     fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
         let Some(node) = graph.nodes.first() else {
             return 100;
@@ -98,7 +105,7 @@ impl BackedUp {
         (100.0 * left as f64 / all.max(1) as f64) as u8
     }
 
-    /// What is left of a move's weight, at least 1 if anything is.
+    /// Returns the lowered weight of a move. It is at least 1, unless `weight` or the share is 0.
     pub(super) fn lowered(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let move_of = |(place, _): &(u128, f64)| *place;
         match self
@@ -115,18 +122,18 @@ impl BackedUp {
     }
 }
 
-/// The positions that have moves of enough games, and these.
+/// The positions that have moves with enough games, and these moves.
 struct Graph {
     nodes: Vec<MinimaxNode>,
     edges: Vec<MinimaxEdge>,
-    /// Moves of positions that were not found.
+    /// The number of moves of positions that the walk did not reach.
     unreached: u64,
 }
 
 struct MinimaxNode {
     key: u64,
     turn: Color,
-    /// Where its moves end; they begin where those of the node before it end.
+    /// The end of the position's range of edges. The range begins at the end of the node before it.
     end: usize,
 }
 
@@ -134,16 +141,17 @@ struct MinimaxNode {
 struct MinimaxEdge {
     mv: BookMove,
     stats: Stats,
-    /// The score that its games are sure of.
+    /// The lower bound of the confidence interval of the score.
     sure: f64,
-    /// The position after it: its key, then its number, [`MinimaxEdge::NOWHERE`] if it has no moves.
+    /// The position after the move: its key while the graph is built, then its index in `nodes`, or [`MinimaxEdge::NOWHERE`] if it
+    /// has no moves.
     after: u64,
 }
 
 impl MinimaxEdge {
     const NOWHERE: u64 = u64::MAX;
 
-    /// What the value of the position after it leaves: all if that has no moves.
+    /// Returns the score that the value of the position after the move leaves to the mover: 1 if that position has no moves.
     fn left(&self, values: &[f64]) -> f64 {
         let after = usize::try_from(self.after).ok();
         let value = after.and_then(|after| values.get(after));
@@ -165,7 +173,7 @@ impl Graph {
             scratch: RefCell::default(),
         };
         let (positions, moves) = source.sizes(counts)?;
-        // A position is in the map too, and a move leaves a share at last.
+        // A position is also in the map of numbers, and each move may get an entry of `shares`, so everything counts twice.
         let bytes = 2 * (positions * size_of::<MinimaxNode>() + moves * size_of::<MinimaxEdge>());
         if bytes > memory.bytes {
             let problem = format!(
@@ -198,7 +206,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Adds a position, if it has moves.
+    /// Adds a position and its moves. Returns `false`, and adds nothing, if it has no moves.
     fn add(&mut self, pos: &Keyed<VariantPosition>, moves: &[(MoveCount, Move)]) -> bool {
         for (count, mv) in moves {
             let mut after = pos.clone();
@@ -227,7 +235,7 @@ impl Graph {
         &self.edges[first..self.nodes[node].end]
     }
 
-    /// The values of the positions.
+    /// Computes the value of each position.
     fn values(&self) -> Vec<f64> {
         let mut values = vec![0.0; self.nodes.len()];
         for _ in 0..HALF_MOVES {
@@ -246,7 +254,7 @@ impl Graph {
     }
 }
 
-/// The moves of enough games.
+/// The moves that have enough games, as a source of a walk.
 struct KeptMoves<'a> {
     finder: Finder<'a>,
     min_game: u64,
@@ -258,7 +266,7 @@ impl KeptMoves<'_> {
         stats.games() >= self.min_game
     }
 
-    /// How many positions have such moves, and how many of these there are.
+    /// Returns the number of positions that have moves with enough games, and the number of these moves.
     fn sizes(&self, counts: &Counts) -> Result<(usize, usize)> {
         let (mut positions, mut moves) = (0, 0);
         for shard in 0..counts.shard_count() {

@@ -1,7 +1,6 @@
-//! Polyglot books: [opening and searching](Book) them, their [header], making them from
-//! [counts](crate::tally::Counts), [merging](merge_books), [filtering](filter_books),
-//! [changing](edit_book) and [comparing](differences) them, [checking](verify) and [listing their
-//! lines](lines).
+//! Polyglot books: [reading](Book) them and their [headers](header), [making](BookMaker) them from
+//! [counts](crate::tally::Counts), and [merging](merge_books), [filtering](filter_books), [editing](edit_book),
+//! [comparing](differences) and [checking](verify) them. The module [`lines`] lists the lines of a book.
 //!
 //! ```no_run
 //! use polybook::{book::Book, position::key};

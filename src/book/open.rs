@@ -1,4 +1,4 @@
-//! Opening a book and looking up positions.
+//! Opens books, and looks up positions.
 
 use std::{
     fs::File,
@@ -21,9 +21,8 @@ use crate::{
 
 /// A book, in a file that stays open or in memory.
 ///
-/// A file may be of any size and is read where it is needed. If another file replaces it meanwhile
-/// (Windows may refuse that), the book still answers from the file that it opened. Any number of threads may use it
-/// at the same time.
+/// A file may have any size, and only the parts that are needed are read. If another file replaces it (which Windows may
+/// refuse), the book still answers from the file that it opened. Any number of threads may use a book at the same time.
 ///
 /// ```
 /// use polybook::{book::{Book, Entry}, position::{BookMove, key}};
@@ -41,7 +40,7 @@ pub struct Book {
     pub(super) storage: Storage,
 }
 
-/// The most bytes that are read from a pipe or device, which are held in memory: enough for 16 million records.
+/// The maximum number of bytes that are read from a pipe or device. The bytes are held in memory: 16 million records.
 const LONGEST_PIPE: u64 = 256 << 20;
 
 impl Book {
@@ -179,11 +178,11 @@ impl Book {
         NullRecords::read(self.iter())
     }
 
-    /// The header.
+    /// Reads the header.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or [`Error::Format`] if there is no header or it is malformed.
+    /// Returns an error if the file cannot be read, and an [`Error::Format`] if there is no header or it is malformed.
     pub fn header(&self) -> Result<Header> {
         self.null_records()?
             .text()

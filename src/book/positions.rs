@@ -34,7 +34,7 @@ impl PositionEntries {
         let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
         let scaling = Scaling::new(largest);
         let scaled = self.sums.into_iter().map(|(entry, sum)| Entry {
-            // A move of weight 0 is never played, and stays so.
+            // A move of weight 0 is never played, so it must not get a weight by scaling.
             weight: if sum == 0 { 0 } else { scaling.apply(sum) },
             ..entry
         });
@@ -91,7 +91,7 @@ impl<'a> Positions<'a> {
         }
     }
 
-    /// Takes the next record if it has this key; with `None`, whatever key it has.
+    /// Takes the next record if it has the given key, or if `key` is `None`. Also takes an error.
     fn next_of(&mut self, key: Option<u64>) -> Result<Option<(u64, usize, Entry)>> {
         let is_of_key = |record: &Result<(u64, usize, Entry)>| match (record, key) {
             (Ok((found, ..)), Some(key)) => *found == key,
@@ -109,7 +109,7 @@ impl<'a> Positions<'a> {
         let mut sums = vec![(first, u64::from(first.weight))];
         while let Some((_, book, entry)) = self.next_of(Some(key))? {
             if self.policy == MergePolicy::Sum || book == first_book {
-                // This bounds the memory, however often moves are repeated.
+                // Adding up now bounds the memory if a damaged book repeats moves very often.
                 if sums.len() == 2 * MOST_MOVES {
                     add_up(&mut sums);
                 }
@@ -134,7 +134,7 @@ const MOST_MOVES: usize = 1 << 16;
 
 /// Adds up the weights of equal moves, and sorts by move.
 fn add_up(sums: &mut Vec<(Entry, u64)>) {
-    // A stable sort: of equal moves, that of the first book comes first.
+    // The sort is stable, so the record of the first book comes first among equal moves.
     sums.sort_by_key(|(entry, _)| entry.mv);
     sums.dedup_by(|(entry, weight), (first, sum)| {
         let is_same = entry.mv == first.mv;

@@ -1,4 +1,4 @@
-//! The records of a book: one, those of a position, and all of them.
+//! The records of a book, and an iterator over all of them.
 
 use std::{
     cmp::Reverse,
@@ -14,17 +14,17 @@ use crate::{
     position::{BookMove, Rules},
 };
 
-/// A record: a move of a position. Books hold them in the order of their keys, 16 bytes each, all
-/// numbers with the highest byte first.
+/// A record: a move of a position. A record takes 16 bytes in the file, with all numbers in big-endian order. The records of a
+/// book are sorted by key.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Entry {
-    /// The [key](crate::position::key) of the position, not 0: null records hold the header.
+    /// The [key](crate::position::key) of the position. Records with the key 0 hold the header.
     pub key: u64,
     /// The move.
     pub mv: BookMove,
-    /// How good the move is, from 1 to 65535; 0 if it is never to be played.
+    /// The weight of the move, from 1 to 65535. A move of weight 0 is never played.
     pub weight: u16,
-    /// Left to programs that learn; polybook writes 0.
+    /// A number for programs that learn. polybook writes 0.
     pub learn: u32,
 }
 
@@ -32,7 +32,7 @@ impl Entry {
     /// The size of a record in bytes.
     pub const SIZE: usize = 16;
 
-    /// Reads a record.
+    /// Decodes a record.
     #[inline]
     pub fn from_bytes(bytes: [u8; Entry::SIZE]) -> Entry {
         let bits = u128::from_be_bytes(bytes);
@@ -44,7 +44,7 @@ impl Entry {
         }
     }
 
-    /// Writes a record.
+    /// Encodes a record.
     ///
     /// ```
     /// use polybook::{book::Entry, position::BookMove};
@@ -86,7 +86,7 @@ pub(crate) fn each_move_once<P: Rules>(
 ) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     for mut entry in records {
-        entry.mv = as_the_format_says(pos, entry.mv);
+        entry.mv = with_format_castling(pos, entry.mv);
         match entries.iter_mut().find(|other| other.mv == entry.mv) {
             Some(other) => other.weight = other.weight.saturating_add(entry.weight),
             None => entries.push(entry),
@@ -97,14 +97,14 @@ pub(crate) fn each_move_once<P: Rules>(
 }
 
 /// Returns a move as the format spells it: castling as king takes rook. Returns an illegal move unchanged.
-pub(crate) fn as_the_format_says<P: Rules>(pos: &P, mv: BookMove) -> BookMove {
+pub(crate) fn with_format_castling<P: Rules>(pos: &P, mv: BookMove) -> BookMove {
     mv.to_move(pos).map_or(mv, BookMove::from)
 }
 
 /// Number of records in a read when all are read, 64 KiB.
 const STREAM_BUFFER: u64 = 1 << 12;
 
-/// Where the records of a book are, and how many.
+/// The storage of the records of a book: a file or memory.
 pub(super) type Storage = keyed::Storage<{ Entry::SIZE }>;
 
 /// An iterator over all records of a book, in the order of the book.
@@ -145,7 +145,7 @@ impl Iterator for Records<'_> {
                 self.buffer.next().map(Ok)
             }
             Err(err) => {
-                // No record follows an error.
+                // After an error, the iterator is at its end.
                 self.next = self.storage.len();
                 Some(Err(err).at(self.path, "read"))
             }

@@ -1,4 +1,4 @@
-//! Finding the records of a key.
+//! Finds the records of a key.
 
 use std::{
     borrow::Cow,
@@ -8,13 +8,17 @@ use std::{
 use super::records::{Entry, Storage};
 use crate::keyed::key_of;
 
-/// Records that are read first of a position.
+/// The number of records of a position that are read first. More are read only if all of these have its key.
 const FEW: u64 = 16;
 
-/// The most records that a position may have: there are no more moves.
+/// The maximum number of records of a position. A move has 16 bits, so a correct book never has more.
 const MOST_MOVES: u64 = 1 << 16;
 
-/// The records of a key.
+/// Returns the records of a key, or no records for the key 0.
+///
+/// # Errors
+///
+/// Returns an error if the book cannot be read, or if it has many more records of the position than there are moves.
 #[inline]
 pub(super) fn records_of_key(book: &Storage, key: u64) -> io::Result<Cow<'_, [u8]>> {
     let start = match key {
@@ -57,7 +61,7 @@ mod tests {
         (u128::from(key) << 64 | number as u128).to_be_bytes()
     }
 
-    /// A book of these keys, in memory and in a file; records are numbered.
+    /// Creates a book with these keys, in memory and in a file. Records are numbered.
     fn book(keys: &[u64]) -> [Storage; 2] {
         let records = keys.iter().enumerate();
         let bytes: Vec<u8> = records.flat_map(|(i, key)| record(*key, i)).collect();
@@ -112,7 +116,7 @@ mod tests {
 
     #[test]
     fn few_blocks_are_read_of_a_long_file() {
-        // Keys as a book has them: 2^20 records, spread evenly but for chance.
+        // The keys have the distribution of a real book: 2^20 random values.
         let mut state = 9u64;
         let mut keys: Vec<u64> = (0..1 << 20)
             .map(|_| {

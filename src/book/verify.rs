@@ -1,4 +1,4 @@
-//! Checking a book, and fixing one.
+//! Verifies books, and writes corrected copies.
 
 use std::{
     cmp::Reverse,
@@ -23,44 +23,44 @@ use crate::{
     tally::Memory,
 };
 
-/// Something wrong with a book.
+/// A fault of a book.
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
 pub enum Fault {
     /// The size is not a multiple of 16.
     #[error("the size is not a multiple of 16: {rest} {} too many", if *.rest == 1 { "byte is" } else { "bytes are" })]
     Size {
-        /// Bytes after the last whole record.
+        /// The number of bytes after the last whole record.
         rest: usize,
     },
     /// The header is malformed.
     #[error("{0}")]
     Header(HeaderError),
-    /// The header has a checksum, and it is not that of the header and the records.
+    /// The header has a checksum that differs from the checksum of the header and the records.
     #[error(
         "the checksum in the header differs: the book is damaged, or another program changed it"
     )]
     Checksum,
-    /// Records have a smaller key than the one before.
+    /// Records have a smaller key than the record before them.
     #[error("{} than the one before, first record {}", .0.text("has a smaller key", "have smaller keys"), .0.first)]
     Order(FaultyRecords),
-    /// Null records follow others.
+    /// Records with a null key follow other records.
     #[error("{}, first record {}", .0.text("is null after others", "are null after others"), .0.first)]
     StrayNull(FaultyRecords),
     /// Records repeat a move of their position.
     #[error("{} position, first record {}", .0.text("repeats a move of its", "repeat a move of their"), .0.first)]
     Twice(FaultyRecords),
-    /// Moves that cannot be moves.
+    /// Records have bits that are not a move.
     #[error("{} no move, first record {}", .0.text("holds", "hold"), .0.first)]
     Move(FaultyRecords),
 }
 
-/// The records with a fault.
+/// The records that have a fault.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct FaultyRecords {
-    /// How many.
+    /// The number of these records.
     pub count: u64,
-    /// The number of the first of them, from 0.
+    /// The index of the first of these records, counted from 0.
     pub first: u64,
 }
 
@@ -73,7 +73,7 @@ impl FaultyRecords {
         self.count += 1;
     }
 
-    /// How many there are, with the text for one or for more.
+    /// Returns the number of records, followed by `of_one` or `of_more`.
     fn text(&self, of_one: &str, of_more: &str) -> String {
         match self.count {
             1 => format!("1 record {of_one}"),
@@ -82,25 +82,27 @@ impl FaultyRecords {
     }
 }
 
-/// What [`verify`] found.
+/// The result of [`verify`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verified {
-    /// All faults. Every program reads a book without faults correctly.
+    /// All faults. If there are none, every program reads the book correctly.
     pub faults: Vec<Fault>,
-    /// Whole records, those of the header among them.
+    /// The number of whole records, including those of the header.
     pub records: u64,
-    /// Those of the header.
+    /// The number of records of the header.
     pub header_records: u64,
-    /// Whether the header has a checksum. Without one, changed weights and moves cannot be noticed.
+    /// `true` if the header has a checksum. Without one, changed weights and moves cannot be detected.
     pub has_checksum: bool,
 }
 
-/// Finds the faults of a book. Reads the book once from start to end, and sorts it within
-/// `memory` if its keys do not ascend.
+/// Finds the faults of a book.
+///
+/// Reads the book once, from start to end. If its keys do not ascend, the records are also sorted within `memory`, to find
+/// repeated moves.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is not a book, or a temporary file that cannot be written.
+/// Returns an error if the file cannot be read or is not a book, or if a temporary file cannot be written.
 pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
     let book = FaultyBook::open(path.as_ref())?;
     let mut faults = Vec::new();
@@ -129,7 +131,7 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
     let checksum = book.checksum_matches(sum);
     faults.extend((checksum == Some(false)).then_some(Fault::Checksum));
     if found.order.count > 0 {
-        // Repeated moves need not be neighbours.
+        // The records of a position need not be neighbors.
         found.repeated = repeated_anywhere(&book, memory)?;
     }
     refuse_other(path.as_ref(), records - header_records, found.moves.count)?;
@@ -142,15 +144,16 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
     })
 }
 
-/// Writes a book without faults: records sorted, without what is not a move, with the heaviest of
-/// equal moves, and with the header if it is a good one. Of equal moves of equal weight it keeps the largest
-/// `learn`. A checksum is renewed; one that differs is left out, so that damage is not made good. Sorts within
-/// `memory`.
+/// Writes a copy of a book without its faults.
+///
+/// Records are sorted, and records that are not a move are dropped. Of the records of one move, the heaviest is kept, and among
+/// equally heavy ones the record with the largest `learn`. The header is copied if it is well-formed. A checksum that matches is
+/// renewed. A checksum that does not match is dropped, because a new one would hide the damage. Sorts within `memory`.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is not a book, or an output or temporary file that cannot be
-/// written; the output stays as it was then.
+/// Returns an error if the file cannot be read or is not a book, or if the output or a temporary file cannot be written. The
+/// file `out` is unchanged then.
 pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
     let mut file = begin_book(out)?;
     let book = FaultyBook::open(path.as_ref())?;
@@ -213,13 +216,13 @@ fn is_possible(mv: BookMove, is_move: fn(BookMove) -> bool) -> bool {
     is_move(mv) && (is_step || mv.dropped().is_some())
 }
 
-/// A file of records, which may have faults.
+/// A book that may have faults.
 struct FaultyBook {
     book: Book,
     null: NullRecords,
-    /// Whether the bits of a move can be one in this book.
+    /// Returns `true` if the bits of a move can be a move in this book.
     is_move: fn(BookMove) -> bool,
-    /// Bytes after the last whole record.
+    /// The number of bytes after the last whole record.
     rest: usize,
 }
 
@@ -235,25 +238,25 @@ impl FaultyBook {
         })
     }
 
-    /// Whether the checksum of the header matches its text and these records; `None` if it has none.
+    /// Returns `true` if the checksum in the header matches the header and `records`, or `None` if there is no checksum.
     fn checksum_matches(&self, records: Checksum) -> Option<bool> {
         let text = self.null.text().ok()?;
         split_checksum(text).1?;
         Some(renewed(text, records) == text)
     }
 
-    /// The records after the header, each with its number.
+    /// Returns an iterator over the records after the header and their indices, counted from the start of the book.
     fn records(&self) -> impl Iterator<Item = Result<(u64, Entry)>> {
         let first = self.null.size / Entry::SIZE as u64;
         let records = (0..).zip(&self.book);
-        // An error is one wherever it is.
+        // Errors are passed on, also if they are within the header.
         let records = records.filter(move |(index, entry)| *index >= first || entry.is_err());
         records.map(|(index, entry)| Ok((index, entry?)))
     }
 }
 
-/// Whether the bits of a move can be one, in a book with this header. Only the variants know drops and
-/// kings made of pawns.
+/// Returns the check for the bits of moves in a book with this header. Drops, and promotions to a king, are moves only if the
+/// header lists variants other than chess and Chess960.
 fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
     let chess = [Variant::Standard, Variant::Chess960].map(Variant::name);
     let is_for_variants = header.is_some_and(|header| {
@@ -267,18 +270,18 @@ fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
     }
 }
 
-/// The faults of the records of a book.
+/// Collects the faults of the records of a book.
 #[derive(Default)]
 struct RecordFaults {
     order: FaultyRecords,
     null: FaultyRecords,
-    /// Moves that a record before of the same position has, if keys ascend.
+    /// Records that repeat a move of the current position. Complete only if the keys ascend.
     repeated: FaultyRecords,
     moves: FaultyRecords,
     last_key: u64,
-    /// The number of the present position, from 1.
+    /// The number of the current position, counted from 1.
     position: u64,
-    /// For each move, the position that had it last.
+    /// For each move, the number of the last position that had it.
     seen: Vec<u64>,
 }
 
@@ -323,7 +326,7 @@ impl RecordFaults {
     }
 }
 
-/// The records that repeat a move of their position, anywhere in the book.
+/// Finds the records that repeat a move of their position, anywhere in the book.
 fn repeated_anywhere(book: &FaultyBook, memory: &Memory) -> Result<FaultyRecords> {
     let mut sorter = TextSorter::new(memory.clone(), None);
     for record in book.records() {
@@ -343,29 +346,28 @@ fn repeated_anywhere(book: &FaultyBook, memory: &Memory) -> Result<FaultyRecords
     Ok(repeated)
 }
 
-/// The number that a sorted text is.
+/// Decodes a sorted text as a number.
 fn number(text: &[u8]) -> u128 {
     u128::from_be_bytes(*text.first_chunk().expect("all texts are numbers"))
 }
 
-/// The bits of a record's number, which follow its key and move: enough for 4 petabytes.
+/// A mask of the index of a record, which follows the key and the move. 48 bits are enough for 4 petabytes.
 const INDEX: u64 = (1 << 48) - 1;
 
-/// A record as a number whose order is that of keys and moves, of equal moves the heaviest first, then
-/// the one with the largest `learn`.
+/// Encodes a record as a number that sorts by key, then by move, then by descending weight, then by descending `learn`.
 fn heaviest_first(entry: Entry) -> u128 {
     u128::from_be_bytes(entry.to_bytes()) ^ u128::from(BELOW_MOVE)
 }
 
-/// The record that [`heaviest_first`] made a number of.
+/// Decodes a number that [`heaviest_first`] encoded.
 fn from_heaviest_first(record: u128) -> Entry {
     Entry::from_bytes((record ^ u128::from(BELOW_MOVE)).to_be_bytes())
 }
 
-/// The bits of weight and `learn`.
+/// A mask of the weight and `learn`.
 const BELOW_MOVE: u64 = (1 << 48) - 1;
 
-/// Writes the records of a position in the order of books.
+/// Writes the records of a position, heaviest first, and clears `entries`.
 fn write_position(entries: &mut Vec<Entry>, out: &mut impl Write) -> io::Result<()> {
     entries.sort_by_key(|entry| Reverse(entry.weight));
     write_entries(entries, out)?;
@@ -396,7 +398,7 @@ mod tests {
         entries.iter().flat_map(record).collect()
     }
 
-    /// The faults of a file of these bytes, found with all and with no memory.
+    /// Returns the faults of a file with these bytes. Checks that they are equal with all memory and with none.
     fn faults_of(bytes: &[u8]) -> Vec<Fault> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("book.bin");
@@ -476,7 +478,7 @@ mod tests {
         let book = [header::create_raw(&text), records].concat();
         assert_eq!(faults_of(&book), []);
         let line = text.rfind("\nChecksum").unwrap();
-        // The bytes of the word: without it there is no checksum.
+        // This changes a byte of the word. Without the word, the header has no checksum.
         let of_word =
             |at: usize| (line..line + 11).contains(&(at / 16 * 8 + at % 8)) && at % 16 >= 8;
         for at in (0..book.len()).filter(|at| !of_word(*at)) {
@@ -569,7 +571,7 @@ mod tests {
         assert!(!out.exists());
     }
 
-    /// What [`faults`] answers of repeated moves, found the simple way.
+    /// Finds repeated moves in a simple way, to compare with [`faults`].
     fn repeated(entries: &[(u64, u16)]) -> Option<Fault> {
         let mut seen = std::collections::HashSet::new();
         let places: Vec<usize> = (0..entries.len())
@@ -599,7 +601,7 @@ mod tests {
         fn a_fixed_book_has_no_faults(
             header in proptest::option::of("[a-z\n]{0,30}"),
             entries in proptest::collection::vec((0..9u64, prop_oneof![0..3u16, any::<u16>()]), 0..40),
-            // No ASCII: a rest that is all there is, and is a line of text, would be refused as text.
+            // The bytes are not ASCII, because a file that is a single line of text would be refused as text.
             rest in proptest::collection::vec(0x80u8.., 0..20),
         ) {
             let header = header.map_or(Vec::new(), |text| header::create_raw(&text));

@@ -1,22 +1,22 @@
-//! What moves weigh in a book.
+//! The weights of moves in a book.
 
 use crate::{
     provenance::{option_text, switch, valued},
     tally::Stats,
 };
 
-/// What a win, a draw and a loss of the side to move add to a move's weight.
+/// What each win, draw and loss of the side to move adds to the weight of a move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Factors {
-    /// For each win.
+    /// The weight of a win.
     pub win: u32,
-    /// For each draw.
+    /// The weight of a draw.
     pub draw: u32,
-    /// For each loss.
+    /// The weight of a loss.
     pub loss: u32,
 }
 
-/// Polyglot's: 2 for a win, 1 for a draw, nothing for a loss.
+/// Polyglot's factors: 2 for a win, 1 for a draw, 0 for a loss.
 impl Default for Factors {
     fn default() -> Factors {
         Factors {
@@ -28,7 +28,7 @@ impl Default for Factors {
 }
 
 impl Factors {
-    /// What games weigh before scaling.
+    /// Returns the weight of games before scaling. Saturates at `u64::MAX`.
     #[inline]
     pub fn weight(self, stats: Stats) -> u64 {
         stats
@@ -39,17 +39,17 @@ impl Factors {
     }
 }
 
-/// What weights over 65535 are scaled against.
+/// The largest weight that weights over 65535 are scaled by.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Scale {
-    /// The largest weight of the book, so that weights compare from one position to another.
+    /// The largest weight of the book. The weights of different positions stay comparable.
     #[default]
     Global,
-    /// The largest weight of the same position, so that fewer weights get lost in rounding.
+    /// The largest weight of the same position. Fewer weights are lost in rounding.
     Position,
 }
 
-/// How much moves weigh. The default is Polyglot's.
+/// How the moves of a book are weighed. The default is Polyglot's.
 ///
 /// ```
 /// use polybook::{book::Weights, tally::Stats};
@@ -60,28 +60,28 @@ pub enum Scale {
 /// ```
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Weights {
-    /// Give every move weight 1.
+    /// Gives every move the weight 1.
     pub uniform: bool,
-    /// What results add to a weight.
+    /// What each result adds to a weight.
     pub factors: Factors,
-    /// What large weights are scaled against.
+    /// The largest weight that large weights are scaled by.
     pub scale: Scale,
-    /// Lowers the weight of a move by what the counts show after it: one that is worse than the best of its position by this
-    /// many percent of a point, or more, weighs nothing. Default: no.
+    /// If set, lowers the weight of a move by the scores that the counts show for later moves. A move whose score is less than that
+    /// of the best move of its position by this many percent of a point, or more, gets the weight 0. Default: `None`.
     pub minimax: Option<u8>,
 }
 
 impl Weights {
-    /// The weight of a move before scaling. A move whose results add up to 0 weighs 0 even if weights
-    /// are uniform, and a book does not keep it.
+    /// Returns the weight of a move before scaling. A move whose results add up to 0 gets the weight 0, even if weights are
+    /// uniform. A book does not keep such a move.
     #[inline]
     pub fn weight(&self, stats: Stats) -> u64 {
         let weight = self.factors.weight(stats);
         if self.uniform { weight.min(1) } else { weight }
     }
 
-    /// What differs from the defaults, spelled as options of the command line. Book headers store
-    /// this text, so it is part of their format.
+    /// Returns the settings that differ from the defaults, as options of the command line. Book headers store this text, so it is
+    /// part of their format.
     pub fn option_text(&self) -> String {
         let Weights {
             uniform,
@@ -101,7 +101,7 @@ impl Weights {
         ])
     }
 
-    /// The weight formula in words, as book headers store it.
+    /// Returns the formula of the weights as text. Book headers store this text.
     pub fn formula(&self) -> String {
         if self.uniform {
             return "1 for every move".to_owned();
@@ -111,19 +111,19 @@ impl Weights {
     }
 }
 
-/// Brings weights into 16 bits.
+/// Scales weights to 16 bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Scaling {
     largest: u64,
 }
 
 impl Scaling {
-    /// A scaling for weights up to `largest`.
+    /// Creates a scaling for weights up to `largest`.
     pub fn new(largest: u64) -> Scaling {
         Scaling { largest }
     }
 
-    /// What weights are multiplied with, 1 if they fit as they are.
+    /// Returns the factor that weights are multiplied by: 1 if `largest` fits into 16 bits.
     pub fn factor(self) -> f64 {
         if self.largest > u64::from(u16::MAX) {
             f64::from(u16::MAX) / self.largest as f64
@@ -132,7 +132,7 @@ impl Scaling {
         }
     }
 
-    /// The weight in a record. What weighs anything weighs at least 1.
+    /// Returns the scaled weight, at least 1 if weights are scaled down. Values over 65535 become 65535.
     ///
     /// ```
     /// use polybook::book::Scaling;

@@ -1,4 +1,4 @@
-//! The changes of a position, and how they are written.
+//! Changes of a position, and their text form.
 
 use std::str::FromStr;
 
@@ -8,11 +8,11 @@ use thiserror::Error;
 use super::PositionEdit;
 use crate::position::{LineError, Variant};
 
-/// A change of a position. Moves are as people write them. A move that is not legal can be removed by its
-/// [`BookMove::uci`](crate::position::BookMove::uci).
+/// A change of a position. Moves are given as text, in algebraic or coordinate notation. A record whose move is not legal can
+/// be removed by the text that [`BookMove::uci`](crate::position::BookMove::uci) returns for it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Change {
-    /// Gives a move a weight, and adds it if it is not there.
+    /// Sets the weight of a move, and adds the move if the position does not have it.
     Set {
         /// The move.
         mv: String,
@@ -21,27 +21,27 @@ pub enum Change {
     },
     /// Removes a move.
     Remove(String),
-    /// Removes all moves, with the positions that only they led to.
+    /// Removes all moves of the position, and the positions that only these moves led to.
     RemovePosition,
 }
 
-/// A weight of a move.
+/// The new weight of a move.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum NewWeight {
-    /// As the book stores it.
+    /// The weight of the record.
     Absolute(u16),
-    /// The share of the weights of the position in percent, over 0 and at most 100. Moves that get shares in the same
-    /// edit get them together, and the others share the rest as before.
+    /// The share of the weights of the position, in percent, more than 0 and at most 100. All shares of one [`PositionEdit`] are
+    /// applied together. The other moves divide the rest in their old proportions.
     Percent(f64),
 }
 
-/// Why a text is no change.
+/// The error for a text that is not a change.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("\"{text}\" is not {what}")]
 pub struct ChangeError {
-    /// The text.
+    /// The text that cannot be read.
     pub text: String,
-    /// What it should be.
+    /// What the text should be.
     pub what: &'static str,
 }
 
@@ -53,20 +53,20 @@ impl ChangeError {
 }
 
 impl Change {
-    /// The change of `--set`: `MOVE=WEIGHT` or `MOVE=PERCENT%`.
+    /// Reads the value of the option `--set`: `MOVE=WEIGHT` or `MOVE=PERCENT%`.
     ///
     /// # Errors
     ///
-    /// A text of another form.
+    /// Returns an error if the text has another form, or if the number is out of range.
     pub fn set(text: &str) -> Result<Change, ChangeError> {
         let what = "a move and its weight: write Nf3=100 or Nf3=25%";
-        // A promotion has a sign of its own: e8=Q=5.
+        // The last equals sign separates the weight, because a promotion contains one itself: e8=Q=5.
         let (mv, weight) = text
             .rsplit_once('=')
             .ok_or_else(|| ChangeError::new(text, what))?;
         let number = weight.trim().trim_end_matches('%').trim_end();
         let weight = weight.parse().map_err(|err| match number.parse::<f64>() {
-            // A number out of range.
+            // The text is a number, but it is out of range.
             Ok(_) => err,
             Err(_) => ChangeError::new(text, what),
         })?;
@@ -80,7 +80,7 @@ impl Change {
     }
 }
 
-/// A number from 0 to 65535, or a percentage.
+/// Reads a number from 0 to 65535, or a percentage that is more than 0% and at most 100%.
 impl FromStr for NewWeight {
     type Err = ChangeError;
 
@@ -102,7 +102,7 @@ impl FromStr for NewWeight {
     }
 }
 
-/// `set MOVE=WEIGHT`, `remove MOVE` or `remove-position`.
+/// Reads `set MOVE=WEIGHT`, `remove MOVE` or `remove-position`.
 impl FromStr for Change {
     type Err = ChangeError;
 
@@ -121,7 +121,7 @@ impl FromStr for Change {
     }
 }
 
-/// Reads changes line by line:
+/// A reader of scripts, which list changes line by line:
 ///
 /// ```text
 /// # What I play against the Sicilian
@@ -130,8 +130,9 @@ impl FromStr for Change {
 /// rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2; remove-position
 /// ```
 ///
-/// A line has a position, as a FEN or as moves from the start, and one or more changes. Without a position it is about
-/// that of the line before. Shares on one line are taken together; a later line starts from the result. Blank lines and lines that begin with `#` say nothing.
+/// A line has a position, given as a FEN or as moves from the start, a semicolon, and one or more changes separated by
+/// semicolons. A line without a position changes the position of the line before. The shares on a line are applied together;
+/// a later line for the same position starts from the result. Blank lines and lines that begin with `#` are ignored.
 ///
 /// ```
 /// use polybook::{book::Script, position::Variant};
@@ -149,32 +150,34 @@ pub struct Script {
     pos: VariantPosition,
 }
 
-/// Why a line cannot be read.
+/// The error for a line that cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScriptError {
-    /// Its position.
+    /// The position cannot be read.
     #[error(transparent)]
     Position(#[from] LineError),
-    /// One of its changes.
+    /// A change cannot be read.
     #[error(transparent)]
     Change(#[from] ChangeError),
-    /// There is none.
+    /// The line has no change.
     #[error("no change: write a position, a semicolon and a change, such as 1. e4 c5; set Nf3=100")]
     NoChange,
 }
 
 impl Script {
-    /// Positions are of a variant; lines without one are about `pos` until another line names one.
+    /// Creates a reader of a script for `variant`. Lines without a position change `pos` until a line has another one.
     pub fn new(variant: Variant, pos: VariantPosition) -> Script {
         Script { variant, pos }
     }
 
-    /// The changes of the next line, `None` if it says nothing.
+    /// Reads the next line. Returns the changes of its position, or `None` if the line is blank or a comment.
+    ///
+    /// Does not check that moves are legal: [`edit_book`](super::edit_book) does.
     ///
     /// # Errors
     ///
-    /// [`ScriptError`] says what is wrong with the line.
+    /// Returns a [`ScriptError`] if the position or a change cannot be read, or if the line has no change.
     pub fn line(&mut self, line: &str) -> Result<Option<PositionEdit>, ScriptError> {
         let line = line.trim_start_matches('\u{feff}').trim();
         if line.is_empty() || line.starts_with('#') {
@@ -183,7 +186,7 @@ impl Script {
         let (position, changes) = line.split_once(';').ok_or(ScriptError::NoChange)?;
         match position.trim() {
             "" => {}
-            // No move holds a slash, every FEN seven.
+            // A FEN contains seven slashes, and a move contains none.
             fen if fen.contains('/') => self.pos = self.variant.from_text(Some(fen), None)?,
             moves => self.pos = self.variant.from_text(None, Some(moves))?,
         }

@@ -1,4 +1,4 @@
-//! Changing a book by hand.
+//! Edits a book: sets weights, and removes moves and positions.
 
 mod change;
 mod shares;
@@ -15,7 +15,7 @@ use super::{
     header::{self, HeaderError, split_checksum, with_checksum},
     lines::{PlayableMoves, contains, reached},
     open::Book,
-    records::{Entry, as_the_format_says, each_move_once, write_entries},
+    records::{Entry, each_move_once, with_format_castling, write_entries},
 };
 use crate::{
     error::{At, Error, Result},
@@ -26,50 +26,52 @@ use crate::{
     walk::{Replies, Source, TreeMove, every_way},
 };
 
-/// Changes of one position.
+/// The changes of one position.
 #[derive(Clone, Debug)]
 pub struct PositionEdit {
     /// The position.
     pub pos: VariantPosition,
-    /// What changes there, in this order.
+    /// The changes, in the order in which they are applied.
     pub changes: Vec<Change>,
 }
 
-/// What became of a book.
+/// The numbers of an edited book.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct EditSummary {
-    /// Moves that were added.
+    /// The number of moves that were added.
     pub added: u64,
-    /// Moves that got another weight.
+    /// The number of moves whose weight changed.
     pub weighed: u64,
-    /// Moves that were removed.
+    /// The number of moves that were removed from positions of the edits.
     pub removed: u64,
-    /// Shares that were asked for and that weights up to 65535 miss by more than 1 % of them.
+    /// The number of requested shares that no weights up to 65535 express to within 1 % of the share.
     pub inexact: u64,
-    /// Positions that were removed, with those that only they led to.
+    /// The number of positions that were removed, including those that only removed positions led to.
     pub removed_positions: u64,
-    /// Records of the book, its header aside.
+    /// The number of records of the new book, without its header.
     pub entries: u64,
 }
 
-/// The new records of the positions that change, by their keys.
+/// The new records of the changed positions, by key.
 type Edited = BTreeMap<u64, Vec<Entry>>;
 
-/// Writes a book with some changes to `out`, which may replace the file of the book if it was
-/// [begun](super::begin_book) before the book was opened. All other records keep
-/// their order. The comment of a header gets a last line that says that the book was edited.
+/// Writes a book with changes to `out`.
 ///
-/// A [removed](Change::RemovePosition) position takes along those that its moves lead to, and so on. Where the book
-/// has no move, the replies after which it has one count as its moves. A position stays if a line from the starting
-/// position of the `variant` still reaches it.
+/// `out` may replace the file of `book`. In that case, call [`begin_book`](super::begin_book) before opening the book, so that
+/// no other run replaces the file in between. Records of other positions keep their order. A header with a checksum, or with
+/// room for one, gets a last comment line that says that the book was edited.
 ///
-/// Reads the book once, or a few times if positions are removed; then it spills to temporary files what exceeds
-/// `memory`. The edits themselves stay in memory.
+/// If a position is [removed](Change::RemovePosition), the positions that its moves lead to are removed too, and so on. Where
+/// the book has no move, the replies after which the book has a move count as moves. A position stays if a line from the
+/// starting position of `variant` still reaches it.
+///
+/// The function reads the book once, or several times if positions are removed. Positions that exceed `memory` are spilled to
+/// temporary files. The edits themselves stay in memory.
 ///
 /// # Errors
 ///
-/// A book that cannot be read or is not sorted, a change that cannot be made, or an output that cannot be written;
-/// the output stays as it was then.
+/// Returns an error if the book cannot be read or is not sorted, if a change cannot be made, or if the output cannot be
+/// written. The target of `out` is unchanged then.
 pub fn edit_book(
     book: Book,
     edits: &[PositionEdit],
@@ -81,7 +83,7 @@ pub fn edit_book(
     let target = out.target().to_owned();
     let mut summary = EditSummary::default();
     let mut positions = Edited::new();
-    // Positions that have no move any more.
+    // Positions that were removed and did not get moves by later edits.
     let mut removed: Vec<VariantPosition> = Vec::new();
     for edit in edits {
         let key = key(&edit.pos);
@@ -114,14 +116,16 @@ pub fn edit_book(
         summary.entries = copied.records;
     }
     writer.finish()?;
-    // Windows does not replace a file that is open.
+    // Windows cannot replace a file that is open.
     drop(book);
     out.commit()?;
     Ok(summary)
 }
 
-/// Writes the records of a book in their order, with those of the positions that change; returns how many there are, the
-/// header aside. Omits the null records, which hold a header, if it is to be `without_null`.
+/// Writes the records of a book in their order, with the new records of the changed positions. Returns the number of records,
+/// without the header.
+///
+/// If `without_null` is set, the null records are left out, because the caller writes a new header.
 fn rewrite(
     book: &Book,
     positions: &Edited,
@@ -150,14 +154,14 @@ fn rewrite(
     Ok(records)
 }
 
-/// The positions that removed ones led to, and those that lines from the starting position still reach.
+/// The positions that removed positions led to, and the positions that lines from the starting position still reach.
 struct Orphans {
     from_removed: SpillingSet,
     still_reached: Vec<SpillingSet>,
 }
 
 impl Orphans {
-    /// `after` is the book without the removed positions.
+    /// Finds the positions. `before` is the book with the removed positions, and `after` is the book without them.
     fn new(
         before: &Book,
         after: &Book,
@@ -189,14 +193,14 @@ impl Orphans {
         })
     }
 
-    /// Whether only removed positions led to the position of a key.
+    /// Returns `true` if only removed positions led to the position with this key.
     fn contains(&self, key: u64) -> Result<bool> {
         Ok(contains(slice::from_ref(&self.from_removed), key)?
             && !contains(&self.still_reached, key)?)
     }
 }
 
-/// A source that does not go on from some positions.
+/// A source that treats some positions as if they had no moves.
 struct Without<'a, S> {
     source: S,
     closed: &'a FxHashSet<u64>,
@@ -215,15 +219,17 @@ impl<S: Source> Source for Without<'_, S> {
     }
 }
 
-/// What begins the last line of the comment of a book that was edited.
+/// The start of the last comment line of an edited book.
 const EDITED: &str = "Edited by polybook ";
 
-/// The text of a book's header with a comment that says that the book was edited, and with a checksum. `None` if the
-/// book has no header, a malformed one, or one without room for that and without a checksum, which stays as it is.
+/// Returns the text of a header that says that the book was edited, with a line for the checksum.
+///
+/// Returns `None` if the header is to stay as it is: if the book has no header or a malformed one, or if the header has neither
+/// a checksum nor room for the new lines.
 fn edited_header(book: &Book) -> Result<Option<String>> {
     let old = match book.header() {
         Ok(old) => old,
-        // There is none, or it is malformed: it stays as it is.
+        // The book has no header, or a malformed one.
         Err(err) if err.carried::<HeaderError>().is_some() => return Ok(None),
         Err(err) => return Err(err),
     };
@@ -233,13 +239,13 @@ fn edited_header(book: &Book) -> Result<Option<String>> {
     lines.retain(|line| !line.starts_with(EDITED));
     lines.push(&line);
     let create = |comment: &str| header::create(&old.variants, &with_checksum(comment)).ok();
-    // The null byte counts.
+    // The length is compared with `<`, because a null byte follows the text.
     let text = create(&lines.join("\n")).filter(|text| text.len() < header::PORTABLE_LENGTH);
-    // A checksum that is already there fits.
+    // If only the new line does not fit, the line of an existing checksum still does.
     Ok(text.or_else(|| create(checksum.map(|_| comment)?)))
 }
 
-/// The records of a position after its changes, in the order of books.
+/// Applies the changes of a position to its records, and returns the new records, heaviest first.
 fn edited(
     book: &Book,
     edit: &PositionEdit,
@@ -269,7 +275,7 @@ fn edited(
             Change::Remove(text) => {
                 let mv = removable(&edit.pos, &entries, text).map_err(problem)?;
                 shares.retain(|(other, _)| *other != mv);
-                entries.retain(|entry| as_the_format_says(&edit.pos, entry.mv) != mv);
+                entries.retain(|entry| with_format_castling(&edit.pos, entry.mv) != mv);
             }
             Change::RemovePosition if entries.is_empty() => {
                 return Err(problem("the book has no move".to_owned()));
@@ -280,7 +286,7 @@ fn edited(
             }
         }
     }
-    // Illegal moves are never played: they keep their weights, and take no part in the shares.
+    // Illegal moves are never played. They keep their weights and are not part of the shares.
     let (mut legal, illegal): (Vec<Entry>, Vec<Entry>) = entries
         .iter()
         .partition(|entry| entry.mv.to_move(&edit.pos).is_some());
@@ -291,23 +297,23 @@ fn edited(
     Ok(entries)
 }
 
-/// A move as people write it.
+/// Reads a legal move in algebraic or coordinate notation.
 fn legal(pos: &VariantPosition, text: &str) -> Result<BookMove, String> {
     let mv = read_move(pos, text.as_bytes());
     mv.map(BookMove::from)
         .map_err(|err| format!("\"{}\": {err}", text.escape_debug()))
 }
 
-/// The move of a record, which is legal or not.
+/// Reads the move of a record, which need not be legal. Returns an error message if no record has the move.
 fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<BookMove, String> {
     let named = entries.iter().find(|entry| entry.mv.uci(pos) == text);
     let mv = match named {
-        Some(entry) => as_the_format_says(pos, entry.mv),
+        Some(entry) => with_format_castling(pos, entry.mv),
         None => legal(pos, text)?,
     };
     let mut moves = entries
         .iter()
-        .map(|entry| as_the_format_says(pos, entry.mv));
+        .map(|entry| with_format_castling(pos, entry.mv));
     if moves.any(|other| other == mv) {
         return Ok(mv);
     }
@@ -315,9 +321,9 @@ fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<Boo
     Err(format!("\"{text}\": the book does not have this move"))
 }
 
-/// Gives a move a weight, in one record, however castling is spelled in those that the book has.
+/// Sets the weight of a move. Replaces all its records by one, whichever way they spell castling.
 fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u16) {
-    let is_it = |entry: &Entry| as_the_format_says(pos, entry.mv) == mv;
+    let is_it = |entry: &Entry| with_format_castling(pos, entry.mv) == mv;
     let old = entries.iter().find(|entry| is_it(entry));
     let learn = old.map_or(0, |entry| entry.learn);
     entries.retain(|entry| !is_it(entry));

@@ -1,15 +1,21 @@
-//! Giving moves a share of the weights of their position.
+//! Chooses weights that give moves the requested shares of the weights of their position.
 
 use crate::{book::Entry, position::BookMove};
 
-/// How far a share may be from what it should be, as long as larger weights would help.
+/// The largest accepted difference between a share and its intended value. Larger weights are tried to meet it.
 const CLOSE: f64 = 0.005;
 
-/// The same of a share that was asked for, as a part of it.
+/// The largest accepted difference of a requested share, relative to the share.
 const CLOSE_TO_ASKED: f64 = 0.01;
 
-/// Gives moves their shares in percent. The others share the rest as before. Returns how many of these shares weights
-/// cannot express.
+/// Sets the weights of `entries` so that each move of `shares` gets its share, in percent. The other moves divide the rest in
+/// their old proportions.
+///
+/// Returns the number of requested shares that weights up to 65535 do not express closely enough.
+///
+/// # Errors
+///
+/// Returns an error message if the shares leave nothing to the other moves.
 pub(super) fn share(
     entries: &mut [Entry],
     shares: &[(BookMove, f64)],
@@ -23,7 +29,7 @@ pub(super) fn share(
         return Err("the shares leave nothing to the other moves");
     }
     let share_of = |mv| shares.iter().find(|(other, _)| *other == mv);
-    // The moves without a share keep their weights, or multiples of them if that is too coarse.
+    // The moves without a requested share keep their weights, or multiples of them if those are too coarse.
     let unit = if others > 0 {
         others as f64 / (100.0 - given)
     } else {
@@ -44,7 +50,7 @@ pub(super) fn share(
         .collect();
     let largest = exact.iter().map(|exact| exact.weight).fold(0.0, f64::max);
     let most = f64::from(u16::MAX) / largest;
-    // The largest weight grows by 1 at least, however small the shares are.
+    // Each step raises the largest weight by at least 1, so the loop ends however small the shares are.
     let step = (1.0 / largest).max(1.0);
     let mut factor = most.min(1.0);
     let mut weights = rounded(&exact, factor);
@@ -59,14 +65,14 @@ pub(super) fn share(
     Ok(inexact)
 }
 
-/// A weight before it is rounded.
+/// The intended weight of a move, before scaling and rounding.
 struct Exact {
     weight: f64,
-    /// Whether its share was asked for.
+    /// `true` if the share of the move was requested.
     is_asked: bool,
 }
 
-/// Weights times a factor. What weighs anything weighs at least 1.
+/// Multiplies weights by `factor` and rounds them. A weight above 0 becomes at least 1.
 fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
     let weight = |exact: &Exact| match exact.weight {
         0.0 => 0,
@@ -75,7 +81,7 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
     exact.iter().map(weight).collect()
 }
 
-/// The weights whose shares are not close to what they should be.
+/// Returns the moves whose shares, by `weights`, are not close enough to their intended shares.
 fn far<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
@@ -99,7 +105,7 @@ mod tests {
     use super::*;
     use crate::book::records::of_weights;
 
-    /// The weights when the first moves get shares.
+    /// Returns the weights after the first moves got the given shares.
     fn shared(weights: &[u16], percents: &[f64]) -> Option<Vec<u16>> {
         let mut entries = of_weights(weights);
         for entry in &mut entries[..percents.len()] {
@@ -118,7 +124,7 @@ mod tests {
         assert_eq!(shared(&[5], &[100.0]).unwrap(), [100]);
         assert_eq!(shared(&[5, 1], &[100.0]), None);
         assert_eq!(shared(&[5, 1, 1], &[60.0, 50.0]), None);
-        // Too coarse: 1 of 4 would be a quarter.
+        // Weights this small cannot express the share: 1 of 4 is a quarter.
         assert_eq!(shared(&[0, 3], &[33.0]).unwrap()[1] % 3, 0);
     }
 

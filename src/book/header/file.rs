@@ -1,4 +1,4 @@
-//! The headers of books in files.
+//! Reads and replaces the headers of books in files.
 
 use std::{
     fs::File,
@@ -18,11 +18,11 @@ use crate::{
     output::AtomicFile,
 };
 
-/// The comment of a header that [`update`] adds without being given one.
+/// The comment of a header that [`update`] adds if it is not given a comment.
 pub const DEFAULT_COMMENT: &str = "(default comment created by polybook pgheader)";
 
-/// Refuses a file that does not look like a Polyglot book: its size is that of records, and the keys of the first of
-/// them ascend.
+/// Returns an error if a file does not look like a Polyglot book: if its size is not a multiple of 16, or if the keys of its
+/// first records do not ascend.
 fn refuse_other(path: &Path) -> Result<()> {
     let bad = |what| Err(Error::format(path, HeaderError::BadFormat(what)));
     let file = File::open(path).at(path, "open")?;
@@ -42,21 +42,21 @@ fn refuse_other(path: &Path) -> Result<()> {
     }
 }
 
-/// The data in the null records of a book, empty if there are none.
+/// Returns the bytes that the null records of a book hold. The result is empty if the book has no header.
 ///
 /// # Errors
 ///
-/// The operating system's.
+/// Returns an error if the file cannot be read.
 pub fn read_raw(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     Ok(null_records(path.as_ref())?.data)
 }
 
-/// The text of a book's header.
+/// Returns the text of a book's header. Use [`parse`] to read its fields.
 ///
 /// # Errors
 ///
-/// The operating system's, [`HeaderError::NoHeader`], or [`HeaderError::BadHeader`] if no null byte
-/// ends it or it is not UTF-8. What it says is for [`parse`] to judge.
+/// Returns an error if the file cannot be read, [`HeaderError::NoHeader`] if it has no null records, and
+/// [`HeaderError::BadHeader`] if the text does not end with a null byte or is not UTF-8.
 pub fn read(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
     let null = null_records(path)?;
@@ -74,14 +74,16 @@ fn in_file(path: &Path, source: HeaderError) -> Error {
     Error::format(path, source)
 }
 
-/// Replaces the header of a book in place. `None` keeps the variants or the comment, or takes
-/// those of a default header where there is no header. The checksum of a kept comment is renewed.
+/// Replaces the header of a book in place.
+///
+/// `None` keeps the variants or the comment, or takes those of a default header if the book has no header. If the comment is
+/// kept, its checksum is renewed. The file is replaced as a whole, or stays unchanged.
 ///
 /// # Errors
 ///
-/// The operating system's, [`HeaderError::BadFormat`] for what is not a book, and [`HeaderError::BadHeader`] if the
-/// present header is malformed. A new comment drops the checksum in the old one, so the checksum must match the records.
-/// The new book is there whole or not at all.
+/// Returns an error if the file cannot be read or written, [`HeaderError::BadFormat`] if it is not a book, and
+/// [`HeaderError::BadHeader`] if its header is malformed. A new comment drops the checksum of the old one, so the function also
+/// returns an error if that checksum does not match the records.
 pub fn update(
     path: impl AsRef<Path>,
     variants: Option<&[String]>,
@@ -112,7 +114,7 @@ pub fn update(
     rewrite(&create_raw(&renewed(&text, records)), path, out)
 }
 
-/// Removes the header of a book in place.
+/// Removes the header of a book in place. The file is replaced as a whole, or stays unchanged.
 ///
 /// # Errors
 ///
@@ -123,14 +125,15 @@ pub fn remove(path: impl AsRef<Path>) -> Result<()> {
     rewrite(&[], path.as_ref(), out)
 }
 
-/// Refuses a book whose checksum does not match its records: without the checksum, the damage would go unnoticed.
+/// Returns an error if the checksum of a book does not match its records. Dropping the checksum would hide the damage.
 fn refuse_changed(path: &Path) -> Result<()> {
     refuse_other(path)?;
     Book::open(path)?.refuse_changed()
 }
 
-/// Writes the records of a book after `header` in its place. The output was begun before the book is read, so that no
-/// other run replaces it meanwhile.
+/// Replaces the header of the book at `path` by the null records `header`.
+///
+/// The caller begins the output before it reads the old header, so that no other run replaces the book in between.
 fn rewrite(header: &[u8], path: &Path, mut out: AtomicFile) -> Result<()> {
     refuse_other(path)?;
     let mut book = File::open(path).at(path, "open")?;
@@ -138,7 +141,7 @@ fn rewrite(header: &[u8], path: &Path, mut out: AtomicFile) -> Result<()> {
     book.seek(SeekFrom::Start(null.size)).at(path, "read")?;
     out.write_all(header).at(out.target(), "write")?;
     io::copy(&mut book, &mut out).at(out.target(), "write")?;
-    // Windows replaces no file that is open.
+    // Windows cannot replace a file that is open.
     drop(book);
     out.commit()
 }

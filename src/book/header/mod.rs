@@ -1,9 +1,9 @@
-//! The `@PG@` header of a book: which variants it is for, and a comment.
+//! The `@PG@` header of a book, which lists the variants that the book is for and has a comment.
 //!
-//! The header is text in the *null records* at the start of a book, 8 bytes of it after each null
-//! key, ended by a null byte. Programs that look positions up by their keys never see it. Its lines
-//! are the magic `@PG@`, the version, how many predefined fields follow, of these the number of
-//! variants and their names, and then the comment.
+//! The header is text in the *null records* at the start of a book. Each null record has the key 0, followed by 8 bytes of
+//! text. A null byte ends the text. Programs that look positions up by key never read these records. The lines of the text are
+//! the magic `@PG@`, the version, the number of predefined fields, the number of variants (the first of these fields), the
+//! names of the variants (the other fields), and the comment.
 //!
 //! ```
 //! use polybook::book::header;
@@ -26,28 +26,28 @@ pub use self::file::{DEFAULT_COMMENT, read, read_raw, remove, update};
 use super::records::Entry;
 use crate::checksum::{Checksum, NoChecksum};
 
-/// The longest header, its null byte included, that every program reads.
+/// The maximum length of a header in bytes, including its null byte, that every program can read.
 pub const PORTABLE_LENGTH: usize = 2048;
 
-/// An error of a header, or of the values to make one from.
+/// An error of a header, or of the values that a header is created from.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum HeaderError {
-    /// The size of the file is not that of records, or their keys do not ascend.
+    /// The size of the file is not a multiple of 16, or the keys of its records do not ascend.
     #[error("badly formatted file: {0}")]
     BadFormat(&'static str),
-    /// There are no null records.
+    /// The book has no null records.
     #[error("no header")]
     NoHeader,
-    /// A variant or comment that no header can hold.
+    /// A header cannot hold the given variant or comment.
     #[error("bad parameter: {0}")]
     BadParameter(String),
-    /// Some programs read no more than [`PORTABLE_LENGTH`] bytes of a header, its null byte included.
+    /// The header is longer than [`PORTABLE_LENGTH`] bytes, so some programs would not read all of it.
     #[error(
         "the header would take {0} bytes, and {PORTABLE_LENGTH} is what every program reads: shorten the comment"
     )]
     TooLong(usize),
-    /// There is a header, but it is malformed.
+    /// The header is malformed.
     #[error("bad header: {0}")]
     BadHeader(&'static str),
 }
@@ -55,11 +55,11 @@ pub enum HeaderError {
 /// The first line of every header.
 pub const MAGIC: &str = "@PG@";
 
-/// The version of the headers that [`create`] makes.
+/// The version of the headers that [`create`] creates.
 pub const VERSION: &str = "1.0";
 
-/// The variants that headers may name without being forced to, as the Chess Engine Communication
-/// Protocol spells them.
+/// The names of variants that a header may list without being forced to, as the Chess Engine Communication Protocol spells
+/// them.
 pub const KNOWN_VARIANTS: &[&str] = &[
     "normal",
     "wildcastle",
@@ -95,26 +95,26 @@ pub const KNOWN_VARIANTS: &[&str] = &[
     "unknown",
 ];
 
-/// What a header says.
+/// The content of a header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// The names of the variants the book is for.
+    /// The names of the variants that the book is for.
     pub variants: Vec<String>,
-    /// Free text, of several lines perhaps.
+    /// Free text, which may have several lines.
     pub comment: String,
 }
 
-/// Whether a variant is one of [`KNOWN_VARIANTS`].
+/// Returns `true` if `name` is one of [`KNOWN_VARIANTS`].
 pub fn known_variant(name: &str) -> bool {
     KNOWN_VARIANTS.contains(&name)
 }
 
-/// Makes the text of a header.
+/// Creates the text of a header.
 ///
 /// # Errors
 ///
-/// [`HeaderError::BadParameter`] for a variant name that is empty or not of printable ASCII without
-/// blanks and capitals, and for a comment with a null byte.
+/// Returns [`HeaderError::BadParameter`] if the comment contains a null byte, or if the name of a variant is empty or contains
+/// anything but printable ASCII without blanks and capitals.
 pub fn create<S: AsRef<str>>(variants: &[S], comment: &str) -> Result<String, HeaderError> {
     if let Some(wrong) = variants.iter().find(|name| !is_variant(name.as_ref())) {
         return Err(HeaderError::BadParameter(format!(
@@ -141,11 +141,11 @@ pub fn create<S: AsRef<str>>(variants: &[S], comment: &str) -> Result<String, He
     Ok(text)
 }
 
-/// Reads the text of a header. Later versions may have more predefined fields, which are skipped.
+/// Reads the text of a header. Skips predefined fields that later versions of the format may have added.
 ///
 /// # Errors
 ///
-/// [`HeaderError::BadHeader`] says what is malformed.
+/// Returns [`HeaderError::BadHeader`] if the text is malformed.
 pub fn parse(text: &str) -> Result<Header, HeaderError> {
     let bad = |what| Err(HeaderError::BadHeader(what));
     let mut lines = text.split('\n');
@@ -192,7 +192,7 @@ fn is_version(text: &str) -> bool {
         .is_some_and(|(major, minor)| is_number(major) && is_number(minor))
 }
 
-/// Digits without a leading zero.
+/// Returns `true` if the text consists of digits and has no leading zero.
 fn is_number(text: &str) -> bool {
     !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -214,10 +214,10 @@ fn is_variant(name: &str) -> bool {
             .all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase())
 }
 
-/// The longest header that is read here: 1 MiB.
+/// The maximum length of a header in bytes that is read: 1 MiB.
 pub const LONGEST: usize = 1 << 20;
 
-/// The null records that hold a header, to be written before the records of a book.
+/// Returns the null records that hold the header `header`. They must precede the records of a book.
 ///
 /// ```
 /// use polybook::book::header::create_raw;
@@ -238,14 +238,14 @@ pub fn create_raw(header: &str) -> Vec<u8> {
 
 /// The null records at the start of a book.
 pub(super) struct NullRecords {
-    /// The text after their keys, at most [`LONGEST`] bytes of it.
+    /// The bytes after the keys of the records, at most about [`LONGEST`].
     pub data: Vec<u8>,
-    /// How many bytes the records take in the book.
+    /// The number of bytes that the null records take in the book.
     pub size: u64,
 }
 
 impl NullRecords {
-    /// Reads the null records that begin the records of a book.
+    /// Reads the null records at the start of `records`.
     pub(super) fn read<E>(
         records: impl IntoIterator<Item = Result<Entry, E>>,
     ) -> Result<NullRecords, E> {
@@ -266,14 +266,14 @@ impl NullRecords {
         Ok(null)
     }
 
-    /// Whether anything but null bytes follows the text.
+    /// Returns `true` if bytes other than null bytes follow the text.
     pub(super) fn has_more_than_text(&self) -> bool {
         let end = self.data.iter().position(|byte| *byte == 0);
         let rest = &self.data[end.unwrap_or(self.data.len())..];
         rest.iter().any(|byte| *byte != 0)
     }
 
-    /// The text before the first null byte of the data.
+    /// Returns the text, which ends at the first null byte of the data.
     pub(super) fn text(&self) -> Result<&str, HeaderError> {
         if self.size == 0 {
             return Err(HeaderError::NoHeader);
@@ -290,15 +290,16 @@ impl NullRecords {
     }
 }
 
-/// What the line begins with. It is the last one of the comment.
+/// The start of the line with the checksum, which is the last line of the comment.
 const LINE: &str = "\nChecksum: ";
 
-/// A comment with a line for the checksum, which [`BookWriter`](crate::book::file::BookFile) fills in.
+/// Returns a comment with a line for the checksum, which [`BookWriter`](crate::book::file::BookWriter) fills in.
 pub(crate) fn with_checksum(comment: &str) -> String {
     format!("{comment}{LINE}{}", Checksum::default())
 }
 
-/// Splits the text of a header, or its comment, into the part before the line and the text of the digits.
+/// Splits the text of a header, or a comment, into the part before the line of the checksum and the digits of the checksum.
+/// Returns `None` instead of digits if there is no such line.
 pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(LINE) {
         Some((before, digits)) if !digits.contains('\n') => (before, Some(digits)),
@@ -306,7 +307,7 @@ pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The text of a header with the checksum of itself and of `records` in its line, if it has that line.
+/// Returns the text of a header with the checksum of the text and of `records`, if the header has a line for it.
 pub(super) fn renewed(text: &str, records: Checksum) -> String {
     match split_checksum(text) {
         (before, Some(_)) => format!("{before}{LINE}{}", sum_of(before).plus(records)),
@@ -314,14 +315,16 @@ pub(super) fn renewed(text: &str, records: Checksum) -> String {
     }
 }
 
-/// The checksum that the records of a book should have, by the text of its header. Malformed digits are an error.
+/// Returns the checksum that the records of a book should have, by the text of its header.
+///
+/// Returns `None` if the header has no checksum, and an error in `Some` if its digits are malformed.
 pub(super) fn of_records(text: &str) -> Option<Result<Checksum, NoChecksum>> {
     let (before, digits) = split_checksum(text);
     let checksum = digits?.parse::<Checksum>();
     Some(checksum.map(|checksum| checksum.minus(sum_of(before))))
 }
 
-/// What the text before the line adds to the checksum of the records.
+/// Returns the part of the checksum that covers the text before the line of the checksum.
 fn sum_of(before: &str) -> Checksum {
     let mut sum = Checksum::default();
     sum.add(before.as_bytes());

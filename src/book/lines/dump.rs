@@ -1,4 +1,4 @@
-//! Writing the lines of a book as text.
+//! Writes the lines of a book as text.
 
 use std::{
     io::{self, Write},
@@ -17,13 +17,14 @@ use crate::{
     walk::{LinesOf, Source, TreeMove},
 };
 
-/// Writes the lines of a side, one numbered line each, with the percentage of each of its moves. The
-/// side's moves come in the order of the book, the opponent's in that of their UCI text. Lines begin
-/// at `start`. `path` is the output's name for errors, and `meter` shows the progress.
+/// Writes the lines of `side` that begin at `start`: a numbered line each, with the percentage of each move of the side.
+///
+/// Moves of the side come in the order of the book, and the opponent's moves in the order of their UCI text. Errors name the
+/// output `path`. `meter` shows the progress.
 ///
 /// # Errors
 ///
-/// A book that cannot be read or whose keys do not ascend, or an output that cannot be written.
+/// Returns an error if the book cannot be read, if its keys do not ascend, or if the output cannot be written.
 pub fn write(
     book: &Book,
     side: Color,
@@ -47,16 +48,16 @@ pub fn write(
     .write(start)
 }
 
-/// A position on the present line and the moves from it that are still to be made.
+/// A position on the current line, and its moves that were not followed yet.
 struct PathNode {
     pos: Keyed<VariantPosition>,
-    /// Each with how often it would be chosen, from 0 to 1. The next ones last.
+    /// The moves that were not followed yet, the next one last. Each has the probability that it is chosen, from 0 to 1.
     moves: Vec<(Move, f64)>,
-    /// Whether any move led on from here.
+    /// `true` if the position has any moves.
     has_moves: bool,
-    /// How much of all lines is likely to go on with each move.
+    /// The estimated share of all lines that follow each of the moves, for the progress.
     portion: f64,
-    /// The move that the line goes on with.
+    /// The move by which the current line continues.
     current: Option<(Move, f64)>,
 }
 
@@ -65,12 +66,12 @@ struct LineWriter<'a, W> {
     side: Color,
     done: Portions<'a>,
     out: W,
-    /// The name of the output.
+    /// The path of the output, for errors.
     target: &'a Path,
     path: Vec<PathNode>,
-    /// The ply of each position on the present line.
+    /// The ply of each position on the current line, by key.
     on_path: FxHashMap<u64, usize>,
-    /// The line and the ply where a position first occurred.
+    /// The line and the ply at which each position first occurred, by key.
     seen: FxHashMap<u64, (u64, usize)>,
     line: u64,
 }
@@ -122,7 +123,7 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Goes back a move. A move of the side's own after which nothing is known ends a line.
+    /// Goes back by one move. A line ends after a move of the side if no reply has a continuation in the book.
     fn leave(&mut self) -> Result<()> {
         let Some(node) = self.path.pop() else {
             return Ok(());
@@ -135,7 +136,7 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Writes the present line, which is a portion of all.
+    /// Writes the current line. `portion` is its estimated share of all lines.
     fn write_line(&mut self, note: &str, portion: f64) -> Result<()> {
         self.done.add(portion);
         let written = self.try_write_line(note);
@@ -179,7 +180,7 @@ mod tests {
         sort::Memory,
     };
 
-    /// A book of lines, every move with weight 1.
+    /// Creates a book of lines in which every move has weight 1.
     fn book(lines: &[&str]) -> Book {
         let mut entries = Vec::new();
         for line in lines {
@@ -278,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_line_of_any_length_needs_no_stack() {
-        // A random game over thousands of half-moves: nothing may recurse.
+        // A random game of thousands of plies: the code must not recurse.
         let mut pos = Keyed::new(Chess::default());
         let mut entries = Vec::new();
         let mut seen = HashSet::new();

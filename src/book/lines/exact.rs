@@ -1,12 +1,13 @@
-//! The numbers of `polyglot info-book -exact`, which depend on the order in which polyglot searches.
+//! Computes the numbers of `polyglot info-book -exact`, which depend on the order of polyglot's search.
 //!
-//! polyglot goes through the book four times: along the lines of White and of Black, and then, for each
-//! side, along any moves of that side against replies after which the book has a move. A position that
-//! it has on its present path ends a line. But the last two times it notes only every other position of
-//! the path, and leaves what an earlier time wrote to memory in the other places. So it stops at
-//! positions that look like one of those, and never reaches a few. The same numbers need the same order,
-//! that of polyglot's move generator. It goes through a list of the pieces of a side: each piece keeps its
-//! place, and the last of the list takes the place of a captured one.
+//! polyglot searches the book four times. The first two searches follow the lines of White and of Black. The other two follow,
+//! for each side, every legal move of that side and the replies after which the book has a move. A position that is on the
+//! current path already ends a line. But the last two searches record only every other position of the path. The other slots
+//! of the path keep the keys that an earlier search wrote. So these searches also stop at positions that equal a stale key, and
+//! never reach a few positions.
+//!
+//! To get equal numbers, this module searches in the order of polyglot's move generator. The generator goes through a list of
+//! the pieces of a side: a piece keeps its slot when it moves, and the last piece of the list takes the slot of a captured one.
 
 use shakmaty::{ByColor, Color, Move, Position, Role, Square, variant::VariantPosition};
 
@@ -20,22 +21,22 @@ use crate::{
     walk::{LinesOf, Source},
 };
 
-/// The positions that can be reached when a side makes any move it likes against replies after which
-/// the book has a move.
+/// The numbers of positions that can be reached if one side plays any legal move, and the other side plays only replies after
+/// which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Reachable {
-    /// For White, those on its lines among them.
+    /// Positions with White playing any move, including those on White's lines.
     pub white: u64,
-    /// For Black.
+    /// Positions with Black playing any move, including those on Black's lines.
     pub black: u64,
 }
 
-/// Counts the positions that a side can reach by any moves of its own, with all peculiarities of
-/// `polyglot info-book -exact`. Past `memory` the positions go to temporary files; `meter` shows the progress.
+/// Counts the positions that each side can reach by any moves of its own, with all peculiarities of
+/// `polyglot info-book -exact`. Spills positions to temporary files if they exceed `memory`. `meter` shows the progress.
 ///
 /// # Errors
 ///
-/// A book that cannot be read, or whose keys do not ascend.
+/// Returns an error if the book cannot be read, if its keys do not ascend, or if a temporary file cannot be written.
 pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachable> {
     let walks = [
         (Color::White, OwnMoves::OfTheBook),
@@ -61,14 +62,14 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
     })
 }
 
-/// Which moves a side makes.
+/// The moves that a side plays in a search.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum OwnMoves {
     OfTheBook,
     Any,
 }
 
-/// A position with the pieces of both sides in the order in which polyglot keeps them.
+/// A position with the squares of the pieces of each side, in the order of polyglot's piece lists.
 #[derive(Clone)]
 struct ListedPosition {
     pos: Keyed<VariantPosition>,
@@ -115,7 +116,7 @@ impl ListedPosition {
         };
         match (mv, mv.castling_side()) {
             (Move::Castle { king, rook }, Some(side)) => {
-                // The king may go to where the rook stands: the rook first, out of its way.
+                // In Chess960 the king may go to the square of the rook. Moving the rook first keeps the two apart.
                 put(rook, Square::from_coords(side.rook_to_file(), rook.rank()));
                 put(king, Square::from_coords(side.king_to_file(), king.rank()));
             }
@@ -128,7 +129,7 @@ impl ListedPosition {
         self.pos.play(mv);
     }
 
-    /// All legal moves in the order of polyglot's generator.
+    /// Returns all legal moves in the order of polyglot's move generator.
     fn moves(&self) -> Vec<Move> {
         let pieces = self.pieces.get(self.pos.position().turn());
         let mut moves: Vec<Move> = self.pos.position().legal_moves().into_iter().collect();
@@ -137,8 +138,8 @@ impl ListedPosition {
     }
 }
 
-/// Where a move comes in polyglot's order: by the place of its piece, then by direction, then by
-/// distance; a pawn's captures before its steps, castling last.
+/// Returns the sort key of a move in polyglot's order: by the slot of its piece, then by direction, then by distance. A pawn's
+/// captures come before its steps, and castling comes last.
 fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
     if let Some(side) = mv.castling_side() {
         return (pieces.len(), i32::from(side.is_queen_side()), 0, 0);
@@ -169,23 +170,23 @@ fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
     )
 }
 
-/// A position of the present path and the moves from it that are still to be made, the next last.
+/// A position of the current path, and its moves that were not followed yet, the next one last.
 struct WalkNode {
     at: ListedPosition,
     moves: Vec<Move>,
-    /// How much of the walk is likely to be after each move.
+    /// The estimated share of the search that follows each of the moves, for the progress.
     portion: f64,
 }
 
 struct LineWalk<'a> {
     moves: PlayableMoves<'a>,
-    /// The keys noted for each ply of the path, by this walk or an earlier one.
+    /// The key that was last recorded for each ply of the path, by this search or an earlier one.
     noted: Vec<Option<u64>>,
-    /// The positions in which a side was to move, known to the book.
+    /// The positions in which a side was to move and the book has records, over all searches.
     reached: SpillingSet,
-    /// How many these are.
+    /// The number of positions that the searches of each side added to `reached`.
     found: ByColor<u64>,
-    /// For the positions of one walk.
+    /// The memory budget for the positions of one search.
     memory: Memory,
 }
 
@@ -211,7 +212,7 @@ impl LineWalk<'_> {
         Ok(())
     }
 
-    /// Enters a position; returns its moves if it is unseen, the next last.
+    /// Enters a position. Returns its moves, the next one last, or no moves if the position was reached before.
     fn enter(
         &mut self,
         at: &ListedPosition,
@@ -249,7 +250,7 @@ impl LineWalk<'_> {
         Ok(moves)
     }
 
-    /// The replies after which the book has a move.
+    /// Returns the replies after which the book has a move.
     fn replies(&self, at: &ListedPosition) -> Result<Vec<Move>> {
         let ours = !at.pos.position().turn();
         let replies = LinesOf(&self.moves, ours).moves(&at.pos)?;

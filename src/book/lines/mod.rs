@@ -1,12 +1,12 @@
-//! The lines of a book: what one side can play from the starting position by the book, against every
-//! reply after which the book still has a move.
+//! The lines of a book: what one side can play by the book from the starting position, against every reply after which the book
+//! has a move.
 //!
-//! A line ends where the book ends, and at a position that was already in it or in an earlier
-//! line. [`count`] gives the numbers of `polyglot info-book`, [`reachable`] those of its option
-//! `-exact`, and [`write()`] the lines of `polyglot dump-book`.
+//! A line ends where the book ends, and at a position that occurred earlier in the line or in an earlier line. [`count`] returns
+//! the numbers of `polyglot info-book`, [`reachable`] returns those of its option `-exact`, and [`write()`] writes the lines as
+//! `polyglot dump-book` does.
 //!
-//! The book itself may stay in its file. [`count`] and [`reachable`] spill to temporary files the positions that exceed
-//! the default memory; [`write()`] takes some 50 bytes for each position on the lines that it writes.
+//! The book itself may stay in its file. [`count`] and [`reachable`] spill positions to temporary files if they exceed the
+//! memory budget. [`write()`] takes about 50 bytes of memory for each position on the lines that it writes.
 
 mod dump;
 mod exact;
@@ -26,18 +26,18 @@ use crate::{
     walk::{Limits, LinesOf, Source, TreeMove, levels},
 };
 
-/// The numbers of a book's lines and positions.
+/// The numbers of lines and positions of a book.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Lines {
-    /// Lines with White's moves from the book.
+    /// The number of lines with White's moves from the book.
     pub white: u64,
-    /// Lines with Black's.
+    /// The number of lines with Black's moves from the book.
     pub black: u64,
-    /// Positions on White's lines in which the book has White's move.
+    /// The number of positions on White's lines in which the book has a move of White.
     pub white_positions: u64,
-    /// Number of positions on Black's lines in which the book has a move of Black.
+    /// The number of positions on Black's lines in which the book has a move of Black.
     pub black_positions: u64,
-    /// All positions of the book.
+    /// The number of positions that the book has.
     pub positions: u64,
 }
 
@@ -45,7 +45,7 @@ pub struct Lines {
 ///
 /// # Errors
 ///
-/// A book that cannot be read, or whose keys do not ascend.
+/// Returns an error if the book cannot be read, if its keys do not ascend, or if a temporary file cannot be written.
 pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
     let mut done = [Portions::new(meter), Portions::new(meter)];
     let moves = PlayableMoves::new(book, meter)?;
@@ -61,7 +61,8 @@ pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
     })
 }
 
-/// The lines of a side, and the positions on them in which it is to move and the book has moves.
+/// Returns the number of lines of a side, and the number of positions on them in which the side is to move and the book has
+/// moves.
 fn count_lines(
     moves: &PlayableMoves<'_>,
     side: Color,
@@ -80,13 +81,14 @@ fn count_lines(
         positions += u64::from(arrival.is_new && is_ours);
         Ok(())
     })?;
-    // Each arrival ends a line, but for the first at each position that has moves. Nothing arrives at the start.
+    // Each arrival ends a line, except the first arrival at each position that has moves. The start has no arrival of its own.
     let lines = arrivals - expanded + u64::from(expanded > 0);
     Ok((lines, positions))
 }
 
-/// The keys of the positions that the moves of a source reach in fewer than `plies` half-moves from the starts: of those
-/// in which a side is to move, or of all.
+/// Returns the keys of the positions that the moves of `source` reach from `starts` in fewer than `plies` plies.
+///
+/// With `side`, only positions in which this side is to move are included.
 pub(super) fn reached(
     source: &impl Source,
     starts: &[VariantPosition],
@@ -129,22 +131,24 @@ pub(super) fn contains(reached: &[SpillingSet], key: u64) -> Result<bool> {
     Ok(false)
 }
 
-/// The moves that can be played by a book whose records are in order, with those of weight 0 left out. Castling counts
-/// only as the format writes it.
+/// The playable moves of a sorted book: legal moves with a weight above 0. Castling is only playable if the record spells it as
+/// the format does.
 pub(super) struct PlayableMoves<'a> {
     book: &'a Book,
-    absent: AbsentKeys,
+    absent: KeyFilter,
     positions: u64,
 }
 
 impl<'a> PlayableMoves<'a> {
-    /// Calls [`within`](PlayableMoves::within) with the largest filter.
+    /// Creates the source with the largest filter. See [`within`](PlayableMoves::within).
     fn new(book: &'a Book, meter: &Meter) -> Result<PlayableMoves<'a>> {
-        PlayableMoves::within(book, meter, AbsentKeys::MOST)
+        PlayableMoves::within(book, meter, KeyFilter::MOST)
     }
 
-    /// Reads all records once, and keeps a filter of their keys in at most `memory` bytes plus some KiB. A smaller filter
-    /// lets more look-ups of absent keys read the book.
+    /// Creates the source. Reads all records once to build a filter of their keys.
+    ///
+    /// The filter takes at most `memory` bytes, or some KiB if that is more. With a smaller filter, more look-ups of absent keys
+    /// have to read the book.
     ///
     /// # Errors
     ///
@@ -154,9 +158,9 @@ impl<'a> PlayableMoves<'a> {
         meter: &Meter,
         memory: usize,
     ) -> Result<PlayableMoves<'a>> {
-        let mut absent = AbsentKeys::new(book.len(), memory);
+        let mut absent = KeyFilter::new(book.len(), memory);
         let mut positions = 0;
-        // The null key is the header's.
+        // Null records hold the header. They are not a position.
         let mut last = 0;
         for entry in book.sorted_records(meter) {
             let key = entry?.key;
@@ -188,7 +192,7 @@ impl<'a> PlayableMoves<'a> {
 }
 
 impl Source for PlayableMoves<'_> {
-    /// In the order of the book, and as often as it has them.
+    /// Returns the playable moves in the order of the book. A move with several records is returned several times.
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let entries = self.records(pos.key())?;
         let moves = entries.into_iter().filter_map(|entry| {
@@ -203,34 +207,34 @@ impl Source for PlayableMoves<'_> {
     }
 }
 
-/// The legal move of a record that may be chosen.
+/// Returns the move of a record if it is legal, has a weight above 0, and is spelled as the format does.
 fn playable(pos: &VariantPosition, entry: Entry) -> Option<Move> {
     let mv = entry.mv.to_move(pos)?;
     (entry.weight > 0 && BookMove::from(mv) == entry.mv).then_some(mv)
 }
 
-/// A filter that rejects most keys that a book does not have, by a bit for each value of their low bits.
-struct AbsentKeys {
+/// A filter that rejects most keys that a book does not have. It has one bit for each value of the low bits of a key.
+struct KeyFilter {
     bits: Vec<u64>,
 }
 
-impl AbsentKeys {
-    /// Bits for each record: of the keys that the book does not have, at most one in this many passes.
+impl KeyFilter {
+    /// The number of bits per record. At most one in this many absent keys passes the filter, unless its size is limited.
     const BITS_A_RECORD: u64 = 32;
 
-    /// A filter takes no more than 256 MiB. In a book of 20 GB, half of the keys pass.
+    /// The maximum size of a filter in bytes: 256 MiB. With a book of 20 GB, half of the absent keys pass.
     const MOST: usize = 1 << 28;
 
-    /// A filter for `records` records, in at most `memory` bytes.
-    fn new(records: u64, memory: usize) -> AbsentKeys {
-        let words = (records * AbsentKeys::BITS_A_RECORD / 64).next_power_of_two();
-        let most = memory.clamp(1 << 9, AbsentKeys::MOST) / size_of::<u64>();
-        AbsentKeys {
+    /// Creates an empty filter for `records` records in at most `memory` bytes.
+    fn new(records: u64, memory: usize) -> KeyFilter {
+        let words = (records * KeyFilter::BITS_A_RECORD / 64).next_power_of_two();
+        let most = memory.clamp(1 << 9, KeyFilter::MOST) / size_of::<u64>();
+        KeyFilter {
             bits: vec![0; words.min(1 << most.ilog2()) as usize],
         }
     }
 
-    /// The word of a key and its bit there.
+    /// Returns the index of the word that holds the bit of a key, and a mask of the bit.
     fn bit(&self, key: u64) -> (usize, u64) {
         let word = (key >> 6) as usize & (self.bits.len() - 1);
         (word, 1 << (key & 63))
