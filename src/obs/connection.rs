@@ -1,7 +1,7 @@
-//! Connections to one file, for any number of threads.
+//! A pool of connections to one file, for any number of threads.
 //!
-//! SQLite opens files by name, and the name of a database may come to lead to another file while it is being
-//! read. So connections are kept, and further ones are made only while the name leads to the first file.
+//! SQLite opens files by name. While a database is read, its name may come to lead to another file. So the pool keeps its
+//! connections, and opens further ones only while the name still leads to the first file.
 
 use std::{
     fs::File,
@@ -24,26 +24,26 @@ use crate::{
     task,
 };
 
-/// More bytes than a row of any use takes.
+/// The maximum number of bytes in a value or row. No row that can be used is larger.
 const LONGEST_ROW: i32 = 1 << 20;
 
-/// The memory of a query that sorts: less is slow, and more is not faster.
+/// Bounds of the page cache of a query that sorts, in bytes. Less is slow, and more is not faster.
 const LEAST_CACHE: usize = 1 << 16;
 const MOST_CACHE: usize = 1 << 24;
 
-/// Connections to one file.
+/// A pool of connections to one file.
 #[derive(Debug)]
 pub(super) struct Connections {
     path: PathBuf,
-    /// The file that was opened first.
+    /// The identity of the file that was opened first.
     file: FileId,
-    /// The [address](immutable_uri) by which the file is read without locks, if it is.
+    /// The [address](immutable_uri) by which the file is read without locks. `None` if SQLite's locks are used.
     immutable: Option<String>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
 impl Connections {
-    /// Opens a file, twice: one connection is for long reading and one for questions meanwhile.
+    /// Opens a file with two connections: one for long reads, and one for short queries meanwhile.
     pub(super) fn open(path: &Path) -> Result<Connections> {
         let connections = Connections {
             path: path.to_owned(),
@@ -60,7 +60,7 @@ impl Connections {
         &self.path
     }
 
-    /// A connection that is not in use.
+    /// Takes an idle connection, or opens another one.
     pub(super) fn lend(&self) -> Result<Lent> {
         let idle = task::lock(&self.idle).pop();
         let db = match idle {
@@ -73,7 +73,7 @@ impl Connections {
         })
     }
 
-    /// A connection for long reading, such that one for questions is left if that can be.
+    /// Takes a connection for a long read. Tries to leave an idle one for short queries.
     pub(super) fn lend_long(&self) -> Result<Lent> {
         let lent = self.lend()?;
         let is_last = task::lock(&self.idle).is_empty();
@@ -99,7 +99,7 @@ impl Connections {
         if FileId::of(path) != Some(self.file) {
             return Err(ObsError::Replaced.at(path));
         }
-        // The file is data, and nothing in it is to be run.
+        // The file is data: no code in its schema may run.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)
             .and_then(|_| db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false))
             .and_then(|_| db.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_ROW))
@@ -112,7 +112,7 @@ impl Connections {
 #[cfg(unix)]
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    // An address keeps its parameters after a question mark, so the bytes of the path are spelled out.
+    // A question mark begins the parameters of the address, so special bytes of the path are escaped.
     let mut address = b"file:".to_vec();
     for byte in path.as_os_str().as_bytes() {
         match byte {
@@ -135,8 +135,8 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// Returns the address by which SQLite reads a database without locks and without files next to it; `None` if it is to use
-/// these.
+/// Returns the address by which SQLite reads a database without locks and without files next to it. Returns `None` if SQLite
+/// must use locks and such files.
 ///
 /// SQLite creates a write-ahead log and its index next to a database in WAL mode, also for reading, and a reader leaves
 /// them there. A database in WAL mode without them is complete, and no other program has it open.
@@ -146,7 +146,7 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
 /// Returns an error if a program ended before it moved its changes from the log into the database: reading these would
 /// leave files next to the database.
 fn immutable_uri(path: &Path) -> Result<Option<String>> {
-    /// The byte of the header that says how the database is read, and its value for WAL mode.
+    /// The offset of the header byte that says how the database is read, and the value of this byte for WAL mode.
     const READ_VERSION: (usize, u8) = (19, 2);
     let mut header = Vec::new();
     File::open(path)
@@ -155,11 +155,11 @@ fn immutable_uri(path: &Path) -> Result<Option<String>> {
                 .read_to_end(&mut header)
         })
         .at(path, "read")?;
-    // Addresses have another form on Windows.
+    // Addresses have another form on Windows, and there is no need for them.
     if header.get(READ_VERSION.0) != Some(&READ_VERSION.1) || cfg!(windows) {
         return Ok(None);
     }
-    // SQLite follows links before it adds to the name.
+    // SQLite resolves symbolic links before it appends to the name.
     let database = path.canonicalize().at(path, "open")?;
     let size = |ending| {
         let side_file = side_file(&database, ending);
@@ -189,7 +189,7 @@ fn immutable_uri(path: &Path) -> Result<Option<String>> {
     Ok(Some(uri + "?immutable=1"))
 }
 
-/// A connection that goes back when it is dropped.
+/// A connection that returns to the pool when it is dropped.
 #[derive(Debug)]
 pub(super) struct Lent {
     db: Option<Connection>,
@@ -197,7 +197,7 @@ pub(super) struct Lent {
 }
 
 impl Lent {
-    /// Lets a query sort in `memory`, and in its directory past that.
+    /// Lets queries sort within `memory`, and spill to its directory.
     pub(super) fn sort_in(&self, memory: &Memory) -> Result<()> {
         let dir = &memory.temp_dir;
         let name = dir
@@ -205,7 +205,7 @@ impl Lent {
             .filter(|_| dir.is_dir())
             .ok_or_else(|| Error::file(dir, "no directory for temporary files: name another"))?;
         let kibibytes = memory.bytes.clamp(LEAST_CACHE, MOST_CACHE) >> 10;
-        // SQLite has one directory for all its connections. Whichever was named last, sorting works.
+        // SQLite has one directory for all its connections. Sorting works in whichever directory was set last.
         self.pragma_update(None, "temp_store_directory", name)
             .and_then(|()| self.pragma_update(None, "cache_size", -(kibibytes as i64)))
             .sql(dir, "make a temporary file in")

@@ -7,20 +7,20 @@ use thiserror::Error as ThisError;
 
 use crate::error::{At, Error, Result};
 
-/// The name of the row that has the checksum of all others and of the table `Book`.
+/// The name of the row of the table `Info` with the checksum of its other rows and of the table `Book`.
 pub(super) const CHECKSUM: &str = "Checksum";
 
-/// What is wrong with a database. [`Error::Format`] carries it.
+/// A problem of a database. [`Error::Format`] carries it.
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
 pub enum ObsError {
-    /// The file does not begin as files of SQLite do.
+    /// The file does not begin as SQLite files do.
     #[error("not an OOBS database, because the file is not SQLite's")]
     NotSqlite,
-    /// The table `Book` lacks a column, or there is no such table.
+    /// There is no table `Book`, or it lacks a column.
     #[error("not an OOBS database, because it has no table Book with a column {0}")]
     MissingColumn(&'static str),
-    /// A value of the table `Info` that polybook wrote, or should have.
+    /// The table `Info` has a value that polybook cannot read.
     #[error("its table Info has {name} = \"{value}\", which is not known: correct that row")]
     UnknownInfo {
         /// The name of the row.
@@ -28,7 +28,7 @@ pub enum ObsError {
         /// Its value.
         value: String,
     },
-    /// A number of games that is negative or too large.
+    /// A row has a number of games that is negative or too large.
     #[error(
         "the row of \"{epd}\" \"{mv}\" has {games} games, which cannot be: correct or delete it"
     )]
@@ -40,7 +40,7 @@ pub enum ObsError {
         /// The number of games.
         games: i64,
     },
-    /// A row would get more games of one result than readers accept.
+    /// A row to be written would have more games of one result than readers accept.
     #[error(
         "the row of \"{epd}\" \"{mv}\" would have {games} games of one result, and a database takes {most} at most: \
          write counts (--counts), which take more, or databases of fewer games"
@@ -52,43 +52,43 @@ pub enum ObsError {
         mv: String,
         /// The number of games.
         games: u64,
-        /// The most games that a row may have.
+        /// The maximum number of games of one result.
         most: u64,
     },
     /// A cell of a row does not fit its column.
     #[error("{0}: correct or delete the row")]
     MalformedRow(String),
-    /// The rows are not those that the database was written with.
+    /// The checksum does not match the rows.
     #[error(
         "the checksum in its table Info differs, because it is damaged or another program changed it: make it again or \
          take a copy; if it was changed on purpose, remove the checksum first: DELETE FROM Info WHERE Name = '{}'",
         CHECKSUM
     )]
     Checksum,
-    /// A database for another variant than those that it is to be merged with.
+    /// A database to merge is for another variant than the ones before it.
     #[error("it is for {variant}, and the others are for {others}: merge databases of one variant")]
     OtherVariant {
         /// The variant of the database.
         variant: String,
-        /// The variant of those before it.
+        /// The variant of the databases before it.
         others: String,
     },
-    /// Nothing to merge.
+    /// There are no databases to merge.
     #[error("no input databases")]
     NoInput,
-    /// The name leads to another file now, and all connections to the first one are in use.
+    /// The name leads to another file now, and all connections to the first file are in use.
     #[error("another file has taken its place: open it again")]
     Replaced,
 }
 
 impl ObsError {
-    /// The error of the library for a file.
+    /// Turns the problem into an error of the file at `path`.
     pub(super) fn at(self, path: &Path) -> Error {
         Error::format(path, self)
     }
 }
 
-/// Adds the path and the operation to an error of SQLite's.
+/// Turns an SQLite error into an error of the library.
 pub(super) trait Sql<T> {
     fn sql(self, path: &Path, doing: &'static str) -> Result<T>;
 }
@@ -99,7 +99,7 @@ impl<T> Sql<T> for rusqlite::Result<T> {
     }
 }
 
-/// An error of SQLite's as one of the operating system's, of the kind that it is.
+/// Converts an SQLite error into an I/O error of the matching kind.
 fn io_error(err: rusqlite::Error) -> io::Error {
     match err.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => io::Error::new(
@@ -110,9 +110,9 @@ fn io_error(err: rusqlite::Error) -> io::Error {
             io::ErrorKind::InvalidData,
             "a row has more than a megabyte of text",
         ),
-        // Its own words name the unfinished file.
+        // SQLite's message names the unfinished file, which the user does not know.
         Some(ErrorCode::CannotOpen) => io::Error::other("SQLite cannot open it"),
-        // The message of the error contains that of its source.
+        // `err.to_string()` already contains the message of the source.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             io::Error::new(io::ErrorKind::InvalidData, err.to_string())
         }

@@ -1,4 +1,4 @@
-//! Whether another program has a database open.
+//! Checks whether another program has a database open.
 //!
 //! SQLite finds the journal and the write-ahead log of a database by the database's name. If a new database takes the
 //! name while another program uses the old one, that program's changes go into the new one and destroy it.
@@ -74,7 +74,7 @@ fn is_locked(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Windows renames no file that SQLite has open.
+/// On Windows, a file that SQLite has open cannot be renamed, so there is nothing to check.
 #[cfg(windows)]
 fn is_locked(_path: &Path) -> io::Result<bool> {
     Ok(false)

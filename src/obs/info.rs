@@ -1,4 +1,4 @@
-//! What a database says of itself: the table `Info`.
+//! The table `Info`, which describes a database.
 
 use std::path::Path;
 
@@ -14,19 +14,19 @@ use crate::{
     tally::MoveFilter,
 };
 
-/// The version that the standard's own tool gives its databases.
+/// The version that the standard's own tool writes to its databases.
 const VERSION: &str = "0.1";
 
-/// The name of standard chess, as the standard's own tool writes it.
+/// The name of standard chess in the databases of the standard's own tool.
 const STANDARD: &str = "standard";
 
-/// The program that polybook's databases name as their generator, before the version.
+/// The start of the generator's name in polybook's databases. The version follows.
 const GENERATOR: &str = "polybook ";
 
-/// Between the filters of several databases.
+/// The separator between the filters of several merged databases.
 const FILTER_SEPARATOR: &str = " | ";
 
-/// The rows that are read.
+/// The names of the rows that are read.
 const READ: [&str; 10] = [
     "Variant",
     "Generator",
@@ -40,32 +40,32 @@ const READ: [&str; 10] = [
     CHECKSUM,
 ];
 
-/// The most bytes of a value that are read.
+/// The maximum number of bytes of a value that are read.
 const LONGEST_VALUE: usize = 1 << 16;
 
-/// The most bytes of input names that are written, with room for the number of further ones, and of options.
+/// The maximum number of bytes of input names or options that are written. Leaves room for the number of inputs not named.
 const ROOM: usize = LONGEST_VALUE - 64;
 
-/// What a database says of itself.
+/// The description of a database.
 ///
-/// `Version`, `Variant` and `ItemCount` are the standard's. The rest is polybook's own, so that
-/// a book made of the database can say where it comes from: `Input`, `Games` and `Options` as in a
-/// book's header, in `MinGame`, `MinScore` and `Only` the filter that every row passes, in `Dropped` the filters of
-/// merged databases if they differ, and in `Checksum` what [`verify`](super::verify) compares with the rows.
+/// `Version`, `Variant` and `ItemCount` belong to the standard. polybook adds rows, so that a book made from the database can
+/// say where it comes from: `Input`, `Games` and `Options` as in the header of a book; `MinGame`, `MinScore` and `Only`, the
+/// filter that every row passes; `Dropped`, the filters of merged databases if they differ; and `Checksum`, which
+/// [`verify`](super::verify) compares with the rows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Info {
     /// The variant of chess; `standard` for standard chess.
     pub variant: String,
     /// Where the counts come from.
     pub provenance: Provenance,
-    /// Selects every move that is there.
+    /// The filter that every row passes.
     pub move_filter: MoveFilter,
-    /// The filters of merged databases, if they say more than the move_filter.
+    /// The filters of merged databases as text, if `move_filter` does not describe them all.
     pub(crate) dropped: Option<String>,
 }
 
 impl Info {
-    /// For a new database.
+    /// Creates the description of a new database.
     pub fn new(variant: Variant, provenance: Provenance, move_filter: &MoveFilter) -> Info {
         Info {
             variant: match variant {
@@ -78,19 +78,19 @@ impl Info {
         }
     }
 
-    /// Whether a database that says this is for a variant; for standard chess, if the name is not known. The EPDs of
-    /// several variants can be the same.
+    /// Returns `true` if the database is for `variant`. An unknown name counts as standard chess. Positions of several variants can
+    /// have the same EPD.
     pub fn is_for(&self, variant: Variant) -> bool {
         variant.is_played_like(self.variant.parse().unwrap_or_default())
     }
 
-    /// The options by which moves may be missing; `None` if every move is there.
+    /// Returns the options because of which moves may be missing, or `None` if the database has every move.
     pub fn dropped(&self) -> Option<String> {
         let dropped = self.dropped.clone();
         dropped.or_else(|| self.move_filter.pruning_text())
     }
 
-    /// Writes the table of a database of this many rows with this checksum.
+    /// Writes the table. The database has `rows` rows, whose checksum is `checksum`.
     pub(super) fn write(
         &self,
         db: &Connection,
@@ -130,8 +130,13 @@ impl Info {
         Ok(())
     }
 
-    /// Reads what there is; a database without the table says nothing of itself. Values that
-    /// polybook alone writes are read only where polybook wrote them.
+    /// Reads the table. A database without the table gets a default description.
+    ///
+    /// Rows that only polybook writes are read only if polybook is the generator.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database cannot be read, or if polybook wrote a value that cannot be read.
     pub(super) fn read(db: &Connection, path: &Path) -> Result<Info> {
         let rows = InfoValues::of(db).sql(path, "read")?;
         let variant = rows.get("Variant").unwrap_or(STANDARD).to_owned();
@@ -161,7 +166,7 @@ impl Info {
         own().map_err(|err| err.at(path))
     }
 
-    /// What a database says that holds the games of both.
+    /// Changes the description to that of a database with the games of both databases.
     pub(super) fn join(&mut self, other: &Info) {
         let theirs = &other.provenance;
         let ours = &mut self.provenance;
@@ -173,7 +178,7 @@ impl Info {
         if ours.options != theirs.options && ours.options.len() <= ROOM {
             ours.options = format!("{} | {}", ours.options, theirs.options);
         }
-        // A move that one of them lacks may be missing from the sum, or be there from the other.
+        // A filter of one database leaves out moves whose games the other may have, so both filters are listed.
         let mut dropped = self.dropped().unwrap_or_default();
         for filter in other
             .dropped()
@@ -194,7 +199,7 @@ impl Info {
     }
 }
 
-/// The rows of the table that are read.
+/// The rows of the table that are read: names and values.
 struct InfoValues(Vec<(String, String)>);
 
 impl InfoValues {
@@ -213,7 +218,7 @@ impl InfoValues {
         while let Some(row) = found.next()? {
             let name: String = row.get(0)?;
             if rows.get(&name).is_none() {
-                // SQLite has nothing as NULL.
+                // The bindings return an empty blob as NULL.
                 let value = row.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default();
                 let value = String::from_utf8_lossy(value).into_owned();
                 rows.0.push((name, value));
@@ -228,7 +233,7 @@ impl InfoValues {
         row.map(|(_, value)| value.as_str())
     }
 
-    /// The value of a row as `read` reads it; an error if it cannot.
+    /// Returns the value of a row, converted by `read`, or `None` if there is no such row. Fails if `read` returns `None`.
     fn parsed<T>(
         &self,
         name: &'static str,
@@ -246,7 +251,7 @@ impl InfoValues {
         }
     }
 
-    /// Where the counts come from.
+    /// Returns where the counts come from.
     fn provenance(&self) -> Result<Provenance, ObsError> {
         let inputs = self.get("Input").map(|names| names.split(INPUT_SEPARATOR));
         Ok(Provenance {
@@ -256,7 +261,7 @@ impl InfoValues {
         })
     }
 
-    /// Which moves are there.
+    /// Returns the filter that the rows pass.
     fn move_filter(&self) -> Result<MoveFilter, ObsError> {
         let mut move_filter = MoveFilter::every_move();
         if let Some(min_game) = self.parsed("MinGame", |text| text.parse().ok())? {
@@ -274,17 +279,17 @@ impl InfoValues {
     }
 }
 
-/// The checksum that a database has, and that of the rows which were read so far.
+/// Compares the checksum in the table `Info` with the checksum of the rows.
 #[derive(Default)]
 pub(super) struct ChecksumCheck {
-    /// As it is in the table `Info`.
+    /// The checksum in the table `Info`.
     recorded: String,
     sum: Checksum,
     text: Vec<u8>,
 }
 
 impl ChecksumCheck {
-    /// With the rows of the table `Info`; `None` if it has no checksum.
+    /// Creates a check that has the other rows of the table `Info` already. Returns `None` if the table has no checksum.
     pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<ChecksumCheck>> {
         let Some(recorded) = InfoValues::of(db)?.get(CHECKSUM).map(str::to_owned) else {
             return Ok(None);
@@ -302,7 +307,7 @@ impl ChecksumCheck {
         Ok(Some(check))
     }
 
-    /// Adds a row: its fields as text, with a tab after each but the last.
+    /// Adds a row: its fields as text, separated by tabs.
     pub(super) fn add(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<()> {
         let text = &mut self.text;
         text.clear();
@@ -323,7 +328,7 @@ impl ChecksumCheck {
         Ok(())
     }
 
-    /// Whether the rows are those that the database was written with, now that all were added.
+    /// Returns `true` if the checksum matches. Call this after all rows were added.
     pub(super) fn matches(&self) -> bool {
         self.recorded == self.sum.to_string()
     }
@@ -343,7 +348,7 @@ mod tests {
         Info::new(Variant::Standard, provenance, &MoveFilter::every_move())
     }
 
-    /// Writes an `Info` and reads it back.
+    /// Writes an `Info`, and reads it back.
     fn round_trip(info: &Info) -> Info {
         let db = Connection::open_in_memory().unwrap();
         db.execute_batch(TABLES).unwrap();
@@ -369,7 +374,7 @@ mod tests {
             names + more
         };
         assert_eq!(named(&many), 100_000);
-        // Merging neither outgrows the room nor forgets the inputs that are only counted.
+        // Merging keeps within the limit, and keeps the number of inputs that are not named.
         let mut merged = many.clone();
         merged.join(&info(0..7, "--eco B"));
         merged.join(&many);

@@ -1,4 +1,4 @@
-//! Adding up databases.
+//! Merges databases.
 
 use std::{
     cmp::Ordering,
@@ -24,31 +24,32 @@ use crate::{
     task,
 };
 
-/// Bytes of the rows of a position that stay in memory. No real position has a hundredth of them.
+/// The maximum number of bytes of a position's rows in memory. The rows of a real position take less than a hundredth of it.
 const MOST_BYTES: usize = 1 << 23;
 
-/// What became of the databases.
+/// The result of a merge.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ObsMergeSummary {
-    /// Rows of the new database.
+    /// The number of rows of the new database.
     pub rows: u64,
-    /// Rows of the databases that cannot be read.
+    /// The rows of the inputs that could not be read.
     pub passed_over: PassedOver,
-    /// Inputs that are the same file as an input before them, so that its games count twice.
+    /// Inputs that are the same file as an earlier input. Their games count twice.
     pub repeated: Vec<PathBuf>,
 }
 
-/// Makes a database of several: a move of a position has the games of all of them. Whether it is to be
-/// played comes from the first that knows it, a remark from the first that has one.
+/// Creates a database with the games of several databases.
 ///
-/// Returns what became of the databases, and the new one, which is not in place yet. If all of them hold
-/// every move, it is exactly the database of all the games; [`Info::dropped`] says whether they do. Databases
-/// without an index of their EPDs are sorted in `memory`.
+/// A move of a position gets the sum of the games of all inputs. Its `Active` comes from the first input that has the move, and
+/// its comment from the first input that has one. Inputs without an index of their EPDs are sorted within `memory`.
+///
+/// Returns the summary, and the finished file, which is not at its target yet. If every input has every move, the result equals
+/// the database of all the games; [`Info::dropped`] tells whether an input has every move.
 ///
 /// # Errors
 ///
-/// No inputs, databases of different variants, one that cannot be read, a file that cannot be written, or
-/// [`Error::Interrupted`](crate::Error::Interrupted) when `stop` is set.
+/// Returns an error if there are no inputs, if their variants differ, if an input cannot be read or does not match its checksum,
+/// if a file cannot be written, and [`Error::Interrupted`](crate::Error::Interrupted) if `stop` is set.
 pub fn merge_databases(
     inputs: &[impl AsRef<Path>],
     out: ObsWriter,
@@ -89,7 +90,7 @@ fn merge(
     Ok((merged, finished))
 }
 
-/// What the new database says of itself.
+/// Returns the description of the new database, or `None` if there are no inputs.
 fn joined_info(databases: &[Obs]) -> Result<Option<Info>> {
     let mut joined: Option<Info> = None;
     for database in databases {
@@ -109,7 +110,7 @@ fn joined_info(databases: &[Obs]) -> Result<Option<Info>> {
     Ok(joined)
 }
 
-/// Adds up the rows of all databases; returns which were passed over.
+/// Merges the rows of all databases. Returns the rows that were passed over.
 fn merge_rows(
     databases: Vec<Obs>,
     gatherer: &mut Gatherer<'_>,
@@ -153,7 +154,7 @@ fn merge_rows(
     Ok(passed_over)
 }
 
-/// A row that compares by its position and move.
+/// A row that is ordered by its position and move.
 struct ByMove(Row);
 
 impl ByMove {
@@ -184,9 +185,9 @@ impl PartialEq for ByMove {
 
 impl Eq for ByMove {}
 
-/// The rows of a position, which are wanted in the order of their games.
+/// Collects the rows of a position, and passes them on in the order of their games.
 struct PositionRows {
-    /// All but the last.
+    /// All rows but the last one.
     rows: TextSorter,
     last: Option<Row>,
     memory: Memory,
@@ -205,7 +206,7 @@ impl PositionRows {
         }
     }
 
-    /// Takes a row. If it is of another position, the gatherer gets those of the last one.
+    /// Adds a row. If it belongs to another position, the rows of the previous one are passed to the gatherer first.
     fn take(&mut self, row: Row, gatherer: &mut Gatherer<'_>) -> Result<()> {
         match &self.last {
             Some(last) if last.epd == row.epd => self.rows.push(&sortable(last))?,
@@ -219,7 +220,7 @@ impl PositionRows {
         let Some(last) = self.last.take() else {
             return Ok(());
         };
-        // Nearly every position has one row.
+        // Nearly every position has one row, which needs no sorting.
         if self.rows.size() == 0 {
             let comment = last.comment.as_deref();
             return gatherer.take(&last.epd, &last.mv, last.active, last.stats, comment);
@@ -240,7 +241,7 @@ impl PositionRows {
     }
 }
 
-/// A row without its position as a text that sorts by games and by the move.
+/// Encodes a row without its position as bytes that sort by descending number of games, then by move.
 fn sortable(row: &Row) -> Vec<u8> {
     let mut text = (u64::MAX - row.stats.games()).to_be_bytes().to_vec();
     text.extend_from_slice(row.mv.as_bytes());
@@ -260,7 +261,7 @@ fn sortable(row: &Row) -> Vec<u8> {
     text
 }
 
-/// The move, the numbers and the comment of a [sortable] row.
+/// Decodes the move, the numbers and the comment of a row that [`sortable`] encoded.
 fn parts(text: &[u8]) -> (&str, [u64; 4], Option<&str>) {
     let string = |text| str::from_utf8(text).expect("it was text");
     let text = &text[size_of::<u64>()..];

@@ -1,4 +1,4 @@
-//! Reading databases, those of other programs too.
+//! Reads databases, including those of other programs.
 
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
@@ -23,9 +23,9 @@ use crate::{
 
 /// An open database.
 ///
-/// It is read as it is: with or without an index, with rows in any order, columns in any order and
-/// more of them, and positions in a table of their own, as the standard's tool can have it. Threads can share
-/// it. When another file takes its place, it goes on answering from the first.
+/// The database may have rows and columns in any order, further columns, positions in a table of their own (as the standard's
+/// tool can write them), and no index. Any number of threads may use it at the same time. If another file replaces it, it still
+/// answers from the file that it opened.
 #[derive(Debug)]
 pub struct Obs {
     connections: Connections,
@@ -33,8 +33,10 @@ pub struct Obs {
     queries: Queries,
 }
 
-/// Returns `true` if a file is a database of this schema. No file is made next to it, as SQLite does for a database
-/// with a write-ahead log, so the caller must know that no other program has the file open.
+/// Returns `true` if a file is a database of this schema.
+///
+/// The caller must know that no other program has the file open, because the file is read without locks. Otherwise SQLite would
+/// create files next to a database with a write-ahead log.
 pub(super) fn is_database(path: &Path) -> bool {
     let is_sqlite = FileKind::of(path).is_ok_and(|kind| kind == FileKind::Sqlite);
     let db = is_sqlite.then(|| open_unshared(path).ok());
@@ -43,11 +45,11 @@ pub(super) fn is_database(path: &Path) -> bool {
 }
 
 impl Obs {
-    /// Opens a database.
+    /// Opens a database. [`open_verified`](Obs::open_verified) also compares its checksum.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or that is not such a database.
+    /// Returns an error if the file cannot be read, or if it is not a database of this schema.
     pub fn open(path: impl AsRef<Path>) -> Result<Obs> {
         let path = path.as_ref();
         if FileKind::of(path)? != FileKind::Sqlite {
@@ -82,7 +84,7 @@ impl Obs {
         Ok(obs)
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         self.connections.path()
     }
@@ -91,28 +93,28 @@ impl Obs {
         self.connections.lend()
     }
 
-    /// Selects all rows, in the columns that the standard's document lists.
+    /// Returns the query that selects all rows, with the columns of a [`Row`].
     pub(super) fn select(&self) -> &str {
         &self.queries.select
     }
 
-    /// What the database says of itself.
+    /// Returns the description of the database.
     pub fn info(&self) -> &Info {
         &self.info
     }
 
-    /// The moves of a position, those not to be played among them, the most games first.
+    /// Returns the moves of a position, most games first, including inactive ones.
     ///
-    /// The database may have the position under several EPDs that differ in fields which do not belong to it. Then it
-    /// has the games of all of them. The rows have the EPD that [`write_epd`](crate::position::write_epd) writes.
+    /// The database may have the position under several EPDs, because programs write some fields differently. Their games are added
+    /// up. The EPD of the returned rows is the one that [`write_epd`](crate::position::write_epd) writes.
     ///
     /// # Errors
     ///
-    /// A database that cannot be read, or a row of the position that makes no sense.
+    /// Returns an error if the database cannot be read, or if a row of the position is malformed.
     pub fn moves<P: Rules>(&self, pos: &P) -> Result<Vec<Row>> {
         let wanted = epd_of(pos);
         let fields = wanted.split(' ').count();
-        // All programs write the board alike.
+        // All programs write the board in the same way, so the rows are found by it and then compared in full.
         let board = wanted.split([' ', '[']).next().unwrap_or_default();
         let Queries {
             select, order, epd, ..
@@ -123,10 +125,10 @@ impl Obs {
         let (path, doing) = (self.path(), "read");
         let db = self.connections.lend()?;
         let mut statement = db.prepare_cached(&query).sql(path, doing)?;
-        // No character of an EPD comes after this one.
+        // All characters of an EPD are less than this one.
         let end = format!("{board}\x7f");
         let mut found = statement.query([board, &end]).sql(path, doing)?;
-        // By their moves.
+        // The rows, by the text of their move.
         let mut rows: BTreeMap<String, Row> = BTreeMap::new();
         while let Some(row) = found.next().sql(path, doing)? {
             let row = read_row(row).sql(path, doing)?;
@@ -153,11 +155,11 @@ impl Obs {
         Ok(rows)
     }
 
-    /// The largest weight of an active row before scaling. Looks at all of them.
+    /// Returns the largest weight, before scaling, of an active row. Reads all rows.
     ///
     /// # Errors
     ///
-    /// A database that cannot be read.
+    /// Returns an error if the database cannot be read.
     pub fn largest_weight(&self, factors: Factors) -> Result<u64> {
         let Factors { win, draw, loss } = factors;
         let query = format!(
@@ -172,7 +174,7 @@ impl Obs {
         Ok(u64::try_from(largest).unwrap_or(0))
     }
 
-    /// About how many rows there are, for telling how far a reader is: the largest number of one.
+    /// Returns the largest row number, which is about the number of rows. Used for the progress of a reader.
     pub(crate) fn about_rows(&self) -> u64 {
         let largest = |db: &rusqlite::Connection| -> rusqlite::Result<Option<i64>> {
             db.query_row("SELECT max(ROWID) FROM Book", [], |row| row.get(0))
@@ -182,12 +184,12 @@ impl Obs {
         found.and_then(|rows| u64::try_from(rows).ok()).unwrap_or(0)
     }
 
-    /// Every row, in the order of the table.
+    /// Returns an iterator over all rows, in the order of the table.
     ///
     /// # Errors
     ///
-    /// A thread that cannot be started. An item is an error if the database cannot be read, or has a number of
-    /// games that cannot be, and after the last row if it has a checksum that is not that of its rows.
+    /// Returns an error if a thread cannot be started. The iterator returns an error if the database cannot be read or has an
+    /// impossible number of games, and after the last row if the checksum does not match.
     ///
     /// ```
     /// # use polybook::{MakeBook, obs::Obs, pgn::Input};
@@ -207,22 +209,22 @@ impl Obs {
         Rows::of_query(db, self.queries.select.clone(), self.path().to_owned())
     }
 
-    /// Every row in the order of EPDs, byte by byte, and then of moves. A database without an index of its EPDs is
-    /// sorted in `memory`.
+    /// Returns an iterator over all rows, sorted by EPD and then by move, in byte order. If the database has no index of its EPDs,
+    /// the rows are sorted within `memory`.
     ///
     /// # Errors
     ///
-    /// As [`rows`](Obs::rows), or a directory for temporary files that cannot be used.
+    /// Returns the errors of [`rows`](Obs::rows), and an error if the directory for temporary files cannot be used.
     pub fn rows_by_epd(&self, memory: &Memory) -> Result<Rows> {
         self.sorted(self.connections.lend_long()?, memory)
     }
 
-    /// Every row in the order of EPDs, which polybook's own spelling replaces where they can be read.
+    /// Returns an iterator over all rows, sorted by EPD. EPDs that can be read are replaced by polybook's own spelling.
     pub(super) fn rows_by_own_epd(&self, memory: &Memory) -> Result<Rows> {
         let db = self.connections.lend()?;
         let path = self.path();
         let variant = self.info.variant.parse();
-        // Only databases with polybook's own spelling have a checksum.
+        // polybook writes checksums, so a database with one has polybook's own spelling.
         let is_foreign = ChecksumCheck::of(&db).sql(path, "read")?.is_none();
         let (true, Ok(variant)) = (is_foreign, variant) else {
             return self.sorted(db, memory);
@@ -239,13 +241,13 @@ impl Obs {
     }
 }
 
-/// Whether the board of an EPD has pieces in hand after it.
+/// Returns `true` if the board of an EPD is followed by pieces in hand.
 fn holds_pieces(epd: &str) -> bool {
     epd.contains('[') && !epd.contains("[]")
 }
 
-/// Adds up the rows whose texts are the same legal move, such as castling as `e1g1` and as `e1h1`. A move that is not
-/// to be played does not count with one that is.
+/// Adds up the rows that are the same legal move, such as castling as `e1g1` and as `e1h1`. Active and inactive rows stay
+/// separate.
 fn added_up<P: Rules>(pos: &P, rows: impl Iterator<Item = Row>) -> Vec<Row> {
     let mut places = HashMap::new();
     let mut sums: Vec<Row> = Vec::new();
@@ -271,7 +273,7 @@ mod tests {
     use super::*;
     use crate::position::Variant;
 
-    /// Looks a position up in a database of EPDs that name it and others.
+    /// Looks up a position in a database that has it and other positions under various EPDs.
     #[track_caller]
     fn check(variant: Variant, fen: &str, named: &[&str], others: &[&str]) {
         let dir = tempfile::tempdir().unwrap();

@@ -12,57 +12,57 @@ use crate::{
 /// A row of a database.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// The position.
+    /// The EPD of the position.
     pub epd: String,
     /// The move in coordinates.
     pub mv: String,
     /// The bits of the column `Active`. The standard gives a meaning to the lowest alone; the others are kept.
     pub active: i64,
-    /// The games in which it was played, for the side to move.
+    /// The games in which the move was played, from the view of the side to move.
     pub stats: Stats,
-    /// A remark on the move.
+    /// A comment on the move.
     pub comment: Option<String>,
 }
 
 impl Row {
-    /// The order of the rows of a position: the most games first, and of equal ones by the move.
+    /// Compares the rows of a position: by descending number of games, then by move.
     pub fn by_games(a: &Row, b: &Row) -> Ordering {
         let games = b.stats.games().cmp(&a.stats.games());
         games.then_with(|| a.mv.cmp(&b.mv))
     }
 
-    /// The column `Active` of a move that nothing is said of: it is to be played.
+    /// The default of the column `Active`: the move may be played.
     pub const ACTIVE: i64 = 1;
 
-    /// Whether the move is to be played.
+    /// Returns `true` if the move may be played.
     pub fn is_active(&self) -> bool {
         self.active & 1 == 1
     }
 
-    /// About how many bytes of memory the row takes.
+    /// Returns the approximate number of bytes of memory that the row takes.
     pub(crate) fn bytes(&self) -> usize {
         let comment = self.comment.as_ref().map_or(0, String::len);
         size_of::<Row>() + self.epd.len() + self.mv.len() + comment
     }
 
-    /// Adds the games of another row of the same position and move. A remark that only one of them has stays.
+    /// Adds the games of another row of the same position and move. Keeps this row's comment, or takes the other's if it has none.
     pub(super) fn join(&mut self, other: Row) {
         self.stats += other.stats;
         self.comment = self.comment.take().or(other.comment);
     }
 }
 
-/// Rows that were passed over, because they make no sense.
+/// The rows that a reader passed over because they are malformed or illegal.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PassedOver {
-    /// How many.
+    /// The number of rows.
     pub rows: u64,
-    /// The fault of one of them.
+    /// A description of the first of them.
     pub example: Option<String>,
 }
 
 impl PassedOver {
-    /// Counts a row that was read.
+    /// Counts a row that was read but is not used.
     pub(crate) fn row(&mut self, row: &Row, reason: &str) {
         self.rows += 1;
         self.example
@@ -75,14 +75,14 @@ impl PassedOver {
         self.example.get_or_insert(problem);
     }
 
-    /// Counts those of another part too.
+    /// Adds the rows that another reader passed over.
     pub(crate) fn add(&mut self, other: PassedOver) {
         self.rows += other.rows;
         self.example = self.example.take().or(other.example);
     }
 }
 
-/// The legal move that a row's text is: in coordinates, or as people write moves.
+/// Returns the legal move that a row's text describes, in coordinate or algebraic notation. Returns `None` if there is none.
 pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
     let coordinates = UciMove::from_ascii(text.as_bytes());
     let mv = coordinates.ok().and_then(|mv| mv.to_move(pos).ok());

@@ -1,9 +1,10 @@
-//! Packed positions in the order of their EPD.
+//! Collects packed positions, and sorts them by EPD.
 //!
-//! Positions come from a [walk](super::walk) in no order, with all their rows at once. Each thread has a sorter.
+//! A [walk](super::walk) finds positions in arbitrary order, each with all its rows. Each thread collects them in a sorter of its
+//! own, and the sorters are merged.
 //!
-//! A packed position is the EPD, a null byte, and for each row the length of the move, the move, and three numbers of seven
-//! bits a byte.
+//! A packed position is its EPD, a null byte, and for each row the length of the move, the move, and three numbers in a
+//! variable-length encoding with seven bits per byte.
 
 use std::{iter, ops::Range, sync::Mutex};
 
@@ -17,18 +18,18 @@ use crate::{
     task,
 };
 
-/// Packed positions being collected, from any number of threads.
+/// Collects packed positions, from any number of threads.
 #[derive(Debug)]
 pub(super) struct Piles(Vec<Mutex<TextSorter>>);
 
 impl Piles {
-    /// For this many threads.
+    /// Creates the sorters for this many threads.
     pub(super) fn new(threads: usize, memory: &Memory) -> Piles {
         let pile = |_| Mutex::new(TextSorter::new(memory.share(threads), None));
         Piles((0..threads).map(pile).collect())
     }
 
-    /// Takes a position.
+    /// Adds a packed position.
     pub(super) fn push(&self, packed: &[u8]) -> Result<()> {
         let pile = rayon::current_thread_index().unwrap_or(0) % self.0.len();
         let mut pile = task::lock(&self.0[pile]);
@@ -36,7 +37,7 @@ impl Piles {
         pile.push(packed)
     }
 
-    /// Ends collecting, and sorts what is in memory.
+    /// Ends collecting, and sorts the positions in memory.
     pub(super) fn into_rows(self) -> SortedRows {
         let mut piles: Vec<_> = self.0.into_iter().map(task::unlocked).collect();
         piles.par_iter_mut().for_each(TextSorter::sort);
@@ -44,41 +45,41 @@ impl Piles {
     }
 }
 
-/// All positions.
+/// All packed positions, as sorted sequences.
 #[derive(Debug)]
 pub(super) struct SortedRows(Vec<TextSorter>);
 
 impl SortedRows {
-    /// How many bytes the packed positions have.
+    /// Returns the total number of bytes of the packed positions.
     pub(super) fn size(&self) -> u64 {
         self.0.iter().map(TextSorter::size).sum()
     }
 
-    /// Calls `f` with each packed position in the order of EPDs.
+    /// Calls `f` with each packed position, sorted by EPD.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read, or the errors of `f`.
+    /// Returns an error if a temporary file cannot be read, and returns the errors of `f`.
     pub(super) fn for_each(self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let sequences = self.0.iter().flat_map(TextSorter::sequences);
         Merge::of_long(sequences, |packed| packed.len()).try_for_each(|packed| f(&packed?))
     }
 }
 
-/// The most bytes that a number takes.
+/// The maximum number of bytes of an encoded number.
 const LONGEST_NUMBER: usize = 10;
 
-/// Packs one position after the other.
+/// Packs positions, one after the other, and reuses its buffers.
 #[derive(Default, Debug)]
 pub(super) struct Packer {
     packed: Vec<u8>,
     moves: Vec<u8>,
-    /// Where each row's move is, and its numbers.
+    /// For each row, the range of its move in `moves`, and its numbers.
     rows: Vec<(Range<usize>, Stats)>,
 }
 
 impl Packer {
-    /// Starts a position, whose EPD `write` appends.
+    /// Starts a position. `write` appends its EPD.
     pub(super) fn start(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.packed.clear();
         write(&mut self.packed);
@@ -87,14 +88,14 @@ impl Packer {
         self.rows.clear();
     }
 
-    /// Adds a row, whose move `write` appends.
+    /// Adds a row. `write` appends its move.
     pub(super) fn row(&mut self, stats: Stats, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.moves.len();
         write(&mut self.moves);
         self.rows.push((start..self.moves.len(), stats));
     }
 
-    /// The packed position, the rows with the most games first.
+    /// Returns the packed position. Its rows are sorted by descending number of games, then by move.
     pub(super) fn finish(&mut self) -> &[u8] {
         let moves = &self.moves;
         self.rows.sort_unstable_by(|(a, a_stats), (b, b_stats)| {
@@ -114,7 +115,7 @@ impl Packer {
     }
 }
 
-/// The EPD of a packed position, and the move and the numbers of each row.
+/// Unpacks a position. Returns its EPD, and an iterator over the moves and numbers of its rows.
 #[inline]
 pub(super) fn unpacked(packed: &[u8]) -> (&[u8], impl Iterator<Item = (&[u8], Stats)>) {
     let end = memchr::memchr(0, packed).expect("an EPD has an end");

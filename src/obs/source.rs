@@ -1,4 +1,4 @@
-//! Where in a database things are, and what its cells may hold.
+//! Finds the columns of a database, and reads its cells.
 
 use std::path::Path;
 
@@ -14,25 +14,25 @@ use crate::{
     tally::Stats,
 };
 
-/// More games than this were never played, and sums of them stay within all types.
+/// The maximum number of games of one result in a row. Larger than any collection, and small enough that sums cannot overflow.
 pub(super) const MOST_GAMES: i64 = 1 << 36;
 
-/// More characters than any position takes, with counters and operations after it.
+/// The maximum number of characters of an EPD, including counters and operations. No real EPD is longer.
 const LONGEST_EPD: usize = 1 << 10;
 
-/// More characters than any move takes.
+/// The maximum number of characters of a move. No real move is longer.
 const LONGEST_MOVE: usize = 1 << 6;
 
-/// The queries that find the columns of a [`Row`] where a database has them.
+/// Queries that read the columns of a [`Row`] from wherever a database has them.
 #[derive(Debug)]
 pub(super) struct Queries {
-    /// Selects the columns of a [`Row`] in all rows, in the order of the table.
+    /// Selects the columns of a [`Row`] from all rows, in the order of the table.
     pub select: String,
-    /// Orders the rows by EPD, byte by byte, then by move, then as in the table.
+    /// The clause that sorts rows by EPD, then by move, both in byte order, then in the order of the table.
     pub order: String,
-    /// Selects the same in that order, but with the EPDs that [`add_spelling`] knows, where they can be read.
+    /// Selects the columns of a [`Row`] in that order, with EPDs respelled by the function that [`add_spelling`] defines.
     pub respelled: String,
-    /// The expression to compare with to find a position.
+    /// The expression of the EPD, for conditions.
     pub epd: &'static str,
 }
 
@@ -65,7 +65,7 @@ impl Queries {
             optional("Active"),
             optional("Comment"),
         );
-        // A table may be without row numbers.
+        // A table may have been created WITHOUT ROWID.
         let number = match db.prepare("SELECT rowid FROM Book LIMIT 0") {
             Ok(_) => ", b.rowid",
             Err(_) => "",
@@ -83,10 +83,10 @@ impl Queries {
     }
 }
 
-/// The SQL function of an EPD that answers the one that polybook writes, or NULL.
+/// The name of the SQL function that returns polybook's spelling of an EPD, or NULL if it cannot read the EPD.
 const SPELLING: &str = "polybook_epd";
 
-/// Lets queries bring the EPDs of a variant into polybook's own spelling.
+/// Defines the SQL function that spells the EPDs of `variant` as polybook does.
 pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
@@ -97,8 +97,10 @@ pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Resul
     })
 }
 
-/// The EPD that polybook writes of the position of an EPD. Programs write castling rights in any order, an en passant
-/// square after every double step, counters and operations at the end, and empty brackets where nothing is held.
+/// Returns the EPD that polybook writes for the position of an EPD, or `None` if the EPD cannot be read.
+///
+/// Other programs write castling rights in another order, an en passant square after every double step, counters and operations
+/// at the end, and empty brackets if no piece is in hand.
 pub(super) fn respelled(variant: Variant, epd: &str) -> Option<String> {
     let pos = variant.parse_position(epd).ok()?;
     Some(epd_of(&pos))
@@ -110,7 +112,7 @@ fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     names.collect()
 }
 
-/// Reads a row of [`Queries::select`].
+/// Reads a row of [`Queries::select`]. The inner result is an error if the row is malformed.
 pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, ObsError>> {
     let epd = match text(row.get_ref(0)?, LONGEST_EPD) {
         Ok(epd) => epd,
@@ -163,7 +165,7 @@ fn malformed(problem: String) -> Result<Row, ObsError> {
     Err(ObsError::MalformedRow(problem))
 }
 
-/// A cell that must hold a few printable characters; else its fault.
+/// Reads a cell that must contain a short printable text. The error describes the problem.
 fn text(value: ValueRef<'_>, longest: usize) -> Result<&str, &'static str> {
     match value {
         ValueRef::Text([]) => Err("is empty"),
@@ -177,7 +179,7 @@ fn text(value: ValueRef<'_>, longest: usize) -> Result<&str, &'static str> {
     }
 }
 
-/// A remark is text of any kind.
+/// Reads a comment. Any text is accepted; `None` if the cell has another type.
 fn comment(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -185,7 +187,7 @@ fn comment(value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-/// SQLite lets people write numbers as they like. An empty cell is `empty`; `None` is not a number.
+/// Reads an integer, which SQLite may store as any type. Returns `empty` for NULL, and `None` if the cell is not a number.
 fn integer(value: ValueRef<'_>, empty: i64) -> Option<i64> {
     match value {
         ValueRef::Null => Some(empty),

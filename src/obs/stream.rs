@@ -1,4 +1,4 @@
-//! Rows that are read ahead.
+//! An iterator over rows that reads ahead in a thread.
 
 use std::{
     fmt,
@@ -24,27 +24,29 @@ use crate::{
     task::{self, Feed, Feeder},
 };
 
-/// Rows that are handed over at once, and how many bytes of them.
+/// The maximum number of rows in a chunk, and the number of bytes at which a chunk is full.
 const CHUNK_ROWS: usize = 1 << 10;
 const CHUNK_BYTES: usize = 1 << 17;
 
-/// Chunks that are read ahead.
+/// The maximum number of chunks that are read ahead.
 const AHEAD: usize = 2;
 
-/// Rows of a database. A thread with a connection of its own reads them ahead; it ends when the iterator is
-/// dropped. After an error the iterator is at its end, and a checksum that differs is an error after the last row.
+/// An iterator over the rows of a database.
+///
+/// A thread with a connection of its own reads the rows ahead. The thread ends when the iterator is dropped. After an error the
+/// iterator returns `None`. If a checksum does not match, the iterator returns an error after the last row.
 pub struct Rows {
     ready: vec::IntoIter<Row>,
     passed_over: PassedOver,
-    /// `None` at the end.
+    /// The chunks from the thread. `None` at the end.
     chunks: Option<Feed<Chunk>>,
     reader: Option<JoinHandle<()>>,
     interrupt: InterruptHandle,
-    /// Goes back only when the thread has ended: the next borrower must not be interrupted.
+    /// The connection of the thread. It returns to the pool after the thread ended, so that its next user is not interrupted.
     db: Option<Arc<Mutex<Lent>>>,
 }
 
-/// Rows that are handed over at once.
+/// Rows that are sent together.
 #[derive(Default, Debug)]
 struct Chunk {
     rows: Vec<Row>,
@@ -64,7 +66,7 @@ impl Chunk {
 }
 
 impl Rows {
-    /// Reads the rows of a query.
+    /// Starts a thread that reads the rows of a query.
     pub(super) fn of_query(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
         let interrupt = db.get_interrupt_handle();
         let db = Arc::new(Mutex::new(db));
@@ -83,12 +85,12 @@ impl Rows {
         })
     }
 
-    /// Rows before the next one that make no sense: their EPD, move or numbers cannot be read.
+    /// Returns the malformed rows that were skipped so far: those whose EPD, move or numbers cannot be read.
     pub fn passed_over(&self) -> &PassedOver {
         &self.passed_over
     }
 
-    /// The next row, or [`Error::Interrupted`] when `stop` is set.
+    /// Returns the next row, [`Error::Interrupted`] if `stop` is set, or `None` at the end.
     pub(super) fn next_unless(&mut self, stop: &AtomicBool) -> Option<Result<Row>> {
         loop {
             if let Some(row) = self.ready.next() {
@@ -107,19 +109,19 @@ impl Rows {
         }
     }
 
-    /// Ends the thread.
+    /// Interrupts the thread and waits for it to end.
     fn end(&mut self) {
         self.ready = Vec::new().into_iter();
         self.chunks = None;
         let Some(reader) = self.reader.take() else {
             return;
         };
-        // Sorting takes long, and an interrupt before it begins has no effect.
+        // Sorting takes long. An interrupt before the query begins has no effect, so it is repeated.
         while !reader.is_finished() {
             self.interrupt.interrupt();
             thread::sleep(Duration::from_millis(1));
         }
-        // Its last word was its result.
+        // The thread already sent its result.
         let _ = reader.join();
         self.db = None;
     }
@@ -153,8 +155,9 @@ impl Drop for Rows {
     }
 }
 
-/// Sends all rows of a query, until the receiver is gone. If the database has a checksum that is not that of the rows, an
-/// error follows the last: nothing right can be made of them.
+/// Sends all rows of a query to `chunks`, until the receiver is dropped.
+///
+/// If the checksum of the database does not match its rows, an error follows the last row, so that nothing is made from them.
 fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
     let mut check = ChecksumCheck::of(db).sql(path, "read")?;
     let mut statement = db.prepare(query).sql(path, "read")?;

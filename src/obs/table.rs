@@ -1,4 +1,4 @@
-//! The tables of a new database, and filling `Book`.
+//! Creates the tables of a new database, and fills the table `Book`.
 
 use std::{ops::Range, path::Path};
 
@@ -12,8 +12,8 @@ use crate::{
     task::{self, Feeder},
 };
 
-/// The tables that the standard's own tool makes, and the index that its document advises under another name, so
-/// that the statement printed there still works.
+/// The tables that the standard's own tool creates. The index has another name than the one that the standard's document
+/// advises, so that the statement printed there still works.
 pub(super) const TABLES: &str = "
     CREATE TABLE Book (
         ID INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -28,32 +28,33 @@ pub(super) const TABLES: &str = "
     CREATE TABLE Info (Name TEXT UNIQUE NOT NULL, Value TEXT);
     CREATE INDEX BookByEPD ON Book (EPD);";
 
-/// The file has another name until it is complete, so a journal would protect nothing. Rows and index entries
-/// come in order, so little of them is ever needed again.
+/// Settings for writing. No journal is needed, because the file gets its name only when it is complete. A small cache suffices,
+/// because rows and index entries are appended in order.
 pub(super) const SETTINGS: &str = "
     PRAGMA cache_size = -16384;
     PRAGMA journal_mode = OFF;
     PRAGMA synchronous = OFF;
     PRAGMA locking_mode = EXCLUSIVE;";
 
-/// Rows that one statement inserts. One at a time, AUTOINCREMENT alone would take half of the time.
+/// The number of rows that one statement inserts. With one row per statement, AUTOINCREMENT alone would take half of the time.
 const AT_ONCE: usize = 40;
 
-/// The columns that rows have, those last that nearly all leave to their defaults.
+/// The columns of a row. The last two have their default values in nearly all rows.
 const COLUMNS: [&str; 7] = ["EPD", "Move", "Win", "Draw", "Loss", "Active", "Comment"];
 
-/// Bytes of rows that are handed over at once.
+/// The number of bytes at which a block of rows is handed over.
 pub(super) const BLOCK: usize = 1 << 20;
 
-/// Rows on their way to the table, their texts in one piece: the thread that inserts them has the most to do, so nothing
-/// is left to be decoded.
+/// Rows that are about to be inserted, with their texts in one string.
+///
+/// The thread that inserts rows is the slowest, so another thread prepares everything for it.
 #[derive(Default)]
 pub(super) struct RowBlock {
     text: String,
     rows: Vec<NewRow>,
 }
 
-/// A row of the table `Book`, and where in a block its texts are.
+/// A row of the table `Book`, with the ranges of its texts in the block.
 struct NewRow {
     epd: Range<usize>,
     mv: Range<usize>,
@@ -69,7 +70,7 @@ impl RowBlock {
         start..self.text.len()
     }
 
-    /// Replaces `text` with the fields of a row in the order of the table, a tab after each but the last.
+    /// Replaces `text` with the fields of a row in the order of the table, separated by tabs.
     fn write_fields(&self, row: &NewRow, text: &mut Vec<u8>) {
         let mut number = itoa::Buffer::new();
         text.clear();
@@ -88,7 +89,7 @@ impl RowBlock {
         }
     }
 
-    /// The columns of the rows that have other values than their defaults. Each takes time.
+    /// Returns the columns to insert. Leaves out the columns in which all rows have the default, because each column takes time.
     fn columns(&self) -> &'static [&'static str] {
         let is_plain = |row: &NewRow| row.active == Row::ACTIVE && row.comment.is_none();
         match self.rows.iter().all(is_plain) {
@@ -97,7 +98,7 @@ impl RowBlock {
         }
     }
 
-    /// Binds and runs a statement for some of the rows, exactly as many as it inserts.
+    /// Binds `rows` to a statement that inserts exactly this many rows, and runs it.
     fn insert(
         &self,
         rows: &[NewRow],
@@ -124,16 +125,16 @@ impl RowBlock {
     }
 }
 
-/// Gathers rows, and hands them over in blocks.
+/// Collects rows in blocks, and hands them over to the inserting thread.
 pub(super) struct Gatherer<'a> {
     pub blocks: &'a Feeder<RowBlock>,
     pub block: RowBlock,
-    /// The file that errors name.
+    /// The path that errors name.
     pub target: &'a Path,
 }
 
 impl Gatherer<'_> {
-    /// Takes the next row.
+    /// Adds the next row.
     ///
     /// # Errors
     ///
@@ -174,24 +175,24 @@ impl Gatherer<'_> {
         Ok(())
     }
 
-    /// Hands over the rows that were taken.
+    /// Hands over the rows that were collected.
     pub(super) fn hand_over(&mut self) -> Result<()> {
         task::fault("gather");
         self.blocks.send(std::mem::take(&mut self.block))
     }
 }
 
-/// Takes the rows of the table `Book`.
+/// Inserts rows into the table `Book`.
 pub(super) struct BookTable<'a> {
     pub db: &'a Connection,
-    /// How many rows were inserted.
+    /// The number of rows that were inserted.
     pub rows: u64,
     /// The checksum of the rows that were inserted.
     pub checksum: Checksum,
 }
 
 impl BookTable<'_> {
-    /// Inserts the next rows.
+    /// Inserts the rows of a block.
     pub(super) fn insert(&mut self, block: &RowBlock) -> rusqlite::Result<()> {
         let columns = block.columns();
         let mut statement = self.db.prepare_cached(&insertion(columns, AT_ONCE))?;
@@ -213,7 +214,7 @@ impl BookTable<'_> {
     }
 }
 
-/// A statement for this number of rows. It need not be undone by itself if it fails, because then all is.
+/// Returns a statement that inserts this many rows. ROLLBACK saves SQLite a statement journal: a failure discards the whole file.
 fn insertion(columns: &[&str], rows: usize) -> String {
     let row = format!("({})", vec!["?"; columns.len()].join(","));
     let rows = vec![row; rows].join(",");

@@ -1,4 +1,4 @@
-//! Checking a database.
+//! Verifies databases.
 
 use std::path::Path;
 
@@ -7,37 +7,37 @@ use thiserror::Error as ThisError;
 use super::{error::Sql, info::ChecksumCheck, read::Obs};
 use crate::error::Result;
 
-/// What [`verify`] found.
+/// The result of [`verify`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verified {
-    /// Everything that is wrong.
+    /// All faults that were found.
     pub faults: Vec<Fault>,
-    /// Rows of the table `Book`.
+    /// The number of rows of the table `Book`.
     pub rows: u64,
-    /// Whether the table `Info` has a checksum. Without one, changed rows cannot be noticed.
+    /// `true` if the table `Info` has a checksum. Without one, changed rows cannot be detected.
     pub has_checksum: bool,
 }
 
-/// What is wrong with a database.
+/// A fault of a database.
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
 pub enum Fault {
-    /// SQLite's own check of its pages and indexes finds this.
+    /// SQLite's integrity check found a problem, which this describes.
     #[error("SQLite finds: {0}")]
     Sqlite(String),
-    /// The checksum is not that of the rows.
+    /// The checksum does not match the rows.
     #[error(
         "the checksum in the table Info differs: the database is damaged, or another program changed it"
     )]
     Checksum,
 }
 
-/// Looks for everything that is wrong with a database: SQLite checks the file, and the checksum that polybook's
-/// databases have is compared with their rows. Reads the file twice.
+/// Finds the faults of a database. Runs SQLite's integrity check, and compares the checksum with the rows if there is one.
+/// Reads the file twice.
 ///
 /// # Errors
 ///
-/// A file that is not such a database, or one that is so damaged that it cannot be read.
+/// Returns an error if the file is not a database of this schema, or if it is too damaged to be read.
 pub fn verify(path: impl AsRef<Path>) -> Result<Verified> {
     let path = path.as_ref();
     let obs = Obs::open(path)?;

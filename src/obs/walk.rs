@@ -1,9 +1,9 @@
-//! Finding the positions of the keys again.
+//! Finds the positions of counted keys.
 //!
-//! Counts know positions by their keys alone, and a key does not give its position back. But every
-//! position that was counted was reached by counted moves from where some game started. Playing these
-//! moves from there, each position's once, comes to all of them, and costs no memory while games are
-//! being read.
+//! Counts store only the key of a position, and a position cannot be computed from its key. But every counted position was
+//! reached by counted moves from the starting position of some game. So a walk plays the counted moves from all starting
+//! positions, and plays the moves of each position once. This finds all counted positions, and needs no memory while games are
+//! read.
 
 use std::{
     iter::{Fuse, once},
@@ -23,32 +23,36 @@ use crate::{
     task::{self, Failure},
 };
 
-/// The positions that a stack keeps; if it has more, another thread may take half of them.
+/// The number of positions above which a thread gives half of a stack's positions to another task.
 const SHARED: usize = 64;
 
-/// Lines of moves that a thread follows at the same time.
+/// The number of lines that a thread follows at the same time, so that their look-ups wait for memory together.
 const TOGETHER: usize = 32;
 
-/// Starting positions that are taken at once.
+/// The number of starting positions that are taken at once.
 const STARTS: usize = SHARED;
 
-/// The function that a walk calls with each position and its moves, from any thread, with a value of the task's own.
+/// A function that is called with each position and its moves, from any thread. Its first argument belongs to the task.
 pub(super) trait Visit<P, D>: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync {}
 
 impl<P, D, F: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync> Visit<P, D> for F {}
 
-/// A counted move of a position, as the rules have it.
+/// A counted move that is legal in its position.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct LegalCount {
     pub mv: Move,
     pub stats: Stats,
 }
 
-/// Calls `visit` with each position that can be reached from the starts by counted moves, once, in any
-/// order. Works on all threads of the rayon pool that it is called in.
+/// Calls `visit` once with each position that counted moves reach from `starts`, in arbitrary order. Uses all threads of the
+/// current rayon pool.
 ///
-/// Returns how many positions and moves it did not reach. There are none unless two
-/// positions share a key.
+/// Returns the number of counted positions and moves that were not reached. It is 0 unless two positions share a key.
+///
+/// # Errors
+///
+/// Returns the errors of `starts` and `visit`, an error if a temporary file cannot be read, and [`Error::Interrupted`] if
+/// `stop` is set.
 pub(super) fn walk<P, D, F>(
     counts: &Counts,
     starts: impl Iterator<Item = Result<Keyed<P>>> + Send,
@@ -79,29 +83,29 @@ where
 
 struct CountWalk<'a, F> {
     finder: Finder<'a>,
-    /// The positions that were visited.
+    /// A bit for each position that was visited.
     marks: Marks,
     visit: F,
     visited: AtomicU64,
-    /// Moves that belong to another position of the same key.
+    /// The number of moves that are illegal, because they belong to another position with the same key.
     illegal: AtomicU64,
     failure: Failure,
     stop: &'a AtomicBool,
 }
 
-/// The data of a thread that follows some lines.
+/// The buffers of a task that follows lines.
 struct Follower<P, D> {
     lines: Vec<Keyed<P>>,
     parts: Vec<RecordRange>,
     scratch: Scratch,
     legal: Vec<LegalCount>,
-    /// The value that the thread's visits have.
+    /// The value that is passed to the task's visits.
     own: D,
 }
 
 impl<F> CountWalk<'_, F> {
-    /// Goes from the next starts. Further ones are taken as their own task, which threads come to only when they
-    /// have nothing else to do, so that few positions are in memory however many starts there are.
+    /// Walks from the next starting positions. The rest of them is left to a new task, which is run only when nothing else is to be
+    /// done. So few positions are in memory, however many starts there are.
     fn take_starts<'scope, P, D, I>(
         &'scope self,
         scope: &Scope<'scope>,
@@ -121,13 +125,13 @@ impl<F> CountWalk<'_, F> {
             if stack.is_empty() {
                 return Ok(());
             }
-            // A thread takes its newest task first, others the oldest.
+            // A rayon thread runs its own newest task first, and steals the oldest tasks of other threads.
             scope.spawn(move |scope| self.take_starts::<P, D, I>(scope, starts));
             self.go(scope, stack)
         });
     }
 
-    /// Goes on from the positions of a stack, in depth first, so that few are on it.
+    /// Walks from the positions of a stack, depth first, so that the stack stays small.
     fn go<'scope, P, D>(&'scope self, scope: &Scope<'scope>, mut stack: Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules + 'scope,
@@ -159,8 +163,8 @@ impl<F> CountWalk<'_, F> {
         }
     }
 
-    /// Visits the positions of some lines and plays a move of each. Positions after other moves go on the stack,
-    /// and lines that end are gone.
+    /// Visits the position of each line, and plays its first move. Pushes the positions after the other moves onto the stack.
+    /// Removes lines that end.
     fn follow<P, D>(&self, thread: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules,
@@ -176,19 +180,19 @@ impl<F> CountWalk<'_, F> {
         let (mut visited, mut illegal) = (0, 0);
         self.finder.parts(lines.iter().map(Keyed::identity), parts);
         self.marks.fetch(parts);
-        // From the last to the first, because the last line takes the place of one that ends.
+        // The order is descending, because `swap_remove` puts the last line into the place of one that ends.
         for (number, part) in parts.iter().enumerate().rev() {
             let line = &mut lines[number];
             legal.clear();
             let mut is_new = None;
-            // The first part is that of the identity.
+            // The first range is the one of `identity`, which is the first exact identity.
             let others = line.exact_identities().skip(1);
             let others = others.map(|identity| self.finder.part(identity));
             for part in once(*part).chain(others) {
                 let Some(found) = self.finder.find(part, scratch)? else {
                     continue;
                 };
-                // The mark of the first one that was counted is the mark of the position.
+                // The bit of the first identity that was counted stands for the position.
                 if !*is_new.get_or_insert_with(|| self.marks.set(found.place)) {
                     break;
                 }
@@ -215,7 +219,7 @@ impl<F> CountWalk<'_, F> {
     }
 }
 
-/// Adds the moves that are legal in a position to `legal`; returns how many are not.
+/// Appends the moves that are legal in `pos` to `legal`. Returns the number of moves that are not legal.
 fn add_legal<P: Rules>(moves: &[MoveCount], pos: &P, legal: &mut Vec<LegalCount>) -> u64 {
     let known = legal.len();
     let mut illegal = 0;
@@ -256,7 +260,7 @@ mod tests {
         String::from_utf8(text).unwrap()
     }
 
-    /// Counts of some games, and what a walk must find: the moves of each position.
+    /// Returns the counts of some games, and the moves of each position that a walk must find.
     fn counted(lines: &[&str], bytes: usize) -> (Counts, BTreeMap<String, BTreeSet<String>>) {
         let tally = Tally::new(Memory {
             bytes,

@@ -1,4 +1,4 @@
-//! Writing a database.
+//! Writes databases.
 
 use std::{
     fs::File,
@@ -31,20 +31,20 @@ use crate::{
     task::{self, Failure, Feeder},
 };
 
-/// A database of at least this many bytes has large pages, which are written in less time; a small one
-/// would be little else than their unused ends.
+/// The expected size in bytes from which a database has large pages, which are faster to write. In a small database, large pages
+/// would be mostly unused.
 const LARGE: u64 = 1 << 24;
 
-/// How often the written bytes are sent to the disk.
+/// The interval at which written bytes are sent to the disk.
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
 
-/// How many positions are found between two counts of the progress.
+/// The number of positions after which the progress is updated.
 const METERED: u64 = 256;
 
-/// Blocks of rows that are gathered ahead.
+/// The maximum number of blocks of rows that are collected ahead.
 const AHEAD: usize = 4;
 
-/// Makes a database.
+/// Writes a new database.
 #[derive(Debug)]
 pub struct ObsWriter {
     file: AtomicFile,
@@ -55,20 +55,20 @@ pub struct ObsWriter {
 pub struct ObsSummary {
     /// Rows of the table `Book`.
     pub rows: u64,
-    /// Positions and moves that are missing because two positions share a key, which is hardly ever.
+    /// The number of positions and moves that are missing because two positions share a key. Almost always 0.
     pub strays: u64,
 }
 
 impl ObsWriter {
-    /// Starts a database. A database that exists is replaced with `force` only.
+    /// Begins a database at `path`. Replaces an existing database only with `force`.
     ///
-    /// For standard output, a pipe or a device, the database is made in a temporary file and copied when it is
+    /// If `path` is standard output, a pipe or a device, the database is created in a temporary file, and copied when it is
     /// complete.
     ///
     /// # Errors
     ///
-    /// A directory that cannot be written, a file there that is not an OOBS database, the journal of one that another
-    /// program has open or did not finish, and [`Error::Exists`](crate::Error::Exists).
+    /// Returns an error if the directory cannot be written, if `path` is a file that is not an OOBS database, or if another program
+    /// has that database open or did not finish it. Returns [`Error::Exists`](crate::Error::Exists) for a database without `force`.
     pub fn create(path: impl AsRef<Path>, force: bool) -> Result<ObsWriter> {
         let mut file = AtomicFile::create_over(path, |old| super::check_replaceable(old, force))?;
         if file.is_seekable() {
@@ -80,19 +80,20 @@ impl ObsWriter {
         Ok(ObsWriter { file })
     }
 
-    /// The file that will be there.
+    /// Returns the path of the database.
     pub fn target(&self) -> &Path {
         self.file.target()
     }
 
-    /// Writes the moves that are [selected](crate::tally::MoveFilter::selects) of all positions that the
-    /// counted moves lead to from `starts`, ordered by EPD and then by games. Rows are sorted in `memory`.
-    /// Works on all threads of the rayon pool that it is called in. `meter` has the steps that the caller
-    /// expects; half of them is finding the positions, the rest is writing their rows.
+    /// Writes the moves that the filter of `info` [selects](crate::tally::MoveFilter::selects), of all positions that counted moves
+    /// reach from `starts`. Rows are sorted by EPD, then by descending number of games.
+    ///
+    /// Sorts within `memory`, and uses all threads of the current rayon pool. The caller sets the total of `meter`: half of it
+    /// stands for finding the positions, the other half for writing their rows.
     ///
     /// # Errors
     ///
-    /// A file that cannot be written, or [`Error::Interrupted`].
+    /// Returns an error if a file cannot be written, and [`Error::Interrupted`] if `stop` is set.
     pub fn write<P: Rules>(
         self,
         counts: &Counts,
@@ -142,7 +143,7 @@ impl ObsWriter {
         Ok((ObsSummary { rows, strays }, finished))
     }
 
-    /// Writes the rows that `gather` takes, in order; returns how many there are.
+    /// Inserts the rows that `gather` adds, in this order. Returns the number of rows and the finished file.
     pub(super) fn insert_all(
         mut self,
         made: MadeDatabase<'_>,
@@ -155,8 +156,8 @@ impl ObsWriter {
             let rows = made.fill(db, self.file.file(), &target, stop, gather)?;
             return Ok((rows, self.file.finish()?));
         }
-        // SQLite writes here and there, so the file is made elsewhere. Without a name it is gone however the program
-        // ends; where an open file cannot lose its name, it is deleted at the end.
+        // SQLite writes at any offset, so the database is created in a temporary file. Its name is removed at once where the
+        // system allows that, so that the file is removed however the program ends. On other systems it is removed at the end.
         let dir = made.temp_dir;
         let temporary = tempfile::NamedTempFile::new_in(dir).at(dir, "make a temporary file in")?;
         let db = open(temporary.path()).sql(dir, "write a temporary file in")?;
@@ -169,17 +170,17 @@ impl ObsWriter {
     }
 }
 
-/// A database that is made.
+/// The description of a new database.
 pub(super) struct MadeDatabase<'a> {
     pub info: &'a Info,
-    /// About how many bytes it will have.
+    /// The approximate size in bytes.
     pub size: u64,
-    /// Where it is made if its target cannot be written here and there.
+    /// The directory in which the database is created if its target cannot be written at any offset.
     pub temp_dir: &'a Path,
 }
 
 impl MadeDatabase<'_> {
-    /// Fills an empty database, which is in `file`. Errors name `path`.
+    /// Fills an empty database that is in `file`. Returns the number of rows. Errors name `path`.
     fn fill(
         &self,
         db: Connection,
@@ -211,7 +212,7 @@ impl MadeDatabase<'_> {
             gather(&mut gatherer)?;
             gatherer.hand_over()
         };
-        // One thread gathers the rows from all over memory while another inserts them.
+        // One thread collects the rows, which are scattered over memory, while another inserts them.
         let insert = || {
             thread::scope(|scope| {
                 let mut blocks = task::start_in(scope, "gather", AHEAD, gather)?;
@@ -222,8 +223,8 @@ impl MadeDatabase<'_> {
                 Ok(())
             })
         };
-        // The disk has as much to do as the processor, so it is not left to the end. The system reports once that it
-        // lost the written bytes.
+        // Writing to the disk takes as long as inserting, so it is not left to the end. The result must be checked, because the
+        // system reports lost bytes only once.
         let flush = || {
             task::fault("flush");
             file.sync_data().at(path, doing)
@@ -242,8 +243,8 @@ impl MadeDatabase<'_> {
     }
 }
 
-/// Opens a file that this run alone writes. SQLite takes no lock of its own: on NFS the lock that claims the file for
-/// the run would keep SQLite out, although both are of one process.
+/// Opens a file that only this run writes. SQLite takes no lock: on NFS, SQLite's lock would conflict with the lock by which
+/// this process claims the file.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if cfg!(unix) {
@@ -252,7 +253,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// Copies a complete database.
+/// Copies a complete database from `file` to `out`.
 fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) -> Result<()> {
     let reading = "read a temporary file in";
     file.rewind().at(dir, reading)?;
@@ -270,7 +271,7 @@ fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) ->
     }
 }
 
-/// Packs a position with the moves that are selected; `None` if there are none.
+/// Packs a position with the moves that the filter selects. Returns `None` if it selects no move.
 fn pack<'a, P: Rules>(
     packer: &'a mut Packer,
     pos: &P,
