@@ -19,7 +19,7 @@ use shakmaty::Move;
 use crate::{
     error::{Error, Result},
     position::{BookMove, Keyed, Rules},
-    tally::{Counts, Finder, Marks, MoveCount, RecordRange, Scratch, Stats},
+    tally::{Counts, Finder, MoveCount, RecordRange, Scratch, Stats, VisitedBits},
     task::{self, Failure},
 };
 
@@ -67,7 +67,7 @@ where
     let finder = counts.finder()?;
     let positions = finder.positions();
     let walk = CountWalk {
-        marks: finder.marks(),
+        marks: finder.visited_bits(),
         finder,
         visit,
         visited: AtomicU64::new(0),
@@ -84,7 +84,7 @@ where
 struct CountWalk<'a, F> {
     finder: Finder<'a>,
     /// A bit for each position that was visited.
-    marks: Marks,
+    marks: VisitedBits,
     visit: F,
     visited: AtomicU64,
     /// The number of moves that are illegal, because they belong to another position with the same key.

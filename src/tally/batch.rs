@@ -1,4 +1,4 @@
-//! Counts on their way to a tally.
+//! Batches of counts on their way to a tally.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,14 +12,13 @@ use super::{
 use crate::error::{Error, Result};
 use crate::position::BookMove;
 
-/// How many records the games of one [`push`](CountBatch::push) may take. More games are kept apart.
+/// The maximum number of records that [`push`](CountBatch::push) adds for one call. More games are stored separately as numbers.
 const MOST_RECORDS: u64 = 16;
 
-/// Moves that may have more games than a few records hold. The largest collections have some thousands.
+/// The maximum number of moves whose games are stored as numbers. The largest collections have some thousands of such moves.
 const MOST_LARGE: usize = 1 << 18;
 
-/// Counts on their way to a [`Tally`](super::Tally). Their size depends on how many they are, not on how
-/// many games they count.
+/// A batch of counts for a [`Tally`](super::Tally). Its size depends on the number of its counts, not on the number of games.
 #[derive(PartialEq, Eq, Default, Debug)]
 pub struct CountBatch {
     pub(super) records: Vec<CountRecord>,
@@ -27,10 +26,10 @@ pub struct CountBatch {
 }
 
 impl CountBatch {
-    /// Adds games of one position and move.
+    /// Adds games of one position and move, from the view of the side to move.
     #[inline]
     pub fn push(&mut self, key: u64, mv: BookMove, turn: Color, stats: Stats) {
-        // Nearly all.
+        // Nearly all counts fit into one record.
         if fits(stats) {
             self.records.push(CountRecord::new(key, mv, turn, stats));
         } else {
@@ -44,19 +43,19 @@ impl CountBatch {
             CountRecord::extend(&mut self.records, key, mv, turn, stats);
             return;
         }
-        // An empty record among the others says that the position has the move.
+        // An empty record lists the move among the moves of the position.
         let record = CountRecord::new(key, mv, turn, Stats::default());
         self.records.push(record);
         self.large.push((record, stats));
     }
 }
 
-/// Numbers of games that would take many records, by position and move.
+/// Numbers of games that would take many records, by position key and move.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Stats>);
 
 impl LargeCounts {
-    /// Refuses more large numbers than the largest collections have: they stay in memory.
+    /// Returns an error that names `source` if there are more large numbers than any collection has. They all stay in memory.
     pub(super) fn refuse_many(&self, source: &Path) -> Result<()> {
         if self.0.len() <= MOST_LARGE {
             return Ok(());
@@ -79,7 +78,7 @@ impl LargeCounts {
         }
     }
 
-    /// Whether a move of these records has large numbers.
+    /// Returns `true` if a move of these records has a large number of games.
     pub(super) fn has_any(&self, position: &[CountRecord]) -> bool {
         let kind = |record: &CountRecord| (record.key(), record.book_move().0);
         !self.is_empty()
@@ -88,7 +87,7 @@ impl LargeCounts {
                 .any(|record| self.0.contains_key(&kind(record)))
     }
 
-    /// Adds the large numbers of a position to its moves.
+    /// Adds the large numbers of a position to the counts of its moves.
     pub(super) fn add_to(&self, key: u64, moves: &mut [MoveCount]) {
         if self.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Wins, draws and losses of every position and move.
+//! Collects wins, draws and losses of every position and move.
 
 use std::{mem, path::Path, sync::Mutex};
 
@@ -18,7 +18,7 @@ use crate::{
     task,
 };
 
-/// Counts being collected, from any number of threads.
+/// Collects counts from any number of threads.
 #[derive(Debug)]
 pub struct Tally {
     shards: Shards<CountRecord>,
@@ -26,7 +26,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// No counts yet.
+    /// Creates an empty tally that spills to temporary files if it exceeds `memory`.
     pub fn new(memory: Memory) -> Tally {
         Tally {
             shards: Shards::new(memory),
@@ -34,20 +34,20 @@ impl Tally {
         }
     }
 
-    /// Adds a batch of records, which is the fast way to count.
+    /// Adds records. This is the fastest way to count.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub fn add_records(&self, records: &[CountRecord]) -> Result<()> {
         self.shards.append(records)
     }
 
-    /// Adds a batch of counts of any numbers of games.
+    /// Adds a batch of counts with any numbers of games.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub fn add_batch(&self, batch: &CountBatch) -> Result<()> {
         if !batch.large.is_empty() {
             task::lock(&self.large).extend(batch);
@@ -55,36 +55,36 @@ impl Tally {
         self.add_records(&batch.records)
     }
 
-    /// Adds games of one position and move.
+    /// Adds games of one position and move, from the view of the side to move.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub fn add(&self, key: u64, mv: BookMove, turn: Color, stats: Stats) -> Result<()> {
         let mut batch = CountBatch::default();
         batch.push(key, mv, turn, stats);
         self.add_batch(&batch)
     }
 
-    /// Refuses more moves with large numbers of games than the largest collections have: these numbers stay in memory.
+    /// Checks the number of moves whose numbers of games are so large that they stay in memory.
     ///
     /// # Errors
     ///
-    /// [`Error::File`] that names the `source` of the counts.
+    /// Returns an [`Error::File`](crate::Error::File) that names `source` if there are more of them than any collection has.
     pub(crate) fn refuse_many_large(&self, source: &Path) -> Result<()> {
         task::lock(&self.large).refuse_many(source)
     }
 
-    /// How many bytes of counts are in temporary files.
+    /// Returns the number of bytes in temporary files.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         self.shards.spilled_bytes()
     }
 
-    /// Ends counting: sorts and adds up what was added. Works on all threads of the rayon pool that it is called in.
+    /// Ends counting: sorts the counts and adds them up. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written or read.
+    /// Returns an error if a temporary file cannot be written or read.
     pub fn seal(self) -> Result<Counts> {
         Ok(Counts {
             records: self.shards.seal()?,
@@ -101,25 +101,25 @@ pub struct PositionCount {
     pub key: u64,
     /// The side to move.
     pub turn: Color,
-    /// The moves in the order of their numbers.
+    /// The moves, in ascending order.
     pub moves: Vec<MoveCount>,
 }
 
-/// All counts, in the order of keys.
+/// All counts, sorted by key and move.
 #[derive(Debug)]
 pub struct Counts {
     pub(super) records: Sealed<CountRecord>,
     pub(super) large: LargeCounts,
-    /// Those that were not kept, because no move of their positions was played often enough for what is made of them.
+    /// The numbers of positions and moves that were dropped because no move of the position was played often enough.
     pub(super) rare: Dropped,
 }
 
 impl Counts {
-    /// All positions in the order of their keys.
+    /// Returns an iterator over all positions, sorted by key.
     ///
     /// # Errors
     ///
-    /// An item is an error if a temporary file cannot be read.
+    /// The iterator returns an error if a temporary file cannot be read.
     pub fn positions(&self) -> impl Iterator<Item = Result<PositionCount>> + '_ {
         let mut records = (0..SHARDS)
             .flat_map(|shard| self.records.records(shard))
@@ -146,12 +146,12 @@ impl Counts {
         })
     }
 
-    /// How many positions there are, and how many pairs of position and move. Works on all threads of the rayon pool
-    /// that it is called in.
+    /// Returns the number of positions, and the number of pairs of a position and a move, including those that were dropped. Uses
+    /// all threads of the current rayon pool.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub(crate) fn size(&self) -> Result<(u64, u64)> {
         let of_shard = |shard| {
             let (mut positions, mut entries) = (0, 0);
@@ -169,27 +169,28 @@ impl Counts {
             .map(|kept| (kept.0 + rare.0, kept.1 + rare.1))
     }
 
-    /// How many shards there are; one after the other they hold all positions in order.
+    /// Returns the number of shards. The shards, one after the other, contain all positions sorted by key.
     pub(crate) fn shard_count(&self) -> usize {
         SHARDS
     }
 
-    /// Calls `f` with each position of a shard: its key, the side to move, and its moves in the order of their numbers.
-    /// However many records a position has, only its moves are in memory.
+    /// Calls `f` with each position of a shard: its key, the side to move, and its moves in ascending order.
+    ///
+    /// Memory is bounded by the number of moves of a position, however many records it has.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub(crate) fn for_each_position(
         &self,
         shard: usize,
         mut f: impl FnMut(u64, Color, &[MoveCount]),
     ) -> Result<()> {
-        // The moves of a position but its last, which is open.
+        // The moves of the current position, without the last one, to which further records may be added.
         let mut moves: Vec<MoveCount> = Vec::new();
         let mut open: Option<(CountRecord, MoveCount)> = None;
         let mut end = |of: CountRecord, last: MoveCount, moves: &mut Vec<MoveCount>| {
-            // Most positions have one move.
+            // Most positions have one move, which needs no copy.
             if moves.is_empty() && self.large.is_empty() {
                 return f(of.key(), of.turn(), &[last]);
             }
@@ -221,17 +222,17 @@ impl Counts {
         Ok(())
     }
 
-    /// What was counted and not kept: positions, and pairs of position and move.
+    /// Returns the numbers of positions, and of pairs of a position and a move, that were dropped.
     pub(crate) fn rare(&self) -> Dropped {
         self.rare
     }
 
-    /// Whether memory did not suffice and counts are in temporary files.
+    /// Returns `true` if counts exceeded the memory budget and are in temporary files.
     pub fn is_spilled(&self) -> bool {
         self.records.is_spilled()
     }
 
-    /// About how many bytes of memory the counts take.
+    /// Returns the approximate number of bytes that the counts take in memory.
     pub(crate) fn bytes_in_memory(&self) -> u64 {
         self.records.bytes_in_memory()
     }
@@ -240,7 +241,7 @@ impl Counts {
         &self.records
     }
 
-    /// Replaces `moves` with those of the records of a position.
+    /// Replaces `moves` with the moves of the records of one position.
     pub(super) fn move_counts(&self, records: &[CountRecord], moves: &mut Vec<MoveCount>) {
         moves.clear();
         for record in records {
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(position.moves[1].stats, many);
     }
 
-    /// Each position is found by its key too.
+    /// Checks that each position is also found by its key.
     fn assert_all_are_found(counts: &Counts) {
         let finder = counts.finder().unwrap();
         let mut scratch = crate::tally::Scratch::default();
@@ -315,7 +316,7 @@ mod tests {
             let tally = Tally::new(Memory { bytes, ..Memory::default() });
             let mut expected: BTreeMap<(u64, u16), Stats> = BTreeMap::new();
             for (key, mv, wins, draws) in games {
-                // Keys in several shards, and some that share one.
+                // The keys are in several shards, and some records share a key.
                 let key = key.wrapping_mul(0x2545_f491_4f6c_dd1d) >> (key % 3);
                 let stats = Stats { wins, draws, losses: 1 };
                 tally.add(key, BookMove(mv), Color::White, stats).unwrap();

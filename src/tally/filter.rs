@@ -1,11 +1,11 @@
-//! Which moves of the counts are kept.
+//! Selects the moves of counts that are kept.
 
 use shakmaty::Color;
 
 use super::stats::Stats;
 use crate::provenance::{option_text, valued};
 
-/// Selects moves by their games. The default is Polyglot's.
+/// Selects moves by their games. The default filter is Polyglot's.
 ///
 /// ```
 /// use polybook::tally::{MoveFilter, Stats};
@@ -20,12 +20,12 @@ use crate::provenance::{option_text, valued};
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct MoveFilter {
-    /// How many times a move must have been played at least: a game that comes back to a position may play a move there
-    /// several times. Default: 3.
+    /// The minimum number of times that a move must have been played. A game that repeats a position may play a move there several
+    /// times. Default: 3.
     pub min_game: u64,
-    /// The lowest score of a move for the side that played it, in percent from 0 to 100. Default: 0.
+    /// The minimum score of a move for the side that plays it, in percent from 0 to 100. Default: 0.
     pub min_score: f64,
-    /// Select the moves of this side only. Default: both sides.
+    /// Selects only moves of this side. `None` selects moves of both sides, and is the default.
     pub only: Option<Color>,
 }
 
@@ -40,7 +40,7 @@ impl Default for MoveFilter {
 }
 
 impl MoveFilter {
-    /// Selects every move that was played.
+    /// Creates a filter that selects every move that was played.
     pub fn every_move() -> MoveFilter {
         MoveFilter {
             min_game: 1,
@@ -48,7 +48,7 @@ impl MoveFilter {
         }
     }
 
-    /// Whether a move of the side `turn` is selected.
+    /// Returns `true` if a move of the side `turn` with the results `stats` is selected.
     #[inline]
     pub fn selects(&self, turn: Color, stats: Stats) -> bool {
         stats.games() >= self.min_game
@@ -56,21 +56,21 @@ impl MoveFilter {
             && (self.min_score <= 0.0 || stats.score() >= self.min_score / 100.0)
     }
 
-    /// Selects a move only if the other filter selects it too.
+    /// Changes the filter so that it selects a move only if `other` also selects it.
     pub fn narrowed_by(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.max(other.min_game);
         self.min_score = self.min_score.max(other.min_score);
         self.only = self.only.or(other.only);
     }
 
-    /// Selects every move that one of both filters selects, and their sums.
+    /// Changes the filter so that it selects every move that it or `other` selects, and sums of such moves.
     pub fn widened_by(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.min(other.min_game);
         self.min_score = self.min_score.min(other.min_score);
         self.only = self.only.filter(|_| self.only == other.only);
     }
 
-    /// The options that prune moves, `None` if every move is selected.
+    /// Returns the options that make the filter drop moves, or `None` if it selects every move.
     pub fn pruning_text(&self) -> Option<String> {
         if *self == MoveFilter::every_move() {
             return None;
@@ -82,8 +82,8 @@ impl MoveFilter {
         })
     }
 
-    /// What differs from the defaults, spelled as options of the command line. Book headers and
-    /// databases store this text, so it is part of their formats.
+    /// Returns the settings that differ from the defaults, as options of the command line. Book headers and databases store this
+    /// text, so it is part of their formats.
     pub fn option_text(&self) -> String {
         let MoveFilter {
             min_game,

@@ -1,4 +1,4 @@
-//! Finding positions in counts by their keys, in any order.
+//! Finds positions in counts by their keys, in any order.
 
 use std::borrow::Cow;
 
@@ -11,44 +11,44 @@ use crate::{
     sort::{Record, SHARDS},
 };
 
-/// Bits of a record that are below those that choose its shard.
+/// The number of bits of a record below the bits that select its shard.
 const SHARD_SHIFT: u32 = 120;
 
-/// About how many records a part of a shard has that is in memory.
+/// The intended number of records in a part of a shard that is in memory.
 const PART_IN_MEMORY: u64 = 4;
 
-/// The same for a shard in a temporary file, where a part is read at once.
+/// The intended number of records in a part of a shard that is in a temporary file. A part is read at once.
 const PART_IN_FILE: u64 = 256;
 
 /// Finds the moves of a position by its key.
 ///
-/// Keys are spread evenly, so the bits below those of the shard say within a few records where a key
-/// is: a table of where each part begins suffices.
+/// Keys are spread evenly. So the bits below those that select the shard tell the location of a key to within a few records, and
+/// a table of the first record of each part suffices.
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
     pub(super) counts: &'a Counts,
     pub(super) shards: Cow<'a, [Parts]>,
 }
 
-/// Counts with the table of a [`Finder`].
+/// Counts together with the table of a [`Finder`].
 #[derive(Debug)]
 pub(crate) struct FindableCounts {
     counts: Counts,
     shards: Vec<Parts>,
 }
 
-/// Where the parts of a shard begin.
+/// A table of the parts of a shard.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
-    /// How many bits of the key choose the part.
+    /// The number of bits of the key that select the part.
     bits: u32,
-    /// The first record of each part, and the end.
+    /// The index of the first record of each part, followed by the number of records.
     pub(super) starts: Vec<u32>,
-    /// How many positions the shard has.
+    /// The number of positions in the shard.
     pub(super) positions: u64,
 }
 
-/// Where to look for a position.
+/// The records among which those of a position are, if it was counted.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct RecordRange {
     key: u64,
@@ -57,7 +57,7 @@ pub(crate) struct RecordRange {
     end: u32,
 }
 
-/// Where a position's records begin.
+/// The index of the first record of a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RecordPlace {
     pub(super) shard: usize,
@@ -67,15 +67,15 @@ pub(crate) struct RecordPlace {
 /// A position that was found.
 #[derive(Debug)]
 pub(crate) struct Found<'a> {
-    /// Where its records begin.
+    /// The index of its first record.
     pub place: RecordPlace,
     /// The side to move.
     pub turn: shakmaty::Color,
-    /// Its moves in the order of their numbers.
+    /// The moves, in ascending order.
     pub moves: &'a [MoveCount],
 }
 
-/// Memory that a thread reuses from one look-up to the next.
+/// Buffers that a thread reuses from one look-up to the next.
 #[derive(Default, Debug)]
 pub(crate) struct Scratch {
     records: Vec<CountRecord>,
@@ -83,11 +83,11 @@ pub(crate) struct Scratch {
 }
 
 impl Counts {
-    /// Prepares for finding positions. Works on all threads of the rayon pool that it is called in.
+    /// Creates a finder. Reads all records. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub(crate) fn finder(&self) -> Result<Finder<'_>> {
         Ok(Finder {
             counts: self,
@@ -102,11 +102,11 @@ impl Counts {
 }
 
 impl FindableCounts {
-    /// Prepares counts for finding positions. Works on all threads of the rayon pool that it is called in.
+    /// Prepares counts for finding positions. Reads all records. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub fn new(counts: Counts) -> Result<FindableCounts> {
         Ok(FindableCounts {
             shards: counts.parts()?,
@@ -164,13 +164,13 @@ fn part_of(record: u128, bits: u32) -> usize {
 }
 
 impl Finder<'_> {
-    /// Where to look for a position.
+    /// Returns the records to search for the position with this key.
     #[inline]
     pub fn part(&self, key: u64) -> RecordRange {
         self.whole(self.numbered(key))
     }
 
-    /// A part whose `start` is yet its number within the shard.
+    /// Returns the part of a key. Its `start` and `end` are numbers of parts, which [`whole`](Finder::whole) turns into records.
     #[inline]
     pub(super) fn numbered(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;
@@ -184,7 +184,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The part that is numbered.
+    /// Replaces the numbers of parts in a range by the indices of their first records.
     #[inline]
     pub(super) fn whole(&self, numbered: RecordRange) -> RecordRange {
         let starts = &self.shards[numbered.shard].starts;
@@ -195,7 +195,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the moves of a position in the order of their numbers, with the games of all its
+    /// Returns the moves of a position, in ascending order, with the games of all its
     /// [exact identities](Keyed::exact_identities) added up.
     ///
     /// # Errors
@@ -217,11 +217,11 @@ impl Finder<'_> {
         Ok(moves)
     }
 
-    /// A position and its moves; `None` if it was not counted.
+    /// Finds the position of a range. Returns `None` if it was not counted.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub fn find<'s>(
         &self,
         part: RecordRange,

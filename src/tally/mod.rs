@@ -1,8 +1,7 @@
-//! Counting: wins, draws and losses per position and move, exact at any size, in bounded memory.
+//! Counts wins, draws and losses per position and move: exactly, for any number of games, in bounded memory.
 //!
-//! A count is a 128-bit [record](CountRecord): key, move and three numbers, so that the order of records
-//! is the order of keys and moves. The external sorter collects, sorts and adds up records, in temporary
-//! files where memory does not suffice.
+//! A count is a 128-bit [record](CountRecord) of a key, a move and three numbers. Records are ordered by key and move. The stores
+//! of the module `sort` collect, sort and add up records, and spill to temporary files what exceeds the memory budget.
 //!
 //! ```
 //! use polybook::{position::BookMove, tally::{Memory, Stats, Tally}};
@@ -26,11 +25,11 @@ mod class;
 mod counts;
 mod filter;
 mod find;
-mod marks;
 mod ordered;
 mod record;
 mod shared_keys;
 mod stats;
+mod visited;
 
 pub use self::{
     batch::CountBatch,
@@ -44,8 +43,8 @@ pub use self::{
 pub(crate) use self::{
     class::{ClassCounts, ClassRecord, ClassTally},
     find::{FindableCounts, Finder, RecordRange, Scratch},
-    marks::Marks,
     ordered::OrderedCounts,
     shared_keys::KeyedIdentity,
+    visited::VisitedBits,
 };
 pub use crate::sort::Memory;

@@ -1,4 +1,4 @@
-//! Counts that come in ascending order, as from files that are sorted: added up without sorting them again.
+//! Adds up counts from sources that are sorted already, such as sorted files, without sorting them again.
 
 use std::{
     mem,
@@ -21,15 +21,17 @@ use crate::{
     task,
 };
 
-/// How many records of those that were counted are merged at once.
+/// The number of records of the tally itself that are merged at once.
 const AT_ONCE: usize = 1 << 11;
 
-/// Appends the next counts of some shards of keys, in the order of keys and moves, to an empty batch, if those that were
-/// read have any, and returns the file that they are of; `None` if there are no more.
+/// A function that reads the next counts of a range of shards, sorted by key and move, into an empty batch.
+///
+/// It returns the file that the counts are from, or `None` at the end. The batch may stay empty if a whole batch of rows has no
+/// moves; then there may be further counts.
 pub(crate) type OrderedCounts<'a> =
     Box<dyn FnMut(&mut CountBatch) -> Result<Option<&'a Path>> + 'a>;
 
-/// The records of counts. Large numbers are kept apart.
+/// Returns a source of the records of `counts` for a merge. Large numbers of games go to `large`.
 fn records<'a: 'b, 'b>(
     mut counts: OrderedCounts<'a>,
     large: &'b Mutex<LargeCounts>,
@@ -37,16 +39,16 @@ fn records<'a: 'b, 'b>(
 ) -> Refill<'b, CountRecord> {
     let mut batch = CountBatch::default();
     Box::new(move |out| {
-        // All rows that were read may be without moves.
+        // A batch of rows may consist of rows without a move, so reading goes on until there are records.
         while out.is_empty() {
-            // They are filled in where they are wanted.
+            // Swapping lets the rows be decoded straight into `out`, without a copy.
             mem::swap(out, &mut batch.records);
             let read = counts(&mut batch);
             mem::swap(out, &mut batch.records);
             let Some(path) = read? else {
                 break;
             };
-            // The records of a number that takes several come in any order.
+            // A count that takes several records does not have them in order.
             out.sort();
             if !batch.large.is_empty() {
                 has_large.store(true, Ordering::Relaxed);
@@ -60,8 +62,8 @@ fn records<'a: 'b, 'b>(
     })
 }
 
-/// Whether a move of a position was played in `fewest` games. One that has several records, or large numbers that are
-/// kept apart, was.
+/// Returns `true` if a move of a position was played at least `fewest` times. A move with several records, or with a large number
+/// that is stored separately, counts as frequent.
 fn is_frequent(position: &[CountRecord], fewest: u64) -> bool {
     let is_frequent = |record: &CountRecord| {
         let games = record.stats().games();
@@ -72,14 +74,16 @@ fn is_frequent(position: &[CountRecord], fewest: u64) -> bool {
 }
 
 impl Tally {
-    /// Ends counting, and adds ordered counts: those that `open` returns for each of `ranges` equal ranges of shards.
-    /// Positions in which no move was played in `fewest` games are not kept: [`Counts::rare`] is their number.
-    /// `watch` is called now and then with the bytes in temporary files, and may end the work. `memory` is for the sum.
-    /// Works on all threads of the rayon pool that it is called in.
+    /// Ends counting, and adds sorted counts from other sources.
+    ///
+    /// `open(shards)` returns the sources of a range of shards; there are `ranges` equal ranges. A position is dropped if none
+    /// of its moves was played at least `fewest` times; [`Counts::rare`] tells how many were. `watch` is called from time to
+    /// time with the number of bytes in temporary files, and an error that it returns ends the work. `memory` is the budget of
+    /// the result. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written or read, and the errors of the counts and of `watch`.
+    /// Returns an error if a temporary file cannot be written or read, and returns the errors of the sources and of `watch`.
     pub(crate) fn seal_with<'a>(
         self,
         memory: &Memory,
@@ -107,7 +111,7 @@ impl Tally {
             let others = others.map(|counts| records(counts, &large, &has_large));
             others.chain([own]).collect()
         };
-        // The record in place of a large number may have been added to others.
+        // An empty record that stands for a large number may have been added to others, so the numbers are looked up too.
         let is_frequent = |position: &[CountRecord]| {
             is_frequent(position, fewest)
                 || has_large.load(Ordering::Relaxed) && task::lock(&large).has_any(position)

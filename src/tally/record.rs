@@ -1,4 +1,4 @@
-//! A count as 128 bits.
+//! A count in 128 bits.
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -9,8 +9,7 @@
 //! | 16-31 | draws |
 //! | 0-15 | losses |
 //!
-//! Numbers too large for their bits take several records of the same key and move, whose numbers add
-//! up, so there is no largest count.
+//! Numbers too large for their bits take several records of the same key and move, which add up. So counts are not limited.
 
 use shakmaty::Color;
 
@@ -23,17 +22,17 @@ use crate::{
 const MAX_WINS: u64 = (1 << 15) - 1;
 const MAX_OTHER: u64 = (1 << 16) - 1;
 
-/// The bits that records of the same position, move and side to move share.
+/// A mask of the bits that records of the same position, move and side to move have in common.
 const KIND: u128 = !0 << 47;
 
-/// Bits of the numbers.
+/// The number of bits of the three numbers.
 const NUMBERS: u32 = 47;
 
-/// Bits of the key after those that say its shard.
+/// The number of bits of the key below those that select its shard.
 const KEY_BITS: u32 = u64::BITS - SHARDS.ilog2();
 const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
 
-/// Games of one position and move. Records compare by key, then by move.
+/// Games of one position and move. Records are ordered by key, then by move.
 ///
 /// ```
 /// use polybook::{position::BookMove, tally::{CountRecord, Stats}};
@@ -47,8 +46,9 @@ const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
 pub struct CountRecord(u128);
 
 impl CountRecord {
-    /// A record of few games: at most 32,767 wins, 65,535 draws and 65,535 losses.
-    /// [`CountBatch::push`](super::CountBatch::push) takes any numbers.
+    /// Creates a record of at most 32,767 wins, 65,535 draws and 65,535 losses.
+    ///
+    /// Larger numbers give a wrong record; [`CountBatch::push`](super::CountBatch::push) accepts any numbers.
     #[inline]
     pub fn new(key: u64, mv: BookMove, turn: Color, stats: Stats) -> CountRecord {
         debug_assert!(fits(stats));
@@ -60,14 +60,14 @@ impl CountRecord {
         CountRecord(u128::from(key) << 64 | u128::from(low))
     }
 
-    /// How many records a number of games takes.
+    /// Returns the number of records that the numbers take.
     pub(super) fn records_for(stats: Stats) -> u64 {
         let wins = stats.wins.div_ceil(MAX_WINS);
         let others = stats.draws.max(stats.losses).div_ceil(MAX_OTHER);
         wins.max(others).max(1)
     }
 
-    /// Appends records of any number of games.
+    /// Appends as many records as the numbers take.
     pub(super) fn extend(
         records: &mut Vec<CountRecord>,
         key: u64,
@@ -80,25 +80,25 @@ impl CountRecord {
         });
     }
 
-    /// The key of the position.
+    /// Returns the key of the position.
     #[inline]
     pub fn key(self) -> u64 {
         (self.0 >> 64) as u64
     }
 
-    /// The move.
+    /// Returns the move.
     #[inline]
     pub fn book_move(self) -> BookMove {
         BookMove((self.0 >> 48) as u16)
     }
 
-    /// The side to move in the position.
+    /// Returns the side to move in the position.
     #[inline]
     pub fn turn(self) -> Color {
         Color::from_white(self.0 >> 47 & 1 == 0)
     }
 
-    /// The games, seen from the side to move.
+    /// Returns the games, from the view of the side to move.
     #[inline]
     pub fn stats(self) -> Stats {
         let low = self.0 as u64;
@@ -110,13 +110,13 @@ impl CountRecord {
     }
 }
 
-/// Whether one record has room for the numbers.
+/// Returns `true` if the numbers fit into one record.
 #[inline]
 pub(super) fn fits(stats: Stats) -> bool {
     stats.wins <= MAX_WINS && stats.draws <= MAX_OTHER && stats.losses <= MAX_OTHER
 }
 
-/// Splits numbers of any size into those of records.
+/// Splits numbers of any size into numbers that fit into one record each.
 fn split(mut stats: Stats, mut emit: impl FnMut(Stats)) {
     loop {
         let part = Stats {
@@ -147,14 +147,16 @@ impl Record for CountRecord {
         self.0
     }
 
-    /// Keys are spread evenly.
+    /// Returns the key. Keys are hashes, so they are spread evenly.
     #[inline]
     fn rank(self) -> u64 {
         self.key()
     }
 
-    /// Records of one game each have a packed form: the key without its first byte, the result, 0 a loss, 1 a draw, 2 a
-    /// win, the side to move, and the move.
+    /// Returns the packed form of a record of one game, or `None` for other records.
+    ///
+    /// The packed form has the key without its first byte, the result (0 for a loss, 1 for a draw, 2 for a win), the side to move,
+    /// and the move.
     #[inline]
     fn packed(self) -> Option<[u8; PACKED]> {
         let low = self.0 as u64;
@@ -178,17 +180,17 @@ impl Record for CountRecord {
     }
 }
 
-/// Adds the numbers of records with the same key and move.
+/// A fold that adds the numbers of records with the same key and move.
 #[derive(Clone, Default, Debug)]
 pub struct SumUp {
-    /// The kind of the records and the numbers so far, `None` before the first record.
+    /// The common bits of the current records, and the sum of their numbers. `None` before the first record.
     open: Option<(u128, Stats)>,
 }
 
 impl Fold for SumUp {
     type Record = CountRecord;
 
-    // Everything that sorts and merges comes through here.
+    // All sorting and merging of counts calls this function, so it must be inlined.
     #[inline(always)]
     fn take(&mut self, record: CountRecord, out: &mut impl FnMut(CountRecord)) {
         let kind = record.0 & KIND;

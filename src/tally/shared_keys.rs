@@ -1,16 +1,16 @@
-//! Which positions share a key.
+//! Pairs of a position key and an identity, which tell the positions that share a key.
 //!
-//! Variants are counted by the identities of positions, and books know keys. A pair of both is a record of the
-//! sorter, kept once.
+//! Games of variants are counted by identity, but books look positions up by key. A pair is a record of the stores in `sort`,
+//! which keep each pair once.
 
 use crate::sort::{Once, Record};
 
-/// A position's key, which others may share, and its identity, which is its own.
+/// The key of a position, which other positions may share, and its identity, which is its own.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct KeyedIdentity(u128);
 
 impl KeyedIdentity {
-    /// `key` is 0 if no book can have the position.
+    /// Creates a pair. `key` is 0 if a book cannot contain the position.
     pub(crate) fn new(key: u64, identity: u64) -> KeyedIdentity {
         KeyedIdentity(u128::from(key) << 64 | u128::from(identity))
     }
@@ -35,7 +35,7 @@ impl Record for KeyedIdentity {
         self.0
     }
 
-    /// Keys are spread evenly, but for those that no book can have.
+    /// Returns the key. Keys are spread evenly, except for the key 0 of positions that no book contains.
     fn rank(self) -> u64 {
         self.key()
     }

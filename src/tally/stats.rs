@@ -1,4 +1,4 @@
-//! Wins, draws and losses.
+//! Wins, draws and losses, and scores.
 
 use std::ops::{Add, AddAssign};
 
@@ -7,23 +7,23 @@ use shakmaty::Color;
 
 use crate::position::BookMove;
 
-/// How many games were won, drawn and lost, seen from the side to move.
+/// The numbers of games that were won, drawn and lost, from the view of the side to move.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug, Serialize)]
 pub struct Stats {
-    /// Games that the side to move won.
+    /// The number of games that the side to move won.
     pub wins: u64,
-    /// Games that neither side won.
+    /// The number of games that neither side won.
     pub draws: u64,
-    /// Games that the side to move lost.
+    /// The number of games that the side to move lost.
     pub losses: u64,
 }
 
-/// A move of a position and its games.
+/// A move of a position, with its games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveCount {
     /// The move.
     pub mv: BookMove,
-    /// The games in which it was played.
+    /// The results of the games in which the move was played.
     pub stats: Stats,
 }
 
@@ -31,7 +31,7 @@ pub struct MoveCount {
 const QUANTILE: f64 = 2.576;
 
 impl Stats {
-    /// One game that `winner` won, or that neither side did.
+    /// Returns the result of one game for the side `turn`. `winner` is `None` if neither side won.
     #[inline]
     pub fn of_game(winner: Option<Color>, turn: Color) -> Stats {
         let (wins, draws, losses) = match winner {
@@ -46,7 +46,7 @@ impl Stats {
         }
     }
 
-    /// White's results as those of a side, or those of a side as White's.
+    /// Converts White's results to the view of `side`, or results from the view of `side` to White's.
     #[inline]
     #[must_use]
     pub fn turned(self, side: Color) -> Stats {
@@ -60,16 +60,15 @@ impl Stats {
         }
     }
 
-    /// All games.
+    /// Returns the number of games.
     #[inline]
     pub fn games(self) -> u64 {
         self.wins + self.draws + self.losses
     }
 
-    /// The share of the points that the side to move scored, from 0 to 1; 0 without games.
+    /// Returns the share of the points that the side to move scored, from 0 to 1; 0 without games.
     ///
-    /// Computed in the order of operations of Polyglot, so that a bound such as 60 percent admits
-    /// the same moves.
+    /// The operations are done in Polyglot's order, so that a limit such as 60 percent selects the same moves.
     pub fn score(self) -> f64 {
         if self.games() == 0 {
             return 0.0;
@@ -78,9 +77,10 @@ impl Stats {
         half_points / self.games() as f64 / 2.0
     }
 
-    /// The lower end of the score interval of E. B. Wilson (Probable inference, the law of succession, and statistical
-    /// inference, 1927), which has the true score in 99 of 100 cases; 0 without games. A draw counts as half a win, which
-    /// makes the interval rather too wide.
+    /// Returns the lower bound of the 99 percent confidence interval of the score, from 0 to 1; 0 without games.
+    ///
+    /// The interval is that of E. B. Wilson (Probable inference, the law of succession, and statistical inference, 1927). A draw
+    /// counts as half a win, which makes the interval wider than necessary.
     pub fn lower_bound(self) -> f64 {
         let (games, score) = (self.games() as f64, self.score());
         if games == 0.0 {

@@ -1,4 +1,4 @@
-//! Looking positions up by the million.
+//! Looks up many positions at once, and records which positions were visited.
 
 use std::{
     hint::black_box,
@@ -8,13 +8,15 @@ use std::{
 use super::find::{Finder, RecordPlace, RecordRange};
 
 impl Finder<'_> {
-    /// How many positions there are.
+    /// Returns the number of positions.
     pub fn positions(&self) -> u64 {
         self.shards.iter().map(|parts| parts.positions).sum()
     }
 
-    /// Replaces `parts` with where to look for some positions. Nearly every look-up waits for memory, and here
-    /// they wait together: each loop is short, so that the processor is in many of its rounds at once.
+    /// Replaces `parts` with the records to search for each of the keys.
+    ///
+    /// Nearly every look-up waits for memory. Each loop is short, so that the processor runs many of its iterations at once and the
+    /// look-ups wait together.
     pub fn parts(&self, keys: impl Iterator<Item = u64>, parts: &mut Vec<RecordRange>) {
         parts.clear();
         parts.extend(keys.map(|key| self.numbered(key)));
@@ -27,8 +29,8 @@ impl Finder<'_> {
         black_box(firsts.fold(0, |all, record| all ^ record.key()));
     }
 
-    /// A mark for each position, none of them set.
-    pub fn marks(&self) -> Marks {
+    /// Creates a bit for each position, none of which is set.
+    pub fn visited_bits(&self) -> VisitedBits {
         let shards = self
             .shards
             .iter()
@@ -39,28 +41,28 @@ impl Finder<'_> {
                     .collect()
             })
             .collect();
-        Marks { shards }
+        VisitedBits { shards }
     }
 }
 
-/// Marks in one place.
+/// The number of bits in a word.
 const WORD: usize = u64::BITS as usize;
 
-/// A mark for each position of a [`Finder`], a bit for each record.
+/// A bit for each position of a [`Finder`]. There is a bit for each record; a position uses the bit of its first record.
 #[derive(Debug)]
-pub(crate) struct Marks {
+pub(crate) struct VisitedBits {
     shards: Vec<Vec<AtomicU64>>,
 }
 
-impl Marks {
-    /// Fetches the marks of some positions into the processor's cache, which marking them one by one would wait for.
+impl VisitedBits {
+    /// Loads the bits of some positions into the processor's cache, so that [`set`](VisitedBits::set) does not wait for each.
     pub fn fetch(&self, parts: &[RecordRange]) {
         let word = |part: &RecordRange| self.shards[part.shard].get(part.start as usize / WORD);
         let words = parts.iter().filter_map(word);
         black_box(words.fold(0, |all, word| all | word.load(Ordering::Relaxed)));
     }
 
-    /// Marks a position, from any thread; `true` if it had no mark yet.
+    /// Sets the bit of a position. Returns `true` if it was not set before. Any number of threads may call this at the same time.
     pub fn set(&self, place: RecordPlace) -> bool {
         let word = &self.shards[place.shard][place.record / WORD];
         let bit = 1 << (place.record % WORD);
@@ -95,7 +97,7 @@ mod tests {
             let counts = tally.seal().unwrap();
             let finder = counts.finder().unwrap();
             assert_eq!(finder.positions(), 20_000);
-            let (marks, mut parts) = (finder.marks(), Vec::new());
+            let (marks, mut parts) = (finder.visited_bits(), Vec::new());
             let mut scratch = Scratch::default();
             for first in (0..30_000).step_by(100) {
                 finder.parts((first..first + 100).map(key), &mut parts);
