@@ -1,4 +1,4 @@
-//! The sidecar `counts.json`: where counts come from, and which parts there are.
+//! The sidecar `counts.json`, which says where counts come from and lists the parts.
 
 use std::{
     collections::BTreeMap,
@@ -23,47 +23,47 @@ use crate::{
     tally::By,
 };
 
-/// The most bytes that a sidecar may have: many thousand names of inputs.
+/// The greatest size of a sidecar in bytes; enough for many thousand names of inputs.
 const LONGEST: u64 = if cfg!(test) { 1 << 12 } else { 4 << 20 };
 
-/// Where counts come from: the facts that a book's header has, and the report of a run.
+/// The origin of counts: what a book's header says, and the report of the run that made the counts.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct About {
-    /// The names of the inputs in their order, without directories.
+    /// The file names of the inputs, in their order, without directories.
     pub inputs: Vec<String>,
-    /// What became of the games; `None` if counts without them are among the inputs.
+    /// The numbers of games that were read, counted and left out; `None` if an input is counts that do not say so.
     pub games: Option<Games>,
-    /// The options that decided what was counted and that differ from the defaults, spelled as on the command line.
+    /// The options that decided what was counted and that differ from their defaults, spelled as on the command line.
     pub options: String,
     /// The variant, as the option `--variant` names it.
     pub variant: String,
-    /// Half-moves that count: the sum of all wins, draws and losses.
+    /// The number of counted half-moves: the sum of all wins, draws and losses.
     pub plies: u64,
-    /// The classes that are counted apart.
+    /// The classes that are counted separately.
     #[serde(default, skip_serializing_if = "is_none")]
     pub by: By,
-    /// What was dropped, if positions were.
+    /// What was pruned; `None` if nothing was to be pruned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pruned: Option<Pruned>,
-    /// Half-moves that no book can have.
+    /// The number of half-moves that no book can contain.
     #[serde(default)]
     pub left_out: u64,
-    /// Games and variations that a null move ends.
+    /// The number of games and variations that end early at a null move.
     #[serde(default)]
     pub null_moves: u64,
-    /// Variations with a move that cannot be played.
+    /// The number of variations with an illegal move.
     #[serde(default)]
     pub unplayable_variations: u64,
-    /// Games that start with castling rights that cannot be.
+    /// The number of games whose starting position has impossible castling rights.
     #[serde(default)]
     pub castling_dropped: u64,
-    /// Games that end with another result than their `Result` tag has.
+    /// The number of games whose result after the moves differs from their `Result` tag.
     #[serde(default)]
     pub contradicted_results: u64,
-    /// Games that were left out, by the filter that rejected them.
+    /// The number of games that each filter rejected, by the name of the filter.
     #[serde(default)]
     pub filtered_by: BTreeMap<String, u64>,
-    /// Games that count by their variant, unless only standard chess was asked for.
+    /// The number of counted games of each variant, unless only standard chess was requested.
     #[serde(default)]
     pub variants: BTreeMap<String, u64>,
     /// The first rejected games, in the order of the inputs.
@@ -71,29 +71,34 @@ pub struct About {
     pub rejected: Vec<Rejection>,
 }
 
-// What serde asks for.
+/// Returns `true` if no class is counted separately, for `skip_serializing_if`.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_none(by: &By) -> bool {
     by.is_none()
 }
 
-/// A file that a sidecar lists.
+/// An entry of the sidecar: a file of the counts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct ListedFile {
-    /// Its name.
+    /// The file name, without a directory.
     pub file: String,
+    /// The number of rows.
     pub rows: u64,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
-    /// The sum of its wins, draws and losses; of starts, their games.
+    /// The sum of wins, draws and losses; for starts, the number of games.
     pub plies: u64,
-    /// The CRC-32 of its bytes, as in gzip and PNG. Not every query engine writes it.
+    /// The CRC-32 of the file, as used in gzip and PNG; `None` if the sidecar's writer did not calculate it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crc32: Option<u32>,
 }
 
 impl ListedFile {
-    /// Lists a file that has been written.
+    /// Creates the entry for the complete file `file` in `directory`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read.
     pub(super) fn of(
         directory: &Path,
         file: String,
@@ -111,7 +116,11 @@ impl ListedFile {
     }
 }
 
-/// The CRC-32 of a file.
+/// Returns the CRC-32 of the rest of a file.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be read.
 pub(super) fn crc32_of(file: &mut File) -> io::Result<u32> {
     let mut sum = Hasher::new();
     let mut buffer = vec![0; 1 << 18];
@@ -125,7 +134,7 @@ pub(super) fn crc32_of(file: &mut File) -> io::Result<u32> {
     }
 }
 
-/// All that a sidecar holds.
+/// The content of a sidecar.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct Sidecar {
     pub format: String,
@@ -137,7 +146,8 @@ pub(super) struct Sidecar {
     pub starts: Option<ListedFile>,
 }
 
-/// The files of a sidecar. Serde keeps unknown fields in memory where one structure has all.
+/// The lists of files in a sidecar. They are deserialized separately because serde buffers unknown fields of a
+/// flattened structure in memory.
 #[derive(Deserialize)]
 struct Files {
     parts: Vec<ListedFile>,
@@ -153,6 +163,7 @@ struct Versioned {
 }
 
 impl Sidecar {
+    /// Creates a sidecar of the current version.
     pub(super) fn new(about: About, parts: Vec<ListedFile>, starts: Option<ListedFile>) -> Sidecar {
         Sidecar {
             format: FORMAT.to_owned(),
@@ -163,13 +174,17 @@ impl Sidecar {
         }
     }
 
-    /// Whether it lists a file of this name.
+    /// Returns `true` if the sidecar lists a file of this name.
     pub(super) fn lists(&self, name: &OsStr) -> bool {
         let mut listed = self.parts.iter().chain(&self.starts);
         listed.any(|listed| *name == *listed.file)
     }
 
-    /// Writes it into a directory.
+    /// Writes the sidecar into `directory`, which will be renamed to `target`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the sidecar would exceed [`LONGEST`] bytes, or if it exists or cannot be written.
     pub(super) fn write(&self, directory: &Path, target: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).map_err(io::Error::from);
         let mut text = text.at(target, "write")?;
@@ -185,7 +200,11 @@ impl Sidecar {
             .at(target, "write")
     }
 
-    /// Reads that of a directory, `None` if it has none.
+    /// Reads the sidecar of `directory`, or returns `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the sidecar cannot be read, is malformed, contradicts itself, or has another version.
     pub(super) fn read(directory: &Path) -> Result<Option<Sidecar>> {
         let path = directory.join(SIDECAR);
         if fs::symlink_metadata(&path).is_err_and(|err| err.kind() == io::ErrorKind::NotFound) {
@@ -200,6 +219,7 @@ impl Sidecar {
         Ok(Some(sidecar))
     }
 
+    /// Parses and checks a sidecar.
     fn parsed(text: &[u8]) -> Result<Sidecar, CountsError> {
         let unknown = |err: serde_json::Error| CountsError::Sidecar(err.to_string());
         if text.len() as u64 > LONGEST {
@@ -219,7 +239,8 @@ impl Sidecar {
         Ok(sidecar)
     }
 
-    /// Makes sure that the numbers can be, and that names stay in the directory.
+    /// Checks that the numbers are consistent and cannot overflow when many sidecars are added up, and that all file
+    /// names stay within the directory.
     fn check(&self) -> Result<(), CountsError> {
         for listed in self.parts.iter().chain(&self.starts) {
             let is_name = Path::new(&listed.file)
@@ -249,7 +270,7 @@ impl Sidecar {
             if numbers.iter().any(|number| *number > MOST_GAMES) {
                 return Err(CountsError::Overflow);
             }
-            // A position that was kept has as many half-moves.
+            // A kept position has at least `min_game` half-moves, so the sum is 0 or at least that.
             let (least, plies) = (pruned.min_game, self.about.plies);
             if least == 0 || (1..least).contains(&plies) {
                 return Err(CountsError::Sidecar(format!(
@@ -263,7 +284,7 @@ impl Sidecar {
             .values()
             .chain(self.about.variants.values());
         let most = numbers.iter().chain(by_name).max().copied();
-        // So that those of many directories add up.
+        // A lower limit, so that the numbers of many directories can be added up.
         if most.unwrap_or_default() > 1 << 50 {
             return Err(CountsError::Overflow);
         }
@@ -304,7 +325,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("file"), "123456789").unwrap();
         let listed = ListedFile::of(dir.path(), "file".to_owned(), 1, 2).unwrap();
-        // The check value of the catalogue of CRCs.
+        // The check value of CRC-32 in catalogues of CRC algorithms.
         assert_eq!((listed.bytes, listed.crc32), (9, Some(0xcbf4_3926)));
     }
 

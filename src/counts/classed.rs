@@ -1,7 +1,7 @@
-//! Counts by class of several directories, added up a range of keys at a time.
+//! Adding up counts by class of several directories and of the games of a run.
 //!
-//! Rows of one position and move are together in each directory. Those of all directories are sorted by their classes and
-//! added up, so that memory has few rows of each directory, and the classes of one move.
+//! Each input is sorted by key, move and identity. [`ClassedCounts::for_each_row`] merges the inputs and adds up the
+//! rows of one move by class. So memory holds one batch of each input, and the classes of one move.
 
 use std::{
     cmp::Ordering,
@@ -25,31 +25,33 @@ use crate::{
     tally::{By, ClassCounts},
 };
 
-/// More rows of a move than this are added up before all of them are read.
+/// The number of buffered rows of a move after which they are added up before the move is complete.
 const MOST_OF_MOVE: usize = 1 << 16;
 
-/// The most classes of a move, which bounds the memory. All speeds, groups of ratings and months of fifty years are a third,
-/// and as many again if books alone count some games.
+/// The greatest number of classes of a move; bounds the memory. All combinations of speeds, rating groups and the
+/// months of fifty years are a third of it, and twice as many if books alone count some games.
 const MOST_CLASSES: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
-/// More rows than this without games that end in a position were left without them. Fewer may be of games that all come back
-/// to a position and end there.
+/// If no row of a directory with more rows than this marks the end of a game, its writer did not count endings. In a
+/// smaller directory, every game may end in a position from which it moved earlier, and such an ending has no row.
 const MOST_WITHOUT_ENDS: u64 = 10_000;
 
-/// Counts by class that are added up.
+/// Counts by class of several directories that are to be added up.
 #[derive(Debug)]
 pub(crate) struct ClassedCounts {
+    /// The classes of the sums. Each directory distinguishes at least these.
     by: By,
-    /// The directories, their classes, whether rows of games that end in a position were read, and their parts.
+    /// For each directory: its classes, whether a row of games that end in a position was read, and its parts.
     directories: Vec<(CountsDirectory, By, AtomicBool, OrderedParts)>,
-    /// Whether any such rows were added up.
+    /// Whether the sums contain a row of games that end in a position.
     has_ends: AtomicBool,
-    /// The games and the ratings that were read, so that no sum overflows.
+    /// The number of games that were read, which is limited so that no sum overflows.
     games: AtomicU64,
+    /// The sum of ratings that were read, which is limited so that no sum overflows.
     ratings: AtomicU64,
 }
 
-/// A row among those of other directories.
+/// A row in the k-way merge of the inputs, ordered by key, move and identity.
 struct Placed(ClassRow);
 
 impl PartialEq for Placed {
@@ -73,11 +75,11 @@ impl Ord for Placed {
 }
 
 impl ClassedCounts {
-    /// Opens counts to add them up by these classes, which each directory must have.
+    /// Opens counts to add them up by the classes in `by`, which each directory must distinguish.
     ///
     /// # Errors
     ///
-    /// A part that cannot be read, and parts that share keys.
+    /// Returns an error if a part cannot be read, or if parts of a directory share keys.
     pub(crate) fn open(directories: &[CountsDirectory], by: By) -> Result<ClassedCounts> {
         let open = |directory: &CountsDirectory| {
             let (by, parts) = (directory.by()?, directory.classed()?);
@@ -92,11 +94,11 @@ impl ClassedCounts {
         })
     }
 
-    /// Whether rows tell positions of one key apart, as those of variants do.
+    /// Returns `true` if a part has identities, as counts of variants do.
     ///
     /// # Errors
     ///
-    /// A part that cannot be read.
+    /// Returns an error if a part cannot be read.
     pub(crate) fn has_identities(&self) -> Result<bool> {
         let parts = self
             .directories
@@ -110,19 +112,20 @@ impl ClassedCounts {
         Ok(false)
     }
 
-    /// Calls `f` with the rows of some neighboring shards of keys, which are all in the upper half or all in the lower, by
-    /// key, move, identity and class. Those of `own` are added to them.
+    /// Calls `f` with the sums of the rows in `shards`, sorted by key, move, identity and class. The counts of games in
+    /// `own` are included. The range must not cross from one half of the unsigned keys to the other.
     ///
     /// # Errors
     ///
-    /// A part that cannot be read, does not hold what it should, or is not in order, and the errors of `f`.
+    /// Returns the error of `f`, or an error if a part cannot be read, contains an invalid row or is not sorted, if
+    /// inputs disagree about a side to move, or if a move has more than [`MOST_CLASSES`] classes.
     pub(crate) fn for_each_row(
         &self,
         shards: Range<usize>,
         own: Option<&ClassCounts>,
         mut f: impl FnMut(&ClassRow) -> Result<()>,
     ) -> Result<()> {
-        // Most counts are of games alone, whose rows are in order.
+        // Fast path: counts of standard games alone have sorted rows that are already added up.
         if let Some(own) = own
             && self.directories.is_empty()
             && own.keys.is_none()
@@ -144,7 +147,7 @@ impl ClassedCounts {
         self.add_moves(Merge::new(sources).map(|row| row.map(|Placed(row)| row)), f)
     }
 
-    /// Adds up the rows of each move.
+    /// Adds up the rows of each move and calls `f` with the sums. `sorted` must be sorted by key, move and identity.
     fn add_moves(
         &self,
         sorted: impl Iterator<Item = Result<ClassRow>>,
@@ -176,7 +179,7 @@ impl ClassedCounts {
         self.hand_over(&mut rows, &mut f)
     }
 
-    /// Hands over all rows of a move.
+    /// Adds up the buffered rows of a move, calls `f` with the sums, and clears the buffer.
     fn hand_over(
         &self,
         rows: &mut Vec<ClassRow>,
@@ -188,13 +191,13 @@ impl ClassedCounts {
         rows.drain(..).try_for_each(|row| f(&row))
     }
 
-    /// The path that errors about all directories name.
+    /// Returns the path for errors that concern all directories: the first one, or `counts`.
     fn path(&self) -> &Path {
         let directory = self.directories.first();
         directory.map_or("counts".as_ref(), |(directory, ..)| directory.path())
     }
 
-    /// Refuses more classes of a move than memory could take.
+    /// Returns an error if a move has more than [`MOST_CLASSES`] classes.
     fn check_classes(&self, classes: usize) -> Result<()> {
         if classes <= MOST_CLASSES {
             return Ok(());
@@ -203,11 +206,12 @@ impl ClassedCounts {
         Err(Error::too_large(self.path(), problem))
     }
 
-    /// The rows of a directory one by one.
+    /// Returns an iterator over the rows of a directory, which sets `has_ends` if one is of games that end in a
+    /// position.
     fn rows<'a>(&'a self, mut rows: OrderedRows<'a>, has_ends: &'a AtomicBool) -> ClassedRows<'a> {
         let (mut batch, mut at) = (Vec::new(), 0);
         Box::new(std::iter::from_fn(move || {
-            // All rows that were read may be without games.
+            // A whole batch may consist of rows without games, which are skipped; read on until there are rows.
             while at == batch.len() {
                 batch.clear();
                 at = 0;
@@ -222,6 +226,12 @@ impl ClassedCounts {
         }))
     }
 
+    /// Reads the next batch of rows. Returns `false` at the end.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a part cannot be read or is not sorted, or if the games or ratings read so far exceed
+    /// [`MOST_GAMES`].
     fn read<'a>(&'a self, rows: &mut OrderedRows<'a>, batch: &mut Vec<ClassRow>) -> Result<bool> {
         let Some(step) = rows.next_classed(batch)? else {
             return Ok(false);
@@ -244,28 +254,28 @@ impl ClassedCounts {
         Ok(true)
     }
 
-    /// Makes sure that the files are as they were written. Works on all threads of the rayon pool that it is called in.
+    /// Compares every part with the checksum that its sidecar states. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
-    /// A file that was altered.
+    /// Returns an error if a part cannot be read or has another checksum.
     pub(crate) fn check_bytes(&self) -> Result<()> {
         let mut parts = self.directories.iter().map(|(.., parts)| parts);
         parts.try_for_each(OrderedParts::check_bytes)
     }
 
-    /// How many rows there are before they are added up.
+    /// Returns the number of rows in all directories, before they are added up.
     pub(crate) fn row_count(&self) -> u64 {
         let parts = self.directories.iter().map(|(.., parts)| parts);
         parts.map(OrderedParts::rows).sum()
     }
 
-    /// Makes sure that all rows were read. They may be read again then.
+    /// Checks that all rows were read exactly once. Resets the counters, so that the rows can be read again.
     ///
     /// # Errors
     ///
-    /// A file that was altered, or has other rows than it says; and a directory without games that end in a position, where
-    /// others have them.
+    /// Returns an error if a part has other rows than its metadata or its sidecar state, or if a directory lacks rows
+    /// of games that end in a position and others have them.
     pub(crate) fn check_read(&self) -> Result<()> {
         self.games.store(0, Relaxed);
         self.ratings.store(0, Relaxed);
@@ -280,7 +290,7 @@ impl ClassedCounts {
     }
 }
 
-/// Notes whether rows are of games that end in a position.
+/// Sets `has_ends` if one of `rows` is of games that end in a position.
 fn note_ends(rows: &[ClassRow], has_ends: &AtomicBool) {
     let is_end = |row: &ClassRow| row.row.mv == BookMove::NONE;
     if !has_ends.load(Relaxed) && rows.iter().any(is_end) {
@@ -288,7 +298,7 @@ fn note_ends(rows: &[ClassRow], has_ends: &AtomicBool) {
     }
 }
 
-/// Sorts the rows of a move by their classes, and adds up those of one class.
+/// Sorts the rows of a move by class, and adds up the rows of each class.
 fn add_up(rows: &mut Vec<ClassRow>) {
     if rows.len() < 2 {
         return;
@@ -346,7 +356,7 @@ mod tests {
         let err = rows(MOST_CLASSES as u32 + 1).unwrap_err().to_string();
         assert!(err.contains("count fewer"), "{err}");
 
-        // Of games alone too, so that others can add them.
+        // The limit also applies to counts of games alone, so that others can add them up.
         let of_games = |months: u32| {
             let tally = ClassTally::new(&Memory::default(), false);
             let record = |number: u32| {

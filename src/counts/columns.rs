@@ -1,4 +1,5 @@
-//! Reading columns of Parquet: of either integer type, and nullable ones that hold no null, as other engines write them.
+//! Reading columns of Parquet as other programs write them: integers of 32 or 64 bits, and nullable columns without
+//! nulls.
 
 use parquet::{
     basic::{LogicalType, Type},
@@ -9,14 +10,14 @@ use parquet::{
 
 use super::{error::CountsError, file::ParquetFile};
 
-/// The place of a column among those of a file.
+/// A column of a file: its name and its index.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Column {
     name: &'static str,
     place: usize,
 }
 
-/// The values that a column has to have.
+/// The type of values that a column must contain.
 #[derive(Copy, Clone)]
 pub(super) enum Holds {
     Integers,
@@ -25,7 +26,11 @@ pub(super) enum Holds {
 }
 
 impl Column {
-    /// The column of this name, if there is one.
+    /// Finds the column with this name. Returns `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if several columns have this name, or if the column has another type than `holds`.
     pub(super) fn find(
         schema: &SchemaDescriptor,
         name: &'static str,
@@ -64,7 +69,11 @@ impl Column {
         Ok(Some(Column { name, place }))
     }
 
-    /// The column of this name.
+    /// Finds the column with this name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is none, and in the cases of [`Column::find`].
     pub(super) fn required(
         schema: &SchemaDescriptor,
         name: &'static str,
@@ -73,12 +82,12 @@ impl Column {
         Column::find(schema, name, holds)?.ok_or(CountsError::NoColumn(name))
     }
 
-    /// The place among the columns of the file.
+    /// Returns the index of the column in the file.
     pub(super) fn place(&self) -> usize {
         self.place
     }
 
-    /// Whether its type is unsigned.
+    /// Returns `true` if the column's integers are unsigned.
     pub(super) fn is_unsigned(&self, schema: &SchemaDescriptor) -> bool {
         matches!(
             schema.column(self.place).logical_type_ref(),
@@ -86,7 +95,11 @@ impl Column {
         )
     }
 
-    /// Opens the column of a row group.
+    /// Creates a reader of the column's values in a row group.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the metadata of the column are damaged.
     pub(super) fn open(&self, file: &ParquetFile, group: usize) -> Result<Values, CountsError> {
         Ok(Values {
             column: self.name,
@@ -98,7 +111,7 @@ impl Column {
     }
 }
 
-/// Whether an integer is no date, no decimal number and no such thing.
+/// Returns `true` if the column contains integers and not dates, times or decimal numbers stored as integers.
 fn is_plain_integer(column: &ColumnDescriptor) -> bool {
     use parquet::basic::ConvertedType;
     let is_integer = matches!(column.physical_type(), Type::INT32 | Type::INT64);
@@ -118,18 +131,24 @@ fn is_plain_integer(column: &ColumnDescriptor) -> bool {
     is_integer && is_plain && !is_other
 }
 
-/// The values of a column in a row group, read in order.
+/// Reads the values of a column in a row group, in order.
 pub(super) struct Values {
     column: &'static str,
     reader: ColumnReader,
-    /// Whether 32-bit numbers go from 0 on.
+    /// Whether 32-bit values are unsigned.
     is_unsigned: bool,
+    /// A buffer for 32-bit values.
     narrow: Vec<i32>,
+    /// A buffer for definition levels.
     levels: Vec<i16>,
 }
 
 impl Values {
-    /// Replaces `values` with the next `rows` integers; `row` is the first of them.
+    /// Replaces `values` with the next `rows` integers. `row` is the number of the first row, for error messages.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is null, if the column has fewer values, or if the file is damaged.
     pub(super) fn integers(
         &mut self,
         rows: usize,
@@ -155,7 +174,7 @@ impl Values {
         }
     }
 
-    /// Replaces `values` with the next `rows` booleans.
+    /// Replaces `values` with the next `rows` booleans. Otherwise like [`integers`](Values::integers).
     pub(super) fn booleans(
         &mut self,
         rows: usize,
@@ -170,7 +189,7 @@ impl Values {
         }
     }
 
-    /// Replaces `values` with the next `rows` texts.
+    /// Replaces `values` with the next `rows` strings. Otherwise like [`integers`](Values::integers).
     pub(super) fn texts(
         &mut self,
         rows: usize,
@@ -185,13 +204,17 @@ impl Values {
         }
     }
 
-    /// The row group is of other types than the file.
+    /// Returns an error that the row group's column has another type than the schema says.
     fn other_type(&self) -> CountsError {
         CountsError::Damaged(format!("column \"{}\" changes its type", self.column))
     }
 }
 
-/// Reads exactly this many values, none of them null.
+/// Replaces `values` with exactly `rows` values.
+///
+/// # Errors
+///
+/// Returns an error if a value is null, if there are fewer values, or if the file is damaged.
 fn read<T: DataType>(
     column: &'static str,
     reader: &mut ColumnReaderImpl<T>,

@@ -5,137 +5,144 @@ use thiserror::Error;
 use super::layout::VERSION;
 use crate::{error::reason, tally::By};
 
-/// What is wrong with a file of counts.
+/// A problem of a file of counts.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum CountsError {
-    /// Parquet that cannot be read.
+    /// The file is not Parquet or is damaged.
     #[error("damaged, or not Parquet: {0}; copy or make it again")]
     Damaged(String),
     /// The operating system could not read the file.
     #[error("cannot be read: {0}")]
     Io(String),
-    /// A page that would take too much memory.
+    /// A page would take too much memory.
     #[error("a page of {bytes} bytes, and {most} are read at most: write it with smaller pages")]
     Page {
-        /// How many bytes it has.
+        /// The size of the page in bytes.
         bytes: u64,
-        /// How many it may have.
+        /// The greatest size that is read, in bytes.
         most: u64,
     },
     /// Metadata that would take too much memory.
     #[error(
         "metadata of {bytes} bytes, and {most} are read at most: write it with larger row groups"
     )]
+    /// The metadata would take too much memory.
     Metadata {
-        /// How many bytes they have.
+        /// The size of the metadata in bytes.
         bytes: u64,
-        /// How many they may have.
+        /// The greatest size that is read, in bytes.
         most: u64,
     },
-    /// A compression that is not read.
+    /// A column uses a compression that is not supported.
     #[error("compressed with {0}: write it with zstd, snappy, gzip or no compression")]
     Codec(&'static str),
-    /// A column that is not there.
+    /// A required column is missing.
     #[error("no column \"{0}\"")]
     NoColumn(&'static str),
-    /// A column that is there more than once.
+    /// Several columns have the same name.
     #[error("several columns \"{0}\": leave one")]
     Columns(&'static str),
-    /// A column of another type.
+    /// A column has the wrong type.
     #[error("column \"{column}\" is {found}, and has to be {wanted}: cast it")]
     Type {
         /// The name of the column.
         column: &'static str,
-        /// What it is.
+        /// The type of the column.
         found: String,
-        /// What it should be.
+        /// The type that the column must have.
         wanted: &'static str,
     },
-    /// A value that is missing.
+    /// A column contains a null.
     #[error("column \"{column}\" has a null in row {row} or soon after")]
     Null {
         /// The name of the column.
         column: &'static str,
-        /// The first row of those that were read together, counted from 0.
+        /// The number of the first row of the batch that contains the null, counted from 0.
         row: u64,
     },
-    /// A number that cannot be.
+    /// A row has an invalid number.
     #[error("row {row}: \"{column}\" is {value}, which cannot be")]
     Value {
         /// The name of the column.
         column: &'static str,
-        /// The row, counted from 0.
+        /// The number of the row, counted from 0.
         row: u64,
-        /// The number.
+        /// The invalid number.
         value: i64,
     },
-    /// An EPD that is not a position.
+    /// A row of `starts.parquet` has an invalid EPD.
     #[error("row {row}: \"{epd}\" is not a position: {reason}")]
     Start {
-        /// The row, counted from 0.
+        /// The number of the row, counted from 0.
         row: u64,
-        /// The text.
+        /// The beginning of the EPD.
         epd: String,
-        /// What is wrong with it.
+        /// Why the EPD is invalid.
         reason: String,
     },
     /// Rows that are not in the order that their file states.
     #[error(
         "row {0} is out of the order that the file states: sort the rows, or write the file without sorting_columns"
     )]
+    /// A row is out of the order that its file states. Holds the number of the row, counted from 0.
     Order(u64),
-    /// Rows of a position with different sides to move.
+    /// Two rows of a position have different sides to move. Holds the number of the second row, counted from 0.
     #[error("row {0}: \"black\" is not that of the row before, which has the same key")]
     Side(u64),
     /// Rows of a position with different sides to move in several directories.
     #[error(
         "\"black\" is not the same in all inputs where \"key\" is {0}: make the counts again in which it is wrong"
     )]
+    /// Several directories have different sides to move for a position. Holds the position's key.
     Sides(i64),
     /// Rows of counts by class that are not in order, or parts that share keys.
     #[error(
         "row {0} is out of order: sort the rows of counts by class by key, move and identity, each key in one part"
     )]
+    /// A row of counts by class is out of order, or two parts share keys. Holds the number of the row, counted from 0,
+    /// or 0 if two parts share keys.
     ClassOrder(u64),
     /// Parts of different classes.
     #[error(
         "its columns are those of --by {found}, and other parts are by {expected}: count all with the same"
     )]
+    /// Two parts have columns of different classes.
     Classes {
         /// The classes of the part.
         found: By,
-        /// Those of the parts before it.
+        /// The classes of the parts before it.
         expected: By,
     },
     /// More games than numbers reach.
     #[error(
         "the games of all rows add up to more than 2^63, or those of a move to more than 2^61, which cannot be"
     )]
+    /// The number of games exceeds what sums can hold.
     Overflow,
-    /// A part with other content than the sidecar says.
+    /// The sidecar states another size of the file than it has.
     #[error("{found} {what}, where counts.json says {expected}: copy or make it again")]
     Differs {
-        /// Rows or games.
+        /// What differs: bytes, rows or half-moves.
         what: &'static str,
-        /// How many there are.
+        /// The number that the file has.
         found: u64,
-        /// How many there should be.
+        /// The number that the sidecar states.
         expected: u64,
     },
-    /// A part with other bytes than the sidecar says.
+    /// The file has another checksum than the sidecar states.
     #[error("its checksum differs from that in counts.json: copy or make it again")]
     Altered,
-    /// A part that the sidecar lists and that is not there.
+    /// The sidecar lists a file that does not exist.
     #[error("missing, but counts.json lists it: copy or make it again")]
     Missing,
-    /// A part that the sidecar does not list.
+    /// The sidecar does not list a part that exists.
     #[error("counts.json does not list it: remove it, or make the counts again")]
     Unlisted,
-    /// A sidecar that cannot be understood.
+    /// The sidecar is malformed or contradicts itself. Holds the reason.
     #[error("not a description of counts: {0}")]
     Sidecar(String),
-    /// A sidecar of another version.
+    /// The sidecar has another version, which is held.
     #[error("counts of version {0}, and this polybook reads version {VERSION}: {advice}", advice = other_version(.0))]
     Version(u32),
     /// Counts without the games that end in a position, to be added to counts that have them.
@@ -143,11 +150,12 @@ pub enum CountsError {
         "no \"move\" is 0, as for games that end in a position, and other inputs have such rows: keep them in all counts, or \
          leave them out of all"
     )]
+    /// The counts lack rows of games that end in a position, and other counts to be added to them have such rows.
     NoEnds,
-    /// A part of a variant that is not named.
+    /// A part has identities, as counts of variants do, and no variant was named.
     #[error("a column \"identity\", which counts of variants have: name theirs with --variant")]
     Identity,
-    /// A part of a variant without the column that separates positions with equal keys.
+    /// A part of a variant lacks the column that distinguishes positions with equal keys.
     #[error("no column \"identity\", which counts of variants have")]
     NoIdentity,
 }

@@ -1,4 +1,4 @@
-//! A Parquet file that is being read: its metadata, and pages that cannot take more memory than they should.
+//! Opening a Parquet file, with limits on the memory that its metadata and pages take.
 
 use std::{
     fs::{self, File},
@@ -27,19 +27,23 @@ use crate::{
     positioned::read_exact_at,
 };
 
-/// The most bytes of a page, packed or not. Writers make pages of about 1 MiB.
+/// The greatest size of a page in bytes, compressed or not. Writers usually make pages of about 1 MiB.
 const MOST_OF_PAGE: u64 = 4 << 20;
 
-/// The most bytes of a file's metadata. Those of a million rows of polybook's take some 10 KiB.
+/// The greatest size of a file's metadata in bytes. polybook's metadata for a million rows take some 10 KiB.
 const MOST_OF_METADATA: u64 = 16 << 20;
 
-/// The bytes after the metadata: their length and four letters.
+/// The number of bytes after the metadata: their length, and the magic `PAR1`.
 const FOOTER: u64 = 8;
 
-/// About how many bytes of memory a byte of metadata takes while it is read.
+/// An estimate of the bytes of memory that a byte of metadata takes while it is parsed.
 const PARSED: u64 = 16;
 
-/// Reads with the crate `parquet`, which panics at some damaged files: such panics are errors like others.
+/// Calls `read` and converts a panic to an error, because the crate `parquet` panics at some damaged files.
+///
+/// # Errors
+///
+/// Returns the error of `read`, or [`CountsError::Damaged`] if it panics.
 pub(super) fn caught<T>(read: impl FnOnce() -> Result<T, CountsError>) -> Result<T, CountsError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         Err(CountsError::Damaged(
@@ -48,7 +52,12 @@ pub(super) fn caught<T>(read: impl FnOnce() -> Result<T, CountsError>) -> Result
     })
 }
 
-/// The size of a file. A pipe is refused, as opening it waits for its writer.
+/// Returns the size of a file in bytes.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be examined or is not a regular file. A pipe is refused because opening it would
+/// wait for its writer.
 pub(super) fn file_size(path: &Path) -> Result<u64> {
     let metadata = fs::metadata(path).at(path, "open")?;
     match metadata.is_file() {
@@ -57,8 +66,14 @@ pub(super) fn file_size(path: &Path) -> Result<u64> {
     }
 }
 
-/// About how much memory the metadata of a file of this size take. Those of a file that has none take nothing: reading it
-/// says what is wrong.
+/// Estimates the memory in bytes that parsing the metadata of a file of `size` bytes takes.
+///
+/// Returns 0 if the file is too short or does not end with the magic, because opening it will then report what is
+/// wrong.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be read or the metadata exceed [`MOST_OF_METADATA`].
 pub(super) fn metadata_memory(file: &File, size: u64) -> Result<u64, CountsError> {
     let Some(footer) = size.checked_sub(FOOTER) else {
         return Ok(0);
@@ -79,7 +94,7 @@ pub(super) fn metadata_memory(file: &File, size: u64) -> Result<u64, CountsError
     Ok(PARSED * length)
 }
 
-/// A Parquet file that is open.
+/// An open Parquet file and its metadata.
 pub(super) struct ParquetFile {
     file: Arc<File>,
     size: u64,
@@ -87,6 +102,12 @@ pub(super) struct ParquetFile {
 }
 
 impl ParquetFile {
+    /// Parses the metadata of a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the metadata are damaged or too large, or if a column uses a compression that is not
+    /// supported.
     pub(super) fn open(file: File) -> Result<ParquetFile, CountsError> {
         let size = file.metadata()?.len();
         metadata_memory(&file, size)?;
@@ -111,26 +132,36 @@ impl ParquetFile {
         })
     }
 
+    /// Returns the schema of the file.
     pub(super) fn schema(&self) -> &SchemaDescriptor {
         self.metadata.file_metadata().schema_descr()
     }
 
+    /// Returns the metadata of the row groups.
     pub(super) fn groups(&self) -> &[RowGroupMetaData] {
         self.metadata.row_groups()
     }
 
-    /// How many rows a row group has.
+    /// Returns the number of rows in a row group.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the metadata state a negative number.
     pub(super) fn rows(&self, group: usize) -> Result<usize, CountsError> {
         usize::try_from(self.groups()[group].num_rows())
             .map_err(|_| CountsError::Damaged("a row group of negative length".to_owned()))
     }
 
-    /// How many rows the file says that it has.
+    /// Returns the number of rows that the metadata state for the whole file.
     pub(super) fn all_rows(&self) -> i64 {
         self.metadata.file_metadata().num_rows()
     }
 
-    /// Starts to read the values of a column of a row group.
+    /// Creates a reader of the values of the column with index `place` in a row group.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the metadata of the column are damaged.
     pub(super) fn column(&self, group: usize, place: usize) -> Result<ColumnReader, CountsError> {
         let bytes = PageBytes {
             file: Arc::clone(&self.file),
@@ -144,7 +175,7 @@ impl ParquetFile {
     }
 }
 
-/// The bytes of pages, as the crate `parquet` asks for them.
+/// Gives the crate `parquet` access to the bytes of pages, and refuses pages that are too large.
 #[derive(Clone)]
 struct PageBytes {
     file: Arc<File>,
@@ -152,6 +183,7 @@ struct PageBytes {
 }
 
 impl PageBytes {
+    /// Reads `length` bytes from `start` on.
     fn read(&self, start: u64, length: usize) -> io::Result<Bytes> {
         let mut bytes = vec![0; length];
         read_exact_at(&self.file, &mut bytes, start)?;
@@ -183,18 +215,19 @@ impl ChunkReader for PageBytes {
     }
 }
 
-/// Reads the header of a page. The first bytes say how large the page is. This is judged before anything is
-/// unpacked.
+/// Reads the header of a page, and checks the page's decompressed size before anything is decompressed.
 struct PageHeader {
     bytes: PageBytes,
-    /// Where the file is read next.
+    /// The offset in the file of the next read.
     next: u64,
+    /// The bytes that were read but not returned yet.
     read: Bytes,
+    /// Whether the decompressed size was checked.
     is_checked: bool,
 }
 
 impl PageHeader {
-    /// Bytes that are read at once. Most headers have some 50.
+    /// The number of bytes to read at once. Most headers have about 50.
     const STEP: u64 = 256;
 }
 
@@ -221,7 +254,7 @@ impl Read for PageHeader {
     }
 }
 
-/// Refuses a page that would take too much memory.
+/// Returns an error if a page of this many bytes would exceed [`MOST_OF_PAGE`].
 fn check_page(bytes: u64) -> io::Result<()> {
     if bytes <= MOST_OF_PAGE {
         return Ok(());
@@ -232,9 +265,10 @@ fn check_page(bytes: u64) -> io::Result<()> {
     }))
 }
 
-/// The size of a page when it is unpacked: the second number of its header, in Thrift's compact encoding.
+/// Returns the decompressed size of a page: the second field of its header, in Thrift's compact encoding. Returns
+/// `None` if the header does not begin with two non-negative 32-bit integers.
 fn unpacked_size(header: &[u8]) -> Option<u64> {
-    /// A field of 32 bits whose number is one more than that of the field before.
+    /// The tag of a 32-bit field whose number is one greater than that of the previous field.
     const NEXT_I32: u8 = 0x15;
     let mut bytes = header.iter().copied();
     let mut number = || {
@@ -244,7 +278,7 @@ fn unpacked_size(header: &[u8]) -> Option<u64> {
             let byte = u64::from(bytes.next()?);
             number |= (byte & 0x7f) << shift;
             if byte < 0x80 {
-                // Numbers below 0 are odd.
+                // The zigzag encoding of a negative number is odd.
                 return (number & 1 == 0).then_some(number >> 1);
             }
         }

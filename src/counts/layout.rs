@@ -1,30 +1,30 @@
-//! The layout of counts.
+//! The layout of a directory of counts.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `part-NNN.parquet` | the counts, each part a range of the key |
-//! | `starts.parquet` | where games started, if a `FEN` tag or a variant says so |
-//! | `counts.json` | where the counts come from, and which parts there are: [`About`](super::About) |
+//! | `part-NNN.parquet` | the counts; each part contains a range of keys |
+//! | `starts.parquet` | the positions in which games started, if a `FEN` tag or the variant names them |
+//! | `counts.json` | where the counts come from, and a list of the parts: [`About`](super::About) |
 //!
-//! | column of a part | type | what it holds |
+//! | column of a part | type | content |
 //! |---|---|---|
-//! | `key` | 64-bit integer | the bits of the Polyglot key, as a signed number; 0 for a position that no book can have |
-//! | `move` | 32-bit integer | the 16-bit number of the move; 0, of counts by class, for games that end in the position |
-//! | `black` | boolean | whether Black is to move |
-//! | `wins`, `draws`, `losses` | 64-bit integers | the games, seen from the side to move |
-//! | `identity` | 64-bit integer | of variants alone: a number that tells positions of one key apart |
-//! | `speed` | 32-bit integer | of counts [by](super::By) speed: 0 ultra bullet to 5 correspondence |
-//! | `rating_group` | 32-bit integer | by rating: the lowest rating of the group of the mean of the known ratings, -1 if no rating is known |
-//! | `month` | 32-bit integer | by month: a hundred times the year, and the month; 0 if not known |
-//! | `book_only` | boolean | by any class: whether [books alone](crate::tally::Class::book_only) count the row |
-//! | `rating_sum`, `rated` | 64-bit integers | by any class: the sum of the known ratings of those who moved, and how many these are |
+//! | `key` | 64-bit integer | the bits of the Polyglot key, as a signed number; 0 for a position that no book can contain |
+//! | `move` | 32-bit integer | the 16-bit Polyglot move; in counts by class, 0 for games that end in the position |
+//! | `black` | boolean | `true` if Black is to move |
+//! | `wins`, `draws`, `losses` | 64-bit integers | the numbers of games, from the view of the side to move |
+//! | `identity` | 64-bit integer | only in counts of variants: a number that distinguishes positions with equal keys |
+//! | `speed` | 32-bit integer | in counts [by](super::By) speed: 0 (ultra bullet) to 5 (correspondence) |
+//! | `rating_group` | 32-bit integer | in counts by rating: the lower bound of the group that contains the mean of the known ratings, or -1 if no rating is known |
+//! | `month` | 32-bit integer | in counts by month: the year times 100, plus the month; 0 if unknown |
+//! | `book_only` | boolean | in counts by any class: `true` if only [books](crate::tally::Class::book_only) count the row |
+//! | `rating_sum`, `rated` | 64-bit integers | in counts by any class: the sum of the known ratings of the players who moved, and the number of these ratings |
 //!
-//! polybook writes a row for each move and class of each position, by the signed key, then by move, identity, and the
-//! columns of the class. It reads rows in any order, several of one move, which add up, and columns that may hold nulls
-//! but hold none. Columns of other names are passed over. Rows that are added up by class must be in the order of key,
-//! move and identity.
+//! polybook writes one row for each position, move and class. The rows are sorted by signed key, move, identity, and
+//! the columns of the class. polybook reads rows in any order. Rows of the same position and move add up. Columns may
+//! be nullable but must not contain nulls, and unknown columns are ignored. Counts by class are an exception: their
+//! rows must be sorted by key, move and identity.
 //!
-//! `starts.parquet` has the columns `epd`, a text, and `games`, a 64-bit integer. Several rows of one EPD add up.
+//! `starts.parquet` has the columns `epd` (a string) and `games` (a 64-bit integer). Rows of the same EPD add up.
 
 use std::{ffi::OsStr, ops::Range};
 
@@ -38,19 +38,19 @@ use crate::{
     tally::{By, Class, Ratings, Stats},
 };
 
-/// The file that says where the counts come from.
+/// The file that says where the counts come from and lists the parts.
 pub const SIDECAR: &str = kind::SIDECAR;
 
-/// Where games started.
+/// The file with the positions in which games started.
 pub const STARTS: &str = "starts.parquet";
 
-/// The ending of all parts.
+/// The file name extension of all parts.
 pub const ENDING: &str = kind::ENDING;
 
-/// The version of this layout.
+/// The version of this layout, as `counts.json` states it.
 pub const VERSION: u32 = 2;
 
-/// The name of the format in a sidecar.
+/// The name of the format in `counts.json`.
 pub const FORMAT: &str = "polybook counts";
 
 pub(super) const KEY: &str = "key";
@@ -69,7 +69,8 @@ pub(super) const RATED: &str = "rated";
 pub(super) const EPD: &str = "epd";
 pub(super) const GAMES: &str = "games";
 
-/// The schema of parts, in the language of Parquet: of variants with identities, and by classes.
+/// Returns the Parquet schema of a part, with a column of identities if `with_identities`, and with the columns of the
+/// classes in `by`.
 pub(super) fn part_schema(with_identities: bool, by: By) -> String {
     let mut schema =
         "message counts { required int64 key; required int32 move; required boolean black; \
@@ -95,36 +96,40 @@ pub(super) fn part_schema(with_identities: bool, by: By) -> String {
     schema + " }"
 }
 
-/// The values of the column of rating groups, in the order of their numbers.
+/// Returns an iterator over the values of the column `rating_group`, in the order of the group numbers: -1, then the
+/// lower bound of each group.
 pub(super) fn rating_groups() -> impl Iterator<Item = i32> {
     let floors = RatingGroup::all().map(|group| group.floor() as i32);
     std::iter::once(-1).chain(floors)
 }
 
-/// The schema of starts.
+/// The Parquet schema of `starts.parquet`.
 pub(super) const STARTS_SCHEMA: &str =
     "message starts { required binary epd (UTF8); required int64 games; }";
 
-/// About how many rows a part has. It decides where parts are cut, so it is part of the format.
+/// The target number of rows in a part. Changing it would cut the same counts into other parts, so it is part of the
+/// format.
 const ROWS_OF_PART: u64 = 1 << 21;
 
-/// The games of a move in a position.
+/// The results of a move in a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// The key of the position, 0 if no book can have it.
+    /// The key of the position, or 0 if no book can contain it.
     pub key: u64,
-    /// Tells the position from others of its key. In standard chess the key itself.
+    /// A number that distinguishes positions with equal keys. In standard chess it equals the key.
     pub identity: u64,
-    /// The move. [`BookMove::NONE`], of counts by class alone, for games that end in the position and never moved from it.
+    /// The move. [`BookMove::NONE`] occurs only in counts by class, for games that end in the position without a move
+    /// from it.
     pub mv: BookMove,
     /// The side to move.
     pub turn: Color,
-    /// The games, seen from the side to move.
+    /// The results, from the view of the side to move.
     pub stats: Stats,
 }
 
 impl Row {
-    /// How many half-moves it counts.
+    /// Returns the number of half-moves that the row counts: its games, or 0 for a row of games that end in the
+    /// position.
     pub fn plies(&self) -> u64 {
         match self.mv {
             BookMove::NONE => 0,
@@ -133,19 +138,19 @@ impl Row {
     }
 }
 
-/// The games of a move in a position in one class.
+/// The results of a move in a position, for the games of one class.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ClassRow {
-    /// The position, the move, and the games.
+    /// The position, the move, and the results.
     pub row: Row,
     /// The class of the games.
     pub class: Class,
-    /// The known ratings of those who moved.
+    /// The known ratings of the players who moved.
     pub ratings: Ratings,
 }
 
 impl From<Row> for ClassRow {
-    /// A row of all classes.
+    /// Creates a row whose class does not distinguish games.
     fn from(row: Row) -> ClassRow {
         ClassRow {
             row,
@@ -156,18 +161,18 @@ impl From<Row> for ClassRow {
 }
 
 impl ClassRow {
-    /// The place of the position and the move among all: rows of one place add up by their classes.
+    /// Returns the sort key of the position and the move. Rows with equal sort keys and equal classes add up.
     pub(super) fn place(&self) -> (i64, BookMove, u64) {
         (self.row.key.cast_signed(), self.row.mv, self.row.identity)
     }
 }
 
-/// The file of a part.
+/// Returns the file name of the part with this number.
 pub(super) fn part_name(number: usize) -> String {
     format!("part-{number:03}{ENDING}")
 }
 
-/// Whether [`part_name`] gives a file this name.
+/// Returns `true` if `name` is a name that [`part_name`] returns.
 pub(super) fn is_part_name(name: &OsStr) -> bool {
     let number = name
         .to_str()
@@ -176,19 +181,20 @@ pub(super) fn is_part_name(name: &OsStr) -> bool {
         .is_some_and(|number| number.len() >= 3 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Into how many parts this many rows are cut: a power of two, at most one for each shard of the sorter.
+/// Returns the number of parts for this many rows: a power of two, and at most [`SHARDS`].
 pub(super) fn part_count(rows: u64) -> usize {
     let parts = rows.div_ceil(ROWS_OF_PART).max(1).next_power_of_two();
     usize::try_from(parts).map_or(SHARDS, |parts| parts.min(SHARDS))
 }
 
-/// The shards of a part, in the order of keys as signed numbers: those that begin with a set bit come first.
+/// Returns the shards of a part in ascending order of signed keys. Shards whose keys begin with a set bit come first.
 pub(super) fn shards_of_part(number: usize, parts: usize) -> impl Iterator<Item = usize> {
     let each = SHARDS / parts;
     (number * each..(number + 1) * each).map(|place| (place + SHARDS / 2) % SHARDS)
 }
 
-/// The same as ranges, each in one half of the keys.
+/// Returns the shards of a part as ranges in ascending order of signed keys. No range crosses from one half of the
+/// unsigned keys to the other.
 pub(super) fn ranges_of_part(number: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     let shards: Vec<usize> = shards_of_part(number, parts).collect();
     let ranges = shards.chunk_by(|a, b| a + 1 == *b);
@@ -214,7 +220,7 @@ mod tests {
         ] {
             let parts = part_count(rows);
             let shards = (0..parts).flat_map(|part| shards_of_part(part, parts));
-            // A shard is the first byte of a key.
+            // The number of a shard is the first byte of its keys.
             let first_bytes: Vec<i8> = shards.map(|shard| shard as u8 as i8).collect();
             assert!(first_bytes.is_sorted(), "{rows}");
             assert_eq!(first_bytes.len(), SHARDS);

@@ -1,7 +1,12 @@
-//! Counts as a directory of Parquet files, which other engines read, add up and write too.
+//! Counts: a directory of Parquet files that query engines read, add up and write too.
 //!
-//! Counts leave polybook so that an engine for big data can add those of many machines, and come back as an
-//! input like a PGN. [`layout`] has the files and columns.
+//! Counts contain the results of each move in each position. A query engine such as DuckDB or Spark can add up the
+//! counts of many machines, and its output is an input of polybook like a PGN. [`layout`] documents the files and
+//! columns.
+//!
+//! `CountsWriter` writes a directory. [`CountsDirectory`] opens one, and [`Part::read`] reads one of its parts.
+//! `OrderedParts` and `ClassedCounts` read sorted parts by ranges of keys, so that several directories can be merged in
+//! bounded memory.
 //!
 //! ```
 //! use polybook::{MakeBook, counts::CountsDirectory, pgn::Input};

@@ -1,6 +1,7 @@
-//! Parts whose rows are in order, read a range of keys at a time.
+//! Reading sorted parts by ranges of keys.
 //!
-//! A part that polybook wrote states the order of its rows, and the first and the last key of each row group.
+//! A part that polybook wrote states in its metadata that its rows are sorted, and the first and the last key of each
+//! row group. Only row groups that overlap a range are read for it. Every row is checked to be in order.
 
 use std::{
     collections::VecDeque,
@@ -26,24 +27,27 @@ use crate::{
     tally::{By, CountBatch},
 };
 
-/// The most rows of a row group that is read in order: memory has a part of one of each directory.
+/// The greatest number of rows in a row group that is read by ranges; bounds the memory, because a part of one row
+/// group of each directory is in memory.
 const MOST_OF_GROUP: u64 = 1 << 17;
 
-/// The parts of a directory, by ascending keys, each in order.
+/// The sorted parts of a directory, by ascending keys. No two parts share keys.
 #[derive(Debug)]
 pub(crate) struct OrderedParts(Vec<OrderedPart>);
 
-/// A part whose rows are in order.
+/// A part whose rows are sorted.
 #[derive(Debug)]
 struct OrderedPart {
     part: Part,
+    /// The row groups, in the order of the file.
     groups: Vec<Group>,
-    /// How much they have read.
+    /// The number of rows that were read since the last check.
     rows_read: AtomicU64,
+    /// The number of games in these rows.
     games_read: AtomicU64,
 }
 
-/// What a part says of a row group.
+/// The first and the last key of a row group and the number of its rows, as the metadata state them.
 #[derive(Clone, Debug)]
 struct Group {
     keys: RangeInclusive<i64>,
@@ -51,11 +55,12 @@ struct Group {
 }
 
 impl CountsDirectory {
-    /// The parts, if all of them state that their rows are in order, and each has other keys.
+    /// Returns the parts by ascending keys, or `None` if a part does not state that its rows are sorted or if parts
+    /// share keys.
     ///
     /// # Errors
     ///
-    /// A part that cannot be read.
+    /// Returns an error if a part cannot be read.
     pub(crate) fn ordered(&self) -> Result<Option<OrderedParts>> {
         let parts = self.parts().iter().map(OrderedPart::open);
         let parts = parts.collect::<Result<Option<Vec<OrderedPart>>>>()?;
@@ -63,11 +68,12 @@ impl CountsDirectory {
         Ok(parts.filter(|parts| parts.first_out_of_order().is_none()))
     }
 
-    /// The parts of counts by class, whose rows must be in order whatever they state.
+    /// Returns the parts of counts by class, by ascending keys. The rows must be sorted even if the metadata do not say
+    /// so.
     ///
     /// # Errors
     ///
-    /// A part that cannot be read, and parts that share keys.
+    /// Returns an error if a part cannot be read, or if parts share keys.
     pub(super) fn classed(&self) -> Result<OrderedParts> {
         let parts = self.parts().iter().map(OrderedPart::open_classed);
         let parts = OrderedParts::by_keys(parts.collect::<Result<_>>()?);
@@ -79,7 +85,8 @@ impl CountsDirectory {
 }
 
 impl OrderedPart {
-    /// `None` if the part does not state an order.
+    /// Opens a part, or returns `None` if it does not state that its rows are sorted, or has unsigned keys or
+    /// identities.
     fn open(part: &Part) -> Result<Option<OrderedPart>> {
         let file = part.open()?;
         let find = || -> Result<_, CountsError> {
@@ -95,7 +102,8 @@ impl OrderedPart {
         Ok(groups.map(|groups| OrderedPart::new(part, groups)))
     }
 
-    /// A part of counts by class. A row group without a first and a last key may have any.
+    /// Opens a part of counts by class. A row group that does not state its first and last key is taken to span all
+    /// keys.
     fn open_classed(part: &Part) -> Result<OrderedPart> {
         let file = part.open()?;
         let groups = part.named(caught(|| {
@@ -120,6 +128,7 @@ impl OrderedPart {
         Ok(OrderedPart::new(part, groups?))
     }
 
+    /// Creates a part of which no rows were read.
     fn new(part: &Part, groups: Vec<Group>) -> OrderedPart {
         OrderedPart {
             part: part.clone(),
@@ -129,7 +138,11 @@ impl OrderedPart {
         }
     }
 
-    /// Counts the rows and games that were read.
+    /// Adds to the numbers of rows and games that were read.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the number of games exceeds [`MOST_GAMES`].
     fn add_read(&self, rows: u64, games: u64) -> Result<(), CountsError> {
         self.rows_read.fetch_add(rows, Ordering::Relaxed);
         let before = self.games_read.fetch_add(games, Ordering::Relaxed);
@@ -139,13 +152,15 @@ impl OrderedPart {
         Ok(())
     }
 
+    /// Returns the number of rows that the metadata state.
     fn rows(&self) -> u64 {
         self.groups.iter().map(|group| group.rows).sum()
     }
 }
 
 impl Group {
-    /// `None` if the row group does not state its order and keys, or is large.
+    /// Reads the metadata of a row group. Returns `None` if they do not state that the rows are sorted by key and move,
+    /// do not state the first and the last key, or state more than [`MOST_OF_GROUP`] rows or none.
     fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<Group> {
         let rows = u64::try_from(group.num_rows()).ok()?;
         let [key, mv] = [columns.key, columns.mv].map(|column| column.place());
@@ -159,7 +174,7 @@ impl Group {
         (in_order && (1..=MOST_OF_GROUP).contains(&rows)).then_some(Group { keys, rows })
     }
 
-    /// The first and the last key that the row group states.
+    /// Returns the first and the last key that the metadata of a row group state, or `None` if they state none.
     fn keys(group: &RowGroupMetaData, key: usize) -> Option<RangeInclusive<i64>> {
         let Some(Statistics::Int64(keys)) = group.column(key).statistics() else {
             return None;
@@ -170,13 +185,14 @@ impl Group {
 }
 
 impl OrderedParts {
-    /// The parts by their first keys. One without rows has no keys.
+    /// Sorts parts by their first keys. Parts without rows come first.
     fn by_keys(mut parts: Vec<OrderedPart>) -> OrderedParts {
         parts.sort_by_key(|part| part.groups.first().map(|group| *group.keys.start()));
         OrderedParts(parts)
     }
 
-    /// The first part with a row group that has a smaller key than the row group before.
+    /// Returns the first part with a row group that begins before the previous row group ends, or `None` if all row
+    /// groups are in order.
     fn first_out_of_order<'a>(&'a self) -> Option<&'a OrderedPart> {
         let of_part =
             |part: &'a OrderedPart| part.groups.iter().map(move |group| (part, &group.keys));
@@ -186,17 +202,20 @@ impl OrderedParts {
         found.map(|(_, (part, _))| part)
     }
 
+    /// Returns the number of rows that the metadata of all parts state.
     pub(crate) fn rows(&self) -> u64 {
         let rows = self.0.iter().map(OrderedPart::rows);
         rows.fold(0, u64::saturating_add)
     }
 
-    /// The rows of some neighbouring shards of keys, which are all in the upper half or all in the lower.
+    /// Returns a reader of the rows in a range of shards. The range must not cross from one half of the unsigned keys
+    /// to the other.
     pub(crate) fn rows_of(&self, shards: Range<usize>) -> OrderedRows<'_> {
         self.classed_rows_of(shards, By::default())
     }
 
-    /// The same with the columns of these classes.
+    /// Returns a reader of the rows in a range of shards and their classes in `by`. Otherwise like
+    /// [`rows_of`](OrderedParts::rows_of).
     pub(super) fn classed_rows_of(&self, shards: Range<usize>, by: By) -> OrderedRows<'_> {
         let first = |shard: usize| (shard as u64) << (u64::BITS - SHARDS.ilog2());
         let keys = first(shards.start).cast_signed()
@@ -221,22 +240,21 @@ impl OrderedParts {
         }
     }
 
-    /// Makes sure that every part has the checksum that the sidecar lists. Works on all threads of the rayon pool that it
-    /// is called in.
+    /// Compares every part with the checksum that the sidecar states. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
-    /// A part that was altered or cannot be read.
+    /// Returns an error if a part cannot be read or has another checksum.
     pub(crate) fn check_bytes(&self) -> Result<()> {
         let parts = self.0.par_iter();
         parts.map(|part| part.part.check_bytes()).collect()
     }
 
-    /// Makes sure that every row of every part was read, and returns the sum of their games.
+    /// Checks that every row of every part was read exactly once since the last check. Returns the number of games.
     ///
     /// # Errors
     ///
-    /// A part that has other rows than it or the sidecar states.
+    /// Returns an error if the number of rows or games differs from what the metadata or the sidecar state.
     pub(crate) fn check_read(&self) -> Result<u64> {
         let mut sum = 0;
         for part in &self.0 {
@@ -255,50 +273,55 @@ impl OrderedParts {
     }
 }
 
-/// The rows of a range of keys.
+/// Reads the rows of a range of keys.
 pub(crate) struct OrderedRows<'a> {
     keys: RangeInclusive<i64>,
     by: By,
-    /// The row groups that are not begun yet: the part of each, its number, and its first row, counted from the beginning
-    /// of the part.
+    /// The row groups that were not opened yet: the part, the index in the part, and the number of the first row,
+    /// counted from the beginning of the part.
     groups: VecDeque<(&'a OrderedPart, usize, u64)>,
     open: Option<OpenGroup<'a>>,
-    /// The rows that were read last.
+    /// The batch that was read last.
     rows: Rows,
-    /// The key, the move and, of counts by class, the identity of the last row, and whether Black is to move.
+    /// The key, the move and the identity of the last row, and whether Black is to move. The identity is 0 if the part
+    /// has none.
     last: Option<((i64, i64, i64), bool)>,
 }
 
-/// A row group that is being read.
+/// The row group that is being read.
 struct OpenGroup<'a> {
     part: &'a OrderedPart,
     file: ParquetFile,
     reader: GroupReader,
 }
 
-/// The progress of reading a part.
+/// The progress that reading a batch made.
 pub(crate) struct Step<'a> {
+    /// The part that was read.
     pub path: &'a Path,
+    /// The number of games in the batch.
     pub games: u64,
-    /// About how many bytes of the file it was.
+    /// The approximate number of bytes of the file that were read.
     pub bytes: u64,
 }
 
 impl<'a> OrderedRows<'a> {
-    /// Appends the next rows, some thousand of them, to an empty batch; `None` at the end.
+    /// Appends the next batch of rows to `batch`, which must be empty. Returns `None` at the end of the range.
     ///
     /// # Errors
     ///
-    /// A part that cannot be read, does not hold what it should, or is not in order.
+    /// Returns an error if a part cannot be read, contains an invalid row, or is not sorted.
     pub(crate) fn next(&mut self, batch: &mut CountBatch) -> Result<Option<Step<'a>>> {
         self.next_with(|rows, range| rows.push_to(range, batch))
     }
 
-    /// Appends the next rows with their classes, some thousand of them; `None` at the end.
+    /// Appends the next batch of rows and their classes to `out`. Rows without games are skipped, so that no row may be
+    /// appended. Returns `None` at the end of the range.
     ///
     /// # Errors
     ///
-    /// As of [`next`](OrderedRows::next).
+    /// Returns an error in the cases of [`next`](OrderedRows::next), or if the batch has more than [`MOST_GAMES`]
+    /// games.
     pub(super) fn next_classed(&mut self, out: &mut Vec<ClassRow>) -> Result<Option<Step<'a>>> {
         self.next_with(|rows, range| {
             let mut games = 0;
@@ -308,7 +331,7 @@ impl<'a> OrderedRows<'a> {
                 if games > MOST_GAMES {
                     return Err(CountsError::Overflow);
                 }
-                // Without games it says nothing.
+                // A row without games counts nothing.
                 if row.row.stats.games() > 0 {
                     out.push(row);
                 }
@@ -317,7 +340,8 @@ impl<'a> OrderedRows<'a> {
         })
     }
 
-    /// Hands the next rows to `take`, which returns their games.
+    /// Calls `take` with the next batch and the range of its rows that belong to the range of keys. `take` returns the
+    /// number of their games.
     fn next_with(
         &mut self,
         mut take: impl FnMut(&Rows, Range<usize>) -> Result<u64, CountsError>,
@@ -338,7 +362,7 @@ impl<'a> OrderedRows<'a> {
         }
     }
 
-    /// Begins the next row group, if there is one.
+    /// Opens the next row group. Returns `false` if there is none.
     fn open_next(&mut self) -> Result<bool> {
         let Some((part, number, row)) = self.groups.pop_front() else {
             return Ok(false);
@@ -356,7 +380,8 @@ impl<'a> OrderedRows<'a> {
         Ok(true)
     }
 
-    /// Reads rows of the open row group, and hands over those of the range; returns how many, and their games.
+    /// Reads a batch of the open row group, checks its order, and calls `take` with the rows in the range of keys.
+    /// Returns the number of these rows and of their games.
     fn read(
         &mut self,
         take: &mut impl FnMut(&Rows, Range<usize>) -> Result<u64, CountsError>,
@@ -390,7 +415,7 @@ impl<'a> OrderedRows<'a> {
         let start = keys.partition_point(|key| key < self.keys.start());
         let end = keys.partition_point(|key| key <= self.keys.end());
         if end < keys.len() {
-            // The rest is for other ranges.
+            // The following rows have keys after the range.
             self.groups.clear();
             open.reader.left = 0;
         }
@@ -416,7 +441,7 @@ mod tests {
         tally::{Memory, Stats, Tally},
     };
 
-    /// Writes this many rows, and returns where they are.
+    /// Writes counts of `rows` rows, and opens them.
     fn written(dir: &Path, rows: u64) -> CountsDirectory {
         let tally = Tally::new(Memory::default());
         for row in 1..=rows {
@@ -469,7 +494,7 @@ mod tests {
             assert!(parts.check_read().is_err(), "nothing was read");
             let mut batch = CountBatch::default();
             let each = SHARDS / ranges;
-            // As signed numbers, the upper half comes first.
+            // As signed numbers, the keys of the upper half come first.
             for range in (ranges / 2..ranges).chain(0..ranges / 2) {
                 let mut rows = parts.rows_of(range * each..(range + 1) * each);
                 while rows.next(&mut batch).unwrap().is_some() {}

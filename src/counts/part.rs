@@ -1,4 +1,4 @@
-//! Writing one Parquet file: rows in, row groups out.
+//! Writing one part: a Parquet file of sorted rows.
 
 use std::{
     fs::File,
@@ -31,7 +31,7 @@ use crate::{
     tally::{By, Class, Ratings, Stats},
 };
 
-/// Writes the columns of classes.
+/// Writes the columns of classes and ratings of a row group.
 fn write_classes(
     group: &mut SerializedRowGroupWriter<'_, File>,
     by: By,
@@ -52,10 +52,11 @@ fn write_classes(
     write_column::<Int64Type>(group, ratings().map(|of| of.games.cast_signed()))
 }
 
-/// How many rows a page has of counts by class: adding them up reads a page of each column of each directory.
+/// The number of rows in a page of counts by class. Merging directories keeps one page of each column of each directory
+/// in memory, so pages are smaller than those of other counts.
 const ROWS_OF_CLASSED_PAGE: usize = 1 << 13;
 
-/// Writes a part.
+/// Writes a part, one row group at a time.
 pub(super) struct PartWriter<'a> {
     file: TableWriter<File>,
     directory: &'a Path,
@@ -65,16 +66,22 @@ pub(super) struct PartWriter<'a> {
     stop: &'a AtomicBool,
     with_identities: bool,
     by: By,
-    /// Those of the present row group.
+    /// The rows of the current row group.
     rows: Vec<Row>,
-    /// Their classes, if they have some.
+    /// The classes and ratings of `rows`; empty if the counts are not by class.
     classes: Vec<(Class, Ratings)>,
+    /// The number of rows in the finished row groups.
     written: u64,
+    /// The number of half-moves in all rows.
     plies: u64,
 }
 
 impl<'a> PartWriter<'a> {
-    /// Starts the part `name` in a directory that will be `target`.
+    /// Creates the part `name` in `directory`, which will be renamed to `target`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file exists or cannot be created.
     pub(super) fn create(
         directory: &'a Path,
         name: String,
@@ -88,20 +95,21 @@ impl<'a> PartWriter<'a> {
             descending: false,
             nulls_first: false,
         };
-        // Sorted keys differ little from one to the next, and no two are alike for long.
+        // Columns 0 and 1 are the key and the move.
         let mut properties = properties().set_sorting_columns(Some(vec![sorted(0), sorted(1)]));
-        // Readers look for keys. The range of other columns is nearly all there can be in each group.
+        // Readers filter by key. In other columns, each group's minimum and maximum span nearly the whole range and
+        // help no reader.
         properties = properties
             .set_statistics_enabled(EnabledStatistics::None)
             .set_column_statistics_enabled(KEY.into(), EnabledStatistics::Page);
-        // Each page costs its reader a beginning.
+        // Opening a page costs its reader time, so a row group of counts that are not by class has one page per column.
         let rows_of_page = if by.is_none() {
             ROWS_OF_GROUP
         } else {
             ROWS_OF_CLASSED_PAGE
         };
         properties = properties.set_data_page_row_count_limit(rows_of_page);
-        // These are as long when they are packed, and take longer to read.
+        // Compression makes these encoded columns no smaller, and slower to read.
         let packed_already = [
             KEY,
             MOVE,
@@ -115,7 +123,7 @@ impl<'a> PartWriter<'a> {
         for column in packed_already.map(ColumnPath::from) {
             properties = properties.set_column_compression(column, Compression::UNCOMPRESSED);
         }
-        // A dictionary of results takes longer than it saves where rows by class have few games.
+        // Rows by class have few games, so a dictionary of results would cost more time than it saves space.
         let results = [WINS, DRAWS, LOSSES].into_iter();
         let results = results.filter(|_| !by.is_none());
         let numbers = [KEY, IDENTITY, SPEED, RATING_SUM, RATED].into_iter();
@@ -141,6 +149,11 @@ impl<'a> PartWriter<'a> {
     }
 
     /// Appends a row.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the results exceed [`MOST_OF_RESULT`], if writing a full row group fails, or if the run was
+    /// interrupted.
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
         let Stats {
             wins,
@@ -158,7 +171,7 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Appends a row with its class.
+    /// Appends a row with its class and ratings. Otherwise like [`push`](PartWriter::push).
     pub(super) fn push_classed(&mut self, row: &ClassRow) -> Result<()> {
         if row.ratings.sum > MOST_GAMES {
             return Err(Error::format(self.target, CountsError::Overflow));
@@ -167,7 +180,11 @@ impl<'a> PartWriter<'a> {
         self.push(row.row)
     }
 
-    /// Writes the rows so far as a row group.
+    /// Writes the collected rows as a row group.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if writing fails, or [`Error::Interrupted`] if `stop` is set.
     fn write_group(&mut self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
@@ -198,7 +215,11 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Ends the part.
+    /// Writes the last row group and the metadata, and returns the sidecar's entry for the part.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be written, or read again for its checksum.
     pub(super) fn finish(mut self) -> Result<ListedFile> {
         if !self.rows.is_empty() {
             self.write_group()?;

@@ -1,4 +1,4 @@
-//! Dropping positions in which few moves were counted.
+//! Pruning positions in which few moves were counted.
 
 use std::path::{Path, PathBuf};
 
@@ -11,30 +11,42 @@ use crate::{
     provenance::Pruned,
 };
 
-/// The most rows of a key that wait, which bounds the memory.
+/// The greatest number of rows of a key that are buffered; bounds the memory.
 const MOST_WAITING: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 
-/// Takes rows in order, and hands over those of positions in which enough moves were counted.
+/// Filters sorted rows: passes on the rows of positions in which at least `min_game` moves were counted, and drops the
+/// others.
+///
+/// Rows must arrive sorted by key. The rows of a key are buffered until it is known whether they are kept.
 pub(super) struct Pruner {
     /// The path that errors name.
     target: PathBuf,
-    /// Rows of positions that share a key are among one another.
+    /// Whether several positions may share a key. The rows of such positions are interleaved, so all rows of a key are
+    /// buffered.
     has_identities: bool,
+    /// The current key.
     key: Option<u64>,
-    /// The rows of the present key that wait, their half-moves, and whether they have moves.
+    /// The buffered rows of the current key.
     waiting: Vec<ClassRow>,
+    /// The number of half-moves in the buffered rows.
     plies: u64,
+    /// Whether a row of the current key has a move.
     has_moves: bool,
+    /// Whether the current key's position has enough moves, so that further rows are passed on at once.
     is_kept: bool,
+    /// The positions, rows and half-moves that were dropped so far.
     pub pruned: Pruned,
-    /// All positions with moves, and pairs of position and move, those that are dropped too.
+    /// The number of positions with moves, including dropped ones.
     pub positions: u64,
+    /// The number of pairs of position and move, including dropped ones.
     pub pairs: u64,
+    /// The sort key of the last row.
     place: Option<(i64, BookMove, u64)>,
 }
 
 impl Pruner {
-    /// Keeps positions in which at least `min_game` moves were counted, all for 0.
+    /// Creates a filter that keeps positions in which at least `min_game` moves were counted; 0 keeps all. Errors name
+    /// `target`.
     pub(super) fn new(min_game: u64, has_identities: bool, target: &Path) -> Pruner {
         Pruner {
             target: target.to_owned(),
@@ -54,7 +66,11 @@ impl Pruner {
         }
     }
 
-    /// Takes the next row.
+    /// Takes the next row, and calls `out` with every row that is now known to be kept.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `out`, or an error if more than [`MOST_WAITING`] rows would have to be buffered.
     pub(super) fn take(
         &mut self,
         row: &ClassRow,
@@ -90,7 +106,12 @@ impl Pruner {
         out(row)
     }
 
-    /// Ends the present key, if there is one.
+    /// Decides about the buffered rows of the current key, and calls `out` with those that are kept. Must also be
+    /// called after the last row.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `out`.
     pub(super) fn end_key(&mut self, out: &mut impl FnMut(&ClassRow) -> Result<()>) -> Result<()> {
         (self.plies, self.has_moves, self.is_kept) = (0, false, false);
         if self.waiting.is_empty() {

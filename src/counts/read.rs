@@ -1,4 +1,4 @@
-//! Reading a directory of counts.
+//! Opening a directory of counts and reading its parts.
 
 use std::{
     fs::{self, File},
@@ -31,27 +31,32 @@ pub struct CountsDirectory {
     starts: Option<Part>,
 }
 
-/// A file of counts.
+/// A Parquet file of a directory of counts.
 #[derive(Clone, Debug)]
 pub struct Part {
     path: PathBuf,
     size: u64,
-    /// What the sidecar says of it.
+    /// The sidecar's entry for the file; `None` if the directory has no sidecar.
     listed: Option<ListedFile>,
 }
 
 impl CountsDirectory {
-    /// Opens counts of polybook or of another program. Looks whether every part is there, and reads none.
+    /// Opens counts that polybook or another program wrote. Checks that every part exists and has the size that the
+    /// sidecar states, but reads no rows.
+    ///
+    /// The sidecar `counts.json` is optional. Without it, all Parquet files of the directory are parts. Files whose
+    /// names begin with a dot or an underscore are ignored.
     ///
     /// # Errors
     ///
-    /// A directory that cannot be read or has no part, and a sidecar (`counts.json`, the file that says where the counts
-    /// come from) that cannot be understood or lists other parts than there are.
+    /// Returns an error if the directory cannot be read or contains no part, if the sidecar is malformed or of another
+    /// version, or if the sidecar lists other parts than exist.
     pub fn open(path: impl Into<PathBuf>) -> Result<CountsDirectory> {
         let path = path.into();
         open_again_if_replaced(&path, || CountsDirectory::open_once(&path))
     }
 
+    /// Opens the directory without checking whether it was replaced meanwhile.
     fn open_once(path: &Path) -> Result<CountsDirectory> {
         let path = path.to_owned();
         let sidecar = Sidecar::read(&path)?;
@@ -98,21 +103,22 @@ impl CountsDirectory {
         })
     }
 
-    /// The directory.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the counts come from, `None` if they do not say.
+    /// Returns the description in the sidecar, or `None` if there is no sidecar.
     pub fn about(&self) -> Option<&About> {
         self.about.as_ref()
     }
 
-    /// The classes that are counted apart: those of the sidecar, or without it those that the parts have columns for.
+    /// Returns the classes that are counted separately. They come from the sidecar, or from the columns of the parts if
+    /// there is no sidecar.
     ///
     /// # Errors
     ///
-    /// A file that is not Parquet, and parts of different classes.
+    /// Returns an error if a part cannot be read or is not Parquet, or if two parts have columns of different classes.
     pub fn by(&self) -> Result<By> {
         if let Some(about) = &self.about {
             return Ok(about.by);
@@ -129,21 +135,22 @@ impl CountsDirectory {
         Ok(all.unwrap_or_default())
     }
 
-    /// The files of counts.
+    /// Returns the parts.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// The file of the positions in which games started, if there is one; [`Part::read_starts`] reads it.
+    /// Returns the file of the positions in which games started, or `None` if there is none. [`Part::read_starts`]
+    /// reads it.
     pub fn starts(&self) -> Option<&Part> {
         self.starts.as_ref()
     }
 
-    /// About how much memory the metadata of the part take that has the most of them.
+    /// Estimates the memory in bytes that parsing the largest metadata of a part takes.
     ///
     /// # Errors
     ///
-    /// A part that cannot be read.
+    /// Returns an error if a part cannot be read or its metadata are too large.
     pub(crate) fn metadata_memory(&self) -> Result<u64> {
         let of_part = |part: &Part| {
             let file = File::open(&part.path).at(&part.path, "open")?;
@@ -153,11 +160,11 @@ impl CountsDirectory {
         parts.try_fold(0, |most, part| Ok(most.max(part?)))
     }
 
-    /// Makes sure that the parts of variants have identities, and no others.
+    /// Checks that every part has a column of identities if `are_wanted`, and that no part has one otherwise.
     ///
     /// # Errors
     ///
-    /// A part that does not, or that cannot be read.
+    /// Returns an error if a part does not comply or cannot be read.
     pub(crate) fn check_identities(&self, are_wanted: bool) -> Result<()> {
         for part in &self.parts {
             match (are_wanted, part.has_identities()?) {
@@ -169,13 +176,14 @@ impl CountsDirectory {
         Ok(())
     }
 
-    /// How many bytes all parts have.
+    /// Returns the total size of the parts in bytes.
     pub fn size(&self) -> u64 {
         self.parts.iter().map(Part::size).sum()
     }
 }
 
-/// The files of a directory that are named like parts, those aside that are hidden or that engines keep for themselves.
+/// Returns the Parquet files of a directory, sorted by path. Files whose names begin with a dot or an underscore are
+/// left out, because query engines use such names for files of their own.
 fn parquet_files(directory: &Path) -> Result<Vec<Part>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
@@ -195,6 +203,11 @@ fn parquet_files(directory: &Path) -> Result<Vec<Part>> {
 }
 
 impl Part {
+    /// Creates a part from the sidecar's entry.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file does not exist or has another size.
     fn listed(directory: &Path, listed: ListedFile) -> Result<Part> {
         let path = directory.join(&listed.file);
         let size = match file_size(&path) {
@@ -221,16 +234,17 @@ impl Part {
         })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its size in bytes.
+    /// Returns the size of the file in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
+    /// Returns the file name.
     fn name(&self) -> &str {
         self.path
             .file_name()
@@ -238,32 +252,34 @@ impl Part {
             .unwrap_or_default()
     }
 
-    /// Whether its rows tell positions of one key apart.
+    /// Returns `true` if the part has a column of identities, which distinguish positions with equal keys.
     ///
     /// # Errors
     ///
-    /// A file that is not Parquet.
+    /// Returns an error if the file cannot be read, is not Parquet, or lacks a required column.
     pub fn has_identities(&self) -> Result<bool> {
         let file = self.open()?;
         let columns = caught(|| PartColumns::find(file.schema()));
         Ok(self.named(columns)?.identity.is_some())
     }
 
-    /// Hands all rows with moves to `f`, some thousand at a time. Returns how many half-moves they count.
+    /// Calls `f` with all rows that have a move, in batches of up to a few thousand. Returns the number of half-moves
+    /// that all rows count.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read; a [`CountsError`] if it does not hold what it should; and the errors of `f`.
+    /// Returns the error of `f`, an error if the file cannot be read, and a [`CountsError`] if a row is invalid or if
+    /// the file differs from what the sidecar states.
     pub fn read(&self, f: &mut dyn FnMut(&[Row]) -> Result<()>) -> Result<u64> {
         self.read_rows(By::default(), Rows::row, |row| *row, false, f)
     }
 
-    /// Hands all rows with their classes to `f`, some thousand at a time; `by` says which classes are read. Returns how many
-    /// half-moves they count.
+    /// Calls `f` with all rows and their classes, in batches of up to a few thousand. Only the classes in `by` are
+    /// read. Returns the number of half-moves that all rows count.
     ///
     /// # Errors
     ///
-    /// As [`read`](Part::read), and a part without a column of the classes.
+    /// Returns an error in the cases of [`read`](Part::read), or if the part lacks a column of the classes.
     pub fn read_classed(
         &self,
         by: By,
@@ -272,6 +288,7 @@ impl Part {
         self.read_rows(by, Rows::class_row, |row| row.row, true, f)
     }
 
+    /// Calls `f` with all rows in batches, decoded by `read_row`. Rows without a move are included if `with_ends`.
     fn read_rows<R>(
         &self,
         by: By,
@@ -280,7 +297,8 @@ impl Part {
         with_ends: bool,
         f: &mut dyn FnMut(&[R]) -> Result<()>,
     ) -> Result<u64> {
-        // A panic of the crate `parquet` is a damaged file, and one of `f` is not.
+        // A panic of the crate `parquet` means that the file is damaged. A panic of `f` does not, so it is caught
+        // separately.
         let mut f = |rows: &[R]| task::caught(|| f(rows));
         self.read_file(|file| {
             let (mut rows, mut batch) = (Rows::default(), Vec::new());
@@ -310,17 +328,18 @@ impl Part {
         })
     }
 
-    /// Hands all positions in which games started to `f`, some at a time. Returns how many games these are.
+    /// Calls `f` with all positions in which games started, a few at a time. Returns the number of these games.
     ///
     /// # Errors
     ///
-    /// As [`read`](Part::read).
+    /// Returns an error in the cases of [`read`](Part::read).
     pub fn read_starts(&self, f: &mut dyn FnMut(Vec<Start>) -> Result<()>) -> Result<u64> {
         let mut f = |starts: Vec<Start>| task::caught(|| f(starts));
         self.read_file(|file| read_starts(file, &mut f))
     }
 
-    /// Reads the file with `read`, which returns its rows and games, and compares them with the sidecar.
+    /// Checks the checksum of the file, reads it with `read`, and compares the numbers of rows and games that `read`
+    /// returns with the sidecar. Returns the number of games.
     fn read_file(
         &self,
         read: impl FnOnce(&ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,
@@ -332,13 +351,21 @@ impl Part {
         Ok(games)
     }
 
-    /// Opens the file.
+    /// Opens the file and parses its metadata.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read or is not valid Parquet.
     pub(super) fn open(&self) -> Result<ParquetFile> {
         let file = File::open(&self.path).at(&self.path, "open")?;
         self.named(caught(|| ParquetFile::open(file)))
     }
 
-    /// Compares the bytes with the checksum in the sidecar.
+    /// Compares the file with the checksum that the sidecar states, if it states one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read or has another checksum.
     pub(super) fn check_bytes(&self) -> Result<()> {
         let Some(expected) = self.listed.as_ref().and_then(|listed| listed.crc32) else {
             return Ok(());
@@ -350,7 +377,11 @@ impl Part {
         self.named(Err(CountsError::Altered))
     }
 
-    /// Compares rows and games that were read with what the sidecar says.
+    /// Compares the numbers of rows and half-moves that were read with those that the sidecar states.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a number differs.
     pub(super) fn check(&self, rows: u64, games: u64) -> Result<()> {
         let Some(listed) = &self.listed else {
             return Ok(());
@@ -371,7 +402,7 @@ impl Part {
         Ok(())
     }
 
-    /// An error with the name of the file.
+    /// Adds the path of the file to an error.
     pub(super) fn named<T>(&self, result: Result<T, CountsError>) -> Result<T> {
         result.map_err(|err| match err {
             CountsError::Io(problem) => {

@@ -1,4 +1,4 @@
-//! Telling counts from anything else at their target, before they are replaced.
+//! Deciding whether something at the target of counts may be replaced.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -15,12 +15,13 @@ use crate::{
     output::own_files,
 };
 
-/// Whether counts may be made where something is already: an empty directory always, counts of polybook with
-/// `force`. Returns the files of the counts.
+/// Checks that new counts may replace what is at `path`. An empty directory may be replaced always, and polybook's
+/// counts with `force`. Returns the files of the counts.
 ///
 /// # Errors
 ///
-/// [`Error::Exists`] for counts without `force`, [`Error::File`] for anything else.
+/// Returns [`Error::Exists`] for counts without `force`, and [`Error::foreign`] for anything else, such as a directory
+/// that contains a file which the sidecar does not list.
 pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
         return Ok(Vec::new());
@@ -39,7 +40,7 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
     }
 }
 
-/// Whether a run that made counts may have left this file.
+/// Returns `true` if an interrupted run that wrote counts may have left this file.
 pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
     let is_listed = || matches!(Sidecar::read(directory), Ok(Some(sidecar)) if sidecar.lists(name));
     name == SIDECAR || name == STARTS || is_part_name(name) || is_listed()

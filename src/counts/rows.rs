@@ -1,4 +1,4 @@
-//! The rows of a part, from its columns.
+//! Decoding the rows of a part from its columns, and checking every value.
 
 use std::ops::Range;
 
@@ -20,33 +20,38 @@ use crate::{
     tally::{By, Class, CountBatch, Ratings, Stats},
 };
 
-/// How many rows are read at once.
+/// The number of rows that are decoded at once.
 const BATCH: usize = 1 << 11;
 
-/// The numbers of games stay below this, so that sums of them do not overflow.
+/// An upper bound on sums of games. It is below 2^63, so that adding one row to such a sum cannot overflow.
 pub(super) const MOST_GAMES: u64 = i64::MAX as u64;
 
-/// The most wins, draws or losses of a row: three of them and the sum so far fit 64 bits.
+/// The greatest number of wins, draws or losses in a row: three of them plus a sum of up to [`MOST_GAMES`] fit into 64
+/// bits.
 pub(super) const MOST_OF_RESULT: u64 = MOST_GAMES / 4;
 
-/// Numbers of games below this are in nearly all rows.
+/// Nearly all rows have fewer wins, draws and losses than this, and skip the exact checks.
 const SMALL: u64 = 1 << 15;
 
-/// The first number after all promotions.
+/// The least integer that is greater than every encoded move, promotions included.
 const NO_STEP: u64 = 6 << 12;
 
-/// Where the columns of a part are.
+/// The columns that every part has, and the optional column of identities.
 #[derive(Copy, Clone)]
 pub(super) struct PartColumns {
     pub key: Column,
     pub mv: Column,
     black: Column,
-    /// Wins, draws and losses.
+    /// The columns of wins, draws and losses.
     games: [Column; 3],
     pub identity: Option<Column>,
 }
 
-/// The classes that the columns of a file are for.
+/// Returns the classes for which a file has columns.
+///
+/// # Errors
+///
+/// Returns an error if a column of a class has the wrong type or exists twice.
 pub(super) fn classes_of(schema: &SchemaDescriptor) -> Result<By, CountsError> {
     let has = |name| Ok::<_, CountsError>(Column::find(schema, name, Holds::Integers)?.is_some());
     Ok(By {
@@ -57,6 +62,11 @@ pub(super) fn classes_of(schema: &SchemaDescriptor) -> Result<By, CountsError> {
 }
 
 impl PartColumns {
+    /// Finds the columns in the schema of a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a required column is missing, or if a column has the wrong type or exists twice.
     pub(super) fn find(schema: &SchemaDescriptor) -> Result<PartColumns, CountsError> {
         let integers = |name| Column::required(schema, name, Holds::Integers);
         Ok(PartColumns {
@@ -69,7 +79,7 @@ impl PartColumns {
     }
 }
 
-/// The columns of a row group, read side by side.
+/// Reads the columns of a row group in parallel.
 pub(super) struct GroupReader {
     key: Values,
     mv: Values,
@@ -77,23 +87,29 @@ pub(super) struct GroupReader {
     games: [Values; 3],
     identity: Option<Values>,
     classes: Option<ClassReader>,
-    /// Whether rows may be of games that end in a position.
+    /// Whether rows without a move, for games that end in a position, are valid.
     has_ends: bool,
-    /// The next row, counted from the beginning of the part, and how many are left.
+    /// The number of the next row, counted from the beginning of the part.
     row: u64,
+    /// The number of rows of the group that were not read yet.
     pub left: usize,
 }
 
-/// The columns of classes.
+/// The columns of classes and ratings.
 struct ClassReader {
-    /// Speed, rating group and month, `None` for those that are not counted apart.
+    /// The columns of speeds, rating groups and months; `None` for those that were not requested.
     narrow: [Option<Values>; 3],
     book_only: Values,
-    /// The sum of ratings, and how many they are.
+    /// The columns of the sum and the number of ratings.
     ratings: [Values; 2],
 }
 
 impl ClassReader {
+    /// Opens the columns of the classes in `by`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a column is missing or has the wrong type.
     fn open(file: &ParquetFile, group: usize, by: By) -> Result<ClassReader, CountsError> {
         let open = |name, holds| Column::required(file.schema(), name, holds)?.open(file, group);
         let integers = |name| open(name, Holds::Integers);
@@ -110,10 +126,10 @@ impl ClassReader {
     }
 }
 
-/// Some rows, by column.
+/// A batch of rows, stored by column. All columns that were read have the same length; the others are empty.
 #[derive(Default)]
 pub(super) struct Rows {
-    /// The first of them, counted from the beginning of the part.
+    /// The number of the first row, counted from the beginning of the part.
     pub first: u64,
     pub keys: Vec<i64>,
     pub moves: Vec<i64>,
@@ -121,15 +137,21 @@ pub(super) struct Rows {
     /// Wins, draws and losses.
     games: [Vec<i64>; 3],
     pub identities: Vec<i64>,
-    /// Speeds, rating groups and months, none for those that are not read.
+    /// Speeds, rating groups and months.
     narrow: [Vec<i64>; 3],
     book_only: Vec<bool>,
+    /// The sums and the numbers of ratings.
     ratings: [Vec<i64>; 2],
+    /// Whether rows without a move are valid.
     has_ends: bool,
 }
 
 impl GroupReader {
-    /// Opens a row group that begins with `row` of the part, with the columns of these classes.
+    /// Opens a row group whose first row has the number `row` in the part, with the columns of the classes in `by`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a column is missing, has the wrong type, or is damaged.
     pub(super) fn open(
         file: &ParquetFile,
         group: usize,
@@ -148,7 +170,7 @@ impl GroupReader {
             classes: (!by.is_none())
                 .then(|| ClassReader::open(file, group, by))
                 .transpose()?,
-            // Without classes, a column of another type is none of ours.
+            // Counts that are not by class may have a `book_only` column of another program, with any type.
             has_ends: Column::find(file.schema(), BOOK_ONLY, Holds::Booleans)
                 .is_ok_and(|column| column.is_some()),
             row,
@@ -156,7 +178,11 @@ impl GroupReader {
         })
     }
 
-    /// Replaces `out` with the next rows, some thousand of them; `false` at the end.
+    /// Replaces `out` with the next batch of rows. Returns `false` if the group has no more rows.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a column is damaged, contains a null, or is too short.
     pub(super) fn read(&mut self, out: &mut Rows) -> Result<bool, CountsError> {
         let (rows, first) = (self.left.min(BATCH), self.row);
         if rows == 0 {
@@ -193,7 +219,12 @@ impl GroupReader {
 }
 
 impl Rows {
-    /// Appends some rows with moves to a batch, by their keys; returns the sum of their games.
+    /// Appends the rows in `range` to `batch`, without their identities and classes. Rows without a move are skipped.
+    /// Returns the number of games in the appended rows.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a value is invalid or the games exceed [`MOST_GAMES`].
     pub(super) fn push_to(
         &self,
         range: Range<usize>,
@@ -207,7 +238,7 @@ impl Rows {
         let mut sum = 0;
         for (at, (((key, mv), black), ((wins, draws), losses))) in range.zip(rows) {
             let is_move = (*mv as u64) < NO_STEP && (mv >> 6 ^ mv) & 0x3f != 0;
-            // Numbers below 0 are large.
+            // A negative integer becomes a large unsigned one, so it fails the comparison.
             let is_usual = *key != 0 && is_move && ((wins | draws | losses) as u64) < SMALL;
             if !is_usual && self.row(at)?.mv == BookMove::NONE {
                 continue;
@@ -227,7 +258,11 @@ impl Rows {
         Ok(sum)
     }
 
-    /// A row by its place among these.
+    /// Returns the row with index `at` in the batch.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if one of its values is invalid.
     #[inline]
     pub(super) fn row(&self, at: usize) -> Result<Row, CountsError> {
         let key = self.keys[at].cast_unsigned();
@@ -244,7 +279,12 @@ impl Rows {
         })
     }
 
-    /// A row with its class, if classes were read.
+    /// Returns the row with index `at` in the batch and its class. Columns of classes that were not read have their
+    /// default values.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if one of its values is invalid.
     #[inline]
     pub(super) fn class_row(&self, at: usize) -> Result<ClassRow, CountsError> {
         let row = self.row(at)?;
@@ -255,6 +295,7 @@ impl Rows {
         })
     }
 
+    /// Decodes the class of a row.
     #[inline]
     fn class(&self, at: usize) -> Result<Class, CountsError> {
         let [speeds, groups, months] = self
@@ -286,7 +327,11 @@ impl Rows {
         })
     }
 
-    /// The ratings of a row of some games.
+    /// Decodes the ratings of a row with `games` games.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there are more ratings than games, or if their mean is not between 1 and [`HIGHEST_RATING`].
     #[inline]
     fn ratings(&self, at: usize, games: u64) -> Result<Ratings, CountsError> {
         let [sum, rated] = self
@@ -305,6 +350,7 @@ impl Rows {
         }
     }
 
+    /// Returns an error that `column` has an invalid value in the row with index `at`.
     #[cold]
     fn cannot_be(&self, at: usize, column: &'static str, value: i64) -> CountsError {
         CountsError::Value {
@@ -314,6 +360,7 @@ impl Rows {
         }
     }
 
+    /// Decodes the move of a row.
     #[inline]
     fn mv(&self, at: usize) -> Result<BookMove, CountsError> {
         let mv = u16::try_from(self.moves[at]).ok().map(BookMove);
@@ -322,6 +369,7 @@ impl Rows {
             .ok_or_else(|| self.cannot_be(at, MOVE, self.moves[at]))
     }
 
+    /// Decodes the results of a row.
     #[inline]
     fn stats(&self, at: usize) -> Result<Stats, CountsError> {
         let [wins, draws, losses] = &self.games;

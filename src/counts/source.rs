@@ -1,4 +1,4 @@
-//! The rows of sorted counts, shard by shard.
+//! The rows of counts that a run has made, for the writer: shard by shard, in sorted order.
 
 use std::{mem, ops::Range};
 
@@ -10,14 +10,14 @@ use crate::{
     tally::{ClassCounts, ClassRecord, Counts, Finder, KeyedIdentity, Ratings, Scratch, Stats},
 };
 
-/// Rows that are sorted by position and move.
+/// An iterator over rows by class, sorted by key, move and identity.
 pub(super) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a>;
 
-/// Counts and the keys of their positions.
+/// Counts in memory or in temporary files that are to be written.
 pub(crate) enum RowSource<'a> {
-    /// Standard chess, where positions are told apart by their keys.
+    /// Counts of standard chess, in which keys identify positions.
     Keys(&'a Counts),
-    /// Variants: counts by the identities of positions, found by the keys that share them.
+    /// Counts of variants, which are stored by identity, and pairs of each key and an identity that shares it.
     Identities {
         finder: Finder<'a>,
         keys: &'a Sealed<KeyedIdentity>,
@@ -25,16 +25,16 @@ pub(crate) enum RowSource<'a> {
 }
 
 impl RowSource<'_> {
-    /// Whether rows have an identity that is not their key.
+    /// Returns `true` if rows have identities that differ from their keys.
     pub(super) fn has_identities(&self) -> bool {
         matches!(self, RowSource::Identities { .. })
     }
 
-    /// Calls `f` with the rows of a shard of keys, by key, then by move, then by identity.
+    /// Calls `f` with the rows of a shard of keys, sorted by key, move and identity.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read, and the errors of `f`.
+    /// Returns the error of `f`, or an error if a temporary file cannot be read.
     pub(super) fn for_each_row(
         &self,
         shard: usize,
@@ -63,11 +63,12 @@ impl RowSource<'_> {
     }
 }
 
-/// Calls `f` with the rows by class of some shards of keys, all of standard chess, by key, move and class.
+/// Calls `f` with the rows by class of `shards`, sorted by key, move and class. The counts must be of standard chess.
+/// Each class of a move is passed once.
 ///
 /// # Errors
 ///
-/// A temporary file that cannot be read, and the errors of `f`.
+/// Returns the error of `f`, or an error if a temporary file cannot be read.
 pub(super) fn for_each_class_row(
     counts: &ClassCounts,
     shards: Range<usize>,
@@ -105,7 +106,8 @@ pub(super) fn for_each_class_row(
     open.map_or(Ok(()), |last| f(&row_of(last)))
 }
 
-/// The rows by class of some shards of keys, by key, then by move and identity. Several may be of one class.
+/// Returns an iterator over the rows by class of `shards`, sorted by key, move and identity. Several rows may have the
+/// same class.
 pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedRows<'_> {
     let Some(keys) = &counts.keys else {
         let records = shards.flat_map(|shard| counts.records.records(shard));
@@ -123,7 +125,8 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
         while let Some(Ok(pair)) =
             pairs.next_if(|next| next.as_ref().is_ok_and(|next| next.key() == key))
         {
-            // A position that is played often has very many records of few classes.
+            // Adds up neighbouring records of one class at once, because a frequent position has very many records of
+            // few classes.
             let mut before = None;
             let read =
                 counts.for_each_of_identity(pair.identity(), |record| match rows.last_mut() {
@@ -150,6 +153,7 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
     }))
 }
 
+/// Creates the row of a single record at the position key `key`.
 fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     ClassRow {
         row: Row {
@@ -164,7 +168,11 @@ fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     }
 }
 
-/// Looks the identities of each key up.
+/// Calls `f` with the rows of a shard of keys of variants, sorted by key, move and identity.
+///
+/// # Errors
+///
+/// Returns the error of `f`, or an error if a temporary file cannot be read.
 fn rows_of_identities(
     finder: &Finder<'_>,
     keys: &Sealed<KeyedIdentity>,

@@ -1,4 +1,4 @@
-//! Where games started: `starts.parquet`.
+//! The file `starts.parquet`: the positions in which games started.
 
 use std::{fs::File, path::Path};
 
@@ -17,22 +17,27 @@ use crate::{
     parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
 };
 
-/// The longest EPD that is read. Those of the largest variants have some 100 bytes.
+/// The greatest length in bytes of an EPD. The EPDs of the largest variants have about 100 bytes.
 const LONGEST_EPD: usize = 1000;
 
-/// How many rows are read at once. Few, because a packed text may be as long as a page.
+/// The number of rows that are read at once. It is small because a compressed string may be as long as a page.
 const BATCH: usize = 8;
 
 /// A position in which games started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Start {
-    /// The position.
+    /// The position as an EPD.
     pub epd: String,
-    /// How many games.
+    /// The number of games that started in the position.
     pub games: u64,
 }
 
-/// Writes the starts into a directory that will be `target`. No file without any.
+/// Writes the starts into `directory`, which will be renamed to `target`. Returns the sidecar's entry for the file, or
+/// `None` if there are no starts, in which case no file is written.
+///
+/// # Errors
+///
+/// Returns the error of `starts`, or an error if the file cannot be written.
 pub(super) fn write_starts(
     directory: &Path,
     target: &Path,
@@ -64,7 +69,12 @@ pub(super) fn write_starts(
     listed.at(target, "read").map(Some)
 }
 
-/// Hands the starts of a file to `f`, some at a time. Returns how many rows and games they are.
+/// Calls `f` with the starts of a file, a few at a time. Returns the number of rows and of games.
+///
+/// # Errors
+///
+/// The outer result is an error if the file is damaged or contains an invalid value. The inner result is the error of
+/// `f`.
 pub(super) fn read_starts(
     file: &ParquetFile,
     f: &mut dyn FnMut(Vec<Start>) -> Result<()>,
@@ -100,6 +110,7 @@ pub(super) fn read_starts(
     Ok(Ok((row, sum)))
 }
 
+/// Decodes a row of the file.
 fn start(epd: &[u8], games: i64, row: u64) -> Result<Start, CountsError> {
     let games = u64::try_from(games).map_err(|_| CountsError::Value {
         column: GAMES,

@@ -28,43 +28,51 @@ use crate::{
     task,
 };
 
-/// Writes counts next to their target.
+/// Writes counts to a temporary directory next to their target.
 #[derive(Debug)]
 pub(crate) struct CountsWriter {
     directory: AtomicDir,
 }
 
-/// The size of the counts.
+/// The size of counts that were written.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct CountsSummary {
-    /// Rows of all parts.
+    /// The number of rows in all parts.
     pub rows: u64,
-    /// Parts.
+    /// The number of parts.
     pub parts: usize,
-    /// Positions and pairs of position and move, those that were dropped too, if it was looked whether to drop some.
+    /// The number of positions, including pruned ones. It is counted only if a minimum number of games is set, or in
+    /// counts by class.
     pub positions: u64,
-    /// The pairs.
+    /// The number of pairs of position and move, including pruned ones. It is counted in the same cases as `positions`.
     pub pairs: u64,
-    /// The half-moves, those that were dropped too.
+    /// The number of half-moves, including pruned ones.
     pub plies: u64,
-    /// What was dropped.
+    /// What was pruned; `None` if nothing was to be pruned.
     pub pruned: Option<Pruned>,
 }
 
-/// What is written besides the rows.
+/// What is written in addition to the rows.
 pub(crate) struct CountsContent<S> {
-    /// About how many rows there are, or half-moves of counts by class. It decides where parts are cut.
+    /// The approximate number of rows, or of half-moves in counts by class. It decides into how many parts the counts
+    /// are divided.
     pub size: u64,
-    /// Positions in which fewer moves were counted are dropped; 0 keeps all.
+    /// Positions with fewer counted moves are pruned; 0 keeps all positions.
     pub min_game: u64,
-    /// Where games started.
+    /// The positions in which games started.
     pub starts: S,
-    /// The facts about the counts, but for the half-moves.
+    /// The description of the counts. The writer sets the half-moves and what was pruned.
     pub about: About,
 }
 
 impl CountsWriter {
-    /// Starts counts for `target`. Counts that exist are replaced with `force` only.
+    /// Creates a temporary directory for the counts that will be at `target`. With `force`, existing counts may be
+    /// replaced.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if something that may not be replaced exists at `target`, or if the temporary directory cannot
+    /// be created.
     pub(crate) fn create(target: &Path, force: bool) -> Result<CountsWriter> {
         let may_replace = |old: &Path| check_replaceable(old, force);
         Ok(CountsWriter {
@@ -72,12 +80,14 @@ impl CountsWriter {
         })
     }
 
-    /// Writes the counts that `source` has. They are complete then, but not in place. Works on all threads of the rayon
-    /// pool that it is called in; `meter` goes through the shards.
+    /// Writes the counts of `source`. They are complete afterwards, but not renamed to their target yet.
+    ///
+    /// Uses all threads of the current rayon pool. `meter` advances by one for each shard.
     ///
     /// # Errors
     ///
-    /// A disk that cannot take it, a temporary file that cannot be read, [`Error::Interrupted`] when `stop` is set.
+    /// Returns an error if the counts cannot be written, if a temporary file cannot be read, or [`Error::Interrupted`]
+    /// if `stop` is set.
     pub(crate) fn write(
         self,
         source: &RowSource<'_>,
@@ -107,11 +117,13 @@ impl CountsWriter {
         self.finish(parts, counts)
     }
 
-    /// Writes counts by class: those of directories and those of games. At most `at_once` parts are written at a time.
+    /// Writes the sums of the counts by class in `classed`, which come from directories, and `own`, which come from
+    /// games. At most `at_once` parts are written at the same time, to bound memory.
     ///
     /// # Errors
     ///
-    /// As [`write`](CountsWriter::write), and those of the directories.
+    /// Returns an error in the cases of [`write`](CountsWriter::write), or if a directory cannot be read, is damaged or
+    /// is not sorted.
     pub(crate) fn write_classed(
         self,
         (classed, own): (&ClassedCounts, &ClassCounts),
@@ -148,7 +160,7 @@ impl CountsWriter {
         self.finish(written, counts)
     }
 
-    /// Begins a part.
+    /// Creates the writer of a part.
     fn part<'s>(
         &'s self,
         number: usize,
@@ -162,7 +174,7 @@ impl CountsWriter {
         PartWriter::create(path, part_name(number), target, (has_identities, by), stop)
     }
 
-    /// Writes what is not in the parts.
+    /// Writes the starts and the sidecar, and returns the summary.
     fn finish(
         self,
         parts: Vec<(ListedFile, Pruner)>,
