@@ -20,7 +20,7 @@ use crate::{
         layout::{
             Subject,
             counted::CountedRow,
-            sums::{ClassSums, Period, PeriodPart},
+            sums::{ClassSums, Period, PeriodEntry},
         },
     },
     position::{BookMove, Keyed},

@@ -7,7 +7,7 @@ use crate::{
         Subject,
         counted::{CountedList, CountedRow},
         rows::date_number,
-        sums::{Class, Period, PeriodPart, YearMonths},
+        sums::{Class, Period, PeriodEntry, YearMonths},
     },
     pgn::{Date, RatingGroup, Speed},
 };
@@ -100,7 +100,7 @@ impl ClassFilter {
     /// # Errors
     ///
     /// Returns an error if the index is damaged.
-    pub(super) fn for_each_part<T: PeriodPart>(
+    pub(super) fn for_each_part<T: PeriodEntry>(
         &self,
         source: &OpenIndex,
         subject: Subject,

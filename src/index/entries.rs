@@ -1,51 +1,57 @@
-//! Entries on their way into tables.
+//! Buffers of entries that are to be written to tables.
 
 use std::{io, ops::Range, path::Path};
 
 use crate::{error::Result, sort::ByteRun};
 
-/// Entries in the order of their keys, joined in one buffer.
+/// Entries in ascending order of keys, stored in one buffer.
 #[derive(Default, Debug)]
 pub(super) struct Entries {
     bytes: Vec<u8>,
-    /// The ends of each key and of its value.
+    /// For each entry, the offsets in `bytes` at which the key and the value end.
     ends: Vec<(usize, usize)>,
-    /// The values that are too long to be held, by the numbers of their entries, and the temporary file that has them.
+    /// The values that are too long to be held in memory, each with the index of its entry; sorted by index.
     spilled: Vec<(usize, SpilledValue)>,
+    /// The temporary file that contains the spilled values.
     file: Option<ByteRun>,
-    /// Where the value begins in the file that is being appended, if some of it is there.
+    /// The offset in the file at which the value of the open entry begins, if a part of it was spilled.
     open: Option<u64>,
 }
 
-/// A value in the temporary file.
+/// The location of a value in the temporary file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct SpilledValue {
     place: u64,
-    /// How many bytes it has.
+    /// The length in bytes.
     pub len: u64,
 }
 
-/// The value of an entry.
+/// The value of an entry: in memory, or in the temporary file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Value<'a> {
     Held(&'a [u8]),
     Spilled(SpilledValue),
 }
 
-/// How many bytes of a spilled value are read at once.
+/// The number of bytes of a spilled value that are read at once.
 const PART: usize = 1 << 16;
 
 impl Entries {
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// How many bytes are held.
+    /// Returns the number of bytes in memory.
     pub(super) fn held(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Calls `f` with the parts of a spilled value.
+    /// Calls `f` with consecutive parts of a spilled value.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `f`, or an error if the temporary file cannot be read.
     pub(super) fn read_spilled(
         &self,
         value: SpilledValue,
@@ -63,40 +69,49 @@ impl Entries {
         Ok(())
     }
 
-    /// Adds an entry after all others, whose value goes to a file in a directory.
+    /// Adds an entry and spills its value. The key must be greater than all keys so far.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the temporary file in `temp_dir` cannot be written.
     pub(super) fn push_spilled(&mut self, key: &[u8], value: &[u8], temp_dir: &Path) -> Result<()> {
         self.begin(key).extend_from_slice(value);
         self.spill(key.len(), temp_dir)?;
         self.end_long(key.len(), temp_dir)
     }
 
-    /// Adds an entry after all others.
+    /// Adds an entry. The key must be greater than all keys so far.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
         self.begin(key).extend_from_slice(value);
         self.end(key.len());
     }
 
-    /// Begins an entry with its key. The bytes appended until [`end`](Entries::end) are its value.
+    /// Opens an entry and returns the buffer, which ends with the key. What the caller appends until
+    /// [`end`](Entries::end) is the value.
     #[inline]
     pub(super) fn begin(&mut self, key: &[u8]) -> &mut Vec<u8> {
         self.bytes.extend_from_slice(key);
         &mut self.bytes
     }
 
-    /// The bytes up to those of the value that is being appended.
+    /// Returns the buffer, which ends with what is in memory of the open entry.
     #[inline]
     pub(super) fn open_bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Ends an entry whose key has a length.
+    /// Closes the open entry, whose key has `key_len` bytes.
     #[inline]
     pub(super) fn end(&mut self, key_len: usize) {
         let key_end = self.value_end() + key_len;
         self.ends.push((key_end, self.bytes.len()));
     }
 
-    /// Moves what there is of the value that is being appended to a file in a directory.
+    /// Moves what is in memory of the open entry's value to a temporary file in `temp_dir`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be written.
     pub(super) fn spill(&mut self, key_len: usize, temp_dir: &Path) -> Result<()> {
         let start = self.value_end() + key_len;
         let file = &mut self.file;
@@ -107,7 +122,11 @@ impl Entries {
         Ok(())
     }
 
-    /// Ends an entry some of whose value may have been spilled.
+    /// Closes the open entry, parts of whose value may have been spilled. The rest of such a value is spilled too.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the temporary file cannot be written.
     #[inline]
     pub(super) fn end_long(&mut self, key_len: usize, temp_dir: &Path) -> Result<()> {
         if self.open.is_some() {
@@ -121,18 +140,18 @@ impl Entries {
         Ok(())
     }
 
-    /// Where the value of the last entry ends.
+    /// Returns the offset at which the last closed entry ends.
     fn value_end(&self) -> usize {
         self.ends.last().map_or(0, |ends| ends.1)
     }
 
-    /// The key of an entry.
+    /// Returns the key of the entry with this index.
     #[inline]
     pub(super) fn key(&self, number: usize) -> &[u8] {
         &self.bytes[self.start(number)..self.ends[number].0]
     }
 
-    /// The value of an entry.
+    /// Returns the value of the entry with this index.
     #[inline]
     pub(super) fn value(&self, number: usize) -> Value<'_> {
         let (key_end, value_end) = self.ends[number];
@@ -144,8 +163,8 @@ impl Entries {
         Value::Held(&self.bytes[key_end..value_end])
     }
 
-    /// The first of some entries with which their keys and values have `size` bytes together, or else how
-    /// many bytes all of them have.
+    /// Returns the index of the first entry with which the keys and values of `some` reach `size` bytes in total.
+    /// Returns their total size as an error if all of them are smaller.
     pub(super) fn reach(&self, some: Range<usize>, size: usize) -> Result<usize, usize> {
         let mut sum = 0;
         for number in some {
@@ -160,6 +179,7 @@ impl Entries {
         Err(sum)
     }
 
+    /// Returns the offset of the key of the entry with this index.
     #[inline]
     fn start(&self, number: usize) -> usize {
         match number.checked_sub(1) {
@@ -174,7 +194,7 @@ mod tests {
     use super::*;
 
     impl Entries {
-        /// Adds an entry that says it has a spilled value of some length.
+        /// Adds an entry that claims to have a spilled value of `len` bytes.
         pub(in crate::index) fn claim_spilled(&mut self, key: &[u8], len: u64) {
             self.spilled
                 .push((self.len(), SpilledValue { place: 0, len }));

@@ -1,8 +1,8 @@
-//! Game records on their way to the index, in bounded memory.
+//! Collecting game records in bounded memory, and returning them in the order of the index.
 //!
-//! They come in the order of ids and leave in the order of the index, in which `game_10_data` comes
-//! before `game_1_data`. Ids with the same number of digits are in order already, so leaving means
-//! merging at most ten sequences, and only the places where these begin need be known.
+//! Records arrive in the order of ids. In the index, `game_10_data` precedes `game_1_data`. Ids with equal numbers of
+//! digits have the same order in both, so the records are returned by merging at most ten runs. Only the offsets at
+//! which these runs begin are kept in memory.
 
 use std::{
     ops::Range,
@@ -20,12 +20,13 @@ use crate::{
 pub(crate) struct GameRecords {
     run: ByteRun,
     count: u64,
-    /// Where the ids 0, 10, 100 and so on begin in the run.
+    /// The offsets in `run` of the records with the ids 0, 10, 100 and so on.
     starts: Vec<u64>,
 }
 
 impl GameRecords {
-    /// Keeps up to `memory` bytes in memory, the rest in a temporary file.
+    /// Creates an empty collection, which holds up to `memory` bytes in memory and spills the rest to a file in
+    /// `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> GameRecords {
         GameRecords {
             run: ByteRun::new(memory, temp_dir),
@@ -34,18 +35,22 @@ impl GameRecords {
         }
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub(crate) fn len(&self) -> u64 {
         self.count
     }
 
-    /// Where records are spilled.
+    /// Returns the directory to which records are spilled.
     pub(super) fn temp_dir(&self) -> &Path {
         self.run.temp_dir()
     }
 
-    /// Takes the records of the next ids, joined, and the length of each. A record may have a
-    /// [start](layout::append_start), which becomes an entry of its own.
+    /// Appends the records of the next ids, which are concatenated in `records`; `lengths` are their lengths in bytes.
+    /// The [start](layout::append_start) that a record may have becomes an entry of its own.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the temporary file cannot be written.
     pub(crate) fn push_all(&mut self, lengths: &[u32], mut records: &[u8]) -> Result<()> {
         for length in lengths {
             if self.count == 0 || self.count == 10_u64.pow(self.starts.len() as u32) {
@@ -59,7 +64,7 @@ impl GameRecords {
         Ok(())
     }
 
-    /// The records in the order of the index.
+    /// Returns a reader of the records in the order of the index.
     pub(crate) fn walk(&self) -> GameWalk<'_> {
         let sequence = |(digits, start): (u32, &u64)| {
             let first = if digits == 0 { 0 } else { 10_u64.pow(digits) };
@@ -72,17 +77,21 @@ impl GameRecords {
     }
 }
 
-/// The records of games in the order of the index.
+/// Reads game records in the order of the index.
 pub(crate) struct GameWalk<'a> {
-    /// The ids with the same number of digits that are left, and their records.
+    /// For each number of digits, the ids that were not read yet and a reader of their records.
     sequences: Vec<(Range<u64>, ByteReader<'a>)>,
 }
 
 impl GameWalk<'_> {
-    /// Appends entries until they have `size` bytes or all records have come.
+    /// Appends entries to `entries` until it holds `size` bytes or no record is left.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the temporary file cannot be read.
     pub(super) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
         while entries.held() < size {
-            // At most ten sequences: looking at all of them is as good as anything.
+            // There are at most ten sequences, so a linear search for the least key is fast.
             let some = self.sequences.iter_mut().filter(|(ids, _)| !ids.is_empty());
             let first = some.min_by_key(|(ids, _)| layout::game_key(ids.start as u32));
             let Some((ids, reader)) = first else {

@@ -1,7 +1,9 @@
-//! The LevelDB index: which games reached a position, and what their headers say.
+//! The LevelDB index: the games that reached each position, and the headers of the games.
 //!
-//! `polybook make-book --leveldb DIR` writes it, [`Index`] reads it, and so does every front-end that
-//! reads the index of polyglot's LevelDB fork. [`layout`] alone knows its keys and values.
+//! `polybook make-book --leveldb DIR` writes an index. [`Index`] reads it, and so do front-ends that read the index of
+//! polyglot's LevelDB fork. [`layout`] defines the keys and values. Entries are written in ascending order of keys:
+//! sorted records are divided into pieces, threads turn the pieces into batches of entries, and one thread cuts the
+//! batches into tables.
 //!
 //! ```
 //! use polybook::{MakeBook, index::Index, pgn::Input, position::{from_text, key}};

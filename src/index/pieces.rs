@@ -1,4 +1,4 @@
-//! Sorted records in pieces that are made into entries in parallel.
+//! Dividing sorted records into pieces that are turned into entries in parallel.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use crate::{
     sort::{Record, SHARDS, Sealed},
 };
 
-/// How many records are read at once.
+/// The number of records that are read at once.
 const READ: usize = 1 << 12;
 
-/// Some records of a shard, by their numbers.
+/// A range of the records of a shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Piece {
     pub shard: usize,
@@ -18,13 +18,13 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// How many records it has.
+    /// Returns the number of records in the piece.
     pub(super) fn len(&self) -> usize {
         self.range.len()
     }
 }
 
-/// All records in pieces of `size`, in order.
+/// Returns an iterator over pieces of at most `size` records, in order, which together contain all records.
 pub(super) fn pieces<R: Record>(
     records: &Sealed<R>,
     size: usize,
@@ -38,19 +38,24 @@ pub(super) fn pieces<R: Record>(
     })
 }
 
-/// How many records a shard has.
+/// Returns the number of records in a shard.
 fn len_of<R: Record>(records: &Sealed<R>, shard: usize) -> usize {
     usize::try_from(records.shard_len(shard)).expect("a shard has fewer records")
 }
 
-/// Calls `f` with the records of the groups whose first record lies in a piece, which may go on after it.
+/// Calls `f` with the records of all groups whose first record is in `piece`. A group consists of consecutive records
+/// with equal `group_of`; the last one may continue after the piece.
+///
+/// # Errors
+///
+/// Returns the error of `f`, or an error if a temporary file cannot be read.
 pub(super) fn scan_groups<R: Record, G: PartialEq>(
     records: &Sealed<R>,
     piece: &Piece,
     group_of: impl Fn(R) -> G,
     mut f: impl FnMut(R) -> Result<()>,
 ) -> Result<()> {
-    // The record before says whether the first group began earlier.
+    // The record before the piece shows whether its first group began earlier.
     let first = piece.range.start.saturating_sub(1);
     let len = len_of(records, piece.shard);
     let (mut earlier, mut present) = (None, None);
@@ -68,7 +73,7 @@ pub(super) fn scan_groups<R: Record, G: PartialEq>(
                 present = group;
                 f(*record)?;
             }
-            // A group that began earlier may go on for long.
+            // Ends the search in a piece that lies within a group which began earlier and may continue for long.
             if present.is_none() && number + 1 >= piece.range.end {
                 return Ok(());
             }

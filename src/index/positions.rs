@@ -1,10 +1,10 @@
-//! The entries of positions, made of sorted postings.
+//! Turning sorted postings into the entries of positions.
 //!
-//! Postings are cut into pieces that are made into entries in parallel. A piece has the positions
-//! whose first posting lies in it, so that no position is in two.
+//! Postings are divided into pieces, which are turned into entries in parallel. A piece owns the positions whose first
+//! posting is in it, so every position belongs to exactly one piece.
 //!
-//! The statistics of a position sort after all numbers that begin with its digits, so they are kept
-//! on a stack until these have passed. The stack is handed on when a piece ends.
+//! The statistics of a position sort after all numbers that begin with the position's digits. They are kept on a stack
+//! until these numbers have passed. At the end of a piece, the stack is passed on with the entries.
 
 use std::path::Path;
 
@@ -18,30 +18,32 @@ use super::{
 };
 use crate::{error::Result, position::BookMove, sort::Sealed, task};
 
-/// The ids of a position are spilled past this many bytes.
+/// The number of bytes of a position's ids that are held in memory before they are spilled.
 const LONGEST_HELD: usize = 4 << 20;
 
-/// Entries that were made together, in order.
+/// Entries that were made together, in ascending order of keys.
 #[derive(Default, Debug)]
-pub(super) struct MadeEntries {
+pub(super) struct EntryBatch {
     pub entries: Entries,
-    /// Statistics that may not come yet, the longest number last.
+    /// Statistics whose keys may be greater than those of entries in following batches. The longest number is last.
     pub waiting: Vec<Waiting>,
-    /// How many positions they have, and how many games reached these in all.
+    /// The number of positions in the batch.
     pub positions: u64,
+    /// The number of games that reached these positions, added up.
     pub postings: u64,
-    /// How much of the work they are.
+    /// The number of steps of progress that the batch stands for.
     pub steps: u64,
 }
 
-/// Statistics of a position, kept until all numbers that begin with its key's digits have passed.
+/// The statistics of a position, kept until all numbers that begin with the digits of its key have passed.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Waiting {
     key: u64,
     stats: PositionStats,
 }
 
-/// Writes the last of some statistics if they come before the entry of a key. Returns whether they do.
+/// Writes the last statistics of `waiting` if they precede the entry with the key `next`. Returns `true` if it wrote
+/// any.
 pub(super) fn write_due(waiting: &mut Vec<Waiting>, next: &[u8], out: &mut Entries) -> bool {
     let Some(last) = waiting.last() else {
         return false;
@@ -56,13 +58,17 @@ pub(super) fn write_due(waiting: &mut Vec<Waiting>, next: &[u8], out: &mut Entri
     is_due
 }
 
-/// Makes the entries of the positions whose first posting lies in a piece.
+/// Makes the entries of the positions whose first posting is in `piece`.
+///
+/// # Errors
+///
+/// Returns an error if a temporary file cannot be read or written.
 pub(super) fn position_entries(
     piece: &Piece,
     postings: &Sealed<Posting>,
     with_stats: bool,
     temp_dir: &Path,
-) -> Result<MadeEntries> {
+) -> Result<EntryBatch> {
     task::fault("write positions");
     let mut maker = EntryMaker::new(with_stats, temp_dir);
     scan_groups(postings, piece, Posting::position, |posting| {
@@ -76,27 +82,31 @@ pub(super) fn position_entries(
     Ok(maker.made)
 }
 
-/// Makes entries of postings that come in order.
+/// Turns sorted postings into entries.
 struct EntryMaker<'a> {
     with_stats: bool,
     temp_dir: &'a Path,
-    made: MadeEntries,
-    /// The position whose postings are coming, its key, and that in decimal.
+    made: EntryBatch,
+    /// The current position, or `None` before the first one.
     position: Option<u128>,
+    /// The key of the current position.
     key: u64,
+    /// The key in decimal.
     digits: Vec<u8>,
     stats: PositionStats,
+    /// The id of the last posting's game, if the position has a posting.
     last_id: Option<u32>,
-    /// Where its value begins.
+    /// The offset in the buffer at which the value begins.
     value_start: usize,
 }
 
 impl EntryMaker<'_> {
+    /// Creates a maker without postings.
     fn new(with_stats: bool, temp_dir: &Path) -> EntryMaker<'_> {
         EntryMaker {
             with_stats,
             temp_dir,
-            made: MadeEntries::default(),
+            made: EntryBatch::default(),
             position: None,
             key: 0,
             digits: Vec::new(),
@@ -106,13 +116,13 @@ impl EntryMaker<'_> {
         }
     }
 
-    /// Whether a posting is of the present position.
+    /// Returns `true` if a posting belongs to the current position.
     #[inline]
     fn is_at(&self, posting: Posting) -> bool {
         self.position == Some(posting.position())
     }
 
-    /// Begins the position of a posting.
+    /// Closes the current position and begins that of `posting`.
     fn begin(&mut self, posting: Posting) -> Result<()> {
         self.end()?;
         self.position = Some(posting.position());
@@ -127,6 +137,7 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
+    /// Adds a posting of the current position. A game that reached the position several times counts once.
     #[inline]
     fn add(&mut self, posting: Posting) -> Result<()> {
         let id = posting.id();
@@ -142,7 +153,7 @@ impl EntryMaker<'_> {
         }
         if self.with_stats {
             let mv = posting.book_move();
-            // There are not many different ones.
+            // A position has few different moves, so a linear search is fastest.
             if mv != BookMove::NONE && !self.stats.moves.contains(&mv) {
                 self.stats.moves.push(mv);
             }
@@ -150,6 +161,7 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
+    /// Appends an id, and spills the ids if they are long.
     #[inline]
     fn add_id(&mut self, id: u32) -> Result<()> {
         let bytes = self.made.entries.open_bytes();
@@ -160,7 +172,7 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Ends the present position.
+    /// Closes the current position, if there is one.
     fn end(&mut self) -> Result<()> {
         if self.position.is_none() {
             return Ok(());

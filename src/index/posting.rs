@@ -1,16 +1,15 @@
-//! That a game reached a position, as 128 bits in the order of the index.
+//! Postings: 128-bit records that a game reached a position, in the order of the index.
 //!
-//! The index keeps keys as decimal text, so `10` comes before `9`. A record holds the key's digits
-//! moved to the left, as if it had 20 of them, and then how many it has: comparing records compares
-//! the decimal text.
+//! The index stores keys as decimal text, so `10` precedes `9`. A posting contains the key's digits shifted left to 20
+//! digits, followed by their number. So comparing two postings compares the decimal texts.
 //!
 //! | bits | meaning |
 //! |---|---|
 //! | 55-121 | the key times 10^(20 - digits) |
-//! | 50-54 | digits of the key |
-//! | 18-49 | id of the game |
-//! | 2-17 | the move played, 0 for none or where moves are not recorded |
-//! | 0-1 | who won: 0 neither side, 1 White, 2 Black |
+//! | 50-54 | the number of digits of the key |
+//! | 18-49 | the id of the game |
+//! | 2-17 | the move played, 0 for none or if moves are not recorded |
+//! | 0-1 | the winner: 0 for neither side, 1 for White, 2 for Black |
 
 use shakmaty::Color;
 
@@ -19,20 +18,22 @@ use crate::{
     sort::{Once, Record},
 };
 
+/// The number of digits of the greatest keys.
 const LONGEST: u32 = 20;
 
-/// The smallest of all keys but 0, moved to the left.
+/// The least key other than 0, shifted left to 20 digits.
 const SMALLEST: u128 = 10_u128.pow(LONGEST - 1);
 
-/// How many keys have 20 digits.
+/// The number of keys with 20 digits.
 const OF_LONGEST: u128 = (1 << 64) - SMALLEST;
 
-/// That a game reached a position. Postings compare by the decimal text of the key, then by game.
+/// A record that a game reached a position. Postings are sorted by the decimal text of the key, then by the game's id.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Posting(u128);
 
 impl Posting {
-    /// The game `id`, won by `winner` or by neither side, reached the position `key`, where `mv` was played.
+    /// Creates the posting of the game `id` at the position `key`, in which the game played `mv`. `winner` is `None` if
+    /// neither side won.
     #[inline]
     pub(crate) fn new(key: u64, id: u32, mv: BookMove, winner: Option<Color>) -> Posting {
         let digits = key.checked_ilog10().map_or(1, |log| log + 1);
@@ -46,44 +47,44 @@ impl Posting {
         Posting(aligned << 55 | u128::from(low))
     }
 
-    /// The posting of a game whose ids were counted from 0 and begin at `first_id`.
+    /// Returns the posting with `first_id` added to the game's id.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> Posting {
         Posting(self.0 + (u128::from(first_id) << 18))
     }
 
-    /// The part that is equal in postings of the same position only.
+    /// Returns a value that is equal for two postings if and only if their positions are.
     #[inline]
     pub(crate) fn position(self) -> u128 {
         self.0 >> 50
     }
 
-    /// The key of the position.
+    /// Returns the key of the position.
     #[inline]
     pub(crate) fn key(self) -> u64 {
         let digits = (self.0 >> 50) as u32 & 31;
         let aligned = self.0 >> 55;
         match LONGEST - digits {
             0 => aligned as u64,
-            // The commonest, and a constant divisor.
+            // The most frequent case, with a constant divisor.
             1 => (aligned / 10) as u64,
             shift => (aligned / u128::from(10_u64.pow(shift))) as u64,
         }
     }
 
-    /// The id of the game.
+    /// Returns the id of the game.
     #[inline]
     pub(crate) fn id(self) -> u32 {
         (self.0 >> 18) as u32
     }
 
-    /// The move played, [`BookMove::NONE`] in the last position of a game or where moves are not recorded.
+    /// Returns the move played. It is [`BookMove::NONE`] in the last position of a game, or if moves are not recorded.
     #[inline]
     pub(crate) fn book_move(self) -> BookMove {
         BookMove((self.0 >> 2) as u16)
     }
 
-    /// The side that won the game.
+    /// Returns the side that won the game, or `None` if neither did.
     #[inline]
     pub(crate) fn winner(self) -> Option<Color> {
         match self.0 & 3 {
@@ -93,12 +94,14 @@ impl Posting {
         }
     }
 
-    /// About the share of all keys, of 2^64, whose text comes before that of the posting: keys are spread
-    /// evenly as numbers but not as text: half of them begin with a 1.
+    /// Returns the approximate share, as a fraction of 2^64, of all keys whose text precedes that of the posting's key.
+    ///
+    /// Keys are distributed evenly as numbers, but not as text: half of them begin with the digit 1. The share is, so
+    /// shards are filled evenly.
     #[inline]
     fn share_before(self) -> u64 {
         let above = (self.0 >> 55).saturating_sub(SMALLEST);
-        // Those of 20 digits, and a ninth of `above` for those of 19, 18 and so on together.
+        // The keys of 20 digits, plus a ninth of `above` for the shorter keys together.
         let before = above.min(OF_LONGEST) + ((above * 7281) >> 16);
         u64::try_from(before).unwrap_or(u64::MAX)
     }
@@ -131,7 +134,7 @@ mod tests {
     use crate::sort::SHARDS;
 
     fn keys() -> impl Strategy<Value = u64> {
-        // Of all lengths, and with many that begin alike.
+        // Keys of all lengths, many with a common prefix.
         (any::<u64>(), 0..20u32).prop_map(|(key, digits)| key / 10_u64.pow(digits))
     }
 

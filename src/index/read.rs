@@ -1,4 +1,4 @@
-//! Opening an index and asking it.
+//! Opening an index and looking up positions, games and inputs.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,23 +21,23 @@ use crate::{
 
 /// An index that is open for reading, by any number of threads.
 ///
-/// It is never changed, and other programs may read it at the same time. The index goes on answering
-/// when it is replaced or removed, because its files are held open. At most half of the files that the process may open
-/// are held; an index has one for each megabyte. If it has more, the rest is opened when it is needed, and removing the
-/// index then gives errors.
+/// The index is never changed, and other programs may read it at the same time. It keeps working when it is replaced or
+/// removed, because its files are held open. At most half of the files that the process may open are held; an index has
+/// about one file for each megabyte. If it has more, the others are opened for each use, which fails after the index
+/// was removed.
 ///
-/// Everything read is covered by checksums, which are verified. A damaged index is an error, never an
-/// answer that leaves something out.
+/// Everything that is read is covered by checksums, and the checksums are verified. Damage causes an error and never an
+/// incomplete answer.
 #[derive(Debug)]
 pub struct Index {
     path: PathBuf,
     database: Database,
     games: u64,
     variant: VariantChoice,
-    /// Whether it has counts and no games.
+    /// Whether the index contains counts and no games.
     pub(super) has_counts: bool,
     inputs: Vec<IndexedFile>,
-    /// The entry of rows that was last read for results, and the results in it.
+    /// The number of the entry of rows from which results were read last, and these results.
     last_results: Mutex<(Option<u64>, Vec<GameResult>)>,
 }
 
@@ -46,12 +46,14 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// A directory that is not an index, an index of another layout, or a damaged one.
+    /// Returns an error if `path` is not an index, if the index has another layout, or if it cannot be read or is
+    /// damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Index> {
         let path = path.as_ref();
         open_again_if_replaced(path, || Index::open_once(path))
     }
 
+    /// Opens the index without checking whether it was replaced meanwhile.
     fn open_once(path: &Path) -> Result<Index> {
         if !holds_database(path)? {
             return Err(no_database(path));
@@ -80,22 +82,22 @@ impl Index {
         Ok(index)
     }
 
-    /// Where the index is.
+    /// Returns the path of the index.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The variant of the games.
+    /// Returns the variant of the games.
     pub fn variant(&self) -> VariantChoice {
         self.variant
     }
 
-    /// How many games the inputs have.
+    /// Returns the number of games.
     pub fn game_count(&self) -> u64 {
         self.games
     }
 
-    /// The inputs that have games, with the ids of their first games.
+    /// Returns an iterator over the inputs that contain games, each with the id of its first game.
     pub fn files(&self) -> impl Iterator<Item = (u64, &Path)> {
         let next = self.inputs.iter().skip(1).map(|next| Some(next.first_id));
         let with_games = self.inputs.iter().zip(next.chain([None]));
@@ -103,6 +105,7 @@ impl Index {
         with_games.map(|(file, _)| (file.first_id, file.path.as_path()))
     }
 
+    /// Reads the variant of the games.
     fn read_variant(&self) -> Result<VariantChoice> {
         let Some(name) = self.database.get(layout::VARIANT)? else {
             return Ok(VariantChoice::default());
@@ -122,6 +125,7 @@ impl Index {
         variant.ok_or_else(unknown)
     }
 
+    /// Reads the list of inputs.
     fn read_inputs(&self) -> Result<Vec<IndexedFile>> {
         let count = self.parsed(layout::FILE_COUNT, layout::parse_number)?;
         let count: usize = count.unwrap_or(0);
@@ -142,21 +146,22 @@ impl Index {
         Ok(inputs)
     }
 
-    /// The LevelDB database that the index is.
+    /// Returns the LevelDB database of the index.
     pub(super) fn database(&self) -> &Database {
         &self.database
     }
 
-    /// The inputs as the index names them, also those without games.
+    /// Returns the inputs as the index lists them, including those without games.
     pub(super) fn inputs(&self) -> &[IndexedFile] {
         &self.inputs
     }
 
-    /// The ids of the games that reached a position, ascending, by its [key](crate::position::key).
+    /// Returns the ids of the games that reached a position, ascending. `key` is the position's
+    /// [key](crate::position::key).
     ///
     /// # Errors
     ///
-    /// A damaged index, or one of counts, which has no games.
+    /// Returns an error if the index cannot be read or is damaged, or if it contains counts and no games.
     pub fn games(&self, key: u64) -> Result<Vec<u32>> {
         if self.has_counts {
             let problem = "has counts and no games: moves and serve say what was played";
@@ -167,11 +172,11 @@ impl Index {
         layout::parse_ids(&value).ok_or_else(|| self.malformed(&key))
     }
 
-    /// What the index says of a game.
+    /// Returns the header of a game.
     ///
     /// # Errors
     ///
-    /// An id that no game has, or a damaged index.
+    /// Returns an error if no game has this id, or if the index cannot be read or is damaged.
     pub fn header(&self, id: u32) -> Result<GameHeader> {
         let mut header = self.record(id)?;
         if header.lacks_result() && self.has_explorer_data()? {
@@ -180,7 +185,7 @@ impl Index {
         Ok(header)
     }
 
-    /// Returns the result by which a game counts, in an index for the explorer.
+    /// Returns the result with which a game is counted. The index must have explorer data.
     fn counted_result(&self, id: u32) -> Result<GameResult> {
         let (entry, row) = (u64::from(id) / ROWS, (u64::from(id) % ROWS) as usize);
         if let Some(last) = task::try_lock(&self.last_results)
@@ -197,7 +202,7 @@ impl Index {
         Ok(result)
     }
 
-    /// What the index says of a game, but for the result by which it counts.
+    /// Returns the record of a game, without the result with which the game is counted.
     pub(super) fn record(&self, id: u32) -> Result<GameHeader> {
         self.check_id(id)?;
         let key = layout::game_key(id);
@@ -210,7 +215,7 @@ impl Index {
         Ok(header)
     }
 
-    /// Refuses an id that no game has.
+    /// Returns an error if no game has this id.
     fn check_id(&self, id: u32) -> Result<()> {
         if u64::from(id) < self.games {
             return Ok(());
@@ -222,11 +227,11 @@ impl Index {
         Err(Error::file(&self.path, problem))
     }
 
-    /// The statistics of a position; `None` if no game reached it or the index was made without them.
+    /// Returns the statistics of a position, or `None` if no game reached it or the index was made without statistics.
     ///
     /// # Errors
     ///
-    /// A damaged index.
+    /// Returns an error if the index cannot be read or is damaged.
     pub fn stats(&self, key: u64) -> Result<Option<PositionStats>> {
         let mut stats = PositionStats::default();
         for (number, name) in PositionStats::NAMES.into_iter().enumerate() {
@@ -242,7 +247,11 @@ impl Index {
         Ok(Some(stats))
     }
 
-    /// The input that a game is in, and the id of the input's first game.
+    /// Returns the input that contains a game, and the id of the input's first game.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this id.
     pub(crate) fn file_of(&self, id: u32) -> Result<(&Path, u64)> {
         self.check_id(id)?;
         let before = self
@@ -252,18 +261,22 @@ impl Index {
         file.ok_or_else(|| self.malformed(layout::FILE_NAME))
     }
 
-    /// The id after the last game of the input that begins with `first`.
+    /// Returns the id after the last game of the input whose first game is `first`.
     pub(super) fn end_of_file(&self, first: u64) -> u64 {
         let mut firsts = self.files().map(|(first, _)| first);
         firsts.find(|next| *next > first).unwrap_or(self.games)
     }
 
-    /// The value of a key.
+    /// Returns the value of a key, or `None` if the index does not contain the key.
     pub(super) fn value(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.database.get(key)
     }
 
-    /// What `parse` makes of a key's value, `None` if the key is absent.
+    /// Returns the value of a key, decoded by `parse`, or `None` if the index does not contain the key.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `parse` returns `None`.
     fn parsed<T>(&self, key: &[u8], parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<Option<T>> {
         let value = self.database.get(key)?;
         value
@@ -271,11 +284,16 @@ impl Index {
             .transpose()
     }
 
-    /// The same of a key that must be there.
+    /// Returns the value of a key, decoded by `parse`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index does not contain the key, or if `parse` returns `None`.
     fn required<T>(&self, key: &[u8], parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T> {
         self.parsed(key, parse)?.ok_or_else(|| self.malformed(key))
     }
 
+    /// Returns an error that the value of `key` is missing or malformed.
     pub(crate) fn malformed(&self, key: &[u8]) -> Error {
         let key = key.escape_ascii();
         Error::damaged(
@@ -287,7 +305,7 @@ impl Index {
     }
 }
 
-/// Why there is no database at a path.
+/// Returns the error for a path at which there is no database.
 fn no_database(path: &Path) -> Error {
     let problem = if is_empty_directory(path) {
         "an empty directory, not an index: name a directory that make-book made"
@@ -301,7 +319,7 @@ fn no_database(path: &Path) -> Error {
     Error::foreign(path, problem)
 }
 
-/// Why a database counts no games.
+/// Returns the problem of a database without a number of games.
 fn no_total(database: &Database) -> &'static str {
     if database.is_empty() {
         "is an empty LevelDB database: make the index again"
@@ -310,6 +328,7 @@ fn no_total(database: &Database) -> &'static str {
     }
 }
 
+/// Returns the path that the index stores as `bytes`.
 #[cfg(unix)]
 fn path_of(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;

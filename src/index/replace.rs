@@ -1,4 +1,4 @@
-//! Telling an index from anything else at its target, before it is replaced.
+//! Deciding whether something at the target of an index may be replaced, and removing an index.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -16,12 +16,13 @@ use crate::{
     output::own_files,
 };
 
-/// Whether an index may be made where something is already: an empty directory always, an index with
+/// Checks that a new index may replace what is at `path`. An empty directory may be replaced always, and an index with
 /// `force`. Returns the files of the index.
 ///
 /// # Errors
 ///
-/// [`Error::Exists`] for an index without `force`, [`Error::File`] for anything else.
+/// Returns [`Error::Exists`] for an index without `force`, and [`Error::foreign`] for anything else, such as a
+/// directory that contains a file which the manifest does not name.
 pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if is_empty_directory(path) {
         return Ok(Vec::new());
@@ -41,15 +42,16 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
     Err(Error::foreign(path, problem))
 }
 
+/// Returns `true` if `path` is a directory without entries.
 pub(super) fn is_empty_directory(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Returns `true` if there is a LevelDB database at `path`: something with the name of the file that every database has.
+/// Returns `true` if there is a LevelDB database at `path`: the file `CURRENT`, which every database has.
 ///
 /// # Errors
 ///
-/// Returns an error if the system does not tell.
+/// Returns an error if the file cannot be examined.
 pub(super) fn holds_database(path: &Path) -> Result<bool> {
     match path.join("CURRENT").symlink_metadata() {
         Ok(_) => Ok(true),
@@ -60,24 +62,27 @@ pub(super) fn holds_database(path: &Path) -> Result<bool> {
     }
 }
 
-/// Whether there is an index at `path`, and no file that is not of it.
+/// Returns `true` if there is an index at `path` and the directory contains no other files.
 ///
 /// # Errors
 ///
-/// A LevelDB database that is damaged or cannot be read: it may or may not be an index.
+/// Returns an error if there is a LevelDB database that is damaged or cannot be read, because it may or may not be an
+/// index.
 pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
     Ok(matches!(content(path.as_ref())?, TargetContent::Index(_)))
 }
 
-/// The contents of a path.
+/// What is at a path.
 enum TargetContent {
-    /// An index of these files.
+    /// An index, which consists of these files.
     Index(Vec<OsString>),
-    /// An index, and this file or directory, which no manifest names.
+    /// An index, and a file or directory that does not belong to it.
     IndexAnd(OsString),
+    /// Anything else.
     Other,
 }
 
+/// Examines what is at a path.
 fn content(path: &Path) -> Result<TargetContent> {
     if !holds_database(path)? || Database::open(path)?.get(layout::TOTAL_GAMES)?.is_none() {
         return Ok(TargetContent::Other);
@@ -88,11 +93,12 @@ fn content(path: &Path) -> Result<TargetContent> {
     Ok(files.map_or_else(TargetContent::IndexAnd, TargetContent::Index))
 }
 
-/// Removes an index, or the rest of one. Files of others stay, and then their directory stays too.
+/// Removes the files that have names of LevelDB's files from a directory, and then the directory.
 ///
 /// # Errors
 ///
-/// Files that cannot be removed, or that are not of an index. A link to a directory.
+/// Returns an error if `path` is not a directory (a link to one is not), if a file cannot be removed, or if the
+/// directory contains other files, which are kept.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     if !path.symlink_metadata().at(path, "read")?.is_dir() {
         return Err(Error::foreign(path, "is not an index: move it away"));

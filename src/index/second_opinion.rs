@@ -1,4 +1,4 @@
-//! The entries of an index as the crate `rusty-leveldb` sees them, which is made by others.
+//! Reading an index with the crate `rusty-leveldb`, an independent implementation, to verify our reader.
 
 use std::{
     fs::{self, File},
@@ -14,17 +14,21 @@ use rusty_leveldb::{
 
 use crate::error::{Error, Result};
 
-/// How many tables it has open, ten of them for itself.
+/// The number of files that it may hold open, ten of which it reserves for other files than tables.
 const OPEN_TABLES: usize = 74;
 
-/// Goes through the entries of a database.
+/// Iterates over the entries of a database.
 pub(super) struct SecondOpinion {
     entries: DBIterator,
     _database: DB,
 }
 
 impl SecondOpinion {
-    /// Opens the database in a directory, where nothing is changed.
+    /// Opens the database in `directory` without changing anything there.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `rusty-leveldb` cannot open it.
     pub(super) fn open(directory: &Path) -> Result<SecondOpinion> {
         let options = Options {
             env: Rc::new(Box::new(ReadOnly {
@@ -51,12 +55,12 @@ impl SecondOpinion {
         })
     }
 
-    /// The key of the present entry, `None` after the last.
+    /// Returns the key of the current entry, or `None` after the last one.
     pub(super) fn key(&self) -> Option<Vec<u8>> {
         self.entries.current().map(|(key, _)| key.to_vec())
     }
 
-    /// Whether the present entry is this one. Goes to the next.
+    /// Returns `true` if the current entry has this key and value, and moves to the next entry.
     pub(super) fn agrees(&mut self, key: &[u8], value: &[u8]) -> bool {
         let Some(present) = self.entries.current() else {
             return false;
@@ -66,16 +70,18 @@ impl SecondOpinion {
     }
 }
 
-/// The name of the directory for the database. Only the names of files matter.
+/// The name that `rusty-leveldb` is given for the directory. It is not used, because `ReadOnly` looks only at file
+/// names.
 const NAME: &str = "\0";
 
-/// Files of a directory, which are only read. New files are in memory.
+/// An environment that reads the files of a directory, and keeps new files in memory.
 struct ReadOnly {
     directory: PathBuf,
     memory: MemEnv,
 }
 
 impl ReadOnly {
+    /// Returns the path in the directory of the file that `rusty-leveldb` calls `path`.
     fn on_disk(&self, path: &Path) -> PathBuf {
         self.directory.join(path.file_name().unwrap_or_default())
     }

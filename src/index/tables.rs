@@ -1,7 +1,7 @@
-//! Cutting entries into tables and writing these.
+//! Cutting entries into tables and writing the tables.
 //!
-//! A table ends with the entry that makes it a mebibyte of keys and values. The entries come in order but
-//! in pieces of any size; a table takes parts of several.
+//! A table ends with the entry with which its keys and values reach one mebibyte. The entries arrive in ascending order
+//! of keys but in batches of any size, so a table may consist of parts of several batches.
 
 use std::{
     fs::File,
@@ -15,35 +15,37 @@ use super::{
     entries::{Entries, Value},
     layout,
     leveldb::{FIRST_TABLE, TableBuilder, TableFile},
-    positions::{MadeEntries, Waiting, write_due},
+    positions::{EntryBatch, Waiting, write_due},
 };
 
-/// How many bytes of keys and values end a table.
+/// The size in bytes of keys and values at which a table ends.
 pub(super) const TABLE_SIZE: usize = 1 << 20;
 
-/// Entries in order, as parts of others.
+/// Consecutive entries, as ranges of batches.
 type Parts = Vec<(Arc<Entries>, Range<usize>)>;
 
-/// The entries of a table.
+/// The entries of a table and the table's number.
 #[derive(Debug)]
 pub(super) struct TableEntries {
     number: u64,
     parts: Parts,
 }
 
-/// Takes entries in order and cuts them into tables.
+/// Cuts entries into tables.
 #[derive(Debug)]
 pub(super) struct TableCutter {
-    /// Tables that are complete.
+    /// The tables that are complete and were not taken yet.
     tables: Vec<TableEntries>,
     next_number: u64,
     parts: Parts,
+    /// The size in bytes of the keys and values in `parts`.
     size: usize,
-    /// Statistics that may not come yet, the longest number last.
+    /// Statistics whose keys may be greater than those of the next entries. The longest number is last.
     waiting: Vec<Waiting>,
 }
 
 impl TableCutter {
+    /// Creates a cutter without entries.
     pub(super) fn new() -> TableCutter {
         TableCutter {
             tables: Vec::new(),
@@ -54,11 +56,11 @@ impl TableCutter {
         }
     }
 
-    /// Takes the next entries.
-    pub(super) fn push(&mut self, made: MadeEntries) {
+    /// Adds the next batch of entries.
+    pub(super) fn push(&mut self, made: EntryBatch) {
         let entries = Arc::new(made.entries);
         let mut part = 0..entries.len();
-        // The statistics of earlier pieces come before the first entry after their numbers.
+        // Waiting statistics of earlier batches precede the first entry whose key does not begin with their number.
         while !part.is_empty() && !self.waiting.is_empty() {
             if !self.release(entries.key(part.start)) {
                 self.push_part(&entries, part.start..part.start + 1);
@@ -69,7 +71,7 @@ impl TableCutter {
         self.waiting.extend(made.waiting);
     }
 
-    /// Writes the statistics that are due first, if they come before the entry of a key.
+    /// Adds the last waiting statistics if they precede the entry with the key `next`. Returns `true` if it added any.
     fn release(&mut self, next: &[u8]) -> bool {
         let mut stats = Entries::default();
         let is_due = write_due(&mut self.waiting, next, &mut stats);
@@ -78,7 +80,7 @@ impl TableCutter {
         is_due
     }
 
-    /// Takes some of the next entries, when no statistics wait.
+    /// Adds a range of a batch's entries, when no waiting statistics precede them.
     fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
         loop {
             match entries.reach(part.clone(), TABLE_SIZE - self.size) {
@@ -98,6 +100,7 @@ impl TableCutter {
         }
     }
 
+    /// Completes the current table, if it has entries.
     fn end_table(&mut self) {
         if self.parts.is_empty() {
             return;
@@ -110,12 +113,12 @@ impl TableCutter {
         self.size = 0;
     }
 
-    /// The tables that are complete by now.
+    /// Returns the complete tables and forgets them.
     pub(super) fn take_tables(&mut self) -> Vec<TableEntries> {
         std::mem::take(&mut self.tables)
     }
 
-    /// Completes the last table, when all entries have come.
+    /// Adds all waiting statistics and completes the last table.
     pub(super) fn finish(&mut self) {
         while self.release(b"") {}
         self.end_table();
@@ -123,7 +126,12 @@ impl TableCutter {
 }
 
 impl TableEntries {
-    /// Writes the table into a directory.
+    /// Writes the table into `directory` and returns the manifest's description of it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the table cannot be written, if spilled values cannot be read, or if a value is longer than
+    /// LevelDB allows.
     pub(super) fn write(self, directory: &Path) -> io::Result<TableFile> {
         let path = directory.join(TableFile::name(self.number));
         let file = BufWriter::with_capacity(1 << 16, File::create(path)?);

@@ -1,4 +1,4 @@
-//! A game's text, cut out of its PGN.
+//! Reading the PGN text of a game from its input.
 
 use std::{
     fs::File,
@@ -12,31 +12,33 @@ use crate::{
     pgn::{Cutter, GameReader, Input, StreamOptions},
 };
 
-/// How much of a PGN is read at a time.
+/// The number of bytes of a PGN that are read at once.
 const READ_SIZE: usize = 1 << 16;
 
-/// How the index names standard input.
+/// The path by which an index lists standard input.
 const STDIN: &str = "-";
 
 impl Index {
-    /// The PGN text of a game, byte for byte, from its first tag (or move, if it has no tags) to where
-    /// the next game begins.
+    /// Returns the PGN text of a game, byte for byte, from its first tag (or its first move if it has no tags) to the
+    /// beginning of the next game.
     ///
-    /// In a packed file all games before it are unpacked too;
-    /// [`is_slow_to_read`](Index::is_slow_to_read) says so beforehand.
+    /// In a compressed file, everything before the game must be decompressed.
+    /// [`is_slow_to_read`](Index::is_slow_to_read) tells whether this is the case.
     ///
     /// # Errors
     ///
-    /// An id that no game has, a damaged index, or a PGN that is not there any more or has changed.
+    /// Returns an error if no game has this id, if the index cannot be read or is damaged, or if the PGN is missing or
+    /// has changed.
     pub fn text(&self, id: u32) -> Result<Vec<u8>> {
         self.text_while(id, &|| true)
     }
 
-    /// The same as long as `goes_on` says so, which is asked again and again while much is read.
+    /// Returns the PGN text of a game, like [`text`](Index::text), as long as `goes_on` returns `true`. `goes_on` is
+    /// called repeatedly while the input is read.
     ///
     /// # Errors
     ///
-    /// As of [`text`](Index::text), and [`Error::Interrupted`].
+    /// Returns an error in the cases of [`text`](Index::text), and [`Error::Interrupted`] if `goes_on` returns `false`.
     pub fn text_while(&self, id: u32, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
         let (path, first) = self.file_of(id)?;
         if path == Path::new(STDIN) {
@@ -64,14 +66,14 @@ impl Index {
         let found = nth_game(stream, place.games_before, READ_SIZE);
         let (start, text) = match found {
             Err(err) if is_stop(&err) => return Err(Error::Interrupted),
-            // What the operating system did not say, an unpacker or the cutter did.
+            // An error without an error number of the operating system comes from decompression or from the cutter.
             Err(err) if err.raw_os_error().is_none() => {
                 return Err(Error::damaged(path, format!("damaged: {err}")));
             }
             found => found.at(path, "read")?.ok_or_else(changed)?,
         };
         let header = self.record(id)?;
-        // The game must begin just there, and have the tags that were indexed. One without tags has
+        // The game must begin exactly at its offset and have the tags that were indexed. A game without tags has
         // nothing to compare.
         if header.place().is_some() && (start != 0 || !header.is_of(&text)) {
             return Err(changed());
@@ -79,12 +81,12 @@ impl Index {
         Ok(text)
     }
 
-    /// Whether the input of a game is packed, so that everything before the game has to be unpacked to
+    /// Returns `true` if the input of a game is compressed, so that everything before the game must be decompressed to
     /// read it.
     ///
     /// # Errors
     ///
-    /// An id that no game has, or an input that cannot be read.
+    /// Returns an error if no game has this id, or if the input cannot be read.
     pub fn is_slow_to_read(&self, id: u32) -> Result<bool> {
         let (path, _) = self.file_of(id)?;
         if path == Path::new(STDIN) {
@@ -93,14 +95,14 @@ impl Index {
         Input::file(path).is_packed()
     }
 
-    /// Where to look for a game.
+    /// Returns the range of the input that contains a game.
     fn place(&self, id: u32, first: u64, goes_on: &dyn Fn() -> bool) -> Result<GameStretch> {
         let start_of = |id: u64| match goes_on() {
             true => Ok(self.record(id as u32)?.place().map(GamePlace::start)),
             false => Err(Error::Interrupted),
         };
-        // Only the explorer's data say where a game without tags begins. Without them it is found from the last one
-        // before that has some.
+        // Only an index with explorer data stores the offset of a game without tags. Otherwise the search begins at the
+        // last preceding game that has tags.
         let mut anchor = u64::from(id);
         let mut start = start_of(anchor)?;
         while start.is_none() && anchor > first {
@@ -121,14 +123,15 @@ impl Index {
     }
 }
 
-/// The stretch of a file that holds a game.
+/// The range of an input that contains a game: the offsets of its beginning and end, and the number of other games at
+/// its beginning. `end` is `None` if the range extends to the end of the input.
 struct GameStretch {
     start: u64,
     end: Option<u64>,
     games_before: u64,
 }
 
-/// A stream that is read as long as somebody waits for it.
+/// A stream that fails with [`Error::Interrupted`] when `goes_on` returns `false`.
 struct Stoppable<'a, R> {
     stream: R,
     goes_on: &'a dyn Fn() -> bool,
@@ -143,13 +146,17 @@ impl<R: Read> Read for Stoppable<'_, R> {
     }
 }
 
-/// Whether reading was stopped.
+/// Returns `true` if an error comes from a [`Stoppable`].
 fn is_stop(err: &io::Error) -> bool {
     let inner = err.get_ref().and_then(|inner| inner.downcast_ref());
     matches!(inner, Some(Error::Interrupted))
 }
 
-/// Opens an input at a byte of its unpacked text; `None` if it ends before that.
+/// Opens an input at an offset of its decompressed text. Returns `None` if the text ends before it.
+///
+/// # Errors
+///
+/// Returns an error if the input is missing or cannot be read, or [`Error::Interrupted`] if `goes_on` returns `false`.
 fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option<Box<dyn Read>>> {
     match path.metadata() {
         Err(err) if err.kind() == io::ErrorKind::NotFound => {
@@ -178,8 +185,8 @@ fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option
     Ok((start < end).then_some(Box::new(file)))
 }
 
-/// Where the game after the first `before` begins in the stream, and its text up to the next
-/// game. Memory holds at most that game and a batch of about `read_size` bytes.
+/// Skips `before` games of a stream. Returns the offset and the text of the next game, up to the beginning of the game
+/// after it, or `None` if there is none. Memory holds at most this game and a batch of about `read_size` bytes.
 fn nth_game(
     stream: impl Read,
     mut before: u64,
@@ -188,7 +195,7 @@ fn nth_game(
     let mut cutter = Cutter::new(stream, read_size);
     let mut found: Option<(u64, Vec<u8>)> = None;
     while let Some(batch) = cutter.next_batch()? {
-        // Where the text of the game that was found goes on in this batch.
+        // The offset in this batch at which the text of the game continues.
         let mut rest = 0;
         let mut games = GameReader::new(&batch.text);
         while games.next_game() {

@@ -10,9 +10,9 @@ use super::{
         counted::CountedRow,
         list_key,
         names::NAMES,
-        played::{Apart, List},
+        played::{ChunkedList, List},
         rows::ROWS,
-        sums::{ClassSums, Period, PeriodPart, games_of},
+        sums::{ClassSums, Period, PeriodEntry, games_of},
     },
     leveldb::TableValue,
     read::Index,
@@ -425,7 +425,7 @@ impl IndexCheck<'_> {
 
     /// Checks the periods of a position with this many games. Returns how many there are, and how many parts its months
     /// have.
-    fn periods<T: PeriodPart>(&mut self, subject: Subject, games: u64) -> Result<(u64, u64)> {
+    fn periods<T: PeriodEntry>(&mut self, subject: Subject, games: u64) -> Result<(u64, u64)> {
         let (years, _) = self.index.sums_of_all::<T>(subject, games)?;
         let (mut entries, mut parts, mut of_years, mut of_months) = (1, 0, 0, 0);
         for year in years {
@@ -488,7 +488,12 @@ impl IndexCheck<'_> {
     }
 
     /// Checks a list that is not in its page. Returns how many entries it has.
-    fn list_apart(&mut self, subject: Subject, apart: Apart, contents: Contents) -> Result<u64> {
+    fn list_apart(
+        &mut self,
+        subject: Subject,
+        apart: ChunkedList,
+        contents: Contents,
+    ) -> Result<u64> {
         let (mut entries, mut least) = (0, 0);
         for chunk in self.index.chunks(subject, apart) {
             let chunk = chunk?;

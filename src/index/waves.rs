@@ -1,4 +1,4 @@
-//! The entries of an index in waves, some megabytes each.
+//! Waves: groups of entry batches, some megabytes each, in which an index is written.
 
 use std::{
     iter,
@@ -10,19 +10,21 @@ use rayon::prelude::*;
 use super::{
     entries::Entries,
     layout::{self, Contents},
-    positions::MadeEntries,
+    positions::EntryBatch,
 };
 use crate::{error::Result, position::VariantChoice};
 
-/// The next entries, in order.
-pub(super) type Wave = Vec<MadeEntries>;
+/// The next batches of entries, in ascending order of keys.
+pub(super) type Wave = Vec<EntryBatch>;
 
-/// Waves of entries that are made of jobs on all threads, each wave of jobs whose sizes are `size` together.
+/// Returns an iterator over waves that `make` creates from `jobs`, on all threads.
+///
+/// A wave contains the batches of consecutive jobs whose sizes add up to at least `size`.
 pub(super) fn made_of<J: Sync + Send>(
     jobs: impl IntoIterator<Item = J, IntoIter: Send>,
     size: usize,
     size_of: impl Fn(&J) -> usize + Send,
-    make: impl Fn(&J) -> Result<MadeEntries> + Send + Sync,
+    make: impl Fn(&J) -> Result<EntryBatch> + Send + Sync,
 ) -> impl Iterator<Item = Result<Wave>> + Send {
     let mut jobs = jobs.into_iter();
     iter::from_fn(move || {
@@ -37,7 +39,7 @@ pub(super) fn made_of<J: Sync + Send>(
     })
 }
 
-/// Waves of entries that `fill` appends to those it is given, until it appends none.
+/// Returns an iterator over waves of the entries that `fill` appends. The iterator ends when `fill` appends none.
 pub(super) fn filled(
     mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
 ) -> impl Iterator<Item = Result<Wave>> + Send {
@@ -50,16 +52,16 @@ pub(super) fn filled(
     })
 }
 
-/// A wave of entries that are not of positions, each a step.
+/// Creates a wave of entries that do not belong to positions. Each entry counts as a step of progress.
 fn others(entries: Entries) -> Wave {
-    vec![MadeEntries {
+    vec![EntryBatch {
         steps: entries.len() as u64,
         entries,
-        ..MadeEntries::default()
+        ..EntryBatch::default()
     }]
 }
 
-/// The last entry of an index for the explorer, which has this many positions.
+/// Returns the key and the value of the explorer's last entry, for an index with this many positions.
 pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], Vec<u8>) {
     let contents = Contents {
         positions,
@@ -68,16 +70,16 @@ pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], 
     (layout::CONTENTS, contents.write())
 }
 
-/// An input as the index names it.
+/// An input, as the index describes it.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexedFile {
     /// The absolute path.
     pub path: PathBuf,
-    /// The id of its first game.
+    /// The id of the input's first game.
     pub first_id: u64,
 }
 
-/// The entries about the inputs, in order.
+/// Returns the entries about the inputs, in ascending order of keys.
 pub(super) fn file_wave(files: &[IndexedFile], games: u64, variant: VariantChoice) -> Wave {
     let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
     let mut entries = vec![(layout::TOTAL_GAMES.to_vec(), games.to_string().into_bytes())];

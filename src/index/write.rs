@@ -1,8 +1,8 @@
-//! Writing the index: all entries in the order of their keys, made and written on all threads.
+//! Writing an index: all entries in ascending order of keys, on all threads.
 //!
-//! The entries go in waves of a few megabytes. While the pool writes the tables of one wave, it makes
-//! the entries of the next; between the two, one thread cuts the entries into tables. So the tables
-//! depend neither on the threads nor on the size of a wave.
+//! The entries are written in waves of a few megabytes. While the pool writes the tables of one wave, it also makes the
+//! entries of the next one. Between the two, one thread cuts the entries into tables. So the tables depend neither on
+//! the number of threads nor on the size of a wave.
 
 use std::{
     ffi::OsStr,
@@ -19,13 +19,13 @@ use rayon::prelude::*;
 
 use super::{
     GameRecords,
-    explored::{CountedPages, ExploredGames, Played, list_entries},
+    explored::{CountedPages, ExploredGames, ListRecord, list_entries},
     layout::{
         self, AboutCounts, Contents, CountedContents, Subject, counted::CountedRow, played::Paging,
     },
     leveldb::{TableFile, is_file_of_database, manifest},
     pieces::{Piece, pieces},
-    positions::{MadeEntries, position_entries},
+    positions::{EntryBatch, position_entries},
     posting::Posting,
     replace::check_replaceable,
     tables::{TableCutter, TableEntries},
@@ -40,71 +40,77 @@ use crate::{
     task,
 };
 
-/// How many postings make a wave. With statistics, each may be a position with 200 bytes of entries.
+/// The number of postings in a wave. With statistics, each of them may be a position with 200 bytes of entries.
 const WAVE: usize = 1 << 16;
 
-/// How many bytes of game records make a wave.
+/// The number of bytes of game records in a wave.
 const RECORDS_WAVE: usize = 8 << 20;
 
-/// A page of counts has this many times as many rows as one of lists has items: they are smaller.
+/// The ratio of the rows in a page of counts to the items in a page of lists. Rows are smaller than items.
 const ROWS_OF_ITEM: u64 = 2;
 
-/// Writes an index next to its target.
+/// Writes an index to a temporary directory next to its target.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
     directory: AtomicDir,
 }
 
-/// The data of an index.
+/// The data of an index of games.
 #[derive(Copy, Clone)]
 pub(crate) struct IndexSource<'a> {
     pub postings: &'a Sealed<Posting>,
-    /// Whether positions have statistics.
+    /// Whether the entries of positions include statistics.
     pub with_stats: bool,
     pub games: &'a GameRecords,
     pub files: &'a [IndexedFile],
     pub variant: VariantChoice,
-    /// The explorer's data, if the index is for it.
+    /// The explorer's data, or `None` for an index without them.
     pub explored: Option<ExploredData<'a>>,
 }
 
 /// The explorer's data of an index.
 #[derive(Copy, Clone)]
 pub(crate) struct ExploredData<'a> {
-    pub records: &'a Sealed<Played>,
+    pub records: &'a Sealed<ListRecord>,
     pub games: &'a ExploredGames,
-    /// The last half-move that was counted of a game, if not all were.
+    /// The last half-move of a game that was counted, or `None` if all were.
     pub max_ply: Option<usize>,
 }
 
-/// Counts for an index that has no games.
+/// The data of an index of counts, which has no games.
 pub(crate) struct CountedSource<'a> {
-    /// Calls what it is given with all rows, those of a position together, in the order of their subjects.
+    /// Calls its argument with all rows, sorted by subject.
     pub rows: RowsOfCounts<'a>,
-    /// How many rows there are.
+    /// The number of rows.
     pub total: u64,
     pub variant: VariantChoice,
     pub about: AboutCounts,
 }
 
-/// What goes through the rows of counts.
+/// A function that calls its argument with all rows of counts.
 pub(crate) type RowsOfCounts<'a> =
     Box<dyn FnOnce(&mut dyn FnMut(Subject, CountedRow) -> Result<()>) -> Result<()> + Send + 'a>;
 
-/// The size of a merged index.
+/// The size of an index that was written.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct MergedIndex {
-    /// Games of all inputs.
+    /// The number of games.
     pub games: u64,
-    /// Positions that a game reached.
+    /// The number of positions that games reached.
     pub positions: u64,
-    /// Postings: pairs of a position and a game that reached it. Of counts, rows.
+    /// The number of postings, which are pairs of a position and a game that reached it. In an index of counts, the
+    /// number of rows.
     pub postings: u64,
 }
 
 impl IndexWriter {
-    /// Starts an index for `target`.
-    /// An index that exists is replaced with `force` only.
+    /// Creates a temporary directory for the index that will be at `target`. With `force`, an existing index may be
+    /// replaced.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if something that may not be replaced exists at `target`, or if the temporary directory cannot
+    /// be created.
     pub(crate) fn create(target: &Path, force: bool) -> Result<IndexWriter> {
         let is_own_file = |_: &Path, name: &OsStr| is_file_of_database(name);
         let may_replace = |old: &Path| check_replaceable(old, force);
@@ -113,13 +119,13 @@ impl IndexWriter {
         })
     }
 
-    /// Writes everything. The index is complete then, but not in place. Uses the rayon pool it is called
-    /// in.
+    /// Writes an index of games. It is complete afterwards, but not renamed to its target yet. Uses the current rayon
+    /// pool.
     ///
     /// # Errors
     ///
-    /// A disk that cannot take it, a temporary file that cannot be read, [`Error::Interrupted`] when
-    /// `stop` is set.
+    /// Returns an error if the index cannot be written, if a temporary file cannot be read, or [`Error::Interrupted`]
+    /// if `stop` is set.
     pub(crate) fn write(
         self,
         from: IndexSource<'_>,
@@ -137,11 +143,11 @@ impl IndexWriter {
         self.write_waves(waves_of(from), last, from.games.len(), stop, meter)
     }
 
-    /// Writes an index of counts, as [`write`](IndexWriter::write) does.
+    /// Writes an index of counts. Otherwise like [`write`](IndexWriter::write).
     ///
     /// # Errors
     ///
-    /// Those of `write` and of the rows, and rows that no page can hold.
+    /// Returns the error of the rows, an error if a page cannot contain its rows, or an error in the cases of `write`.
     pub(crate) fn write_counts(
         self,
         counts: CountedSource<'_>,
@@ -199,7 +205,12 @@ impl IndexWriter {
         })
     }
 
-    /// The same of entries in order, of an index of this many games. `contents` is the last entry, if there is one.
+    /// Writes the entries of `waves`, for an index with this many games. `contents` returns the last entry of the
+    /// index, or `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `waves`, or an error in the cases of [`write`](IndexWriter::write).
     pub(super) fn write_waves(
         self,
         mut waves: impl Iterator<Item = Result<Wave>> + Send,
@@ -232,7 +243,7 @@ impl IndexWriter {
             }
         }
         if let Some((key, value)) = contents(&summary) {
-            let mut last = MadeEntries::default();
+            let mut last = EntryBatch::default();
             last.entries.push(key, &value);
             cutter.push(last);
         }
@@ -242,6 +253,7 @@ impl IndexWriter {
         Ok((summary, self.directory.finish()?))
     }
 
+    /// Writes tables on all threads.
     fn write_tables(&self, tables: Vec<TableEntries>) -> Result<Vec<TableFile>> {
         tables
             .into_par_iter()
@@ -254,12 +266,12 @@ impl IndexWriter {
     }
 }
 
-/// How many records there are.
+/// Returns the number of records in all shards.
 fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
     (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
 }
 
-/// All entries of an index, in order.
+/// Returns the entries of an index of games, in ascending order of keys.
 fn waves_of<'a>(from: IndexSource<'a>) -> impl Iterator<Item = Result<Wave>> + Send + use<'a> {
     let size = WAVE / (4 * rayon::current_num_threads()).clamp(8, 128);
     let positions = made_of(
@@ -297,7 +309,7 @@ mod tests {
         sort::{Memory, Shards},
     };
 
-    /// An index of postings given as key and id, and of as many games as there are ids.
+    /// Writes an index of postings, given as key and id, with as many games as there are ids (at most 10).
     fn index_of(
         postings: impl Iterator<Item = (u64, u32)>,
         with_stats: bool,
@@ -344,7 +356,7 @@ mod tests {
 
     #[test]
     fn numbers_that_begin_alike_keep_their_statistics_in_order() {
-        // LevelDB finds nothing after an entry that is in the wrong place.
+        // LevelDB does not find entries after one that is out of order.
         let mut keys = vec![0, 9, u64::MAX];
         for length in 1..=19 {
             keys.extend([10_u64.pow(length), 10_u64.pow(length) + 1]);

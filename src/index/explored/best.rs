@@ -1,8 +1,8 @@
-//! The best few of many.
+//! A selection of the largest values.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Keeps the largest few of the values that it is offered.
+/// Keeps the largest `wanted` of the values that it is offered.
 #[derive(Clone, Debug)]
 pub(crate) struct Best<T> {
     wanted: usize,
@@ -10,7 +10,7 @@ pub(crate) struct Best<T> {
 }
 
 impl<T: Copy + Ord> Best<T> {
-    /// Keeps `wanted` values.
+    /// Creates a selection of at most `wanted` values.
     pub(crate) fn new(wanted: usize) -> Best<T> {
         Best {
             wanted,
@@ -18,7 +18,7 @@ impl<T: Copy + Ord> Best<T> {
         }
     }
 
-    /// Offers a value.
+    /// Adds a value if it is larger than the smallest selected value, or if fewer than `wanted` values are selected.
     #[inline]
     pub(crate) fn offer(&mut self, value: T) {
         if self.values.len() < self.wanted {
@@ -30,17 +30,17 @@ impl<T: Copy + Ord> Best<T> {
         }
     }
 
-    /// The values that are kept, in any order.
+    /// Returns an iterator over the selected values, in arbitrary order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = T> {
         self.values.iter().map(|value| value.0)
     }
 
-    /// Offers the values that another has kept.
+    /// Offers the values that `other` has selected.
     pub(crate) fn join(&mut self, other: &Best<T>) {
         other.iter().for_each(|value| self.offer(value));
     }
 
-    /// The largest values, the largest first.
+    /// Returns the selected values in descending order.
     pub(crate) fn into_sorted(self) -> Vec<T> {
         let values = self.values.into_sorted_vec().into_iter();
         values.map(|value| value.0).collect()

@@ -15,7 +15,7 @@ use crate::{
             sums::{Period, games_of, write_years},
             sums_key,
         },
-        positions::MadeEntries,
+        positions::EntryBatch,
     },
     position::BookMove,
 };
@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::index) struct CountedPages {
     paging: Paging,
-    made: MadeEntries,
+    made: EntryBatch,
     page: CountedPage,
     /// The present position, and its rows.
     subject: Subject,
@@ -51,7 +51,7 @@ impl CountedPages {
     pub(in crate::index) fn new(paging: Paging) -> CountedPages {
         CountedPages {
             paging,
-            made: MadeEntries::default(),
+            made: EntryBatch::default(),
             page: CountedPage::default(),
             subject: Subject(0),
             rows: Vec::new(),
@@ -68,7 +68,7 @@ impl CountedPages {
     pub(in crate::index) fn add_all(
         &mut self,
         rows: Vec<(Subject, CountedRow)>,
-    ) -> Result<MadeEntries, &'static str> {
+    ) -> Result<EntryBatch, &'static str> {
         for (subject, row) in rows {
             if subject < self.subject {
                 return Err(NOT_IN_ORDER);
@@ -150,7 +150,7 @@ impl CountedPages {
     }
 
     /// The last entries, and what is known of all rows.
-    pub(in crate::index) fn finish(mut self) -> Result<(MadeEntries, AboutRows), &'static str> {
+    pub(in crate::index) fn finish(mut self) -> Result<(EntryBatch, AboutRows), &'static str> {
         self.end_position()?;
         self.end_page();
         Ok((self.made, self.about))

@@ -1,11 +1,11 @@
-//! The rows of games and their names, in the order of the inputs.
+//! The rows and names of games, in the order of the inputs.
 
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 use shakmaty::Color;
 
-use super::record::Played;
+use super::record::ListRecord;
 use crate::{
     error::{Error, Result},
     index::{
@@ -17,7 +17,7 @@ use crate::{
     sort::{ByteReader, ByteRun},
 };
 
-/// The name of a player or event that has none.
+/// Stands for the missing name of a player or event.
 const NO_NAME: &str = "?";
 
 /// The explorer's facts about the games of a batch. Their names have no numbers yet.
@@ -26,20 +26,21 @@ pub(crate) struct GameFacts {
     rows: Vec<GameRow>,
     /// The names of White, Black and the event of each game.
     names: Vec<[Box<str>; 3]>,
-    /// Lists of players, and of ids at Lichess, of games numbered from the first of the batch.
-    players: Vec<Played>,
-    site_ids: Vec<Played>,
+    /// The records of players, whose games are numbered from the first of the batch.
+    players: Vec<ListRecord>,
+    /// The records of Lichess ids, whose games are numbered from the first of the batch.
+    site_ids: Vec<ListRecord>,
 }
 
 impl GameFacts {
-    /// Adds the next game, which does not count so far.
+    /// Adds the next game, which does not count until [`count_last`](GameFacts::count_last) is called.
     pub(crate) fn add(&mut self, tags: &Tags<'_>) {
         let rating_of = |name: &[u8]| tags.get(name).and_then(rating).unwrap_or(0);
         let id = tags.get(b"Site").and_then(SiteId::of_tag);
         if let Some(id) = id {
             let number = self.rows.len() as u32;
             let subject = Subject::site_id(id);
-            self.site_ids.push(Played::listed(subject, number));
+            self.site_ids.push(ListRecord::listed(subject, number));
         }
         let (dated_by, date) = Date::with_tag(tags).unwrap_or_default();
         self.rows.push(GameRow {
@@ -64,8 +65,8 @@ impl GameFacts {
         self.names.push(names.map(|name| name_of(tags.get(name))));
     }
 
-    /// Says that the last game counts, how it ended, how many half-moves it has and by which rules they were played, and
-    /// the identity of its last position.
+    /// Marks the last game as counted, and sets its result, its number of half-moves, its variant, and the identity of
+    /// its last position.
     pub(crate) fn count_last(
         &mut self,
         result: GameResult,
@@ -84,30 +85,30 @@ impl GameFacts {
             }
             for (name, color) in [(white, Color::White), (black, Color::Black)] {
                 let subject = Subject::player(&folded(name), color);
-                self.players.push(Played::listed(subject, number));
+                self.players.push(ListRecord::listed(subject, number));
             }
         }
     }
 
-    /// Says that some games do not count after all, by their numbers in ascending order.
+    /// Marks games as not counted. `numbers` are their numbers in the batch, ascending.
     pub(crate) fn leave_out(&mut self, numbers: &[u32]) {
         for number in numbers {
             if let Some(row) = self.rows.get_mut(*number as usize) {
                 row.counts = false;
-                // It belongs to the copy that counts.
+                // The id belongs to the duplicate that counts.
                 row.site_id = None;
             }
         }
-        let stays = |record: &Played| numbers.binary_search(&record.id()).is_err();
+        let stays = |record: &ListRecord| numbers.binary_search(&record.id()).is_err();
         self.players.retain(stays);
         self.site_ids.retain(stays);
     }
 }
 
-/// A name as text, no longer than the layout allows.
+/// Returns the text of a name, at most [`names::LONGEST_NAME`] bytes of it.
 fn name_of(value: Option<&[u8]>) -> Box<str> {
     let value = value.unwrap_or(NO_NAME.as_bytes());
-    // Each byte of Latin-1 becomes up to two, and cut text may end within a letter.
+    // A byte of Latin-1 takes up to two bytes in UTF-8. Cutting may split the last character.
     let value = &value[..value.len().min(names::LONGEST_NAME + 4)];
     let name = match str::from_utf8(value) {
         Err(err) if err.error_len().is_none() => tag_text(&value[..err.valid_up_to()]),
@@ -127,7 +128,8 @@ pub(crate) struct ExploredGames {
 }
 
 impl ExploredGames {
-    /// Keeps up to `memory` bytes in memory, the rest in temporary files.
+    /// Creates an empty collection, which holds up to `memory` bytes in memory and spills the rest to files in
+    /// `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> ExploredGames {
         ExploredGames {
             rows: ByteRun::new(memory / 4 * 3, temp_dir.clone()),
@@ -137,8 +139,12 @@ impl ExploredGames {
         }
     }
 
-    /// Takes the games of the next batch, and returns their lists.
-    pub(crate) fn push_all(&mut self, facts: GameFacts) -> Result<Vec<Played>> {
+    /// Adds the games of the next batch, and returns the records of their lists.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be written, or if there are too many names.
+    pub(crate) fn push_all(&mut self, facts: GameFacts) -> Result<Vec<ListRecord>> {
         let first_id = self.games as u32;
         let mut lists = facts.players;
         lists.extend(facts.site_ids);
@@ -151,13 +157,17 @@ impl ExploredGames {
         Ok(lists)
     }
 
-    /// Takes the next game with the names of White, Black and the event, and adds the lists of new names. Returns the
-    /// numbers of the names.
+    /// Adds the next game with the names of White, Black and the event, and adds records of new names to `lists`.
+    /// Returns the numbers of the names.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be written, or if there are too many names.
     pub(crate) fn push(
         &mut self,
         mut row: GameRow,
         names: &[Box<str>; 3],
-        lists: &mut Vec<Played>,
+        lists: &mut Vec<ListRecord>,
     ) -> Result<[u32; 3]> {
         let mut numbers = [0; 3];
         for (number, name) in numbers.iter_mut().zip(names) {
@@ -166,7 +176,7 @@ impl ExploredGames {
             if is_new {
                 self.keep_name(name)?;
                 let subject = Subject::name(&folded(name));
-                lists.push(Played::named(subject, given));
+                lists.push(ListRecord::named(subject, given));
             }
         }
         [row.white, row.black, row.event] = numbers;
@@ -175,6 +185,7 @@ impl ExploredGames {
         Ok(numbers)
     }
 
+    /// Stores a new name.
     fn keep_name(&mut self, name: &str) -> Result<()> {
         if self.namer.len() == u32::MAX {
             return Err(Error::too_large(
@@ -185,17 +196,17 @@ impl ExploredGames {
         self.names.append_text(name.as_bytes())
     }
 
-    /// Where rows and names are spilled.
+    /// Returns the directory to which rows and names are spilled.
     pub(in crate::index) fn temp_dir(&self) -> &Path {
         self.rows.temp_dir()
     }
 
-    /// How many names there are.
+    /// Returns the number of names.
     pub(crate) fn name_count(&self) -> u32 {
         self.namer.len()
     }
 
-    /// Reads rows whose ids ascend.
+    /// Returns a reader of rows by ascending ids.
     pub(super) fn row_reader(&self) -> RowReader<'_> {
         RowReader {
             rows: self.rows.reader(0),
@@ -203,7 +214,7 @@ impl ExploredGames {
         }
     }
 
-    /// The entries of rows and names, in the order of the index.
+    /// Returns a reader of the entries of rows and names, in ascending order of keys.
     pub(in crate::index) fn entries(&self) -> GameEntries<'_> {
         GameEntries {
             games: self,
@@ -216,15 +227,15 @@ impl ExploredGames {
     }
 }
 
-/// Reads rows of games whose ids ascend.
+/// Reads rows of games by ascending ids.
 pub(super) struct RowReader<'a> {
     rows: ByteReader<'a>,
-    /// The id of the game whose row comes next.
+    /// The id of the game whose row is next in the file.
     next: u32,
 }
 
 impl RowReader<'_> {
-    /// The row of a game after all that were read before.
+    /// Returns the row of the game `id`, which must be greater than all ids so far.
     pub(super) fn row(&mut self, id: u32) -> Result<GameRow> {
         let passed = id.saturating_sub(self.next);
         self.rows.skip(u64::from(passed) * rows::ROW as u64);
@@ -235,7 +246,7 @@ impl RowReader<'_> {
     }
 }
 
-/// Makes the entries of rows and names, in order.
+/// Reads the entries of rows and names, in ascending order of keys.
 pub(in crate::index) struct GameEntries<'a> {
     games: &'a ExploredGames,
     rows: ByteReader<'a>,
@@ -246,7 +257,7 @@ pub(in crate::index) struct GameEntries<'a> {
 }
 
 impl GameEntries<'_> {
-    /// Appends entries until they have `size` bytes or all have come.
+    /// Appends entries to `entries` until it holds `size` bytes or none is left.
     pub(in crate::index) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
         while entries.held() < size && self.next_row < self.games.games {
             let some = (self.games.games - self.next_row).min(rows::ROWS);
@@ -272,14 +283,15 @@ impl GameEntries<'_> {
     }
 }
 
-/// After this many names, or [`MOST_BYTES`] of them, the namer forgets what it knew: this bounds its memory. A name
-/// that comes up again then gets another number.
+/// The greatest number of names that the namer remembers, to bound its memory. At this limit or at [`MOST_BYTES`], it
+/// forgets all of them, and a name that occurs again gets another number.
 const MOST_NAMES: usize = 1 << 17;
+/// The greatest number of bytes of names that the namer remembers.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Gives each name a number, in the order in which they come up.
+/// Numbers names in the order in which they first occur.
 ///
-/// The numbers depend on the names alone, whatever memory there is.
+/// The numbers depend only on the names, not on the memory budget.
 #[derive(Default, Debug)]
 struct Namer {
     known: FxHashMap<Box<str>, u32>,
@@ -288,7 +300,7 @@ struct Namer {
 }
 
 impl Namer {
-    /// The number of a name, and whether it is a new one.
+    /// Returns the number of a name, and whether it is new.
     fn number(&mut self, name: &str) -> (u32, bool) {
         if let Some(number) = self.known.get(name) {
             return (*number, false);
@@ -300,13 +312,12 @@ impl Namer {
         let number = self.next;
         self.known.insert(name.into(), number);
         self.bytes += name.len();
-        // Each game has three at most, and there are fewer than 2^32 games: the count of the names
-        // shows a number past that.
+        // Saturates: `keep_name` reports an error when all numbers are used.
         self.next = self.next.saturating_add(1);
         (number, true)
     }
 
-    /// How many numbers it has given.
+    /// Returns the number of names that were numbered.
     fn len(&self) -> u32 {
         self.next
     }

@@ -1,67 +1,75 @@
-//! The entries of lists, made of sorted records.
+//! Turning sorted records into the entries of the explorer's lists.
 //!
-//! As with positions, records are cut into pieces that are made into entries in parallel. A piece has the pages whose
-//! first record lies in it.
+//! As with positions, records are divided into pieces that are processed in parallel. A piece owns the pages whose
+//! first record is in it.
 
-use super::{games::ExploredGames, record::Played, sums::ListSums};
+use super::{games::ExploredGames, record::ListRecord, sums::ListSums};
 use crate::{
     error::Result,
     index::{
         layout::{
             LISTS, ListKey, Subject, chunk_key, list_key, page_key,
-            played::{Apart, CHUNK, INLINE, Item, Paging, write_list},
+            played::{CHUNK, ChunkedList, INLINE, Item, Paging, write_list},
         },
         leveldb::BLOCK_SIZE,
         pieces::{Piece, scan_groups},
-        positions::MadeEntries,
+        positions::EntryBatch,
     },
     sort::Sealed,
     task,
 };
 
-/// How many bytes of the chunks of a page are in memory. Those after them are spilled, but for small ones.
+/// The number of bytes of a page's chunks that are held in memory. Further chunks are spilled, unless they are small.
 const MOST_HELD: usize = 256 << 10;
 
-/// Makes the entries of the pages whose first record lies in a piece.
+/// Makes the entries of the pages whose first record is in `piece`.
+///
+/// # Errors
+///
+/// Returns an error if a temporary file cannot be read or written.
 pub(in crate::index) fn list_entries(
     piece: &Piece,
-    records: &Sealed<Played>,
+    records: &Sealed<ListRecord>,
     games: &ExploredGames,
     paging: Paging,
-) -> Result<MadeEntries> {
+) -> Result<EntryBatch> {
     task::fault("write lists");
     let mut maker = PageMaker::new(paging, games);
-    let page_of = |record: Played| paging.page(record.subject());
+    let page_of = |record: ListRecord| paging.page(record.subject());
     scan_groups(records, piece, page_of, |record| maker.add(record))?;
     maker.finish()
 }
 
-/// Makes the entries of lists of records that come in order.
+/// Turns sorted records into pages, chunks and sums.
 pub(in crate::index) struct PageMaker<'a> {
     paging: Paging,
-    /// Whose rows are added up.
+    /// The games whose rows are added up in sums.
     games: &'a ExploredGames,
-    made: MadeEntries,
-    /// The number of the present page, and the lists in it so far.
+    made: EntryBatch,
+    /// The number of the current page, or `None` if no page is open.
     page: Option<u64>,
+    /// The encoded lists of the current page.
     lists: Vec<u8>,
-    /// The present list.
+    /// The subject of the current list.
     subject: Subject,
     white_to_move: bool,
+    /// The items of the current list that are not in a complete chunk.
     list: Vec<Item>,
-    /// How many chunks of it are made, and how many bytes those of the page have.
+    /// The number of complete chunks of the current list.
     chunks: u32,
+    /// The number of bytes of the current page's chunks.
     bytes_before: usize,
-    /// The sums of the items of the complete chunks.
+    /// The sums of the items in the complete chunks.
     sums: ListSums<'a>,
 }
 
 impl<'a> PageMaker<'a> {
+    /// Creates a maker without records.
     pub(in crate::index) fn new(paging: Paging, games: &'a ExploredGames) -> PageMaker<'a> {
         PageMaker {
             paging,
             games,
-            made: MadeEntries::default(),
+            made: EntryBatch::default(),
             page: None,
             lists: Vec::new(),
             subject: Subject(0),
@@ -73,9 +81,13 @@ impl<'a> PageMaker<'a> {
         }
     }
 
-    /// Takes the next record.
+    /// Adds the next record.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be read or written.
     #[inline]
-    pub(in crate::index) fn add(&mut self, record: Played) -> Result<()> {
+    pub(in crate::index) fn add(&mut self, record: ListRecord) -> Result<()> {
         let subject = record.subject();
         if self.page.is_none() || subject != self.subject {
             self.begin(subject, record.white_to_move())?;
@@ -87,13 +99,14 @@ impl<'a> PageMaker<'a> {
         Ok(())
     }
 
-    /// Takes the next lists of a page, with their subjects, as they are in the page. The last is that of `last`.
+    /// Adds encoded inline lists with their subjects, all of the same page. The last list is that of `last`.
     pub(in crate::index) fn add_lists(&mut self, last: Subject, lists: &[u8]) -> Result<()> {
         self.begin(last, false)?;
         self.lists.extend_from_slice(lists);
         Ok(())
     }
 
+    /// Closes the current list and begins that of `subject`.
     fn begin(&mut self, subject: Subject, white_to_move: bool) -> Result<()> {
         self.end_list()?;
         let page = self.paging.page(subject);
@@ -106,6 +119,7 @@ impl<'a> PageMaker<'a> {
         Ok(())
     }
 
+    /// Closes the current list, if it has items: encodes it into the page, or writes its last chunk and its sums.
     fn end_list(&mut self) -> Result<()> {
         if self.list.is_empty() {
             return Ok(());
@@ -121,10 +135,11 @@ impl<'a> PageMaker<'a> {
         self.chunks = 0;
         let sums = std::mem::take(&mut self.sums);
         let has_sums = sums.write(self.subject, &mut self.made.entries);
-        Apart { items, has_sums }.write(self.white_to_move, &mut self.lists);
+        ChunkedList { items, has_sums }.write(self.white_to_move, &mut self.lists);
         Ok(())
     }
 
+    /// Writes the current items as a chunk.
     fn end_chunk(&mut self, another_follows: bool) -> Result<()> {
         self.sums.add(&self.list, self.white_to_move, self.games)?;
         let mut chunk = vec![u8::from(another_follows)];
@@ -135,7 +150,7 @@ impl<'a> PageMaker<'a> {
         self.push(&key, &chunk)
     }
 
-    /// Adds an entry that comes before its page.
+    /// Adds an entry that precedes the page, and spills its value if the page's chunks are large.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.bytes_before += value.len();
         let entries = &mut self.made.entries;
@@ -146,7 +161,7 @@ impl<'a> PageMaker<'a> {
         Ok(())
     }
 
-    /// Adds an entry of the next page, which is as it is in another index.
+    /// Copies an entry of the next page, a chunk or the page itself, from another index.
     pub(in crate::index) fn pass(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;
         self.end_page();
@@ -158,6 +173,7 @@ impl<'a> PageMaker<'a> {
         self.push(key, value)
     }
 
+    /// Writes the current page, if one is open.
     fn end_page(&mut self) {
         if self.page.take().is_some() {
             let key = page_key(LISTS, self.paging.last_of(self.subject));
@@ -167,8 +183,8 @@ impl<'a> PageMaker<'a> {
         }
     }
 
-    /// Completes the last page.
-    pub(in crate::index) fn finish(mut self) -> Result<MadeEntries> {
+    /// Writes the last page and returns the entries.
+    pub(in crate::index) fn finish(mut self) -> Result<EntryBatch> {
         self.end_list()?;
         self.end_page();
         Ok(self.made)
@@ -189,7 +205,9 @@ mod tests {
         let subject = Subject(7 << 40);
         let dir = tempfile::tempdir().unwrap();
         let shards = Shards::new(Memory::default());
-        let all: Vec<Played> = (0..GAMES).map(|id| Played::listed(subject, id)).collect();
+        let all: Vec<ListRecord> = (0..GAMES)
+            .map(|id| ListRecord::listed(subject, id))
+            .collect();
         for records in all.chunks(100_000) {
             shards.append(records).unwrap();
         }
@@ -206,7 +224,7 @@ mod tests {
         let held = made.entries.held();
         assert!(held < 512 << 10, "{held}");
 
-        // Where they are of another index, too.
+        // Copied entries are spilled too.
         let mut maker = PageMaker::new(paging, &games);
         let value_in = |entries: &Entries, number| match entries.value(number) {
             Value::Held(value) => value.to_vec(),

@@ -1,4 +1,8 @@
-//! The explorer's data on their way into an index: rows of games, names, and the lists of games by position and player.
+//! The explorer's data of an index: rows of games, names, and the lists of games by position, player, name and site id.
+//!
+//! While games are read, `GameFacts` and `ListRecord`s are collected. `ExploredGames` numbers the names and stores the
+//! rows. `PageMaker` turns sorted records into pages and chunks of lists, and the sums of long lists. `NameReader` and
+//! the methods of [`Index`](super::Index) read the data.
 
 mod best;
 mod counted;
@@ -12,7 +16,7 @@ pub(crate) use self::{
     best::Best,
     games::{ExploredGames, GameFacts},
     read::{ListPlace, NameReader, StoredPart},
-    record::Played,
+    record::ListRecord,
 };
 pub(super) use self::{
     counted::CountedPages,

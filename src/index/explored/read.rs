@@ -13,29 +13,33 @@ use crate::{
             self, Contents, GameRow, LISTS, Subject, chunk_key,
             names::{NAMES, parse_names},
             page_key,
-            played::{Apart, CHUNK, List, Paging},
+            played::{CHUNK, ChunkedList, List, Paging},
             rows::{ROW, ROWS},
-            sums::{Period, PeriodPart, YearMonths, games_of, take_years},
+            sums::{Period, PeriodEntry, YearMonths, games_of, take_years},
             sums_key,
         },
     },
     task,
 };
 
-/// How many entries of names are kept.
+/// The number of entries of names that a [`NameReader`] caches.
 const KEPT_NAMES: usize = 4096;
 
 impl Index {
-    /// Whether the index was made for the [explorer](crate::explorer).
+    /// Returns `true` if the index was made for the [explorer](crate::explorer).
     ///
     /// # Errors
     ///
-    /// A damaged index.
+    /// Returns an error if the index cannot be read or is damaged.
     pub fn has_explorer_data(&self) -> Result<bool> {
         Ok(self.has_counts || self.contents()?.is_some())
     }
 
-    /// The sizes of the explorer's data, `None` if the index was made without.
+    /// Returns the description of the explorer's data, or `None` if the index was made without them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index cannot be read or is damaged, or if another version of polybook made the data.
     pub(crate) fn contents(&self) -> Result<Option<Contents>> {
         let Some(value) = self.value(layout::CONTENTS)? else {
             return Ok(None);
@@ -50,7 +54,7 @@ impl Index {
         })
     }
 
-    /// The rows of an entry.
+    /// Returns the rows of the entry with this number.
     pub(crate) fn row_entry(&self, number: u64) -> Result<Vec<GameRow>> {
         let key = layout::rows_key(number as u32);
         let value = self.value(&key)?.unwrap_or_default();
@@ -64,7 +68,7 @@ impl Index {
             .collect()
     }
 
-    /// The names of an entry; the index has `names` in all.
+    /// Returns the names of the entry with this number. The index has `names` names in total.
     pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
         let key = layout::names_key(number);
         let expected = names
@@ -76,7 +80,7 @@ impl Index {
             .ok_or_else(|| self.malformed(&key))
     }
 
-    /// The list of a subject at its place.
+    /// Returns the parts of a list that [`find_list`](Index::find_list) has found.
     pub(crate) fn list(&self, subject: Subject, place: ListPlace) -> Result<Vec<StoredPart>> {
         match place {
             ListPlace::InPage(list) => Ok(list.into_iter().collect()),
@@ -84,7 +88,7 @@ impl Index {
         }
     }
 
-    /// Where the list of a subject is.
+    /// Finds out where the list of a subject is stored.
     pub(crate) fn find_list(&self, paging: Paging, subject: Subject) -> Result<ListPlace> {
         let nowhere = ListPlace::InPage(None);
         let key = page_key(LISTS, paging.last_of(subject));
@@ -98,7 +102,6 @@ impl Index {
         if let Some(apart) = list.apart {
             return Ok(ListPlace::Apart(apart));
         }
-        // Both are stretches of the page.
         let start = list.start_in(&page);
         Ok(ListPlace::InPage(Some(StoredPart {
             key,
@@ -107,7 +110,11 @@ impl Index {
         })))
     }
 
-    /// Calls `f` with each subject of the page of one, in ascending order, and its list.
+    /// Calls `f` with each subject of the page that contains the subject `any`, in ascending order, and its list.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `f`, or an error if the page cannot be read or is malformed.
     pub(crate) fn for_each_list(
         &self,
         paging: Paging,
@@ -125,11 +132,11 @@ impl Index {
         read.ok_or_else(|| self.malformed(&key))
     }
 
-    /// The chunks of a list.
+    /// Returns an iterator over the chunks of a list.
     pub(in crate::index) fn chunks(
         &self,
         subject: Subject,
-        apart: Apart,
+        apart: ChunkedList,
     ) -> impl Iterator<Item = Result<StoredPart>> {
         (0..apart.chunks()).map(move |number| {
             let items = apart.items - number * CHUNK as u64;
@@ -137,7 +144,7 @@ impl Index {
         })
     }
 
-    /// A chunk of a list, if it and those after it have this many items.
+    /// Returns a chunk of a list. `items` is the number of items in this chunk and those after it.
     fn chunk(&self, subject: Subject, number: u32, items: u64) -> Result<StoredPart> {
         let key = chunk_key(subject, number);
         let chunk = self.value(&key)?.unwrap_or_default();
@@ -153,9 +160,13 @@ impl Index {
         }
     }
 
-    /// The sums of all games of a subject that has sums and this many games, and the years and months that have sums of
-    /// their own.
-    pub(crate) fn sums_of_all<T: PeriodPart>(
+    /// Returns the sums of all games of a subject, which has sums and this many games, and the years and months that
+    /// have sums of their own.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the entry cannot be read, is malformed, or has another number of games.
+    pub(crate) fn sums_of_all<T: PeriodEntry>(
         &self,
         subject: Subject,
         games: u64,
@@ -170,8 +181,12 @@ impl Index {
         parse(&value).ok_or_else(|| self.malformed(&key))
     }
 
-    /// The sums of the games of a year or a month.
-    pub(crate) fn sums<T: PeriodPart>(&self, subject: Subject, period: Period) -> Result<Vec<T>> {
+    /// Returns the sums of a subject's games of a year or a month.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the entry cannot be read, is missing or is malformed.
+    pub(crate) fn sums<T: PeriodEntry>(&self, subject: Subject, period: Period) -> Result<Vec<T>> {
         let key = sums_key(T::KEYS, subject, period);
         let value = self.value(&key)?.unwrap_or_default();
         T::parse(&value)
@@ -179,7 +194,7 @@ impl Index {
             .ok_or_else(|| self.malformed(&key))
     }
 
-    /// The ids of a list, ascending.
+    /// Returns the ids of a subject's list, ascending.
     pub(crate) fn listed(&self, paging: Paging, subject: Subject) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         for part in self.list(subject, self.find_list(paging, subject)?)? {
@@ -202,7 +217,7 @@ pub(crate) struct NameReader {
 }
 
 impl NameReader {
-    /// For an index that has this many names.
+    /// Creates a reader for an index with this many names.
     pub(crate) fn new(names: u32) -> NameReader {
         NameReader {
             names,
@@ -210,7 +225,11 @@ impl NameReader {
         }
     }
 
-    /// A name of the index by its number.
+    /// Returns the name with this number.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the entry cannot be read or is malformed, or if there is no such name.
     pub(crate) fn name(&self, index: &Index, number: u32) -> Result<Box<str>> {
         let (entry, place) = (number / NAMES, (number % NAMES) as usize);
         let known = task::try_lock(&self.entries);
@@ -232,7 +251,7 @@ impl NameReader {
         name.ok_or_else(|| index.malformed(&layout::names_key(entry)))
     }
 
-    /// Goes through all names of the index and their numbers. Holds an entry of them at a time.
+    /// Calls `f` with the number and the text of every name, ascending. One entry of names is in memory at a time.
     pub(crate) fn for_each(&self, index: &Index, mut f: impl FnMut(u32, &str)) -> Result<()> {
         for entry in 0..self.names.div_ceil(NAMES) {
             let names = index.name_entry(entry, self.names)?;
@@ -244,26 +263,30 @@ impl NameReader {
     }
 }
 
-/// Where a list is.
+/// The location of a list.
 #[derive(Debug)]
 pub(crate) enum ListPlace {
-    /// In a page, or nowhere.
+    /// In a page; `None` if the subject has no list.
     InPage(Option<StoredPart>),
     /// In chunks.
-    Apart(Apart),
+    Apart(ChunkedList),
 }
 
-/// The bytes of a list, or of a part of it: a page, or a chunk.
+/// An entry that contains a list or a part of it: a page or a chunk.
 #[derive(Debug)]
 pub(crate) struct StoredPart {
     pub key: Vec<u8>,
     value: Vec<u8>,
-    /// Where the list begins in the value.
+    /// The offset in the value at which the list begins.
     start: usize,
 }
 
 impl StoredPart {
-    /// The items; there is at least one.
+    /// Decodes the head of the list.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is malformed or has no items.
     pub(crate) fn list(&self, index: &Index) -> Result<List<'_>> {
         List::parse(&self.value[self.start..])
             .filter(|list| list.len > 0)

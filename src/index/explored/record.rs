@@ -1,11 +1,11 @@
-//! That a game played a move in a position, as 128 bits in the order of the explorer's lists.
+//! Records of the explorer's lists: 128 bits, in the order of the lists.
 //!
 //! | bits | meaning |
 //! |---|---|
 //! | 64-127 | the [`Subject`] |
-//! | 32-63 | id of the game, or number of a name |
-//! | 17-31 | how many half-moves of the game had been played with the move, 0 for none |
-//! | 16 | whether White was to move |
+//! | 32-63 | the id of a game, or the number of a name |
+//! | 17-31 | the number of half-moves that the game had played after the move, 0 for none |
+//! | 16 | 1 if White was to move |
 //! | 0-15 | the move |
 
 use crate::{
@@ -14,18 +14,19 @@ use crate::{
     sort::{Fold, Record},
 };
 
-/// In place of a move in the lists of names' numbers: no move of any variant.
+/// Stands in place of a move in the lists of name numbers. It is not a move of any variant.
 pub(in crate::index) const NAMED: BookMove = BookMove(u16::MAX);
 
-/// That a game played a move in a position.
+/// A record that a game belongs to the list of a subject, with the move that it played there.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Played(u128);
+pub(crate) struct ListRecord(u128);
 
-impl Played {
-    /// The last half-move, counted from 1, that a record can hold.
+impl ListRecord {
+    /// The greatest half-move number, counted from 1, that a record can hold.
     pub(crate) const LAST_PLY: usize = (1 << 15) - 1;
 
-    /// Game `id` played `mv` as its half-move number `ply`, from 1, in a position with White to move or not.
+    /// Creates the record that the game `id` played `mv` as its half-move number `ply`, counted from 1, in the position
+    /// `subject`.
     #[inline]
     pub(crate) fn new(
         subject: Subject,
@@ -33,34 +34,34 @@ impl Played {
         ply: u16,
         white_to_move: bool,
         mv: BookMove,
-    ) -> Played {
+    ) -> ListRecord {
         let low = u64::from(id) << 32
             | u64::from(ply) << 17
             | u64::from(white_to_move) << 16
             | u64::from(mv.0);
-        Played(u128::from(subject.0) << 64 | u128::from(low))
+        ListRecord(u128::from(subject.0) << 64 | u128::from(low))
     }
 
-    /// Game `id` ended in a position.
+    /// Creates the record that the game `id` ended in the position `subject`.
     #[inline]
-    pub(crate) fn end(subject: Subject, id: u32, white_to_move: bool) -> Played {
-        Played::new(subject, id, 0, white_to_move, BookMove::NONE)
+    pub(crate) fn end(subject: Subject, id: u32, white_to_move: bool) -> ListRecord {
+        ListRecord::new(subject, id, 0, white_to_move, BookMove::NONE)
     }
 
-    /// An id in the list of a subject that is no position.
-    pub(crate) fn listed(subject: Subject, id: u32) -> Played {
-        Played::new(subject, id, 0, false, BookMove::NONE)
+    /// Creates the record that the game `id` is in the list of a subject that is not a position.
+    pub(crate) fn listed(subject: Subject, id: u32) -> ListRecord {
+        ListRecord::new(subject, id, 0, false, BookMove::NONE)
     }
 
-    /// The number of a name in the list of its subject. [`NAMED`] in place of the move marks such lists.
-    pub(crate) fn named(subject: Subject, number: u32) -> Played {
-        Played::new(subject, number, 0, false, NAMED)
+    /// Creates the record that the name `number` is in the list of its subject. Its move is [`NAMED`].
+    pub(crate) fn named(subject: Subject, number: u32) -> ListRecord {
+        ListRecord::new(subject, number, 0, false, NAMED)
     }
 
-    /// The record of a game whose ids were counted from 0 and begin at `first_id`.
+    /// Returns the record with `first_id` added to the game's id.
     #[inline]
-    pub(crate) fn shifted_by(self, first_id: u32) -> Played {
-        Played(self.0 + (u128::from(first_id) << 32))
+    pub(crate) fn shifted_by(self, first_id: u32) -> ListRecord {
+        ListRecord(self.0 + (u128::from(first_id) << 32))
     }
 
     #[inline]
@@ -84,12 +85,12 @@ impl Played {
     }
 }
 
-impl Record for Played {
+impl Record for ListRecord {
     type Fold = Last;
 
     #[inline]
-    fn from_bits(bits: u128) -> Played {
-        Played(bits)
+    fn from_bits(bits: u128) -> ListRecord {
+        ListRecord(bits)
     }
 
     #[inline]
@@ -103,17 +104,18 @@ impl Record for Played {
     }
 }
 
-/// Keeps the last of the moves that a game played in a position.
+/// Keeps the last of a game's records in a list: a game that reached a position several times is listed once, with the
+/// last move that it played there.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Last {
-    last: Option<Played>,
+    last: Option<ListRecord>,
 }
 
 impl Fold for Last {
-    type Record = Played;
+    type Record = ListRecord;
 
     #[inline]
-    fn take(&mut self, record: Played, out: &mut impl FnMut(Played)) {
+    fn take(&mut self, record: ListRecord, out: &mut impl FnMut(ListRecord)) {
         if let Some(last) = self.last.replace(record)
             && last.0 >> 32 != record.0 >> 32
         {
@@ -122,7 +124,7 @@ impl Fold for Last {
     }
 
     #[inline]
-    fn finish(&mut self, out: &mut impl FnMut(Played)) {
+    fn finish(&mut self, out: &mut impl FnMut(ListRecord)) {
         if let Some(last) = self.last.take() {
             out(last);
         }
@@ -138,7 +140,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_packed_comes_back(subject: u64, id in 0..u32::MAX - 9, ply in 0..1u16 << 15, white: bool, mv: u16) {
-            let record = Played::new(Subject(subject), id, ply, white, BookMove(mv)).shifted_by(9);
+            let record = ListRecord::new(Subject(subject), id, ply, white, BookMove(mv)).shifted_by(9);
             prop_assert_eq!(record.subject(), Subject(subject));
             prop_assert_eq!(record.id(), id + 9);
             prop_assert_eq!(record.white_to_move(), white);
@@ -150,10 +152,10 @@ mod tests {
     fn the_last_move_of_a_game_is_kept() {
         let subject = Subject(7);
         let mut records = [
-            Played::end(subject, 1, true),
-            Played::new(subject, 1, 3, true, BookMove(900)),
-            Played::new(subject, 1, 7, true, BookMove(20)),
-            Played::end(subject, 2, true),
+            ListRecord::end(subject, 1, true),
+            ListRecord::new(subject, 1, 3, true, BookMove(900)),
+            ListRecord::new(subject, 1, 7, true, BookMove(20)),
+            ListRecord::end(subject, 2, true),
         ];
         records.sort();
         let (mut last, mut kept) = (Last::default(), Vec::new());

@@ -1,4 +1,4 @@
-//! Adding up the games of a position that has very many of them.
+//! Adding up the games of a position that has very many games.
 
 use std::collections::BTreeMap;
 
@@ -26,18 +26,19 @@ use crate::{
     position::BookMove,
 };
 
-/// How many sums of moves, and of classes, the months of a position may have. With more of them, which would take much
-/// memory, the position has no sums.
+/// The greatest number of sums of moves in the months of a position. A position with more would take much memory, and
+/// gets no sums.
 const MOST_MOVE_SUMS: usize = 7 << 15;
+/// The greatest number of classes in the months of a position. A position with more gets no sums.
 const MOST_CLASSES: usize = 1 << 15;
 
-/// The sums of a list, if it gets long enough to have some.
+/// The sums of a list, if it becomes long enough to have some.
 pub(super) enum ListSums<'a> {
-    /// The items so far, which are few.
+    /// The list is short so far. Holds its items.
     Few(Vec<Item>),
-    /// The sums so far.
+    /// The list is long. Holds the sums so far.
     Sums(Box<Adder<'a>>),
-    /// The list has none.
+    /// The list gets no sums: it has no moves, or its sums are too large.
     None,
 }
 
@@ -48,7 +49,11 @@ impl Default for ListSums<'_> {
 }
 
 impl<'a> ListSums<'a> {
-    /// Takes the next items of the list.
+    /// Adds the next items of the list.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the rows of the games cannot be read.
     pub(super) fn add(
         &mut self,
         items: &[Item],
@@ -80,7 +85,7 @@ impl<'a> ListSums<'a> {
         Ok(())
     }
 
-    /// Appends the entries of the sums. Returns whether there are any.
+    /// Appends the entries of the sums. Returns `true` if there are any.
     pub(super) fn write(self, subject: Subject, entries: &mut Entries) -> bool {
         match self {
             ListSums::Sums(adder) => {
@@ -92,19 +97,19 @@ impl<'a> ListSums<'a> {
     }
 }
 
-/// Whether an item is that of a position in which its game played a move.
+/// Returns `true` if an item contains a move that a game played.
 fn is_played((_, mv): &Item) -> bool {
     *mv != BookMove::NONE && *mv != NAMED
 }
 
-/// The games of a period and a class.
+/// The sums of the games of a period and a class.
 #[derive(Clone, Debug)]
 struct Summed {
-    /// In the order of the moves.
+    /// The sums of each move, sorted by move.
     moves: Vec<MoveSum>,
     /// The games with the highest ratings: twice the mean of the known ratings, the date, the id and the move.
     top: Best<(u32, u32, u32, BookMove)>,
-    /// The newest.
+    /// The newest games: the date, the id and the move.
     recent: Best<(u32, u32, BookMove)>,
 }
 
@@ -119,7 +124,7 @@ impl Default for Summed {
 }
 
 impl Summed {
-    /// The sum of a move, which is new or not.
+    /// Returns the sum of a move. Adds an empty one if there is none.
     fn sum_of(&mut self, mv: BookMove) -> &mut MoveSum {
         let found = self.moves.binary_search_by_key(&mv, |sum| sum.mv);
         let place = found.unwrap_or_else(|place| {
@@ -129,7 +134,7 @@ impl Summed {
         &mut self.moves[place]
     }
 
-    /// The same as it is stored.
+    /// Returns the sums in the form in which they are stored.
     fn as_class(&self, class: Class) -> ClassSums {
         let top = self.top.iter().map(|(_, _, id, mv)| (id, mv));
         let recent = self.recent.iter().map(|(_, id, mv)| (id, mv));
@@ -148,17 +153,19 @@ impl Summed {
     }
 }
 
-/// Adds up the games of a position by months.
+/// Adds up the games of a position by month and class.
 pub(super) struct Adder<'a> {
     white_to_move: bool,
     rows: RowReader<'a>,
     months: FxHashMap<(Period, Class), Summed>,
-    /// How many sums of moves there are, and how many classes have a game that goes on.
+    /// The number of sums of moves in `months`.
     move_sums: usize,
+    /// The number of entries of `months` with a game that continues after the position.
     classes: usize,
 }
 
 impl<'a> Adder<'a> {
+    /// Creates sums without games.
     fn new(white_to_move: bool, games: &'a ExploredGames) -> Adder<'a> {
         Adder {
             white_to_move,
@@ -169,9 +176,14 @@ impl<'a> Adder<'a> {
         }
     }
 
+    /// Adds the games of items.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the rows of the games cannot be read.
     fn add_all(&mut self, items: &[Item]) -> Result<()> {
         for (id, mv) in items {
-            // A name's number is no game.
+            // The number of a name is not a game.
             if *mv != NAMED {
                 let row = self.rows.row(*id)?;
                 self.add(*id, *mv, &row);
@@ -180,6 +192,7 @@ impl<'a> Adder<'a> {
         Ok(())
     }
 
+    /// Adds a game that played `mv`.
     fn add(&mut self, id: u32, mv: BookMove, row: &GameRow) {
         let date = row.date;
         let month = Period::Month(date.year().unwrap_or(0), date.month().unwrap_or(0));
@@ -204,6 +217,7 @@ impl<'a> Adder<'a> {
         }
     }
 
+    /// Returns `true` if the sums exceed [`MOST_MOVE_SUMS`] or [`MOST_CLASSES`].
     fn is_too_large(&self) -> bool {
         self.move_sums > MOST_MOVE_SUMS || self.classes > MOST_CLASSES
     }
@@ -237,10 +251,10 @@ impl<'a> Adder<'a> {
     }
 }
 
-/// The sums of all months, of all years, or of all time.
+/// Sums of all months, all years, or all time, sorted by period and class.
 type PeriodSums = BTreeMap<(Period, Class), Summed>;
 
-/// The same added up for the next longer periods.
+/// Adds up the sums of months to years, or of years to all time.
 fn of_longer_periods(sums: &PeriodSums) -> PeriodSums {
     let mut longer = PeriodSums::new();
     for ((period, class), part) in sums {
@@ -302,7 +316,7 @@ mod tests {
         )
     }
 
-    /// The games of a period and a class, counted one by one.
+    /// Returns the sums of the games of a period and a class, added up one by one.
     fn expected(games: &[(u32, BookMove, GameRow)], period: Period, class: usize) -> Vec<MoveSum> {
         let mut sums: BTreeMap<BookMove, MoveSum> = BTreeMap::new();
         for (id, mv, row) in games {

@@ -1,22 +1,23 @@
-//! Numbers in as few bits as they need, the high bits first.
+//! Reading and writing integers of any number of bits, most significant bits first.
 
-/// How many bits are written or read at once.
+/// The greatest number of bits that are written or read at once.
 const AT_ONCE: u32 = 32;
 
-/// How many zeros may begin a code.
+/// The greatest number of zeros at the beginning of a Golomb code.
 const MOST_ZEROS: u32 = 56;
 
-/// Appends numbers to bytes.
+/// Appends integers to a byte string.
 #[derive(Default, Debug)]
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
-    /// The bits after the last whole byte, and how many these are, less than 8.
+    /// The bits after the last whole byte.
     open: u64,
+    /// The number of bits in `open`, less than 8.
     len: u32,
 }
 
 impl BitWriter {
-    /// Appends a number that fits in `width` bits.
+    /// Appends a number that fits into `width` bits.
     pub(super) fn put(&mut self, number: u64, width: u32) {
         debug_assert!(width == u64::BITS || number >> width == 0);
         if width > AT_ONCE {
@@ -32,18 +33,19 @@ impl BitWriter {
         self.open &= (1 << self.len) - 1;
     }
 
-    /// Appends a number less than 2^56 that is mostly less than 2^k, as an exponential Golomb code of that order.
+    /// Appends a number as an exponential Golomb code of order `k`, which is short for numbers below 2^k. The number
+    /// must be less than 2^56.
     pub(super) fn put_golomb(&mut self, number: u64, k: u32) {
         let high = (number >> k) + 1;
         let zeros = high.ilog2();
         debug_assert!(zeros <= MOST_ZEROS);
         self.put(0, zeros);
-        // It begins with a bit that is set.
+        // The first bit of `high` is set, so the zeros before it can be counted.
         self.put(high, zeros + 1);
         self.put(number & ((1 << k) - 1), k);
     }
 
-    /// The bytes. The last is filled up with zeros.
+    /// Pads the last byte with zeros and returns the bytes.
     pub(super) fn finish(mut self) -> Vec<u8> {
         if self.len > 0 {
             self.put(0, 8 - self.len);
@@ -52,20 +54,21 @@ impl BitWriter {
     }
 }
 
-/// Takes numbers off bytes.
+/// Reads integers from a byte string.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct BitReader<'a> {
     bytes: &'a [u8],
-    /// How many bits are read.
+    /// The number of bits that were read.
     at: usize,
 }
 
 impl<'a> BitReader<'a> {
+    /// Creates a reader at the beginning of `bytes`.
     pub(super) fn new(bytes: &'a [u8]) -> BitReader<'a> {
         BitReader { bytes, at: 0 }
     }
 
-    /// The next bits, at least 57 of them or those that are left, and zeros after these.
+    /// Returns the next 57 or more bits, aligned to the left. Zeros follow the last byte.
     #[inline]
     fn window(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
@@ -80,7 +83,7 @@ impl<'a> BitReader<'a> {
         window << (self.at % 8)
     }
 
-    /// A number of `width` bits; `None` if fewer are left, here and below.
+    /// Reads a number of `width` bits. Returns `None` if fewer bits are left.
     #[inline]
     pub(super) fn take(&mut self, width: u32) -> Option<u64> {
         if width > AT_ONCE {
@@ -92,7 +95,8 @@ impl<'a> BitReader<'a> {
         (self.at <= 8 * self.bytes.len()).then_some(number)
     }
 
-    /// A number that [`put_golomb`](BitWriter::put_golomb) appended.
+    /// Reads a number that [`put_golomb`](BitWriter::put_golomb) appended. Returns `None` if the code is malformed or
+    /// incomplete.
     #[inline]
     pub(super) fn take_golomb(&mut self, k: u32) -> Option<u64> {
         let zeros = self.window().leading_zeros();
@@ -104,7 +108,7 @@ impl<'a> BitReader<'a> {
         Some(high << k | self.take(k)?)
     }
 
-    /// Whether all is read but for zeros after the last number.
+    /// Returns `true` if only the padding of the last byte is left.
     pub(super) fn is_at_end(mut self) -> bool {
         let left = 8 * self.bytes.len() - self.at.min(8 * self.bytes.len());
         left < 8 && self.take(left as u32) == Some(0)

@@ -23,7 +23,7 @@ use super::{
     COUNTS, Subject,
     bits::{BitReader, BitWriter},
     played::Paging,
-    sums::{Class, Period, PeriodPart, YearMonths},
+    sums::{Class, Period, PeriodEntry, YearMonths},
 };
 use crate::{pgn::RatingGroup, position::BookMove};
 
@@ -294,7 +294,7 @@ fn take_games(
     row.is_possible().then_some(row)
 }
 
-impl PeriodPart for CountedRow {
+impl PeriodEntry for CountedRow {
     const KEYS: &[u8; 2] = COUNTS;
 
     fn parse(value: &[u8]) -> Option<Vec<CountedRow>> {

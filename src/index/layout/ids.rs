@@ -2,15 +2,15 @@
 
 use super::put_number;
 
-/// The most bytes that the ids of a position may have: LevelDB's values, with all that is before them in a
-/// block, have less than 4 GiB.
+/// The greatest length in bytes of a position's value. LevelDB's blocks, which contain a value and what precedes it,
+/// must be smaller than 4 GiB.
 pub const LONGEST: u64 = u32::MAX as u64 - (1 << 16);
 
-/// The error if there are more.
+/// The error message for a value that is too long.
 pub const TOO_LONG: &str =
     "an index lists at most some 440 million games of one position: make several";
 
-/// How many bytes an id takes in the value of a position.
+/// Returns the number of bytes that an id takes in the value of a position.
 pub fn id_len(id: u32) -> u64 {
     u64::from(id.checked_ilog10().unwrap_or(0)) + 2
 }
@@ -22,7 +22,7 @@ pub fn write_id(out: &mut Vec<u8>, id: u32) {
     out.push(b',');
 }
 
-/// Reads the value of a position: ids, ascending; `None` if it is malformed.
+/// Reads the value of a position. Returns its ids, ascending, or `None` if it is malformed.
 pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
     let mut reader = IdReader::default();
     let mut ids = Vec::with_capacity(memchr::memchr_iter(b',', value).count());
@@ -33,16 +33,18 @@ pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
     reader.is_done().then_some(ids)
 }
 
-/// Reads the value of a position that comes in parts.
+/// Reads the value of a position in parts.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct IdReader {
-    /// The digits of an id whose comma is yet to come.
+    /// The number formed by the digits of an id whose comma was not read yet.
     open: Option<u32>,
+    /// The last complete id.
     last: Option<u32>,
 }
 
 impl IdReader {
-    /// Calls `f` with the ids that are complete with the next part; `None` if the value is malformed or `f` says so.
+    /// Reads the next part and calls `f` with each id that is complete. Returns `None` if the value is malformed or `f`
+    /// returns `None`.
     #[inline]
     pub fn read(&mut self, part: &[u8], mut f: impl FnMut(u32) -> Option<()>) -> Option<()> {
         for byte in part {
@@ -61,7 +63,7 @@ impl IdReader {
         Some(())
     }
 
-    /// Whether the value may end here.
+    /// Returns `true` if the value may end here.
     pub fn is_done(&self) -> bool {
         self.open.is_none()
     }
@@ -104,7 +106,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read(bytes in "[0-9,x]{0,30}", cut in 0..31usize) {
-            // In parts they are the same.
+            // Reading in parts returns the same ids.
             let (mut reader, mut ids) = (IdReader::default(), Vec::new());
             let (first, second) = bytes.as_bytes().split_at(cut.min(bytes.len()));
             let mut read = |part| reader.read(part, |id| {

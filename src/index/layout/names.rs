@@ -1,23 +1,24 @@
-//! The names of players and events, each once in a while.
+//! Entries of the table of player and event names.
 //!
-//! Games name them by numbers, given in the order in which they first come up. An entry has [`NAMES`] names, the
-//! last those that are left; each is its length as a varint and its text in UTF-8.
+//! Rows of games refer to names by numbers, which are given in the order in which names first occur. A name may be
+//! repeated under a later number. An entry contains [`NAMES`] names, and the last entry the rest. Each name is stored
+//! as the varint of its length in bytes and its UTF-8 text.
 
 use super::{put_varint, take_size};
 
-/// How many names an entry has.
+/// The number of names in an entry.
 pub const NAMES: u32 = 64;
 
-/// The longest name that is kept whole, in bytes.
+/// The greatest length of a name in bytes. Longer names are cut.
 pub const LONGEST_NAME: usize = 1024;
 
-/// Appends a name to the entry.
+/// Appends a name to the value of an entry.
 pub fn write_name(out: &mut Vec<u8>, name: &str) {
     put_varint(out, name.len() as u64);
     out.extend_from_slice(name.as_bytes());
 }
 
-/// Reads an entry of names; `None` if it is malformed.
+/// Reads the names of an entry. Returns `None` if the value is malformed.
 pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
     let mut names = Vec::new();
     let mut rest = value;

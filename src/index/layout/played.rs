@@ -1,37 +1,37 @@
-//! The lists of the explorer: for each position the games that reached it, with the move that each played there.
+//! The explorer's lists: for each position, the games that reached it and the move that each game played there.
 //!
-//! A list belongs to a [`Subject`]: a position, a player with a color, a name, an id of another site. Each is a
-//! number of 64 bits, and the lists are in the order of these. Lists of up to [`INLINE`] items are in *pages*, each
-//! with the subjects whose first bits are the same. Longer ones are apart, in *chunks*, each with [`CHUNK`] items and
-//! the last with those that are left.
+//! A list belongs to a [`Subject`]: a position, a player with a color, a name, or an id of another site. Subjects are
+//! 64-bit numbers, and lists are sorted by subject. Lists of up to [`INLINE`] items are stored in *pages*. A page
+//! contains the lists of all subjects with the same first bits. Longer lists are stored in *chunks* of [`CHUNK`] items
+//! each, the last with the rest.
 //!
-//! | part | meaning |
+//! | part | encoding |
 //! |---|---|
 //! | a page | for each subject: its last bits in as many whole bytes as they need, high ones first, and its list |
-//! | a list | varint 2n + t, where n is the number of items, 0 for a list that is apart, and t is 1 where White is to move; the items |
-//! | after that of a list apart | varint 2n + s, where n is the number of its items, and s is 1 if it has [`sums`](super::sums) |
-//! | a chunk | a byte that is 1 if another follows, 0 if none does; a list |
+//! | a list | varint 2n + t, where n is the number of items, or 0 for a list in chunks, and t is 1 if White is to move; the items |
+//! | a list in chunks | after varint t: varint 2n + s, where n is the number of items, and s is 1 if the list has [`sums`](super::sums) |
+//! | a chunk | a byte that is 1 if another chunk follows and 0 otherwise; a list |
 //! | one item | the move, 2 bytes; varint of the id |
-//! | several items | varint m and the m different moves, 2 bytes each, as they come up; for each item a varint: the id less the one before and 1 (the first less 0), times 2^b, plus the number of its move, where b is the fewest bits that m - 1 fits in |
+//! | several items | varint m and the m different moves, 2 bytes each, in the order of their first occurrence; for each item a varint: the id minus the previous id minus 1 (for the first item, the id), times 2^b, plus the index of its move, where b is the least number of bits that m - 1 fits into |
 //!
-//! Moves are 16-bit Polyglot numbers, little-endian; 0 is for games that end there, and for the games of players and
-//! ids. The numbers of names have 65535 in the place of a move.
+//! Moves are 16-bit Polyglot numbers, little-endian. The move is 0 for games that end in the position, and in lists of
+//! players and site ids. It is 65535 in lists of name numbers.
 
 use std::ops::Range;
 
 use super::{Subject, put_varint, take_size, take_varint};
 use crate::position::BookMove;
 
-/// The longest list that is in a page.
+/// The greatest number of items of a list in a page.
 pub const INLINE: usize = 256;
 
-/// How many items a chunk has.
+/// The number of items in a chunk.
 pub const CHUNK: usize = 1 << 14;
 
-/// A game and the move that it played.
+/// The id of a game and the move that it played.
 pub type Item = (u32, BookMove);
 
-/// Appends a list of items in ascending order of their ids.
+/// Appends a list of items, which must be sorted by id and not empty.
 pub fn write_list(items: &[Item], white_to_move: bool, out: &mut Vec<u8>) {
     put_varint(out, (items.len() as u64) << 1 | u64::from(white_to_move));
     if let [(id, mv)] = items {
@@ -59,73 +59,74 @@ pub fn write_list(items: &[Item], white_to_move: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// A list that is apart, in chunks.
+/// A long list that is stored in chunks.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Apart {
-    /// How many items it has.
+pub struct ChunkedList {
+    /// The number of items.
     pub items: u64,
-    /// Whether it has [`sums`](super::sums).
+    /// Whether the list has [`sums`](super::sums).
     pub has_sums: bool,
 }
 
-impl Apart {
-    /// Appends the entry of the list in a page.
+impl ChunkedList {
+    /// Appends the description of the list, which stands in its page.
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
         put_varint(out, self.items << 1 | u64::from(self.has_sums));
     }
 
-    /// How many chunks it has.
+    /// Returns the number of chunks.
     pub fn chunks(self) -> u64 {
         self.items.div_ceil(CHUNK as u64)
     }
 
-    fn take(rest: &mut &[u8]) -> Option<Apart> {
+    /// Reads the description of a list. Returns `None` if it is malformed or the list is too short for chunks.
+    fn take(rest: &mut &[u8]) -> Option<ChunkedList> {
         let number = take_varint(rest)?;
         let items = number >> 1;
-        (items > INLINE as u64).then_some(Apart {
+        (items > INLINE as u64).then_some(ChunkedList {
             items,
             has_sums: number & 1 == 1,
         })
     }
 }
 
-/// The fewest bits that the numbers of `moves` moves fit in.
+/// Returns the least number of bits into which the indices of `moves` moves fit.
 pub(super) fn bits_for(moves: usize) -> u32 {
     usize::BITS - moves.saturating_sub(1).leading_zeros()
 }
 
-/// A list that is read in place.
+/// An encoded list that is decoded in place.
 #[derive(Copy, Clone, Debug)]
 pub struct List<'a> {
-    /// How many items it has, 0 if it is apart.
+    /// The number of items, or 0 if the list is stored in chunks.
     pub len: usize,
-    /// Its length, and whether it has sums, if it is apart.
-    pub apart: Option<Apart>,
+    /// The description of a list that is stored in chunks.
+    pub apart: Option<ChunkedList>,
     /// Whether White is to move in the position.
     pub white_to_move: bool,
-    /// The list and all after it.
+    /// The list and all bytes after it.
     whole: &'a [u8],
-    /// Two bytes a move.
+    /// The different moves, two bytes each.
     moves: &'a [u8],
-    /// The items after the moves.
+    /// The items and all bytes after them.
     rest: &'a [u8],
 }
 
 impl<'a> List<'a> {
-    /// Reads the head of a list; `None` if it is malformed.
+    /// Reads the head of a list. Returns `None` if it is malformed.
     pub fn parse(bytes: &'a [u8]) -> Option<List<'a>> {
         let mut rest = bytes;
         let head = take_varint(&mut rest)?;
         let len = usize::try_from(head >> 1).ok()?;
         let apart = match len {
-            0 => Some(Apart::take(&mut rest)?),
+            0 => Some(ChunkedList::take(&mut rest)?),
             _ => None,
         };
         let moves = match len {
             0 => 0,
             1 => 1,
-            // Each item has a byte at least.
+            // Each item takes at least one byte.
             _ if len > rest.len() => return None,
             _ => take_size(&mut rest)?,
         };
@@ -140,18 +141,18 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Where the list begins in its page.
+    /// Returns the offset of the list in its page.
     pub fn start_in(&self, page: &[u8]) -> usize {
         page.len() - self.whole.len()
     }
 
-    /// The different moves, in the order of their numbers.
+    /// Returns an iterator over the different moves, in the order of their indices.
     pub fn moves(&self) -> impl Iterator<Item = BookMove> + 'a {
         let (moves, _) = self.moves.as_chunks::<2>();
         moves.iter().map(|mv| BookMove(u16::from_le_bytes(*mv)))
     }
 
-    /// The id of the first item; `None` if there is none or it is malformed.
+    /// Returns the id of the first item, or `None` if there is none or it is malformed.
     pub fn first_id(&self) -> Option<u32> {
         let bits = bits_for(self.moves.len() / 2);
         let mut rest = self.rest;
@@ -162,6 +163,8 @@ impl<'a> List<'a> {
     /// Calls `f` with the id and the number of the move of each item. Returns the bytes after the list; `None` if it
     /// is malformed.
     // One loop, because this runs for each game of each question.
+    /// Calls `f` with the id of each item and the index of its move. Returns the bytes after the list, or `None` if the
+    /// list is malformed.
     #[inline]
     pub fn for_each(&self, mut f: impl FnMut(u32, usize)) -> Option<&'a [u8]> {
         let moves = self.moves.len() / 2;
@@ -188,7 +191,7 @@ impl<'a> List<'a> {
         Some(rest)
     }
 
-    /// All items, and the bytes after the list; `None` if it is malformed.
+    /// Returns all items and the bytes after the list, or `None` if the list is malformed.
     pub fn items(&self) -> Option<(Vec<Item>, &'a [u8])> {
         let moves: Vec<BookMove> = self.moves().collect();
         let mut items = Vec::with_capacity(self.len);
@@ -197,21 +200,22 @@ impl<'a> List<'a> {
     }
 }
 
-/// How subjects are put into pages: by their first bits.
+/// Assigns subjects to pages by their first bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Paging {
     bits: u32,
 }
 
-/// Fewer bits than these would put several shards of the sorter into a page.
+/// The least number of bits. With fewer, a page would span several shards of the sorter.
 const FEWEST_BITS: u32 = 8;
+/// The greatest number of bits.
 const MOST_BITS: u32 = 40;
 
-/// About how many items a page has.
+/// The target number of items in a page.
 const PAGE: u64 = 64;
 
 impl Paging {
-    /// For this many items in all.
+    /// Returns the paging for lists with `items` items in total.
     pub fn for_items(items: u64) -> Paging {
         let bits = (items / PAGE).max(1).ilog2();
         Paging {
@@ -219,36 +223,36 @@ impl Paging {
         }
     }
 
-    /// Of this many bits; `None` for more or fewer than there can be.
+    /// Returns the paging by this many bits, or `None` if the number is out of range.
     pub fn of_bits(bits: u32) -> Option<Paging> {
         (FEWEST_BITS..=MOST_BITS)
             .contains(&bits)
             .then_some(Paging { bits })
     }
 
-    /// The bits that the subjects of a page have in common.
+    /// Returns the number of leading bits that the subjects of a page have in common.
     pub fn bits(self) -> u32 {
         self.bits
     }
 
-    /// The number of the page of a subject.
+    /// Returns the number of the page that contains a subject.
     #[inline]
     pub fn page(self, subject: Subject) -> u64 {
         subject.0 >> (u64::BITS - self.bits)
     }
 
-    /// The first subject that the page of a subject may have.
+    /// Returns the least subject that belongs to the same page as `subject`.
     #[inline]
     pub fn first_of(self, subject: Subject) -> Subject {
         Subject(subject.0 & !(u64::MAX >> self.bits))
     }
 
-    /// The last subject that a page may have, which its key is made of.
+    /// Returns the greatest subject that belongs to the same page as `subject`. The page's key contains it.
     pub fn last_of(self, subject: Subject) -> Subject {
         Subject(subject.0 | (u64::MAX >> self.bits))
     }
 
-    /// How many bytes of a subject a page stores.
+    /// Returns the number of bytes of a subject that a page stores.
     fn stored(self) -> usize {
         (u64::BITS - self.bits).div_ceil(8) as usize
     }
@@ -259,7 +263,8 @@ impl Paging {
         page.extend_from_slice(&bytes[bytes.len() - self.stored()..]);
     }
 
-    /// The list of a subject in its page: `Some(None)` if the page has none, `None` if it is malformed.
+    /// Finds the list of a subject in its page. Returns `Some(None)` if the page does not contain the subject, and
+    /// `None` if the page is malformed.
     pub fn find(self, page: &[u8], subject: Subject) -> Option<Option<List<'_>>> {
         let mut found = None;
         self.for_each_list(page, subject, |other, list, _| {
@@ -269,8 +274,8 @@ impl Paging {
         Some(found)
     }
 
-    /// Calls `f` with each subject of a page, its list, and where this is; `None` if the page is malformed or `f`
-    /// says so. `any` is a subject of the page.
+    /// Calls `f` with each subject of a page, its list, and the byte range of the list in the page. `any` is any
+    /// subject that belongs to the page. Returns `None` if the page is malformed or `f` returns `None`.
     pub fn for_each_list<'a>(
         self,
         page: &'a [u8],
@@ -376,7 +381,7 @@ mod tests {
 
     #[test]
     fn lists_apart_come_back() {
-        let apart = Apart {
+        let apart = ChunkedList {
             items: 70_000,
             has_sums: true,
         };
@@ -386,7 +391,7 @@ mod tests {
         assert_eq!((list.len, list.apart), (0, Some(apart)));
         assert!(list.white_to_move && list.items().unwrap().1.is_empty());
         bytes.clear();
-        Apart {
+        ChunkedList {
             items: 256,
             ..apart
         }

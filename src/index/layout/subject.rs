@@ -1,4 +1,4 @@
-//! What a list of the explorer is about, as 64 bits.
+//! Subjects: 64-bit numbers that identify the explorer's lists.
 
 use shakmaty::Color;
 use siphasher::sip::SipHasher24;
@@ -6,13 +6,15 @@ use siphasher::sip::SipHasher24;
 use super::SiteId;
 use crate::position::Variant;
 
-/// What a list of games is about. Those of positions are the [identities](crate::position::Keyed::identity) of the
-/// positions. The others are one-way hashes, each kind with its own key: a name that meets a given
-/// position is found only by trying some 2^64 of them.
+/// The subject of a list: a position, a player with a color, a name, or a site id.
+///
+/// The subject of a position is derived from the position's [identity](crate::position::Keyed::identity). The others
+/// are one-way hashes, and each kind has its own hash key. Finding a name whose subject equals that of a given position
+/// takes about 2^64 trials.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Subject(pub u64);
 
-/// The kind of what is hashed, as a half of the key.
+/// The kind of subject, which is one half of the hash key.
 #[derive(Copy, Clone)]
 enum SubjectKind {
     White = 1,
@@ -21,19 +23,19 @@ enum SubjectKind {
     SiteId = 4,
 }
 
-/// The other half: "polybook".
+/// The other half of the hash key: "polybook".
 const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
 impl Subject {
-    /// A position of a variant, by its identity. In the Polyglot format not all variants have a number that would
-    /// keep their identities apart.
+    /// Returns the subject of a position of a variant. A number of the variant is mixed in, because not all variants
+    /// keep their identities apart in the Polyglot format.
     #[inline]
     pub fn position(variant: Variant, identity: u64) -> Subject {
         let number = match variant {
             Variant::Standard => return Subject(identity),
             Variant::Chess960 => 1,
             Variant::Crazyhouse => 2,
-            // The same game as far as moves go.
+            // The rules of moves are the same.
             Variant::Suicide | Variant::Giveaway => 3,
             Variant::Atomic => 4,
             Variant::ThreeCheck => 5,
@@ -44,28 +46,30 @@ impl Subject {
         Subject(identity ^ mixed(number))
     }
 
-    /// The games of a player with a color, by the player's name as it is [compared](crate::pgn::NameMatch).
+    /// Returns the subject of a player's games with a color. `folded` is the player's name as names are
+    /// [compared](crate::pgn::NameMatch).
     pub fn player(folded: &str, color: Color) -> Subject {
         let kind = color.fold_wb(SubjectKind::White, SubjectKind::Black);
         Subject::hashed(kind, folded.as_bytes())
     }
 
-    /// The numbers of the names that compare the same.
+    /// Returns the subject of the numbers of names that compare equal to `folded`.
     pub fn name(folded: &str) -> Subject {
         Subject::hashed(SubjectKind::Name, folded.as_bytes())
     }
 
-    /// The games with an id at Lichess.
+    /// Returns the subject of the games with an id at Lichess.
     pub fn site_id(id: SiteId) -> Subject {
         Subject::hashed(SubjectKind::SiteId, &id.number().to_le_bytes())
     }
 
+    /// Returns the keyed hash of `bytes`.
     fn hashed(kind: SubjectKind, bytes: &[u8]) -> Subject {
         Subject(SipHasher24::new_with_keys(KEY, kind as u64).hash(bytes))
     }
 }
 
-/// The last step of the generator SplitMix64, which spreads a number over all bits and loses none.
+/// Spreads a number over all bits: the output function of the generator SplitMix64, which is a bijection.
 fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -95,7 +99,7 @@ mod tests {
 
     #[test]
     fn names_are_hashed_with_siphash() {
-        // As the reference implementation of SipHash-2-4 has them.
+        // The values of the reference implementation of SipHash-2-4.
         let name = "tal, mikhail";
         assert_eq!(
             Subject::player(name, Color::White),

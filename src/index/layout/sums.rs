@@ -267,7 +267,7 @@ impl ClassSums {
 }
 
 /// What the entry of a period has: sums of the games of classes, or rows of counts.
-pub trait PeriodPart: Sized {
+pub trait PeriodEntry: Sized {
     /// How the keys begin.
     const KEYS: &[u8; 2];
 
@@ -281,7 +281,7 @@ pub trait PeriodPart: Sized {
     fn class(&self) -> Class;
 }
 
-impl PeriodPart for ClassSums {
+impl PeriodEntry for ClassSums {
     const KEYS: &[u8; 2] = LISTS;
 
     fn parse(value: &[u8]) -> Option<Vec<ClassSums>> {
@@ -298,8 +298,8 @@ impl PeriodPart for ClassSums {
 }
 
 /// How many games the parts of a period have.
-pub fn games_of(parts: &[impl PeriodPart]) -> u64 {
-    parts.iter().map(PeriodPart::games).sum()
+pub fn games_of(parts: &[impl PeriodEntry]) -> u64 {
+    parts.iter().map(PeriodEntry::games).sum()
 }
 
 /// Appends the years that begin the entry of all games.

@@ -1,4 +1,4 @@
-//! Joining the records, rows and names of games.
+//! Merging the game records, and the explorer's rows and names of games.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,23 +7,29 @@ use crate::{
     error::{Error, Result},
     index::{
         GameRecords,
-        explored::{ExploredGames, NameReader, Played},
+        explored::{ExploredGames, ListRecord, NameReader},
         layout::{Contents, Subject, append_start, game_id, rows::ROWS, rows_key, start_id},
     },
     sort::{ByteRun, Memory, Record, SHARDS, Sealed, Shards},
 };
 
-/// The keys of game records.
+/// The least key of game records.
 const START: &[u8] = b"game_";
+/// The end of the keys of game records.
 const END: &[u8] = b"game`";
 
-/// The most digits that an id has.
+/// The greatest number of digits in a game's id.
 const MOST_DIGITS: usize = 10;
 
-/// How many records of names are sorted at once.
+/// The number of name records that are collected before they are sorted.
 const NAMES: usize = 1 << 16;
 
-/// The records of all games, in the order of their new ids.
+/// Reads the game records of all inputs and returns them in the order of their new ids.
+///
+/// # Errors
+///
+/// Returns an error if an input cannot be read or is damaged, if a temporary file fails, or [`Error::Interrupted`] if
+/// `stop` is set.
 pub(super) fn merged_records(
     plan: &MergePlan<'_>,
     memory: &Memory,
@@ -31,7 +37,7 @@ pub(super) fn merged_records(
 ) -> Result<GameRecords> {
     let mut merged = GameRecords::new(memory.bytes / 4, memory.temp_dir.clone());
     for part in &plan.inputs {
-        // Ids with as many digits are in order.
+        // The keys of ids with equal numbers of digits are in numeric order, so ten runs restore the order of the ids.
         let share = memory.bytes / 4 / MOST_DIGITS;
         let run = || (ByteRun::new(share, memory.temp_dir.clone()), 0);
         let mut by_digits: Vec<(ByteRun, u64)> = (0..MOST_DIGITS).map(|_| run()).collect();
@@ -67,14 +73,20 @@ pub(super) fn merged_records(
     Ok(merged)
 }
 
-/// The rows of all games, and their names under new numbers.
+/// The explorer's rows of all games, whose names have their new numbers.
 pub(super) struct ExploredMerge {
     pub games: ExploredGames,
-    /// The lists of the names that the first games do not have.
-    pub names: Sealed<Played>,
+    /// The records of the names that the base input does not have.
+    pub names: Sealed<ListRecord>,
 }
 
 impl ExploredMerge {
+    /// Reads the rows and names of all inputs, and gives the names new numbers.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an input cannot be read or is damaged, if a temporary file fails, or [`Error::Interrupted`]
+    /// if `stop` is set.
     pub(super) fn new(
         plan: &MergePlan<'_>,
         contents: &[Contents],
@@ -100,7 +112,7 @@ impl ExploredMerge {
                     }
                 }
                 if number == plan.base {
-                    // The first names keep their numbers, so their lists stay.
+                    // The names of the base input keep their numbers, so its lists of names need no new records.
                     lists.clear();
                 }
                 if lists.len() > NAMES {
@@ -116,13 +128,18 @@ impl ExploredMerge {
         })
     }
 
-    /// The records of new names whose subjects are not less than one and less than another.
+    /// Returns the records of new names whose subjects are in the range `from..until`, or in `from..` if `until` is
+    /// `None`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be read.
     pub(super) fn names_within(
         &self,
         from: Subject,
         until: Option<Subject>,
-    ) -> Result<Vec<Played>> {
-        let shard_of = |subject| Played::listed(subject, 0).shard();
+    ) -> Result<Vec<ListRecord>> {
+        let shard_of = |subject| ListRecord::listed(subject, 0).shard();
         let mut names = Vec::new();
         for shard in shard_of(from)..=until.map_or(SHARDS - 1, shard_of) {
             self.names.for_each(shard, |record| {

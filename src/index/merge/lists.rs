@@ -1,5 +1,7 @@
-//! Joining the explorer's lists, subject by subject. Where only the input with the first games has lists,
-//! whole pages are taken unchanged, and so are its lists in other pages.
+//! Merging the explorer's lists, subject by subject.
+//!
+//! Where only the base input, the one with the first games, has lists, its pages are copied unchanged, and so are its
+//! lists within a page.
 
 use std::{collections::VecDeque, mem, ops::Range};
 
@@ -11,33 +13,35 @@ use crate::{
     error::Result,
     index::{
         Index,
-        explored::{NAMED, PageMaker, Played},
+        explored::{ListRecord, NAMED, PageMaker},
         layout::{
             Contents, LISTS, ListKey, Subject, list_key, list_subject,
-            played::{Apart, List, Paging},
+            played::{ChunkedList, List, Paging},
             subject_start,
         },
         leveldb::{TableValue, TablesCursor},
-        positions::MadeEntries,
+        positions::EntryBatch,
     },
     task,
 };
 
-/// The keys of pages, chunks and sums.
+/// The least key of pages, chunks and sums.
 const START: &[u8] = b"xp";
+/// The end of the keys of pages, chunks and sums.
 const END: &[u8] = b"xq";
 
-/// Joins the lists of all inputs.
+/// Merges the lists of all inputs.
 pub(super) struct ListMerge<'a> {
     plan: &'a MergePlan<'a>,
     merge: &'a ExploredMerge,
-    /// How the lists of each input are put into pages, and those of the output.
+    /// The paging of each input.
     pagings: Vec<Paging>,
+    /// The paging of the output.
     paging: Paging,
 }
 
 impl<'a> ListMerge<'a> {
-    /// Of lists with this many items in all.
+    /// Creates a merge of lists with `items` items in total.
     pub(super) fn new(
         plan: &'a MergePlan<'a>,
         contents: &[Contents],
@@ -52,15 +56,19 @@ impl<'a> ListMerge<'a> {
         }
     }
 
-    /// The ranges in which lists are joined. They begin and end where pages of the output do.
+    /// Returns the key ranges in which lists are merged. Each begins where a page of the output begins.
     pub(super) fn ranges(&self) -> Vec<KeyRange> {
         self.plan.ranges(START, END, |key| {
             Some(subject_start(self.paging.first_of(list_subject(key)?)).to_vec())
         })
     }
 
-    /// Joins the lists of a range.
-    pub(super) fn lists_in(&self, range: &KeyRange) -> Result<MadeEntries> {
+    /// Merges the lists of a range.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an input cannot be read or is damaged, or if a temporary file fails.
+    pub(super) fn lists_in(&self, range: &KeyRange) -> Result<EntryBatch> {
         task::fault("join lists");
         let from = list_subject(&range.start).unwrap_or(Subject(0));
         let until = list_subject(&range.end);
@@ -78,27 +86,28 @@ impl<'a> ListMerge<'a> {
             maker: PageMaker::new(self.paging, &self.merge.games),
         };
         let steps = range.size;
-        Ok(MadeEntries {
+        Ok(EntryBatch {
             steps,
             ..join.join()?
         })
     }
 }
 
-/// Joins the lists whose subjects lie in a range.
+/// Merges the lists whose subjects are in a range.
 struct RangeMerge<'p> {
     base: usize,
-    /// Whether the pages of the first games are cut as those of the output.
+    /// Whether the base input has the same paging as the output, so that its pages can be copied.
     has_same_pages: bool,
     inputs: Vec<ListStream<'p>>,
-    /// The records of names that are left.
-    names: &'p [Played],
+    /// The records of new names that were not merged yet, sorted by subject.
+    names: &'p [ListRecord],
     paging: Paging,
     maker: PageMaker<'p>,
 }
 
 impl RangeMerge<'_> {
-    fn join(mut self) -> Result<MadeEntries> {
+    /// Merges all lists of the range.
+    fn join(mut self) -> Result<EntryBatch> {
         loop {
             let named = self.names.first().map(|record| record.subject());
             let mut other = named;
@@ -130,7 +139,7 @@ impl RangeMerge<'_> {
         }
     }
 
-    /// Takes the pages of the first games that come before that of a subject, unchanged.
+    /// Copies pages of the base input that precede the page of `other`, or all pages if `other` is `None`.
     fn pass_pages(&mut self, other: Option<Subject>) -> Result<()> {
         let base = &mut self.inputs[self.base];
         while base.subject().is_none()
@@ -146,9 +155,9 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Joins the lists of a subject.
+    /// Merges the lists of a subject that has no new names.
     fn add(&mut self, subject: Subject) -> Result<()> {
-        // The games of each input come after those of the one before.
+        // The new ids of each input follow those of the previous one, so concatenation keeps the order.
         for input in &mut self.inputs {
             if input.subject() == Some(subject) {
                 input.take(|record| self.maker.add(record))?;
@@ -157,7 +166,7 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// The same with numbers of names.
+    /// Merges the lists of a subject with records of new names.
     fn add_named(&mut self, subject: Subject) -> Result<()> {
         let named = self.names.partition_point(|name| name.subject() == subject);
         let (named, rest) = self.names.split_at(named);
@@ -172,7 +181,7 @@ impl RangeMerge<'_> {
             }
         }
         records.sort_unstable();
-        // As where records are folded.
+        // Of records with the same id, the last one is kept, as when an index is made from games.
         records.dedup_by(|later, kept| {
             let is_same = later.id() == kept.id();
             if is_same {
@@ -186,8 +195,10 @@ impl RangeMerge<'_> {
     }
 }
 
-/// The lists of an input whose subjects are not less than one and less than another. Those of names are left out, whose
-/// numbers change, but for those of the first games.
+/// Reads the lists of an input whose subjects are in a range.
+///
+/// Lists keyed by name numbers are skipped, because merging renumbers names. The base input keeps its numbers, so its
+/// lists are kept.
 struct ListStream<'p> {
     index: &'p Index,
     entries: TablesCursor<'p>,
@@ -196,25 +207,28 @@ struct ListStream<'p> {
     keeps_names: bool,
     from: Subject,
     until: Option<Subject>,
-    /// How many chunks came since the last page.
+    /// The number of chunks read since the last page.
     chunks: u64,
-    /// The last page, and its lists that are still to be taken.
+    /// The page that was read last.
     page: Vec<u8>,
+    /// The lists of the page that were not taken yet.
     lists: VecDeque<PageList>,
 }
 
-/// A list of a page.
+/// A list in a page.
 #[derive(Clone)]
 struct PageList {
     subject: Subject,
-    /// Where its subject begins in the page.
+    /// The offset in the page of the list's subject.
     start: usize,
-    /// Where it is in the page.
+    /// The byte range of the list in the page.
     list: Range<usize>,
-    apart: Option<Apart>,
+    /// The description of the list if it is stored in chunks.
+    apart: Option<ChunkedList>,
 }
 
 impl<'p> ListStream<'p> {
+    /// Creates a stream of the lists of `input` whose subjects are in the range `from..until`.
     fn new(
         input: &MergeInput<'p>,
         has_first_games: bool,
@@ -235,13 +249,13 @@ impl<'p> ListStream<'p> {
         })
     }
 
-    /// The subject of the next list.
+    /// Returns the subject of the next list, or `None` if no list of a page is left.
     fn subject(&self) -> Option<Subject> {
         self.lists.front().map(|list| list.subject)
     }
 
-    /// Passes the next lists of the page that are not apart, up to that of a subject. Returns the last subject and
-    /// their bytes; `None` if there are none.
+    /// Takes the next inline lists of the page whose subjects are less than `other`. Returns the last of their subjects
+    /// and their bytes with the subjects, or `None` if there are none.
     fn pass_lists(&mut self, other: Option<Subject>) -> Option<(Subject, &[u8])> {
         let is_own = |list: &&PageList| {
             list.apart.is_none() && other.is_none_or(|other| list.subject < other)
@@ -253,8 +267,8 @@ impl<'p> ListStream<'p> {
         Some((last.subject, &self.page[first.start..last.list.end]))
     }
 
-    /// Calls `f` with the records of the next list, under their new ids.
-    fn take(&mut self, mut f: impl FnMut(Played) -> Result<()>) -> Result<()> {
+    /// Takes the next list, and calls `f` with its records under their new ids.
+    fn take(&mut self, mut f: impl FnMut(ListRecord) -> Result<()>) -> Result<()> {
         let Some(next) = self.lists.pop_front() else {
             return Ok(());
         };
@@ -271,13 +285,14 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Passes on a list or a chunk whose ids are not less than `least`, and raises that above them.
+    /// Calls `f` with the records of a list or chunk. All ids must be at least `least`, which is set to the last id
+    /// plus 1.
     fn pass_records(
         &self,
         subject: Subject,
         list: List<'_>,
         least: &mut u64,
-        f: &mut impl FnMut(Played) -> Result<()>,
+        f: &mut impl FnMut(ListRecord) -> Result<()>,
     ) -> Result<()> {
         let malformed = || self.index.malformed(START);
         let are_names = list.moves().all(|mv| mv == NAMED);
@@ -295,12 +310,12 @@ impl<'p> ListStream<'p> {
             }
             *least = u64::from(id) + 1;
             let id = id.checked_add(self.first_id).ok_or_else(malformed)?;
-            f(Played::new(subject, id, 0, list.white_to_move, mv))?;
+            f(ListRecord::new(subject, id, 0, list.white_to_move, mv))?;
         }
         Ok(())
     }
 
-    /// The key that comes next, and the first subject that its page may have.
+    /// Returns the next key and the least subject that its page may contain, or `None` at the end of the range.
     fn next_key(&self) -> Result<Option<(&[u8], Subject)>> {
         let Some(key) = self.entries.key_before(END) else {
             return Ok(None);
@@ -313,14 +328,14 @@ impl<'p> ListStream<'p> {
             .then_some((key, first)))
     }
 
-    /// Reads pages until there is a list, if there is one.
+    /// Reads pages until there is a list to take, or to the end of the range.
     fn read_to_lists(&mut self) -> Result<()> {
         while self.lists.is_empty()
             && let Some((key, _)) = self.next_key()?
         {
             match (list_key(LISTS, key), self.entries.value()) {
                 (Some(ListKey::Chunk(_)), _) => self.chunks += 1,
-                // Sums are made anew.
+                // Sums are calculated again for the merged lists.
                 (Some(ListKey::Sums), _) => {}
                 (Some(ListKey::Page(last)), TableValue::Held(page)) => {
                     self.page.clear();
@@ -334,7 +349,7 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Finds the lists of the page.
+    /// Finds the lists of the page, and checks that the chunks before it are those of its lists.
     fn read_page(&mut self, last: Subject) -> Result<()> {
         let (mut start, mut chunks) = (0, 0);
         let lists = &mut self.lists;
@@ -342,7 +357,7 @@ impl<'p> ListStream<'p> {
             .paging
             .for_each_list(&self.page, last, |subject, list, range| {
                 let start = mem::replace(&mut start, range.end);
-                chunks += list.apart.map_or(0, Apart::chunks);
+                chunks += list.apart.map_or(0, ChunkedList::chunks);
                 if subject >= self.from && self.until.is_none_or(|until| subject < until) {
                     lists.push_back(PageList {
                         subject,

@@ -1,9 +1,10 @@
-//! Merging indexes: the result is byte-identical with the index of all their games.
+//! Merging indexes. The result is byte-identical to the index that is made from all their games.
 //!
-//! The ids of the second index follow those of the first, and so on. Keys are cut into ranges. Each thread reads the
-//! entries of a range in order and joins them where several inputs have them. What it makes is written as an index that
-//! is made of games. Game records, rows and names pass through memory or temporary files, because new ids and numbers
-//! change their order, and so do values that are too long to be held.
+//! The ids of the second index's games follow those of the first, and so on. The key space is divided into ranges. Each
+//! thread reads the entries of a range from all inputs and joins those with equal keys. The results are written like
+//! those of an index made from games. Game records, rows and names pass through memory or temporary files because their
+//! new ids and numbers change their order. Values that are too long to be held in memory also pass through temporary
+//! files.
 
 mod games;
 mod lists;
@@ -24,14 +25,14 @@ use self::{
 use super::{
     GameRecords, Index, IndexedFile,
     layout::Contents,
-    positions::MadeEntries,
+    positions::EntryBatch,
     waves::{Wave, file_wave, filled, last_entry, made_of},
     write::{IndexWriter, MergedIndex},
 };
 use crate::{error::Result, output::Finished, progress::Meter, sort::Memory, task};
 
-/// Makes one index of several, byte-identical with the index that [`MakeBook`](crate::MakeBook) makes of all their
-/// inputs in that order.
+/// Merges indexes into one. The result is byte-identical to the index that [`MakeBook`](crate::MakeBook) makes from all
+/// their inputs in the same order.
 ///
 /// ```
 /// use polybook::{MakeBook, index::{Index, MergeIndexes}, pgn::Input};
@@ -58,7 +59,7 @@ pub struct MergeIndexes {
 }
 
 impl MergeIndexes {
-    /// A merge of these indexes, in this order.
+    /// Creates a merge of these indexes, in this order.
     pub fn new(inputs: impl IntoIterator<Item = PathBuf>) -> MergeIndexes {
         MergeIndexes {
             inputs: inputs.into_iter().collect(),
@@ -70,46 +71,49 @@ impl MergeIndexes {
         }
     }
 
-    /// Replaces an index that exists. Default: an error.
+    /// Sets whether an existing index may be replaced. If not, [`run`](MergeIndexes::run) fails when the output exists.
+    /// Default: `false`.
     pub fn force(mut self, force: bool) -> MergeIndexes {
         self.force = force;
         self
     }
 
-    /// How many threads read, join and write, 0 for one per core. Default: 0.
+    /// Sets the number of threads; 0 means one per core. Default: 0.
     pub fn threads(mut self, threads: usize) -> MergeIndexes {
         self.threads = threads;
         self
     }
 
-    /// How much memory headers of games may take before they go to temporary files, and entries that are read ahead.
-    /// Default: 1 GiB.
+    /// Sets the memory budget for game headers, which are spilled to temporary files beyond it, and for entries that
+    /// are read ahead. Default: 1 GiB.
     pub fn memory(mut self, memory: Memory) -> MergeIndexes {
         self.memory = memory;
         self
     }
 
-    /// A flag that, once set, ends the merge with [`Error::Interrupted`](crate::Error::Interrupted).
+    /// Sets a flag. When it becomes `true`, the merge ends with [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> MergeIndexes {
         self.stop = stop;
         self
     }
 
-    /// How far the merge has come, for another thread to show.
+    /// Returns the meter of the merge's progress, for another thread to display.
     pub fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
     }
 
-    /// Merges the indexes into `out`, which appears when it is complete.
+    /// Merges the indexes into `out`. The output appears under its name when it is complete.
     ///
     /// # Errors
     ///
-    /// No input, one that cannot be read or was made with other options than the first, more games than an index holds,
-    /// an output that cannot be written, or [`Error::Interrupted`](crate::Error::Interrupted).
+    /// Returns an error if there is no input, if an input cannot be read or was made with other options than the first,
+    /// if the inputs have more games than an index can contain, or if the output cannot be written. Returns
+    /// [`Error::Interrupted`](crate::Error::Interrupted) if the stop flag is set.
     pub fn run(&self, out: &Path) -> Result<MergedIndex> {
         task::caught(|| self.merge_into(out))
     }
 
+    /// Opens the inputs, writes the new index, and renames it to `out`.
     fn merge_into(&self, out: &Path) -> Result<MergedIndex> {
         let inputs = self
             .inputs
@@ -124,6 +128,7 @@ impl MergeIndexes {
         Ok(summary)
     }
 
+    /// Writes the new index with the current rayon pool.
     fn write(&self, plan: &MergePlan<'_>, writer: IndexWriter) -> Result<(MergedIndex, Finished)> {
         let records = merged_records(plan, &self.memory, &self.stop)?;
         let explored = plan
@@ -138,7 +143,7 @@ impl MergeIndexes {
         writer.write_waves(waves, last, plan.games, &self.stop, &self.meter)
     }
 
-    /// All entries of the new index, in order.
+    /// Returns all entries of the new index, in ascending order of keys.
     fn waves<'a>(
         &self,
         plan: &'a MergePlan<'a>,
@@ -169,8 +174,8 @@ impl MergeIndexes {
             .chain(explored.into_iter().flatten())
     }
 
-    /// What `join` makes of ranges, some of them at a time.
-    fn joined<F: Fn(&KeyRange) -> Result<MadeEntries> + Send + Sync>(
+    /// Returns the entries that `join` makes from ranges, several ranges at a time.
+    fn joined<F: Fn(&KeyRange) -> Result<EntryBatch> + Send + Sync>(
         &self,
         plan: &MergePlan<'_>,
         ranges: Vec<KeyRange>,
@@ -183,10 +188,11 @@ impl MergeIndexes {
     }
 }
 
-/// How many bytes of records, rows or names make a wave.
+/// The number of bytes of records, rows or names in a wave.
 const WAVE: usize = 4 << 20;
 
-/// What the new index has for the explorer, without its positions so far.
+/// Returns the description of the new index's explorer data, or `None` if the inputs have none. The number of positions
+/// is not known yet.
 fn merged_contents(plan: &MergePlan<'_>, explored: Option<&ExploredMerge>) -> Option<Contents> {
     let (explored, contents) = explored.zip(plan.contents.as_ref())?;
     let before: u64 = contents

@@ -1,4 +1,4 @@
-//! The inputs of a merge, whether they fit together, and the ranges of keys in which they are joined.
+//! The inputs of a merge, the checks that they fit together, and the key ranges in which they are merged.
 
 use std::path::Path;
 
@@ -13,37 +13,45 @@ use crate::{
     position::VariantChoice,
 };
 
-/// The longest value that is held.
+/// The size in bytes from which a block's long value is not held in memory.
 pub(super) const LONGEST_HELD: usize = 256 << 10;
 
-/// How many tables begin in a range, of all inputs together: about one of each.
+/// The least number of tables that begin in a range, of all inputs together.
 const FEWEST_TABLES: usize = 2;
+/// The greatest number of tables that begin in a range, of all inputs together. Within the limits it is one for each
+/// input.
 const MOST_TABLES: usize = 8;
 
-/// The inputs of a merge.
+/// The inputs of a merge and what they have in common.
 pub(super) struct MergePlan<'a> {
     pub inputs: Vec<MergeInput<'a>>,
+    /// The number of games in all inputs.
     pub games: u64,
     pub variant: VariantChoice,
-    /// The number of the input that has the first games, which keep their ids.
+    /// The index in `inputs` of the base input: the one with the first games, which keep their ids.
     pub base: usize,
-    /// What each input has for the explorer, if all have.
+    /// The descriptions of the explorer data of each input, or `None` if the inputs have none.
     pub contents: Option<Vec<Contents>>,
-    /// Where values are spilled that are too long to be held.
+    /// The directory to which values are spilled that are too long to be held in memory.
     pub temp_dir: &'a Path,
 }
 
-/// An input and the new id of its first game.
+/// An input of a merge.
 pub(super) struct MergeInput<'a> {
     pub index: &'a Index,
+    /// The new id of the input's first game.
     pub first_id: u32,
-    /// In the order of their keys.
+    /// The tables, sorted by key.
     tables: Vec<&'a TableFile>,
 }
 
 impl<'a> MergeInput<'a> {
-    /// Goes through the entries whose keys are from `start` on, at least those before `end`. The cursor is at the first.
-    /// Values in blocks of more than `longest` bytes are not held, if they are long themselves.
+    /// Returns a cursor at the first entry whose key is at least `start`. It reaches at least the last entry before
+    /// `end`. A value in a block of more than `longest` bytes is not held in memory if the value itself is long.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a table cannot be read or is damaged.
     pub(super) fn cursor(
         &self,
         start: &[u8],
@@ -68,16 +76,23 @@ impl<'a> MergeInput<'a> {
     }
 }
 
-/// Keys from one on and before another.
+/// A half-open range of keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct KeyRange {
     pub start: Vec<u8>,
     pub end: Vec<u8>,
-    /// How many bytes the tables have that begin there.
+    /// The total size in bytes of the tables that begin in the range.
     pub size: u64,
 }
 
 impl<'a> MergePlan<'a> {
+    /// Checks that the indexes fit together, and plans their merge into `out`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no index, if an index was made with another variant or other options than the
+    /// first, if it contains counts, if another program has written to it, or if there are more games than an index can
+    /// contain.
     pub(super) fn new(
         indexes: &'a [Index],
         out: &Path,
@@ -146,8 +161,8 @@ impl<'a> MergePlan<'a> {
         Ok(plan)
     }
 
-    /// Cuts the keys from `start` on and before `end` where tables begin, so that ranges have some megabytes. `align`
-    /// gives the last key not after one at which a range may begin, if there is one.
+    /// Divides the key range `start..end` into ranges of some megabytes, at keys where tables begin. `align(key)`
+    /// returns the greatest valid range start that is not greater than `key`, or `None`.
     pub(super) fn ranges(
         &self,
         start: &[u8],
@@ -182,12 +197,13 @@ impl<'a> MergePlan<'a> {
         ranges
     }
 
-    /// How many ranges are joined at once, if the entries may take this many bytes.
+    /// Returns the number of ranges to merge at the same time if their entries may take `bytes` bytes of memory.
     pub(super) fn ranges_at_once(&self, bytes: usize) -> usize {
         let ranges = bytes / (self.tables_in_range() * TABLE_SIZE);
         ranges.clamp(1, 2 * rayon::current_num_threads())
     }
 
+    /// Returns the number of tables that begin in a range.
     fn tables_in_range(&self) -> usize {
         self.inputs.len().clamp(FEWEST_TABLES, MOST_TABLES)
     }

@@ -1,4 +1,4 @@
-//! Joining the entries of positions: their games, and their statistics.
+//! Merging the entries of positions: the ids of their games, and their statistics.
 
 use std::{iter, path::Path};
 
@@ -8,22 +8,27 @@ use crate::{
     index::{
         layout::{IdReader, joined_stats, parse_number, write_id},
         leveldb::{TableValue, TablesCursor},
-        positions::MadeEntries,
+        positions::EntryBatch,
     },
     task,
 };
 
-/// The keys of positions are numbers.
+/// The least key of positions. Their keys are decimal numbers.
 pub(super) const START: &[u8] = b"0";
+/// The end of the keys of positions.
 pub(super) const END: &[u8] = b":";
 
-/// How many ids a value has.
+/// Returns the number of ids in a value or a part of it.
 fn count(value: &[u8]) -> u64 {
     memchr::memchr_iter(b',', value).count() as u64
 }
 
 impl MergeInput<'_> {
-    /// Whether positions have statistics, `None` if there are no positions.
+    /// Returns whether positions have statistics, or `None` if there are no positions.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index cannot be read or is damaged.
     pub(super) fn has_stats(&self) -> Result<Option<bool>> {
         let positions = self.cursor(START, END, 0)?;
         let Some(key) = positions.key_before(END) else {
@@ -33,22 +38,27 @@ impl MergeInput<'_> {
         Ok(Some(self.index.stats(key)?.is_some()))
     }
 
-    /// Appends some ids under their new numbers; `None` if they are malformed.
+    /// Appends the ids in `value` to `out` under their new numbers. Returns `None` if they are malformed. `ids` keeps
+    /// an id that `value` ends within.
     fn shift(&self, ids: &mut IdReader, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let games = self.index.game_count();
         ids.read(value, |id| {
-            // All games of all inputs have ids.
+            // The new ids cannot overflow, because the plan has checked the total number of games.
             (u64::from(id) < games).then(|| write_id(out, id + self.first_id))
         })
     }
 
-    /// Appends the ids that the input has for a position's key to the value that is being appended.
+    /// Appends the ids of `value` under their new numbers to the open entry of `made`. `key` is the entry's key.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the ids are malformed, or if a long value cannot be read or spilled.
     fn add_ids(
         &self,
         key: &[u8],
         value: TableValue<'_>,
         temp_dir: &Path,
-        made: &mut MadeEntries,
+        made: &mut EntryBatch,
     ) -> Result<()> {
         let malformed = || self.index.malformed(key);
         let (mut ids, entries) = (IdReader::default(), &mut made.entries);
@@ -74,15 +84,19 @@ impl MergeInput<'_> {
 }
 
 impl MergePlan<'_> {
-    /// Joins the entries of positions whose keys lie in a range.
-    pub(super) fn positions_in(&self, range: &KeyRange) -> Result<MadeEntries> {
+    /// Merges the entries of positions whose keys are in a range.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an input cannot be read or is damaged, or if a temporary file fails.
+    pub(super) fn positions_in(&self, range: &KeyRange) -> Result<EntryBatch> {
         task::fault("join positions");
         let inputs = self.inputs.iter();
         let inputs = inputs.map(|input| input.cursor(&range.start, &range.end, LONGEST_HELD));
         let mut inputs = inputs.collect::<Result<Vec<_>>>()?;
-        let mut made = MadeEntries {
+        let mut made = EntryBatch {
             steps: range.size,
-            ..MadeEntries::default()
+            ..EntryBatch::default()
         };
         let mut key = Vec::new();
         loop {
@@ -113,12 +127,12 @@ impl MergePlan<'_> {
         }
     }
 
-    /// Takes the entries of the first games that come before `end`, which are nearly all of them.
+    /// Copies the entries of the base input before `end`, which are nearly all of its entries.
     fn pass_base(
         &self,
         base: &mut TablesCursor<'_>,
         end: &[u8],
-        made: &mut MadeEntries,
+        made: &mut EntryBatch,
     ) -> Result<()> {
         let input = &self.inputs[self.base];
         while let Some(key) = base.key_before(end) {
@@ -134,13 +148,13 @@ impl MergePlan<'_> {
         Ok(())
     }
 
-    /// Joins the games of a position, those of each input after those of the one before.
+    /// Adds an entry with the ids of a position's games. The ids of each input follow those of the previous one.
     #[inline]
     fn join_ids<'p>(
         &self,
         key: &[u8],
         values: impl Iterator<Item = (&'p MergeInput<'p>, TableValue<'p>)>,
-        made: &mut MadeEntries,
+        made: &mut EntryBatch,
     ) -> Result<()> {
         made.positions += 1;
         made.entries.begin(key);
@@ -151,16 +165,20 @@ impl MergePlan<'_> {
     }
 }
 
-/// Whether a key of a position is that of its games.
+/// Returns `true` if a position's key is that of its games, not that of a statistic.
 fn is_of_games(key: &[u8]) -> bool {
     key.last().is_some_and(u8::is_ascii_digit)
 }
 
-/// Joins a statistic of a position.
+/// Adds an entry with a statistic of a position, joined from all inputs that have the position.
+///
+/// # Errors
+///
+/// Returns an error if a value is malformed.
 fn join_stats<'p>(
     key: &[u8],
     values: impl Iterator<Item = (&'p MergeInput<'p>, TableValue<'p>)>,
-    made: &mut MadeEntries,
+    made: &mut EntryBatch,
 ) -> Result<()> {
     let (mut held, mut any) = (Vec::new(), None);
     for (input, value) in values {

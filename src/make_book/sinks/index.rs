@@ -6,7 +6,7 @@ use crate::{
     error::{At, Error, Result},
     index::{
         ExploredData, GameRecords, IndexSource, IndexWriter, IndexedFile,
-        explored::{ExploredGames, GameFacts, Played},
+        explored::{ExploredGames, GameFacts, ListRecord},
         layout::{self, GamePlace, Subject},
         posting::Posting,
     },
@@ -35,7 +35,7 @@ struct IndexSink<'a> {
     /// Which games reached a position.
     postings: Shards<Posting>,
     /// The moves of the games by position, for the explorer.
-    played: Option<Shards<Played>>,
+    played: Option<Shards<ListRecord>>,
 }
 
 /// The index, if there is to be one.
@@ -221,9 +221,9 @@ struct BatchGames {
     starts: Vec<(u32, u64)>,
     /// The explorer's facts about all games, if it is wanted, and their moves by position.
     facts: GameFacts,
-    played: Vec<Played>,
+    played: Vec<ListRecord>,
     /// The explorer's other lists, with the ids of all games.
-    lists: Vec<Played>,
+    lists: Vec<ListRecord>,
 }
 
 impl BatchGames {
@@ -250,12 +250,12 @@ impl BatchGames {
         let turn = |plies: usize| game.first_turn.is_white() == plies.is_multiple_of(2);
         let last = subject(game.last_identity);
         self.played
-            .push(Played::end(last, game.number, turn(game.plies.len())));
+            .push(ListRecord::end(last, game.number, turn(game.plies.len())));
         let moves = game.identities.iter().zip(game.plies).enumerate();
-        if game.plies.len() <= Played::LAST_PLY {
+        if game.plies.len() <= ListRecord::LAST_PLY {
             self.played.extend(moves.map(|(at, (identity, ply))| {
                 let subject = subject(*identity);
-                Played::new(subject, game.number, at as u16 + 1, turn(at), ply.mv)
+                ListRecord::new(subject, game.number, at as u16 + 1, turn(at), ply.mv)
             }));
             return;
         }
@@ -265,7 +265,7 @@ impl BatchGames {
             if known.insert(*identity) {
                 let subject = subject(*identity);
                 self.played
-                    .push(Played::new(subject, game.number, 1, turn(at), ply.mv));
+                    .push(ListRecord::new(subject, game.number, 1, turn(at), ply.mv));
             }
         }
     }

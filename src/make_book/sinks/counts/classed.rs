@@ -75,23 +75,24 @@ struct OfGame {
     rating: u16,
 }
 
-/// A bit for each position in which a move is played later. Few positions share one.
+/// A Bloom filter with one bit per position, of the positions in which a later move of the game is played. It avoids most
+/// searches for a repetition.
 #[derive(Default)]
-struct Later([u64; 16]);
+struct RepetitionFilter([u64; 16]);
 
-impl Later {
+impl RepetitionFilter {
     fn place(identity: u64) -> (usize, u64) {
         ((identity >> 6) as usize % 16, 1 << (identity % 64))
     }
 
     fn add(&mut self, identity: u64) {
-        let (word, bit) = Later::place(identity);
+        let (word, bit) = RepetitionFilter::place(identity);
         self.0[word] |= bit;
     }
 
-    /// Whether one of these positions, which were added, is this one.
+    /// Returns `true` if `identity` is in `added`, which must be the positions that were added.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
-        let (word, bit) = Later::place(identity);
+        let (word, bit) = RepetitionFilter::place(identity);
         self.0[word] & bit != 0 && added.contains(&identity)
     }
 }
@@ -119,8 +120,8 @@ impl BatchSink for ClassBatch<'_> {
             0 => game.first_turn,
             _ => !game.first_turn,
         };
-        // From the last half-move, so that it is known which positions come again.
-        let mut later = Later::default();
+        // Backwards from the last half-move, so that it is known which positions are repeated later.
+        let mut later = RepetitionFilter::default();
         let identities = game.identities.iter().zip(game.exact_identities);
         let moves = game.plies.iter().zip(identities).enumerate().rev();
         for (at, (ply, (identity, exact))) in moves {
