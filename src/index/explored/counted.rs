@@ -1,4 +1,4 @@
-//! Counts of positions on their way into an index without games, and reading them.
+//! Writing pages of counts to an index without games, and reading them.
 
 use crate::{
     error::{Error, Result},
@@ -20,34 +20,36 @@ use crate::{
     position::BookMove,
 };
 
-/// Makes the entries of pages of rows that come in order.
+/// Turns sorted rows into the entries of pages and periods.
 #[derive(Debug)]
 pub(in crate::index) struct CountedPages {
     paging: Paging,
     made: EntryBatch,
     page: CountedPage,
-    /// The present position, and its rows.
+    /// The current position.
     subject: Subject,
+    /// The rows of the current position.
     rows: Vec<CountedRow>,
     about: AboutRows,
 }
 
-/// What is known of all rows.
+/// Facts about all rows.
 #[derive(Copy, Clone, Default, Debug)]
 pub(in crate::index) struct AboutRows {
-    /// The first and the last year.
+    /// The first and the last known year.
     pub years: Option<[u16; 2]>,
-    /// Whether some have the games that end in a position.
+    /// Whether there are rows without a move, for games that end in a position.
     pub has_ends: bool,
 }
 
-/// Why counts have no index.
+/// The errors of counts for which no index can be written.
 const TOO_MANY: &str = "one position, or some with nearly equal keys, have more than half a million rows: count fewer classes";
 const TOO_LARGE: &str =
     "the counts have more games of a move, or higher ratings, than there can be";
 const NOT_IN_ORDER: &str = "the rows are not in the order of their keys";
 
 impl CountedPages {
+    /// Creates a maker without rows.
     pub(in crate::index) fn new(paging: Paging) -> CountedPages {
         CountedPages {
             paging,
@@ -59,12 +61,13 @@ impl CountedPages {
         }
     }
 
-    /// Takes the next rows, and returns the entries that are complete. Rows of a position come in any order, and several
-    /// of one move, class and month add up.
+    /// Adds the next rows, sorted by subject, and returns the entries that are complete. The rows of a position may be
+    /// in any order. Rows of the same move, class and month are added up.
     ///
     /// # Errors
     ///
-    /// Why there is no index, here and below.
+    /// Returns a description of the problem if the subjects are not ascending, if a position has too many rows, or if a
+    /// sum is too large.
     pub(in crate::index) fn add_all(
         &mut self,
         rows: Vec<(Subject, CountedRow)>,
@@ -88,6 +91,7 @@ impl CountedPages {
         Ok(std::mem::take(&mut self.made))
     }
 
+    /// Closes the current position, if it has rows.
     fn end_position(&mut self) -> Result<(), &'static str> {
         let rows = &mut self.rows;
         if rows.is_empty() {
@@ -130,6 +134,7 @@ impl CountedPages {
         Ok(())
     }
 
+    /// Adds the entries of the periods of the current position.
     fn push_periods(&mut self) {
         let (periods, years) = periods_of(&self.rows);
         for (period, rows) in periods {
@@ -143,13 +148,18 @@ impl CountedPages {
         }
     }
 
+    /// Adds the entry of the current page, if it has positions.
     fn end_page(&mut self) {
         if let Some((last, page)) = self.page.take(self.paging) {
             self.made.entries.push(&page_key(COUNTS, last), &page);
         }
     }
 
-    /// The last entries, and what is known of all rows.
+    /// Returns the last entries and the facts about all rows.
+    ///
+    /// # Errors
+    ///
+    /// Returns a description of the problem in the cases of [`add_all`](CountedPages::add_all).
     pub(in crate::index) fn finish(mut self) -> Result<(EntryBatch, AboutRows), &'static str> {
         self.end_position()?;
         self.end_page();
@@ -158,7 +168,11 @@ impl CountedPages {
 }
 
 impl Index {
-    /// What there is in an index of counts; `None` in an index of games.
+    /// Returns the description of an index of counts, or `None` if this is an index of games.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the description cannot be read, is damaged, or is of another version.
     pub(crate) fn counted(&self) -> Result<Option<CountedContents>> {
         let Some(value) = self.value(layout::COUNTED)? else {
             return Ok(None);
@@ -170,7 +184,11 @@ impl Index {
         })
     }
 
-    /// The counts of a position.
+    /// Returns the counts of a position, or `None` if the index does not contain the position.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the page cannot be read or is malformed.
     pub(crate) fn counted_list(
         &self,
         paging: Paging,

@@ -1,4 +1,4 @@
-//! What an index has for the explorer.
+//! The description of an index's explorer data.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,32 +7,32 @@ use super::{parse_number, played::Paging};
 /// The version of the layout that is written and read.
 const VERSION: u64 = 5;
 
-/// What an index has for the explorer: decimal numbers, joined by vertical bars.
+/// The description of an index's explorer data: decimal numbers, separated by vertical bars.
 ///
 /// | field | meaning |
 /// |---|---|
-/// | 0 | version of the layout: 5 |
-/// | 1 | how many first bits the subjects of a page have in common |
-/// | 2 | positions |
-/// | 3 | items of all lists |
-/// | 4 | names |
-/// | 5 | the last half-move that is counted of a game; only with `--max-ply` |
+/// | 0 | the version of the layout: 5 |
+/// | 1 | the number of leading bits that the subjects of a page have in common |
+/// | 2 | the number of positions |
+/// | 3 | the number of items in all lists |
+/// | 4 | the number of names |
+/// | 5 | the last half-move of a game that is counted; only with `--max-ply` |
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Contents {
-    /// How lists are put into pages.
+    /// How subjects are assigned to pages.
     pub paging: Paging,
-    /// How many positions the index has.
+    /// The number of positions.
     pub positions: u64,
-    /// How many items all lists have together.
+    /// The number of items in all lists.
     pub items: u64,
-    /// How many names there are.
+    /// The number of names.
     pub names: u32,
-    /// The last half-move that was counted of a game, if not all were.
+    /// The last half-move of a game that was counted, or `None` if all were.
     pub max_ply: Option<usize>,
 }
 
 impl Contents {
-    /// Of an index without positions so far, whose lists have these items.
+    /// Creates the description of an index whose number of positions is not known yet.
     pub fn new(items: u64, names: u32, max_ply: Option<usize>) -> Contents {
         Contents {
             paging: Paging::for_items(items),
@@ -43,7 +43,7 @@ impl Contents {
         }
     }
 
-    /// The value that says so.
+    /// Returns the encoded description.
     pub fn write(&self) -> Vec<u8> {
         let bits = self.paging.bits();
         let (positions, items, names) = (self.positions, self.items, self.names);
@@ -52,7 +52,7 @@ impl Contents {
         format!("{VERSION}|{bits}|{positions}|{items}|{names}{end}").into_bytes()
     }
 
-    /// Whether the value is of another version of the layout, which has other subjects.
+    /// Returns `true` if the value states another version of the layout, whose subjects differ.
     pub fn is_of_other_version(value: &[u8]) -> bool {
         let version = value.split(|byte| *byte == b'|').next();
         version
@@ -60,7 +60,7 @@ impl Contents {
             .is_some_and(|version: u64| version != VERSION)
     }
 
-    /// Reads the value; `None` if it is malformed or of another version.
+    /// Decodes a description. Returns `None` if it is malformed or of another version.
     pub fn parse(value: &[u8]) -> Option<Contents> {
         let mut fields = value.split(|byte| *byte == b'|');
         let mut number = || parse_number::<u64>(fields.next()?);
@@ -84,56 +84,57 @@ impl Contents {
 /// The version of the layout of counts that is written and read.
 const COUNTED_VERSION: u32 = 2;
 
-/// The most bytes of the value. Names that are in it have far fewer.
+/// The greatest length of an encoded description of counts in bytes.
 const LONGEST: usize = 4 << 20;
 
-/// The most names of inputs, and the most bytes of them, which may be six times as many as JSON.
+/// The greatest number of input names in a description, and the greatest number of their bytes. JSON may encode each
+/// byte as six.
 const MOST_NAMES: (usize, usize) = (1000, 256 << 10);
 
-/// The most games, positions and rows, so that sums over all sources fit.
+/// The greatest number of games, positions and rows, so that sums over all sources cannot overflow.
 const MOST: u64 = 1 << 50;
 
-/// What an index of counts has, as JSON.
+/// The description of an index of counts, encoded as JSON.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CountedContents {
     version: u32,
-    /// How many first bits the subjects of a page have in common.
+    /// The number of leading bits that the subjects of a page have in common.
     bits: u32,
-    /// How many positions the index has.
+    /// The number of positions.
     pub positions: u64,
-    /// How many rows they have together.
+    /// The number of rows of all positions.
     pub rows: u64,
-    /// The first and the last year that is known.
+    /// The first and the last known year, or `None` if no year is known.
     pub years: Option<[u16; 2]>,
-    /// Whether rows without a move have the games that end in a position.
+    /// Whether there are rows without a move, for games that end in a position.
     #[serde(default)]
     pub has_ends: bool,
-    /// How many games were counted, if the counts say so.
+    /// The number of counted games, or `None` if the counts do not state it.
     pub games: Option<u64>,
-    /// Positions in which fewer moves were counted are left out.
+    /// Positions with fewer counted moves were pruned.
     pub min_game: u64,
-    /// The last half-move that was counted of a game, if not all were.
+    /// The last half-move of a game that was counted, or `None` if all were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ply: Option<usize>,
-    /// The names of the files with the games, the first of many and how many more there are.
+    /// The names of the inputs. If there are many, the last element states how many were left out.
     pub inputs: Vec<String>,
 }
 
-/// Where counts come from.
+/// The origin of counts.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AboutCounts {
-    /// How many games were counted, if the counts say so.
+    /// The number of counted games, or `None` if the counts do not state it.
     pub games: Option<u64>,
-    /// Positions in which fewer moves were counted are left out.
+    /// Positions with fewer counted moves were pruned.
     pub min_game: u64,
-    /// The last half-move that was counted of a game, if not all were.
+    /// The last half-move of a game that was counted, or `None` if all were.
     pub max_ply: Option<usize>,
-    /// The names of the files with the games.
+    /// The names of the inputs.
     pub inputs: Vec<String>,
 }
 
 impl CountedContents {
-    /// Of an index without positions so far, which is to have these pages.
+    /// Creates the description of an index with this paging. The positions and rows are not known yet.
     pub fn new(paging: Paging, about: AboutCounts) -> CountedContents {
         let mut inputs = about.inputs;
         let mut bytes = 0;
@@ -160,12 +161,12 @@ impl CountedContents {
         }
     }
 
-    /// The value that says so.
+    /// Returns the encoded description.
     pub fn write(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("numbers and texts are JSON")
     }
 
-    /// Reads the value; `None` if it is malformed or of another version.
+    /// Decodes a description. Returns `None` if it is malformed or of another version.
     pub fn parse(value: &[u8]) -> Option<CountedContents> {
         if value.len() > LONGEST {
             return None;
@@ -183,7 +184,7 @@ impl CountedContents {
         (is_readable && Paging::of_bits(contents.bits).is_some()).then_some(contents)
     }
 
-    /// How positions are put into pages.
+    /// Returns how subjects are assigned to pages.
     pub fn paging(&self) -> Paging {
         Paging::of_bits(self.bits).expect("it was checked")
     }

@@ -1,23 +1,23 @@
-//! Counts of positions in an index that has no games: for each move of a position and each class and month, the
-//! results and the ratings of the movers.
+//! Counts of positions in an index without games. For each move of a position, class and month, they contain the
+//! results and the ratings of the players who moved.
 //!
-//! Positions with the same first bits are in *pages*, as lists of games are. A position with more than [`INLINE`] rows
-//! has an entry for each [`Period`] instead. Both are strings of bits. `g(k)` is an exponential
-//! Golomb code of order k.
+//! Positions with the same first bits are stored in *pages*, as lists of games are. A position with more than
+//! [`INLINE`] rows has an entry for each [`Period`] instead. Pages and periods are bit strings. `g(k)` is an
+//! exponential Golomb code of order k.
 //!
-//! | part | meaning |
+//! | part | encoding |
 //! |---|---|
-//! | a page | g(6) how many positions less 1; 17 bits: the first month; g(6) how many months less 1; the positions, ascending |
-//! | a position | g(d): its number less that of the one before and 1 (the first: its last bits); g(0): how many moves less 1, [`INLINE`] for one that is apart; g(10): the games of one that is apart, else the moves |
-//! | a period of a position apart | g(0): how many moves less 1; the moves, with a single month |
-//! | a move, ascending | 13 bits: squares, and whether 4 bits of the promotion follow; g(0): how many rows less 1; the rows |
-//! | a row, ascending | g(e): class times months, plus month less first month and, where that is later than 0, 1; less the one before and 1 |
-//! | then | g(0): games less 1; White's wins in the bits of the games; Black's in the bits of the others |
-//! | then | a bit: whether all movers have a rating, else how many in the bits of the games; g(f): the sum of the ratings less the middle of the group for each, doubled, less 1 if negative |
+//! | a page | g(6) the number of positions minus 1; 17 bits: the first month; g(6) the number of months minus 1; the positions, ascending |
+//! | a position | g(d) its number minus the previous number minus 1 (for the first position, its last bits); g(0) the number of moves minus 1, or [`INLINE`] for a position with separate periods; the moves, or g(10) the number of games of a position with separate periods |
+//! | a period | g(0) the number of moves minus 1; the moves, with a single month |
+//! | a move, ascending | 13 bits: the squares, and whether 4 bits of the promotion follow; g(0) the number of rows minus 1; the rows |
+//! | a row, ascending | g(e) its number minus the previous number minus 1, where the number is class times months, plus 0 for an unknown month or the month minus the first month plus 1 |
+//! | then | g(0) the number of games minus 1; White's wins in the bits of the games; Black's wins in the bits of the other games |
+//! | then | a bit that is 1 if all players who moved have a rating, otherwise followed by their number in the bits of the games; g(f) the zigzag code of the sum of the ratings minus their number times the middle of the rating group |
 //!
-//! d is such that the positions of a page are spread evenly over its numbers, e the same for the rows of a move, and f
-//! is 7 and half the bits of the number of ratings. A month is 13 times the year plus its number, 0 if unknown; in a
-//! page, 0 is unknown and the first month, which is not, 1.
+//! d is chosen so that the code is short if the positions of a page are evenly distributed, and e likewise for the rows
+//! of a move. f is 7 plus half the number of bits of the number of ratings. A month is 13 times the year plus the
+//! month, which is 0 if unknown. In a page, 0 stands for unknown and 1 for the first month.
 
 use super::{
     COUNTS, Subject,
@@ -27,47 +27,48 @@ use super::{
 };
 use crate::{pgn::RatingGroup, position::BookMove};
 
-/// The most rows of a position in a page.
+/// The greatest number of rows of a position in a page.
 pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
-/// The most rows that a position may have, and those positions of a page that are not apart. It bounds the memory.
+/// The greatest number of rows of a position, and of the inline positions of a page; bounds the memory.
 pub const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
-/// In place of the number of moves of a position whose rows are apart.
+/// Stands in place of the number of moves of a position with separate periods.
 const APART: u64 = INLINE as u64 + 1;
 
-/// The most games of a row, so that sums of all rows fit.
+/// The greatest number of games in a row, so that sums of all rows cannot overflow.
 pub const MOST_GAMES: u64 = 1 << 48;
 
-/// The bits of a month.
+/// The number of bits of a month.
 const MONTH_BITS: u32 = 17;
 
-/// The highest rating that a mover can have.
+/// The highest rating of a player.
 const HIGHEST: u64 = (1 << 12) - 1;
 
-/// A month of a year as a number. The order is that of time.
+/// A month of a year as a number, in the order of time.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct MonthNumber(u32);
 
 impl MonthNumber {
-    /// A month from 1, 0 if it is not known, of a year, 0 if that is not known; `None` if there is no such month.
+    /// Returns the number of a month. `month` is 1 to 12, or 0 if unknown; `year` is 0 if unknown. Returns `None` if
+    /// there is no such month.
     pub fn new(year: u16, month: u8) -> Option<MonthNumber> {
         let is_month = year < 10_000 && month <= 12 && (year > 0 || month == 0);
         is_month.then(|| MonthNumber(13 * u32::from(year) + u32::from(month)))
     }
 
-    /// The year, 0 if it is not known.
+    /// Returns the year, or 0 if it is unknown.
     pub fn year(self) -> u16 {
         (self.0 / 13) as u16
     }
 
-    /// The month and its year as a period.
+    /// Returns the month as a period.
     pub fn period(self) -> Period {
         Period::Month(self.year(), (self.0 % 13) as u8)
     }
 }
 
-/// The games of a class and a month that played a move.
+/// The sums of the games of a class and a month that played a move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct CountedRow {
     /// The move.
@@ -76,26 +77,27 @@ pub struct CountedRow {
     pub class: Class,
     /// The month.
     pub month: MonthNumber,
-    /// Games that neither side won, that White won, and that Black won.
+    /// The number of games that neither side won, that White won, and that Black won.
     pub games: [u64; 3],
-    /// How many movers have a rating.
+    /// The number of players who moved and have a known rating.
     pub rated: u64,
-    /// The sum of their ratings.
+    /// The sum of these ratings.
     pub ratings: u64,
 }
 
 impl CountedRow {
-    /// How many games there are.
+    /// Returns the number of games.
     pub fn total(&self) -> u64 {
         self.games.iter().sum()
     }
 
-    /// What rows differ by, in their order.
+    /// Returns the sort key of the row. Rows with equal keys add up.
     pub fn kind(&self) -> (BookMove, Class, MonthNumber) {
         (self.mv, self.class, self.month)
     }
 
-    /// Adds games of the same move, class and period. Sums that are too large are not [possible](Self::is_possible).
+    /// Adds the games of a row of the same move and class. A sum that overflows is not [possible](Self::is_possible)
+    /// afterwards.
     pub fn add(&mut self, other: &CountedRow) {
         for (sum, more) in self.games.iter_mut().zip(other.games) {
             *sum = sum.saturating_add(more);
@@ -104,7 +106,7 @@ impl CountedRow {
         self.ratings = self.ratings.saturating_add(other.ratings);
     }
 
-    /// Whether there can be such games.
+    /// Returns `true` if the numbers are consistent and within their limits.
     pub fn is_possible(&self) -> bool {
         let games = self
             .games
@@ -118,7 +120,7 @@ impl CountedRow {
     }
 }
 
-/// The months that rows may have: one that is not known, and those from one on.
+/// The range of months of a page's rows. The number 0 stands for unknown months, 1 for `first`, and so on.
 #[derive(Copy, Clone, Debug)]
 struct Months {
     first: u32,
@@ -126,9 +128,10 @@ struct Months {
 }
 
 impl Months {
-    /// Of a period, whose rows do not have months.
+    /// The months of a period, whose rows have no month.
     const NONE: Months = Months { first: 0, count: 1 };
 
+    /// Returns the range of months of these rows.
     fn of(rows: &[CountedRow]) -> Months {
         let known = rows
             .iter()
@@ -144,7 +147,7 @@ impl Months {
         }
     }
 
-    /// The number of a class and a month.
+    /// Returns the number of a row's class and month.
     fn number(self, row: &CountedRow) -> u64 {
         let month = match row.month.0 {
             _ if self.count == 1 => 0,
@@ -154,6 +157,7 @@ impl Months {
         row.class.number() as u64 * self.count + month
     }
 
+    /// Returns the class and the month with this number, or `None` if there are none.
     fn parse(self, number: u64) -> Option<(Class, MonthNumber)> {
         let class = Class::of_number(u8::try_from(number / self.count).ok()?)?;
         let month = match (number % self.count) as u32 {
@@ -164,22 +168,23 @@ impl Months {
         is_month.then_some((class, MonthNumber(month)))
     }
 
-    /// The order of the code for the difference of two of this many numbers.
+    /// Returns the order of the code for the differences between the numbers of `rows` rows.
     fn order(self, rows: u64) -> u32 {
         (self.count * Class::COUNT as u64 / rows).max(1).ilog2()
     }
 }
 
-/// The order of the code for the difference of two of this many subjects of a page.
+/// Returns the order of the code for the differences between `count` subjects of a page.
 fn order_of_gaps(paging: Paging, count: u64) -> u32 {
     (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
 }
 
-/// How many bits the numbers up to one take.
+/// Returns the number of bits into which numbers up to `most` fit.
 fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }
 
+/// Appends the rows of a position, sorted by move.
 fn put_moves(rows: &[CountedRow], months: Months, out: &mut BitWriter) {
     let moves = rows.chunk_by(|a, b| a.mv == b.mv).count();
     out.put_golomb(moves as u64 - 1, 0);
@@ -202,6 +207,7 @@ fn put_moves(rows: &[CountedRow], months: Months, out: &mut BitWriter) {
     }
 }
 
+/// Appends the games and ratings of a row.
 fn put_games(row: &CountedRow, out: &mut BitWriter) {
     let total = row.total();
     let [_, white, black] = row.games;
@@ -222,11 +228,12 @@ fn put_games(row: &CountedRow, out: &mut BitWriter) {
     }
 }
 
+/// Returns the order of the code for the sum of `rated` ratings.
 fn order_of_ratings(rated: u64) -> u32 {
     7 + rated.ilog2() / 2
 }
 
-/// Takes the moves of a position, which has this many rows at most; `None` if they are malformed, here and below.
+/// Reads `moves` moves and appends their rows, at most `most` rows in total. Returns `None` if they are malformed.
 fn take_moves(
     bits: &mut BitReader<'_>,
     moves: u64,
@@ -261,6 +268,7 @@ fn take_moves(
     Some(())
 }
 
+/// Reads the games and ratings of a row. Returns `None` if they are malformed.
 fn take_games(
     bits: &mut BitReader<'_>,
     mv: BookMove,
@@ -310,20 +318,20 @@ impl PeriodEntry for CountedRow {
     }
 }
 
-/// About the rating that a mover of a class has.
+/// Returns the middle of a class's rating group, which is close to the mean rating of its players.
 fn middle_of(class: Class) -> u64 {
     let group = RatingGroup::all().nth(class.group());
     group.map_or(0, |group| u64::from(group.floor()) + 100)
 }
 
-/// The rows of a period of a position apart, in their order.
+/// Returns the encoded rows of a period, which must be sorted.
 pub fn write_period(rows: &[CountedRow]) -> Vec<u8> {
     let mut out = BitWriter::default();
     put_moves(rows, Months::NONE, &mut out);
     out.finish()
 }
 
-/// Reads rows that [`write_period`] wrote; their months are unknown.
+/// Decodes the rows that [`write_period`] encoded. Their months are unknown. Returns `None` if they are malformed.
 pub fn parse_period(bytes: &[u8]) -> Option<Vec<CountedRow>> {
     let (mut bits, mut rows) = (BitReader::new(bytes), Vec::new());
     let moves = bits.take_golomb(0)?.checked_add(1)?;
@@ -331,8 +339,8 @@ pub fn parse_period(bytes: &[u8]) -> Option<Vec<CountedRow>> {
     bits.is_at_end().then_some(rows)
 }
 
-/// The rows of all periods of a position, in their order, and its years with their months. The rows of a period are in
-/// order.
+/// Adds up the rows of a position by period. Returns the periods and their sorted rows, in the order of periods, and
+/// the years with their months.
 pub fn periods_of(rows: &[CountedRow]) -> (Vec<(Period, Vec<CountedRow>)>, Vec<YearMonths>) {
     let mut periods = Vec::new();
     let mut years: Vec<YearMonths> = Vec::new();
@@ -365,38 +373,39 @@ pub fn periods_of(rows: &[CountedRow]) -> (Vec<(Period, Vec<CountedRow>)>, Vec<Y
 /// The counts of a position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CountedList {
-    /// Its rows.
+    /// The rows of an inline position.
     Rows(Vec<CountedRow>),
-    /// How many games the rows have, which are in entries of their own.
+    /// The number of games of a position whose periods have separate entries.
     Apart(u64),
 }
 
-/// A page that is being made.
+/// A page that is being assembled.
 #[derive(Default, Debug)]
 pub struct CountedPage {
-    /// Positions, where the rows of each end, and how many games it has if they are apart.
+    /// For each position, the end of its rows in `rows`, and the number of its games if its periods are separate.
     positions: Vec<(Subject, usize, Option<u64>)>,
     rows: Vec<CountedRow>,
 }
 
 impl CountedPage {
-    /// How many rows it has.
+    /// Returns the number of inline rows.
     pub fn row_count(&self) -> usize {
         self.rows.len()
     }
 
-    /// Adds a position after all others, with its rows in order.
+    /// Adds a position with its sorted rows. Its subject must be greater than all subjects so far.
     pub fn push(&mut self, subject: Subject, rows: &[CountedRow]) {
         self.rows.extend_from_slice(rows);
         self.positions.push((subject, self.rows.len(), None));
     }
 
-    /// Adds a position whose rows are apart.
+    /// Adds a position with separate periods. Its subject must be greater than all subjects so far.
     pub fn push_apart(&mut self, subject: Subject, games: u64) {
         self.positions.push((subject, self.rows.len(), Some(games)));
     }
 
-    /// The last subject that the page may have, and its value, if it has a position. It has none afterwards.
+    /// Returns the greatest subject that belongs to the page and the encoded page, and empties the page. Returns `None`
+    /// if it has no position.
     pub fn take(&mut self, paging: Paging) -> Option<(Subject, Vec<u8>)> {
         let first = self.positions.first()?.0;
         let mut out = BitWriter::default();
@@ -425,7 +434,8 @@ impl CountedPage {
 }
 
 impl Paging {
-    /// The counts of a position in its page: `Some(None)` if the page has none, `None` if it is malformed.
+    /// Finds the counts of a position in its page. Returns `Some(None)` if the page does not contain the position, and
+    /// `None` if the page is malformed.
     pub fn find_counts(self, page: &[u8], subject: Subject) -> Option<Option<CountedList>> {
         let mut found = None;
         self.for_each_counted(page, subject, |other, rows, apart| {
@@ -439,8 +449,8 @@ impl Paging {
         Some(found)
     }
 
-    /// Calls `f` with each position of a page, its rows, and how many games it has if they are apart; `None` if the page
-    /// is malformed. `any` is a subject of the page.
+    /// Calls `f` with each position of a page, its rows, and the number of its games if its periods are separate. `any`
+    /// is any subject that belongs to the page. Returns `None` if the page is malformed.
     pub fn for_each_counted(
         self,
         page: &[u8],

@@ -1,24 +1,24 @@
-//! Game records: what the index says of a game.
+//! Game records: what the index stores about the header of a game.
 
 use std::borrow::Cow;
 
 use super::{parse_number, put_number};
 use crate::pgn::{GameReader, GameResult, Tags, tag_text};
 
-/// The tenth field of a game that has no tags.
+/// The tenth field of a game without tags.
 const NO_OFFSET: i64 = -1;
 
-/// Where a game begins in the unpacked PGN.
+/// The offset at which a game begins in the decompressed PGN.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GamePlace {
-    /// The bracket of its first tag.
+    /// The offset of the bracket of its first tag.
     Tags(u64),
-    /// The first move, or its number, of a game without tags.
+    /// The offset of the first move or move number, for a game without tags.
     Moves(u64),
 }
 
 impl GamePlace {
-    /// The byte.
+    /// Returns the offset in bytes.
     pub fn start(self) -> u64 {
         match self {
             GamePlace::Tags(start) | GamePlace::Moves(start) => start,
@@ -26,8 +26,8 @@ impl GamePlace {
     }
 }
 
-/// The fields of a game record in their order: the tags they come from, and their names. The tenth is not a tag but
-/// the place of the game.
+/// The fields of a game record in their order: the tag that each comes from, and its name. The tenth field is not a tag
+/// but the offset of the game.
 const FIELDS: [(&str, &str); 14] = [
     ("White", "white"),
     ("WhiteElo", "white_elo"),
@@ -48,7 +48,7 @@ const RESULT_FIELD: usize = 4;
 const OFFSET_FIELD: usize = 9;
 const FEN_FIELD: usize = 10;
 
-/// Appends the fields of a game record.
+/// Appends a game record.
 pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
     for (i, (tag, _)) in FIELDS.iter().enumerate() {
         if i > 0 {
@@ -56,7 +56,7 @@ pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
         }
         if i == OFFSET_FIELD {
             match place {
-                // By the format, the byte after the bracket.
+                // The format stores the offset of the byte after the bracket.
                 GamePlace::Tags(bracket) => put_number(out, bracket + 1),
                 GamePlace::Moves(_) => put_number(out, NO_OFFSET),
             }
@@ -73,14 +73,14 @@ pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
     }
 }
 
-/// Appends a fifteenth field to a game record on its way to the index: where a game without tags begins.
-/// [`split_start`] takes it off again.
+/// Appends a fifteenth field to a game record: the offset of a game without tags. [`split_start`] removes it before the
+/// record is written to the index.
 pub fn append_start(record: &mut Vec<u8>, start: &[u8]) {
     record.push(b'|');
     record.extend_from_slice(start);
 }
 
-/// A game record, and where the game begins if [`append_start`] appended that.
+/// Returns a game record and the offset that [`append_start`] appended to it, or `None` if there is none.
 pub fn split_start(record: &[u8]) -> (&[u8], Option<&[u8]>) {
     let after_fields = memchr::memchr_iter(b'|', record).nth(FIELDS.len() - 1);
     match after_fields {
@@ -89,19 +89,19 @@ pub fn split_start(record: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// What the index says of a game.
+/// The header of a game, as the index stores it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GameHeader {
     record: Vec<u8>,
-    /// Where a game without tags begins, if that is known.
+    /// The offset of a game without tags, if it is known.
     start: Option<u64>,
-    /// By which result the game counts, if that is known and its tags do not say it.
+    /// The result with which the game is counted, if it is known and the tags do not state it.
     counts_as: Option<GameResult>,
 }
 
 impl GameHeader {
-    /// Reads a game record; `None` if it has too few fields or a malformed offset. More fields are
-    /// passed over.
+    /// Decodes a game record. Returns `None` if it has too few fields or a malformed offset. Further fields are
+    /// ignored.
     pub fn parse(record: Vec<u8>) -> Option<GameHeader> {
         let bars = memchr::memchr_iter(b'|', &record).count();
         let header = GameHeader {
@@ -113,7 +113,7 @@ impl GameHeader {
         (bars + 1 >= FIELDS.len() && offset >= NO_OFFSET).then_some(header)
     }
 
-    /// Whether this is the record of the game that a text begins with.
+    /// Returns `true` if this is the record of the first game of `text`.
     pub(in crate::index) fn is_of(&self, text: &[u8]) -> bool {
         let mut games = GameReader::new(text);
         if !games.next_game() {
@@ -127,23 +127,23 @@ impl GameHeader {
         record == self.record
     }
 
-    /// Says where a game without tags begins.
+    /// Sets the offset of a game without tags.
     pub(in crate::index) fn set_start(&mut self, start: Option<u64>) {
         self.start = start;
     }
 
-    /// Says by which result the game counts.
+    /// Sets the result with which the game is counted.
     pub(in crate::index) fn set_result(&mut self, result: GameResult) {
         self.counts_as = Some(result);
     }
 
-    /// Whether the tags do not say by which result the game counts.
+    /// Returns `true` if the tags do not state the result with which the game is counted.
     pub(in crate::index) fn lacks_result(&self) -> bool {
         GameResult::from_token(self.field(RESULT_FIELD))
             .is_none_or(|tag| tag == GameResult::Unknown)
     }
 
-    /// Where the game begins, `None` for a game without tags in an index without the explorer's data.
+    /// Returns where the game begins, or `None` for a game without tags in an index without explorer data.
     pub(in crate::index) fn place(&self) -> Option<GamePlace> {
         match self.offset() {
             Some(offset) => Some(GamePlace::Tags(offset.saturating_sub(1))),
@@ -151,7 +151,7 @@ impl GameHeader {
         }
     }
 
-    /// A field by its number from 0, as the bytes that the PGN has.
+    /// Returns the field with this index, from 0, as the bytes of the PGN. Returns an empty slice if there is none.
     pub fn field(&self, number: usize) -> &[u8] {
         self.record
             .split(|byte| *byte == b'|')
@@ -159,18 +159,18 @@ impl GameHeader {
             .unwrap_or_default()
     }
 
-    /// A field as text: UTF-8, else taken to be Latin-1.
+    /// Returns a field as text. A field that is not UTF-8 is decoded as Latin-1.
     fn text(&self, number: usize) -> Cow<'_, str> {
         tag_text(self.field(number))
     }
 
-    /// The value of a tag that a game record has, as text; empty for another tag.
+    /// Returns the value of a tag as text, or an empty text if game records do not contain the tag.
     pub fn tag(&self, name: &str) -> Cow<'_, str> {
         let number = FIELDS.iter().position(|(tag, _)| *tag == name);
         number.map_or_else(Cow::default, |number| self.text(number))
     }
 
-    /// All fields in their order, by their names.
+    /// Returns an iterator over the names and values of all fields, in their order.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
         let fields = FIELDS.iter().enumerate();
         fields.map(|(number, (_, name))| match number {
@@ -179,8 +179,8 @@ impl GameHeader {
         })
     }
 
-    /// The result: with the explorer's data the one by which the game counts, that of the `Result` tag or else that
-    /// of its termination marker; without them the `Result` tag.
+    /// Returns the result. In an index with explorer data it is the result with which the game is counted, from the
+    /// `Result` tag or else the termination marker. In other indexes it is the value of the `Result` tag.
     pub fn result(&self) -> Cow<'_, str> {
         match self.counts_as {
             Some(result) => result.token().into(),
@@ -188,8 +188,8 @@ impl GameHeader {
         }
     }
 
-    /// Where the text after the bracket of the game's first tag is in the unpacked PGN, `None` if it has
-    /// no tags.
+    /// Returns the offset of the byte after the bracket of the game's first tag in the decompressed PGN, or `None` if
+    /// the game has no tags.
     pub fn offset(&self) -> Option<u64> {
         parse_number(self.field(OFFSET_FIELD))
     }

@@ -1,32 +1,32 @@
-//! The rows of games: what the explorer's filters and answers need of a game, in 32 bytes.
+//! Rows of games: what the explorer's filters and answers need to know about a game, in 32 bytes.
 //!
 //! | bytes | meaning |
 //! |---|---|
-//! | 0-3, 4-7, 8-11 | numbers of the names of White, Black and the event |
-//! | 12-13, 14-15 | ratings of White and Black, 0 if unknown |
-//! | 16-17 | year, 0 if unknown |
-//! | 18 | bits 0-3 the month, 0 if unknown; 4-7 the number of the variant in [`Variant::ALL`] plus one, 0 if unknown |
-//! | 19 | day, 0 if unknown |
-//! | 20 | bits 0-1 the result (0 neither side won, 1 White, 2 Black, 3 not known), 2-4 the [`Speed`], 5 the [`Mode`], 6 whether the game counts, 7 whether the day is that on which the event began |
+//! | 0-3, 4-7, 8-11 | the numbers of the names of White, Black and the event |
+//! | 12-13, 14-15 | the ratings of White and Black, 0 if unknown |
+//! | 16-17 | the year, 0 if unknown |
+//! | 18 | bits 0-3 the month, 0 if unknown; bits 4-7 the index of the variant in [`Variant::ALL`] plus one, 0 if unknown |
+//! | 19 | the day, 0 if unknown |
+//! | 20 | bits 0-1 the result (0 neither side won, 1 White won, 2 Black won, 3 unknown), bits 2-4 the [`Speed`], bit 5 the [`Mode`], bit 6 whether the game counts, bit 7 whether the date is the one on which the event began |
 //! | 21 | 0 |
-//! | 22-23 | ECO code: 1 for A00 up to 500 for E99, 0 for none |
-//! | 24-25 | half-moves, 65535 for more |
-//! | 26-31 | the game's id at Lichess in base 62; without one [`SiteId::MOST`] plus a fingerprint of the last position, 0 if that is unknown |
+//! | 22-23 | the ECO code: 1 for A00 to 500 for E99, 0 for none |
+//! | 24-25 | the number of half-moves, 65535 for more |
+//! | 26-31 | the game's id at Lichess in base 62; for a game without one, [`SiteId::MOST`] plus a fingerprint of the last position, or 0 if that is unknown |
 //!
-//! Numbers are little-endian. An entry has the rows of [`ROWS`] games, that of the last games those that are left.
+//! Numbers are little-endian. An entry contains the rows of [`ROWS`] games, and the last entry those of the rest.
 
 use crate::{
     pgn::{Date, GameResult, Mode, RatingGroup, Speed, doubled_mean},
     position::Variant,
 };
 
-/// How many bytes a row has.
+/// The size of a row in bytes.
 pub const ROW: usize = 32;
 
-/// How many rows an entry has.
+/// The number of rows in an entry.
 pub const ROWS: u64 = 4096;
 
-/// What the explorer keeps of a game.
+/// What the explorer stores about a game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GameRow {
     /// The number of White's name.
@@ -39,31 +39,32 @@ pub struct GameRow {
     pub white_elo: u16,
     /// Black's rating, 0 if unknown.
     pub black_elo: u16,
-    /// When it was played.
+    /// The date of the game.
     pub date: Date,
-    /// Whether that is the day on which the event began.
+    /// Whether `date` is the date on which the event began.
     pub has_event_date: bool,
-    /// How it ended.
+    /// The result with which the game is counted.
     pub result: GameResult,
-    /// How fast it was.
+    /// The speed, from the time control.
     pub speed: Speed,
-    /// Whether it was for ratings.
+    /// Whether the game was rated.
     pub mode: Mode,
-    /// Whether its positions are in the index.
+    /// Whether the game's positions are in the index.
     pub counts: bool,
-    /// By which rules it was played, `None` if it does not count.
+    /// The variant, or `None` for a game whose positions are not indexed.
     pub variant: Option<Variant>,
-    /// The opening.
+    /// The ECO code of the opening.
     pub eco: EcoNumber,
-    /// How many half-moves it has, 65535 for more.
+    /// The number of half-moves, 65535 for more.
     pub plies: u16,
-    /// Its id at Lichess.
+    /// The id at Lichess, or `None` if there is none.
     pub site_id: Option<SiteId>,
-    /// A fingerprint of the last position of a game without such an id, up to [`ENDINGS`]; 0 if it is unknown.
+    /// A fingerprint of the last position, from 1 to [`ENDINGS`], if the game has no id at Lichess; 0 if the position
+    /// is unknown.
     pub ending: u64,
 }
 
-/// The largest fingerprint of a position: as many numbers as six bytes have besides ids.
+/// The greatest fingerprint: six bytes have room for this many numbers in addition to the ids.
 pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MOST;
 
 impl GameRow {
@@ -79,7 +80,7 @@ impl GameRow {
         RatingGroup::of_game([self.white_elo, self.black_elo])
     }
 
-    /// The number of bytes 26 to 31: the id, or what the fingerprint of the last position is stored as.
+    /// Returns the number in bytes 26 to 31: the id, or the encoded fingerprint of the last position.
     pub fn own_number(&self) -> u64 {
         match (self.site_id, self.ending) {
             (Some(id), _) => id.0,
@@ -88,7 +89,7 @@ impl GameRow {
         }
     }
 
-    /// The row as it is stored.
+    /// Returns the encoded row.
     pub fn to_bytes(&self) -> [u8; ROW] {
         let mut bytes = [0; ROW];
         bytes[0..4].copy_from_slice(&self.white.to_le_bytes());
@@ -110,7 +111,7 @@ impl GameRow {
         bytes
     }
 
-    /// Reads a row; `None` if it is malformed.
+    /// Decodes a row. Returns `None` if it is malformed.
     pub fn parse(bytes: &[u8; ROW]) -> Option<GameRow> {
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let u32_at = |at: usize| u32::from(u16_at(at)) | u32::from(u16_at(at + 2)) << 16;
@@ -144,37 +145,39 @@ impl GameRow {
     }
 }
 
-/// Year, month and day as one number that grows with time: the day in bits 0-4, the month in 5-8, 0 if unknown.
+/// Returns a number that is greater for later dates: the day in bits 0-4, the month in bits 5-8, and the year above.
+/// Unknown parts are 0.
 pub fn date_number(date: Date) -> u32 {
     u32::from(date.year().unwrap_or(0)) << 9
         | u32::from(date.month().unwrap_or(0)) << 5
         | u32::from(date.day().unwrap_or(0))
 }
 
-/// An ECO code as a number.
+/// An ECO code as a number: 1 for A00 to 500 for E99, or 0 for no code.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct EcoNumber(u16);
 
 impl EcoNumber {
-    /// How many there are.
+    /// The number of values, including that of no code.
     pub const COUNT: usize = 501;
 
     fn new(number: u16) -> Option<EcoNumber> {
         (usize::from(number) < EcoNumber::COUNT).then_some(EcoNumber(number))
     }
 
-    /// All of them, that of no code too.
+    /// Returns an iterator over all values, including that of no code.
     pub fn all() -> impl Iterator<Item = EcoNumber> {
         (0..EcoNumber::COUNT as u16).map(EcoNumber)
     }
 
-    /// The number, 0 for no code.
+    /// Returns the number, which is 0 for no code.
     #[inline]
     pub fn number(self) -> usize {
         self.0.into()
     }
 
-    /// The number of a code, by its first three characters; that of none if it is no code.
+    /// Returns the code in the value of an `ECO` tag, from its first three characters. Returns the number 0 if the
+    /// value does not begin with a code.
     pub fn of_tag(value: &[u8]) -> EcoNumber {
         let [
             letter @ (b'A'..=b'E' | b'a'..=b'e'),
@@ -189,7 +192,7 @@ impl EcoNumber {
         EcoNumber(letter * 100 + u16::from(tens - b'0') * 10 + u16::from(units - b'0') + 1)
     }
 
-    /// The code, `None` if there is none.
+    /// Returns the code as text, or `None` for no code.
     pub fn code(self) -> Option<[u8; 3]> {
         let number = self.0.checked_sub(1)?;
         let digit = |digit: u16| b'0' + digit as u8;
@@ -201,31 +204,31 @@ impl EcoNumber {
     }
 }
 
-/// The id of a game at Lichess: eight letters and digits, as a number in base 62 plus one.
+/// The id of a game at Lichess: eight letters and digits, stored as a number in base 62 plus one.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SiteId(u64);
 
-/// The digits of the base, in order.
+/// The digits of base 62, in the order of their values.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// How many characters an id has.
+/// The number of characters of an id.
 const ID: usize = 8;
 
-/// What looks like an id in an address at Lichess and is another page.
+/// Names of pages at Lichess that have the form of an id.
 const PAGES: [&str; 7] = [
     "analysis", "features", "insights", "practice", "streamer", "timeline", "training",
 ];
 
 impl SiteId {
-    /// The largest number of an id.
+    /// The greatest number of an id.
     pub const MOST: u64 = 62_u64.pow(ID as u32);
 
-    /// The id that a number is, `None` if it is none.
+    /// Returns the id with this number, or `None` if it is not the number of an id.
     pub fn of_number(number: u64) -> Option<SiteId> {
         matches!(number, 1..=SiteId::MOST).then_some(SiteId(number))
     }
 
-    /// Reads an id of eight characters.
+    /// Parses an id of eight characters. Returns `None` if the text is not an id.
     pub fn parse(text: &str) -> Option<SiteId> {
         if text.len() != ID {
             return None;
@@ -238,13 +241,14 @@ impl SiteId {
         Some(SiteId(number + 1))
     }
 
-    /// The id in the value of a `Site` tag, if that is the address of a game at Lichess: eight letters and digits after
-    /// the host, and then perhaps four that name a player, a color, a half-move.
+    /// Returns the id in the value of a `Site` tag, or `None` if the value is not the address of a game at Lichess. In
+    /// such an address, the host is followed by eight letters and digits, and possibly four more that identify a
+    /// player, a color, or a half-move.
     pub fn of_tag(value: &[u8]) -> Option<SiteId> {
         let address = str::from_utf8(value).ok()?.trim();
         let address = address.split_once("://").map_or(address, |(_, rest)| rest);
         let (host, path) = address.split_once('/')?;
-        // Subdomains of languages have games; others, such as `database`, have none.
+        // Games are at subdomains of two letters for languages. Other subdomains, such as `database`, have no games.
         match host.strip_suffix("lichess.org")?.as_bytes() {
             b"" | b"www." => {}
             [first, second, b'.']
@@ -258,7 +262,7 @@ impl SiteId {
             _ => return None,
         };
         let is_word = word.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        // A game's number with leading zeros has digits alone.
+        // An id of digits alone is the zero-padded number of a game elsewhere.
         let is_number = id.bytes().all(|byte| byte.is_ascii_digit());
         let is_game = is_word
             && !is_number

@@ -1,20 +1,21 @@
-//! The explorer's sums of the games of a position that has very many of them. A question whose filters are whole
-//! [periods](Period) and [classes](Class) is answered from them, without going through the games.
+//! Sums of the games of a position that has very many games. A query whose filters select whole [periods](Period) and
+//! [classes](Class) is answered from the sums, without reading the games.
 //!
 //! A position with more than [`SUMMED`] games has an entry for each period with games:
 //!
-//! | part | meaning |
+//! | part | encoding |
 //! |---|---|
-//! | the entry of all games begins with | varint n; n times a year (2 bytes, ascending) and the months with games (2 bytes: bit 0 for games of no known month, bits 1 to 12) |
+//! | the entry of all time begins with | varint n; n times a year (2 bytes, ascending) and its months with games (2 bytes: bit 0 for games of an unknown month, bits 1 to 12) |
 //! | then for each class, ascending | its number (1 byte); varint m; m moves, ascending; varint g; g games, ascending |
-//! | a move | the move (2 bytes); a byte that says which results there are, bit 0 neither side won, 1 White, 2 Black, 3 not known; for each of them a varint: how many games |
-//! | after a move with one game | varint of its id; varint of the mover's rating, 0 if unknown |
-//! | after one with more | varint: how many movers have a rating; varint: the sum of these |
-//! | a game | varint: the id less the one before and 1 (the first less 0), times 2^b, plus the number of its move among the m, where b is the fewest bits that m - 1 fits in |
+//! | a move | the move (2 bytes); a byte of the results that occur: bit 0 neither side won, 1 White won, 2 Black won, 3 unknown; for each of them a varint: the number of games |
+//! | after a move with one game | varint of the game's id; varint of the rating of the player who moved, 0 if unknown |
+//! | after a move with more games | varint: the number of known ratings of the players who moved; varint: the sum of these ratings |
+//! | a game | varint: the id minus the previous id minus 1 (for the first game, the id), times 2^b, plus the index of its move among the m moves, where b is the least number of bits that m - 1 fits into |
 //!
-//! A class is a speed and a rating group: six times the number of the group, plus that of the speed. The group after the
-//! last one contains the games without a known rating. Move 0 is for games that end in the position. The games of a class are those among which the [`TOP`] with the highest ratings
-//! and the [`RECENT`] newest of the class are; none of them ends there. Numbers of two bytes are little-endian.
+//! A class is a speed and a rating group: six times the number of the group, plus the number of the speed. The group
+//! after the last one contains the games without a known rating. Move 0 stands for games that end in the position. The
+//! listed games of a class include its [`TOP`] games with the highest ratings and its [`RECENT`] newest games, except
+//! games that end in the position. Numbers of two bytes are little-endian.
 
 use super::{LISTS, played::bits_for, put_varint, take_size, take_varint};
 use crate::{
@@ -22,29 +23,29 @@ use crate::{
     position::BookMove,
 };
 
-/// How many items a list has at most that has no sums.
+/// The greatest number of items of a list without sums.
 pub const SUMMED: usize = 1 << 15;
 
-/// How many of the games with the highest ratings a class has.
+/// The number of games with the highest ratings that a class lists.
 pub const TOP: usize = 15;
 
-/// How many of the newest games a class has: the 8 that an answer lists, and as many as the top games of such an answer,
-/// which are not listed again.
+/// The number of newest games that a class lists: the 8 of an answer, and as many as the top games of such an answer,
+/// which the answer does not repeat.
 pub const RECENT: usize = 12;
 
-/// A stretch of time. All of a position's periods are in the order of this type.
+/// A period of time. The periods of a position are sorted in the order of this type.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Period {
     /// All time.
     All,
-    /// A year, 0 for games of no known year.
+    /// A year; 0 for games of an unknown year.
     Year(u16),
-    /// A month of a year, 0 for games of no known month.
+    /// A month of a year; 0 for games of an unknown month.
     Month(u16, u8),
 }
 
 impl Period {
-    /// The bytes of the period in a key.
+    /// Returns the bytes of the period in a key.
     pub fn key_bytes(self) -> Vec<u8> {
         let of_year = |kind: u8, year: u16| [&[kind][..], &year.to_be_bytes()].concat();
         match self {
@@ -54,7 +55,7 @@ impl Period {
         }
     }
 
-    /// The shortest of the longer periods that it lies in.
+    /// Returns the next longer period that contains this one.
     pub fn longer(self) -> Period {
         match self {
             Period::Month(year, _) => Period::Year(year),
@@ -63,17 +64,17 @@ impl Period {
     }
 }
 
-/// A year, and the months of it that have games, a bit each.
+/// A year, and its months that have games, as bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct YearMonths {
-    /// The year, 0 for games of no known year.
+    /// The year, or 0 for games of an unknown year.
     pub year: u16,
-    /// Bit 0 is for games of no known month, bits 1 to 12 for the months.
+    /// The months: bit 0 for games of an unknown month, bits 1 to 12 for the months.
     pub months: u16,
 }
 
 impl YearMonths {
-    /// Adds a month to years that end with its year or one before.
+    /// Adds a month to `years`, which is sorted and ends with this year or an earlier one.
     pub fn note(years: &mut Vec<YearMonths>, year: u16, month: u8) {
         let months = 1 << month;
         match years.last_mut() {
@@ -82,7 +83,7 @@ impl YearMonths {
         }
     }
 
-    /// The months.
+    /// Returns an iterator over the months, ascending.
     pub fn months(self) -> impl Iterator<Item = u8> {
         (0..=12).filter(move |month| self.months >> month & 1 == 1)
     }
@@ -102,12 +103,12 @@ impl Class {
         Class((group * Speed::ALL.len() + speed as usize) as u8)
     }
 
-    /// The class of a number.
+    /// Returns the class with this number, or `None` if there is none.
     pub fn of_number(number: u8) -> Option<Class> {
         (usize::from(number) < Class::COUNT).then_some(Class(number))
     }
 
-    /// The number from 0.
+    /// Returns the number of the class, from 0.
     pub fn number(self) -> usize {
         self.0.into()
     }
@@ -117,7 +118,7 @@ impl Class {
         self.number() / Speed::ALL.len()
     }
 
-    /// The number of the speed.
+    /// Returns the number of the speed.
     pub fn speed(self) -> usize {
         self.number() % Speed::ALL.len()
     }
@@ -128,18 +129,18 @@ impl Class {
 pub struct MoveSum {
     /// The move.
     pub mv: BookMove,
-    /// How many games there are, by the [numbers of results](crate::pgn::GameResult::ALL).
+    /// The number of games with each result, by the [numbers of results](crate::pgn::GameResult::ALL).
     pub games: [u32; 4],
-    /// How many movers have a rating.
+    /// The number of players who moved and have a known rating.
     pub rated: u32,
-    /// The sum of their ratings.
+    /// The sum of these ratings.
     pub ratings: u64,
-    /// The game, if it is a single one; else any of them.
+    /// The id of the game if there is only one, otherwise the id of any of the games.
     pub game: u32,
 }
 
 impl MoveSum {
-    /// Of no game.
+    /// Creates a sum without games.
     pub fn new(mv: BookMove) -> MoveSum {
         MoveSum {
             mv,
@@ -150,7 +151,7 @@ impl MoveSum {
         }
     }
 
-    /// How many games there are.
+    /// Returns the number of games.
     pub fn total(&self) -> u64 {
         self.games.iter().map(|games| u64::from(*games)).sum()
     }
@@ -165,6 +166,7 @@ impl MoveSum {
         self.game = other.game;
     }
 
+    /// Appends the encoded sum.
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.mv.0.to_le_bytes());
         let present = (0..4).filter(|result| self.games[*result] > 0);
@@ -180,6 +182,7 @@ impl MoveSum {
         put_varint(out, self.ratings);
     }
 
+    /// Reads a sum. Returns `None` if it is malformed.
     fn take(rest: &mut &[u8]) -> Option<MoveSum> {
         let mv = rest.split_off(..2)?.try_into().ok()?;
         let present = rest.split_off_first()?;
@@ -211,15 +214,15 @@ impl MoveSum {
 pub struct ClassSums {
     /// The class.
     pub class: Class,
-    /// The moves, ascending, games that end in the position among them as a move of their own.
+    /// The sums of the moves, ascending. Games that end in the position have the move 0.
     pub moves: Vec<MoveSum>,
-    /// Games among which those with the highest ratings and the newest are: their ids, ascending, and the places of
-    /// their moves in `moves`.
+    /// Games that include those with the highest ratings and the newest: their ids, ascending, and the indices of their
+    /// moves in `moves`.
     pub games: Vec<(u32, usize)>,
 }
 
 impl ClassSums {
-    /// Appends them.
+    /// Appends the encoded sums.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.push(self.class.0);
         put_varint(out, self.moves.len() as u64);
@@ -235,6 +238,7 @@ impl ClassSums {
         }
     }
 
+    /// Reads the sums of a class. Returns `None` if they are malformed.
     fn take(rest: &mut &[u8]) -> Option<ClassSums> {
         let class = rest.split_off_first()?;
         let mut sums = ClassSums {
@@ -266,18 +270,19 @@ impl ClassSums {
     }
 }
 
-/// What the entry of a period has: sums of the games of classes, or rows of counts.
+/// An element of a period's entry: the sums of a class of games, or a row of counts.
 pub trait PeriodEntry: Sized {
-    /// How the keys begin.
+    /// The prefix of the entries' keys.
     const KEYS: &[u8; 2];
 
-    /// Reads an entry, without the years that begin that of all games; `None` if it is malformed.
+    /// Decodes the elements of an entry, without the years that precede those of all time. Returns `None` if they are
+    /// malformed.
     fn parse(value: &[u8]) -> Option<Vec<Self>>;
 
-    /// How many games it is of.
+    /// Returns the number of games.
     fn games(&self) -> u64;
 
-    /// The class of these.
+    /// Returns the class of the games.
     fn class(&self) -> Class;
 }
 
@@ -297,12 +302,12 @@ impl PeriodEntry for ClassSums {
     }
 }
 
-/// How many games the parts of a period have.
+/// Returns the number of games of all elements.
 pub fn games_of(parts: &[impl PeriodEntry]) -> u64 {
     parts.iter().map(PeriodEntry::games).sum()
 }
 
-/// Appends the years that begin the entry of all games.
+/// Appends the years that begin the entry of all time.
 pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
     put_varint(out, years.len() as u64);
     for year in years {
@@ -311,7 +316,7 @@ pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
     }
 }
 
-/// Takes these years off the front; `None` if they are malformed.
+/// Reads the years that begin the entry of all time. Returns `None` if they are malformed.
 pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
     let len = take_size(rest)?.checked_mul(4)?;
     let (years, _) = rest.split_off(..len)?.as_chunks::<4>();
@@ -327,7 +332,7 @@ pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
     (have_months && ascend).then_some(years)
 }
 
-/// Reads the classes of an entry, which take all of it; `None` if they are malformed.
+/// Decodes the classes of an entry, without years. Returns `None` if they are malformed.
 pub fn parse_sums(mut rest: &[u8]) -> Option<Vec<ClassSums>> {
     let mut classes: Vec<ClassSums> = Vec::new();
     while !rest.is_empty() {
