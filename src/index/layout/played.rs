@@ -160,11 +160,9 @@ impl<'a> List<'a> {
         u32::try_from(item >> bits).ok()
     }
 
-    /// Calls `f` with the id and the number of the move of each item. Returns the bytes after the list; `None` if it
-    /// is malformed.
-    // One loop, because this runs for each game of each question.
     /// Calls `f` with the id of each item and the index of its move. Returns the bytes after the list, or `None` if the
     /// list is malformed.
+    // A single loop, because every query runs it for every game.
     #[inline]
     pub fn for_each(&self, mut f: impl FnMut(u32, usize)) -> Option<&'a [u8]> {
         let moves = self.moves.len() / 2;
