@@ -1,5 +1,7 @@
 //! The half-moves of games as columns of numbers, for programs that learn from games.
 //!
+//! [`Plies`] reads a PGN of any size in batches of whole games. It decodes on all threads of the current rayon pool.
+//!
 //! ```
 //! use polybook::{pgn::Input, plies::{Plies, PlyOptions}};
 //!
@@ -33,23 +35,25 @@ use crate::{
     task,
 };
 
-/// About how many bytes of PGN one thread reads at once.
+/// The approximate size of the PGN text that one thread decodes at a time, in bytes.
 const BATCH_SIZE: usize = 1 << 18;
 
-/// Which games and half-moves are wanted.
+/// Which games and half-moves are read.
 #[derive(Clone, Debug)]
 pub struct PlyOptions {
-    /// How many half-moves of each game. Default: all.
+    /// The maximum number of half-moves of each game. Default: all.
     pub max_ply: usize,
-    /// Which games. Default: all.
+    /// Which games are read. Default: all.
     pub game_filter: GameFilter,
-    /// Games without a result. Default: left out, because they teach nothing; otherwise they count as draws.
+    /// What happens to games without a result. By default they are skipped, because nothing can be learned from them.
+    /// Otherwise their result is 0, like that of a draw.
     pub unfinished: Unfinished,
-    /// Whether clocks and evaluations are read from comments, which takes about as long as the moves. Default: yes.
+    /// Whether clocks and evaluations are read from comments, which takes about as long as reading the moves. Default:
+    /// yes.
     pub comments: bool,
-    /// Whether a game that cannot be replayed is an error. Default: it is left out.
+    /// Whether a game that cannot be replayed is an error. By default it is skipped.
     pub strict: bool,
-    /// Ends reading with [`Error::Interrupted`] soon after it is set.
+    /// Cancels reading: soon after the flag is set, [`Plies::next_batch`] returns [`Error::Interrupted`].
     pub stop: Arc<AtomicBool>,
 }
 
@@ -66,25 +70,27 @@ impl Default for PlyOptions {
     }
 }
 
-/// Half-moves of some games, in the order of the file. All columns have the same length, but `clock` and `eval` are empty
-/// without [`PlyOptions::comments`].
+/// The half-moves of some games, in the order of the file, one column for each field. All columns have the same length,
+/// except that `clock` and `eval` are empty without [`PlyOptions::comments`].
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct PlyBatch {
-    /// The Polyglot keys of the positions before the moves.
+    /// The Polyglot key of the position before each move.
     pub keys: Vec<u64>,
-    /// The moves as 16-bit Polyglot numbers.
+    /// Each move in the 16 bits of the Polyglot format.
     pub moves: Vec<u16>,
-    /// How the games ended: 1 White won, 0 drawn, -1 Black won.
+    /// The result of the game: 1 if White won, 0 for a draw, -1 if Black won.
     pub results: Vec<i8>,
-    /// The numbers of the games in the file, from 0. Those that are left out are counted.
+    /// The number of the game in the file, from 0. Skipped games have numbers too.
     pub games: Vec<u64>,
-    /// The seconds that the player's clock had left after the move, by `[%clk]` in the comments after it. `None` without.
+    /// The time that was left on the player's clock after the move, in seconds, by `[%clk]` in the comments after it,
+    /// or `None` without it.
     pub clock: Vec<Option<f64>>,
-    /// The evaluation after the move, by `[%eval]`. `None` without.
+    /// The evaluation of the position after the move, by `[%eval]`, or `None` without it.
     pub eval: Vec<Option<Score>>,
 }
 
 impl PlyBatch {
+    /// Appends the columns of a later batch, in which games are counted from `first_game`.
     fn append(&mut self, mut other: PlyBatch, first_game: u64) {
         self.keys.append(&mut other.keys);
         self.moves.append(&mut other.moves);
@@ -96,26 +102,25 @@ impl PlyBatch {
     }
 }
 
-/// Reads the games of standard chess in a PGN, in memory that does not grow with the file. Works on all threads of the
-/// rayon pool that it is called in.
+/// A reader of the half-moves of a PGN of standard chess. Its memory does not grow with the size of the file.
 #[derive(Debug)]
 pub struct Plies {
     input: Input,
     cutter: Cutter<Stream>,
     options: PlyOptions,
-    /// The options that decide which games are played, and how far. Their results are looked at later, so that a game
-    /// that cannot be played is rejected whatever its result.
+    /// The options that decide which games are replayed, and how far. The filter of results is applied after the
+    /// replay, so that a game that cannot be replayed is rejected whatever its result is.
     replayed: MakeBook,
     games: u64,
     rejected: u64,
 }
 
 impl Plies {
-    /// Opens a PGN, packed or not.
+    /// Opens a PGN, compressed or not.
     ///
     /// # Errors
     ///
-    /// As [`Input::open`], and a filter that no game can meet.
+    /// Returns the errors of [`Input::open`], and an error if no game can pass the filter.
     pub fn open(input: Input, options: PlyOptions) -> Result<Plies> {
         let checked = options.game_filter.check();
         checked.map_err(|err| Error::format(input.path(), err))?;
@@ -138,23 +143,24 @@ impl Plies {
         })
     }
 
-    /// How many games were read so far.
+    /// Returns the number of games read so far, including skipped ones.
     pub fn games(&self) -> u64 {
         self.games
     }
 
-    /// How many of them could not be replayed and were left out.
+    /// Returns the number of games so far that were skipped because they could not be replayed.
     pub fn rejected(&self) -> u64 {
         self.rejected
     }
 
-    /// The next half-moves, of whole games; `None` at the end of the file. There are some, but how many depends on the
-    /// number of cores.
+    /// Returns the next half-moves, or `None` at the end of the file. A batch consists of whole games and is not empty.
+    /// Its size depends on the number of threads.
     ///
     /// # Errors
     ///
-    /// An input that cannot be read on, and with [`PlyOptions::strict`] the first game that cannot be replayed, as
-    /// [`Error::Rejected`]. After [`Error::Interrupted`] games may be missing in what follows.
+    /// Returns an error if the input cannot be read, [`Error::Rejected`] for the first game that cannot be replayed if
+    /// [`PlyOptions::strict`] is set, and [`Error::Interrupted`] if reading was cancelled. Batches after an
+    /// [`Error::Interrupted`] may lack games.
     pub fn next_batch(&mut self) -> Result<Option<PlyBatch>> {
         task::caught(|| self.read_batch())
     }
@@ -196,7 +202,7 @@ impl Plies {
     }
 }
 
-/// The half-moves of a batch, what became of its games, and the first that was rejected.
+/// Decodes a batch. Returns its half-moves, the counts of its games, and its first rejected game.
 fn read_batch(
     input: &Path,
     options: &PlyOptions,
@@ -216,19 +222,19 @@ fn read_batch(
     Ok((plies, games, rejected))
 }
 
-/// Takes the half-moves of a batch.
+/// A sink that collects the half-moves of a batch.
 struct PlyColumns<'a> {
     options: &'a PlyOptions,
     text: &'a [u8],
-    /// Whether comments may have clocks and evaluations.
+    /// Whether comments can contain clocks and evaluations.
     has_commands: bool,
-    /// Where the present game begins in the text.
+    /// The offset of the current game in the text.
     game: usize,
     plies: &'a mut PlyBatch,
 }
 
 impl PlyColumns<'_> {
-    /// Reads what the comments of the present game say after each of its first half-moves.
+    /// Reads the clock and the evaluation after each of the first `plies` half-moves of the current game.
     fn read_comments(&mut self, plies: usize) {
         let mut game = GameReader::new(&self.text[self.game..]);
         if !game.next_game() {
@@ -360,7 +366,7 @@ mod tests {
             ..PlyOptions::default()
         };
         let (plies, ..) = batches(GAMES, options).unwrap();
-        // What is wrong with the second game comes after the first half-move.
+        // The illegal move of the second game comes after its first half-move.
         assert_eq!(plies.games, [0, 1, 2, 3]);
         assert_eq!(plies.results, [1, -1, 0, -1]);
         let mut options = PlyOptions::default();

@@ -1,4 +1,4 @@
-//! Suites and tables of a Polyglot book.
+//! Converting a Polyglot book to suites and tables.
 
 use std::{path::Path, sync::Arc};
 
@@ -15,35 +15,35 @@ use crate::{
     position::{Keyed, Variant, fen_of},
     progress::Meter,
     sort::{Memory, SpillingSet},
-    suite::{self, Suite, SuiteFormat, SuiteOf},
+    suite::{self, SourceSuite, Suite, SuiteFormat},
     task,
     walk::{Source, TreeMove, each_position},
 };
 
-/// Suites and tables of a book.
+/// A conversion of a Polyglot book.
 #[derive(Debug)]
 pub struct ConvertBook<'a> {
     /// The book.
     pub book: &'a Book,
     /// The variant of its positions.
     pub variant: Variant,
-    /// How much memory lines and positions may take before they go to temporary files.
+    /// The memory for lines and positions; more spills to temporary files.
     pub memory: Memory,
-    /// Whether to replace a file that polybook did not write. Default: no.
+    /// `true` to replace a file that polybook did not write. Default: `false`.
     pub force: bool,
-    /// Says how far the conversion has come.
+    /// Reports progress, and can cancel the conversion.
     pub meter: Arc<Meter>,
 }
 
-/// A record of a book and what is known of it.
+/// A row of a table: a record of a book, with its position if that was found.
 #[derive(Serialize)]
 struct BookRow {
     key: String,
-    /// `None` where no line comes to the position.
+    /// The FEN of the position, or `None` if no line leads to it.
     fen: Option<String>,
-    /// `None` there too, and where the move is not legal.
+    /// The move in SAN, or `None` if the position is unknown or the move is not legal.
     san: Option<String>,
-    /// Where the position is not known, castling is the king taking its rook.
+    /// The move in UCI notation. If the position is unknown, castling is written as the king capturing its rook.
     uci: String,
     weight: u16,
     learn: u32,
@@ -63,7 +63,7 @@ impl BookRow {
 }
 
 impl<'a> ConvertBook<'a> {
-    /// A conversion of a book for a variant.
+    /// Creates a conversion of a book, whose positions are those of `variant`.
     pub fn new(book: &'a Book, variant: Variant) -> ConvertBook<'a> {
         ConvertBook {
             book,
@@ -74,14 +74,16 @@ impl<'a> ConvertBook<'a> {
         }
     }
 
-    /// Writes the records as a table: key (16 hex digits), FEN, SAN and UCI of the move, weight and learn. Positions
-    /// come in the order in which lines from the `starts`, none for the starting position, come to them, each move of one
-    /// once, whatever the spellings of castling, the heaviest first; then, without FEN and SAN, the records of those to which
-    /// none comes.
+    /// Writes the records as a table with these columns: the key as 16 hex digits, the FEN, the move in SAN and in UCI
+    /// notation, the weight and the learn field.
+    ///
+    /// Positions come in the order in which lines from `starts` reach them; empty `starts` mean the start of the
+    /// variant. The moves of a position are sorted by weight in descending order. If records spell one castling move in
+    /// two ways, the move is written once. The records of positions that no line reaches follow, without FEN and SAN.
     ///
     /// # Errors
     ///
-    /// A book that cannot be read or a file that cannot be written.
+    /// Returns an error if the book cannot be read, or if the file cannot be written.
     pub fn to_table(
         &self,
         path: &Path,
@@ -134,6 +136,7 @@ impl<'a> ConvertBook<'a> {
         })
     }
 
+    /// Returns the given start positions, or the start of the variant if there are none.
     fn starts(&self, given: &[VariantPosition]) -> Vec<VariantPosition> {
         match given {
             [] => vec![self.variant.start()],
@@ -141,13 +144,13 @@ impl<'a> ConvertBook<'a> {
         }
     }
 
-    /// Writes a suite, the heaviest lines or positions first, as [`Convert::to_suite`](super::Convert::to_suite) does: the
-    /// weight of a move is taken for its number of games.
+    /// Writes a suite as [`Convert::to_suite`](super::Convert::to_suite) does, with the weight of a move as its number
+    /// of games.
     ///
     /// # Errors
     ///
-    /// A book that cannot be read, a file that cannot be written, a suite that would be empty or beyond all measure, or
-    /// one that goes by results: a book has none.
+    /// Returns an error if the book cannot be read, if the file cannot be written, if the suite would be empty or too
+    /// large, or if the suite filters by results, which a book does not have.
     pub fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
         task::caught(|| {
             if let Some(option) = suite.goes_by_results() {
@@ -158,7 +161,7 @@ impl<'a> ConvertBook<'a> {
             }
             self.book.refuse_changed()?;
             let file = suite::begin(path, self.force)?;
-            let suite = SuiteOf {
+            let suite = SourceSuite {
                 source: &PlayedMoves(self.book),
                 results: &|_| Ok(None),
                 starts: &self.starts(&suite.starts),
@@ -172,7 +175,7 @@ impl<'a> ConvertBook<'a> {
     }
 }
 
-/// The moves of a book that are played: those of a weight.
+/// The moves of a book that are played: those with a weight above 0.
 struct PlayedMoves<'a>(&'a Book);
 
 impl Source for PlayedMoves<'_> {

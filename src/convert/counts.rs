@@ -1,4 +1,4 @@
-//! The counts that a database was made of.
+//! Recovering the counts of a database: the results of each move, by the Polyglot key of its position.
 
 use std::collections::HashSet;
 
@@ -15,34 +15,38 @@ use crate::{
     task,
 };
 
-/// Rows that are read before they are looked at on all threads, and how many bytes of them.
+/// The maximum number of rows that are read before all threads count them.
 const BATCH: usize = 1 << 16;
+/// The size of a batch at which it is counted, in bytes.
 const BATCH_BYTES: usize = 1 << 24;
 
-/// What a database holds.
+/// The counts of a database.
 pub(super) struct DatabaseCounts {
     pub counts: Counts,
-    /// Starting positions of Chess960 that are in the database, each once.
+    /// The start positions of Chess960 that the database contains, deduplicated.
     pub starts: Vec<VariantPosition>,
     pub passed_over: PassedOver,
 }
 
-/// What some rows hold.
+/// The counts of some rows.
 #[derive(Default)]
 struct RowCounts {
     counts: CountBatch,
-    /// Those of positions that may hide a step, and the steps.
+    /// The counts of positions whose EPD may lack an en passant square that the key has, and notes of double steps; see
+    /// [`pinned`].
     hidden: CountBatch,
-    /// Whether a row names the square of a pinned pawn.
+    /// Whether an EPD has the en passant square of a pinned pawn.
     names_pinned: bool,
     starts: Vec<Keyed<VariantPosition>>,
     passed_over: PassedOver,
 }
 
 impl Convert {
-    /// Counts the active rows by the keys of their positions. They are read by this thread, and looked at
-    /// by those of the pool. With `arrivals`, the games that came to each position are counted too: under its identity,
-    /// as games of [no move](BookMove::NONE) of the side that moved there.
+    /// Counts the active rows by the keys of their positions. This thread reads the rows, and the threads of `pool`
+    /// count them.
+    ///
+    /// With `arrivals`, the games that reached each position are counted too: under its identity, as results of
+    /// [no move](BookMove::NONE), from the view of the side that moved there.
     pub(super) fn count(
         &self,
         variant: Variant,
@@ -106,6 +110,7 @@ impl Convert {
     }
 }
 
+/// Counts rows. Neighbours with equal EPDs are parsed once. Rows that cannot be read are noted in the result.
 fn count_rows(rows: &[Row], variant: Variant, arrivals: bool) -> RowCounts {
     task::fault("count rows");
     let mut found = RowCounts::default();

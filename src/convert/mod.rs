@@ -1,5 +1,7 @@
-//! Making other things of books: a Polyglot book, opening suites and tables of an
-//! [OOBS database](crate::obs), and suites and tables of a Polyglot book.
+//! Conversions of books: an [OOBS database](crate::obs) to a Polyglot book, to opening suites and to tables, and a
+//! Polyglot book to suites and tables.
+//!
+//! [`Convert`] converts a database, [`ConvertBook`] a book.
 //!
 //! ```
 //! use polybook::{MakeBook, convert::Convert, obs::Obs, pgn::Input};
@@ -31,7 +33,7 @@ use crate::{
     obs::Obs,
     position::{BookMove, Keyed, Variant},
     progress::Meter,
-    suite::{self, SuiteOf, SuiteSummary},
+    suite::{self, SourceSuite, SuiteSummary},
     tally::{Finder, Memory, MoveFilter, Scratch, Stats},
     task,
     walk::{Source, TreeMove},
@@ -41,55 +43,57 @@ pub use crate::{
     suite::{EvalRange, Suite, SuiteFormat, read_starts},
 };
 
-/// Makes other things of an OOBS database. The defaults are those of [`MakeBook`](crate::MakeBook).
+/// A conversion of an OOBS database. The defaults are those of [`MakeBook`](crate::MakeBook).
 ///
-/// Rows that are not active are passed over.
+/// Rows that are not active are skipped.
 #[derive(Debug)]
 pub struct Convert {
     /// The database.
     pub obs: Obs,
-    /// Takes the positions for those of this variant, whatever the database says it is for.
+    /// The variant of the positions, or `None` for the one that the database names.
     pub variant: Option<Variant>,
-    /// Which moves of the database are kept. Default: for books and suites Polyglot's, for tables every move.
+    /// Which moves of the database are kept. `None` means Polyglot's filter for books and suites, and every move for
+    /// tables.
     pub move_filter: Option<MoveFilter>,
-    /// Leaves moves of weight 0, which no book has, out of suites. Default: no.
+    /// Whether suites leave out moves of weight 0, which no book has. Default: no.
     pub only_weighted: bool,
-    /// How much moves weigh.
+    /// How the weights of moves are calculated.
     pub weights: Weights,
-    /// Text for a book's header in place of the one that says how the book was made.
+    /// The comment of a book's header, or `None` for the one that says how the book was made.
     pub comment: Option<String>,
     /// Which moves a book leaves out by their evaluations. Default: none.
     pub max_loss: Option<MaxLoss>,
-    /// Whether a book has a header. Default: true.
+    /// Whether a book gets a header. Default: yes.
     pub header: bool,
-    /// How many threads read positions; 0 for one per core. Default: 0.
+    /// The number of threads that read positions, or 0 for one per core. Default: 0.
     pub threads: usize,
-    /// How much memory the counts may take before they go to temporary files.
+    /// The memory for counts; more spills to temporary files.
     pub memory: Memory,
-    /// Whether to replace a file that polybook did not write. Default: no.
+    /// `true` to replace a file that polybook did not write. Default: `false`.
     pub force: bool,
-    /// Says how far the conversion has come.
+    /// Reports progress, and can cancel the conversion.
     pub meter: Arc<Meter>,
 }
 
-/// What was made.
+/// The summary of a conversion.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Converted {
-    /// Records of the book, lines or positions of the suite, or rows of the table.
+    /// The number of records of the book, of lines or positions of the suite, or of rows of the table.
     pub entries: u64,
-    /// What a book was made of.
+    /// The numbers of positions and moves of a book; `None` for other outputs.
     pub book: Option<BookSummary>,
-    /// What became of its moves by their evaluations, if these were asked for.
+    /// The moves that a book left out by their evaluations, or `None` if it does not filter by evaluation.
     pub losses: Option<LossSummary>,
-    /// What became of a book's moves by what the counts show after them.
+    /// The moves whose weights a book lowered by the counts after them, or `None` without minimax.
     pub minimax: Option<MinimaxSummary>,
-    /// Rows that could not be read, and what is wrong with the first.
+    /// The number of rows that could not be read, and the error of the first.
     pub passed_over: PassedOver,
-    /// Rows that are active but that the move filter left out of a table.
+    /// The number of active rows that the move filter left out of a table.
     pub left_out: u64,
-    /// Whether a suite may have fewer lines than it should, because too many would have to be looked at.
+    /// Whether the search for a suite's lines stopped before it had looked at all lines, so that some may be missing.
     pub is_cut: bool,
-    /// Lines or positions that a suite leaves out because they have no evaluation, if they are chosen by it.
+    /// The number of lines or positions that a suite left out because they have no evaluation, or `None` if it does not
+    /// filter by evaluation.
     pub unevaluated: Option<u64>,
 }
 
@@ -105,7 +109,7 @@ impl From<SuiteSummary> for Converted {
 }
 
 impl Convert {
-    /// A conversion of a database.
+    /// Creates a conversion of a database with the default options.
     pub fn new(obs: Obs) -> Convert {
         Convert {
             obs,
@@ -123,13 +127,13 @@ impl Convert {
         }
     }
 
-    /// Writes the Polyglot book that [`MakeBook`](crate::MakeBook) makes of the same games, to the byte
-    /// if the database holds every move ([`MoveFilter::every_move`]).
+    /// Writes the Polyglot book that [`MakeBook`](crate::MakeBook) makes of the same games. The book is equal byte for
+    /// byte if the database contains every move ([`MoveFilter::every_move`]).
     ///
     /// # Errors
     ///
-    /// A database that cannot be read or is for a variant without book, or a file that cannot be
-    /// written.
+    /// Returns an error if the database cannot be read, if the Polyglot format has no number for its variant, or if the
+    /// file cannot be written.
     pub fn to_bin(&self, path: &Path) -> Result<Converted> {
         task::caught(|| {
             let variant = self.played_variant()?;
@@ -181,17 +185,20 @@ impl Convert {
         })
     }
 
-    /// Writes a suite: the lines, each once, as games without result, those that most games can have followed first; or
-    /// the positions that they come to, each once, one EPD a line, those that most games came to first. A comment, or the
-    /// operation `c0`, has the number of times that games came to the position, by any moves, and White's score in them.
+    /// Writes a suite of lines or positions.
     ///
-    /// Every move of a line is one that a book of the database would have, and no line has a position twice. In
-    /// Chess960 the lines start from all starting positions that the database knows, unless the suite has its own.
+    /// Lines are written as games without a result, each line once, sorted by the number of games that can have played
+    /// it, in descending order. Positions are written as EPDs, one a line, each position once, sorted by the number of
+    /// games that reached it. The comment of a game, or the operation `c0` of an EPD, has the number of times that
+    /// games reached the position by any moves, and White's score in them.
+    ///
+    /// Every move of a line is one that a book of the database would have, and no line repeats a position. In Chess960,
+    /// the lines start from all start positions of the database, unless the suite has its own.
     ///
     /// # Errors
     ///
-    /// A database that cannot be read, a file that cannot be written, or a suite that would be empty or beyond all
-    /// measure.
+    /// Returns an error if the database cannot be read, if the file cannot be written, or if the suite would be empty
+    /// or too large.
     pub fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
         task::caught(|| {
             let file = suite::begin(path, self.force)?;
@@ -214,7 +221,7 @@ impl Convert {
                 only_weighted: self.only_weighted,
                 scratch: RefCell::default(),
             };
-            let suite = SuiteOf {
+            let suite = SourceSuite {
                 source: &source,
                 results: &|pos| source.results(pos),
                 starts: &starts,
@@ -230,7 +237,11 @@ impl Convert {
         })
     }
 
-    /// The variant whose rules hold.
+    /// Returns the variant by whose rules moves are played.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database names a variant that is not supported, and no other is chosen.
     fn played_variant(&self) -> Result<Variant> {
         if let Some(variant) = self.variant {
             return Ok(variant);
@@ -244,7 +255,8 @@ impl Convert {
         })
     }
 
-    /// What is kept of what the database has.
+    /// Returns the move filter of the conversion, or `default` if there is none, combined with the filter that the
+    /// database was made with.
     fn narrowed(&self, default: MoveFilter) -> MoveFilter {
         let mut filter = self.move_filter.clone().unwrap_or(default);
         filter.narrowed_by(&self.obs.info().move_filter);
@@ -252,18 +264,18 @@ impl Convert {
     }
 }
 
-/// The moves of a database that are kept.
+/// The moves of a database that pass the filters, as a source.
 struct CountedMoves<'a> {
     finder: Finder<'a>,
     filter: MoveFilter,
     weights: &'a Weights,
-    /// Whether moves of weight 0 are left out.
+    /// Whether moves of weight 0 are skipped.
     only_weighted: bool,
     scratch: RefCell<Scratch>,
 }
 
 impl CountedMoves<'_> {
-    /// White's results in all games that came to a position, if some did.
+    /// Returns White's results in all games that reached a position, or `None` if none did.
     fn results(&self, pos: &Keyed<VariantPosition>) -> Result<Option<Stats>> {
         let part = self.finder.part(pos.identity());
         let mut scratch = self.scratch.borrow_mut();

@@ -1,8 +1,9 @@
-//! Polyglot keys of EPDs without the en passant square of a pinned pawn.
+//! Recovering the Polyglot keys of EPDs that lack the en passant square of a pinned pawn.
 //!
-//! A Polyglot key has the file of a pawn that has just made a double step if an enemy pawn stands beside it, even if that
-//! pawn is pinned. An EPD has the square only if the capture is legal. The rows of the database show whether such an EPD
-//! follows a double step: one of them may be that step.
+//! The Polyglot key has the en passant file if a pawn has just made a double step and an enemy pawn stands beside it,
+//! even if that pawn is pinned. An EPD has the square only if the capture is legal. So the key of such a position
+//! cannot be computed from its EPD alone. Another row of the database may have the double step as its move: it shows
+//! which key the games of the position had.
 
 use shakmaty::{EnPassantMode, Move, Position, Role, Square, variant::VariantPosition};
 
@@ -12,17 +13,18 @@ use crate::{
     tally::{CountBatch, Counts, Stats, Tally},
 };
 
-/// Positions whose counts are added together.
+/// The number of positions whose counts are added at a time.
 const BATCH: u64 = 1 << 14;
 
-/// The square on which only pinned pawns are ready to take en passant.
+/// Returns the en passant square of a position if only pinned pawns stand ready to capture there, otherwise `None`.
 pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
     let is_legal = pos.ep_square(EnPassantMode::Legal).is_some();
     (!is_legal && pos.pockets().is_none()).then_some(square)
 }
 
-/// Notes a double step of a row after which only pinned pawns are ready to take.
+/// Adds a note to `notes` if a move is a double step after which only pinned pawns stand ready to capture. The note is
+/// filed under the key without the en passant file.
 pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {
@@ -46,12 +48,13 @@ pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBa
     }
 }
 
-/// A move that is none, which notes that a position was reached by a step over a square.
+/// Returns the note of a double step over a square: a move from the square to itself, which no move of a game is.
 fn step_note(square: Square) -> BookMove {
     BookMove(square as u16 | (square as u16) << 6)
 }
 
-/// Adds the counts of positions that may hide a step. `exact` says that they hide none.
+/// Adds the counts of `hidden` to a tally. A position for which a double step was noted gets the en passant file into
+/// its key, unless `exact` says that the EPDs of the database have the squares of pinned pawns.
 pub(super) fn add_hidden(hidden: &Counts, exact: bool, tally: &Tally) -> Result<()> {
     let (mut batch, mut positions) = (CountBatch::default(), 0);
     for position in hidden.positions() {

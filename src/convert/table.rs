@@ -1,4 +1,4 @@
-//! Tables of databases and books, for spreadsheets and scripts: comma-separated values or JSON lines.
+//! Tables of databases and books for spreadsheets and scripts, as comma-separated values or JSON lines.
 
 use std::{
     io::{self, Write},
@@ -19,12 +19,12 @@ use crate::{
     task,
 };
 
-/// How a table is written.
+/// The format of a table.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TableFormat {
-    /// Comma-separated values after a line of column names.
+    /// Comma-separated values, with a first line of column names.
     Csv,
-    /// A JSON document a line.
+    /// JSON lines: one document a row.
     Jsonl,
 }
 
@@ -61,7 +61,7 @@ impl<'a> TableFile<'a> {
         Ok(TableFile { path, rows })
     }
 
-    /// Writes a row: the values of its fields, or a document of them.
+    /// Writes a row: the values of its fields, or a JSON document.
     pub(super) fn write(&mut self, row: &impl Serialize) -> Result<()> {
         let written = match &mut self.rows {
             RowWriter::Csv(writer) => writer.serialize(row).map_err(io_error),
@@ -74,7 +74,7 @@ impl<'a> TableFile<'a> {
         written.at(self.path, "write")
     }
 
-    /// Puts the file in its place.
+    /// Flushes the file and moves it to its path.
     pub(super) fn commit(self) -> Result<()> {
         match self.rows {
             RowWriter::Csv(writer) => {
@@ -86,7 +86,7 @@ impl<'a> TableFile<'a> {
     }
 }
 
-/// The operating system's error itself, so that a closed pipe is known as one.
+/// Unwraps the error of the operating system, so that a closed pipe is recognized.
 fn io_error(err: csv::Error) -> io::Error {
     match err.into_kind() {
         csv::ErrorKind::Io(err) => err,
@@ -94,7 +94,7 @@ fn io_error(err: csv::Error) -> io::Error {
     }
 }
 
-/// A row of a database among comma-separated values.
+/// A row of a database as comma-separated values.
 #[derive(Serialize)]
 struct CsvRow<'a> {
     epd: &'a str,
@@ -107,24 +107,27 @@ struct CsvRow<'a> {
 #[derive(Serialize)]
 struct JsonRow<'a> {
     fen: String,
-    /// `None` where the move is not legal.
+    /// The move in SAN, or `None` if it is not legal.
     san: Option<String>,
-    /// As the database has it where it is not legal.
+    /// The move in UCI notation, or as the database has it if it is not legal.
     uci: &'a str,
     #[serde(flatten)]
     stats: Stats,
-    /// The weight in a book, 0 if a book leaves it out.
+    /// The weight of the move in a book, or 0 if a book leaves the move out.
     weight: u16,
 }
 
 impl Convert {
-    /// Writes the rows that are selected as a table, in the order of EPDs. Comma-separated values are EPD, move, wins,
-    /// draws and losses of the side to move, and the weight that the move has in a book, 0 if a book leaves it out. JSON
-    /// documents have FEN, SAN and UCI.
+    /// Writes the rows that pass the filter as a table, sorted by EPD, and by games in descending order within a
+    /// position.
+    ///
+    /// Comma-separated values have the EPD, the move, the wins, draws and losses of the side to move, and the weight of
+    /// the move in a book, which is 0 if a book leaves the move out. JSON documents have the FEN, and the move in SAN
+    /// and UCI notation, in place of EPD and move.
     ///
     /// # Errors
     ///
-    /// A database that cannot be read or a file that cannot be written.
+    /// Returns an error if the database cannot be read, or if the file cannot be written.
     pub fn to_table(&self, path: &Path, format: TableFormat) -> Result<Converted> {
         task::caught(|| self.write_table(path, format))
     }
@@ -162,7 +165,8 @@ impl Convert {
         Ok(table.converted)
     }
 
-    /// The scaling of all weights together. Where each position has its own, it is not needed.
+    /// Returns the scaling that all weights share. If each position has its own scaling, the rows are not read and the
+    /// result is not used.
     fn global_scaling(&self, filter: &MoveFilter) -> Result<Scaling> {
         let mut largest = 0;
         if self.weights.scale == Scale::Global {
@@ -180,7 +184,7 @@ impl Convert {
     }
 }
 
-/// The table of a database.
+/// The state of writing the table of a database.
 struct DatabaseTable<'a> {
     filter: &'a MoveFilter,
     weights: &'a Weights,
@@ -192,7 +196,7 @@ struct DatabaseTable<'a> {
 }
 
 impl DatabaseTable<'_> {
-    /// Writes the rows of a position, the most games first.
+    /// Writes the rows of one position, sorted by games in descending order, and clears `rows`.
     fn write(&mut self, rows: &mut Vec<Row>) -> Result<()> {
         let Some(first) = rows.first() else {
             return Ok(());
@@ -254,7 +258,7 @@ impl DatabaseTable<'_> {
     }
 }
 
-/// The side to move in an EPD.
+/// Returns the side to move of an EPD, or `None` if the EPD is malformed.
 fn turn(epd: &str) -> Option<Color> {
     match epd.split_ascii_whitespace().nth(1)? {
         "w" => Some(Color::White),

@@ -1,4 +1,4 @@
-//! Positions by their evaluations.
+//! Filtering positions by their evaluations.
 
 use std::sync::Arc;
 
@@ -6,19 +6,20 @@ use shakmaty::{Position, variant::VariantPosition};
 
 use crate::{error::Result, evals::Evals};
 
-/// A range of evaluations, both ends among them. A mate is in none.
+/// A range of evaluations with inclusive bounds. Mate scores are outside of every range.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EvalRange {
-    /// The evaluations.
+    /// The evaluations of positions.
     pub evals: Arc<Evals>,
-    /// The least and the most centipawns.
+    /// The least and the greatest evaluation, in centipawns.
     pub centipawns: (i16, i16),
-    /// Whether the better side's view counts, whichever it is. Otherwise it is White's.
+    /// Whether evaluations are from the view of the side that is better, so that they are never negative. Otherwise
+    /// they are from White's view.
     pub of_either: bool,
 }
 
 impl EvalRange {
-    /// Its option of the command line.
+    /// Returns the command-line option of the range.
     pub(super) fn option(&self) -> &'static str {
         match self.of_either {
             true => "--eval-abs",
@@ -26,7 +27,7 @@ impl EvalRange {
         }
     }
 
-    /// Whether a position has an evaluation in the range.
+    /// Looks the evaluation of a position up, and compares it with the range.
     pub(super) fn judge(&self, pos: &VariantPosition) -> Result<Evaluated> {
         let Some(eval) = self.evals.of_position(pos)? else {
             return Ok(Evaluated::Unknown);
@@ -47,17 +48,18 @@ impl EvalRange {
     }
 }
 
-/// How a position fares by its evaluation.
+/// The result of comparing a position with a range of evaluations.
 pub(super) enum Evaluated {
-    /// It is as asked. With the operations of an EPD that say so, if one was asked for.
+    /// The evaluation is in the range. Contains the EPD operations `acd` and `ce` of the evaluation, or an empty text
+    /// if the suite does not filter by evaluation.
     Kept(String),
-    /// It is not.
+    /// The evaluation is outside of the range.
     LeftOut,
-    /// There is none.
+    /// The position has no evaluation.
     Unknown,
 }
 
-/// How many have no evaluation, after the reason why none is left.
+/// Returns the part of an error message that counts the positions without an evaluation; empty for none.
 pub(super) fn without_evaluation(count: u64) -> String {
     match count {
         0 => String::new(),

@@ -1,10 +1,10 @@
-//! The games of a line.
+//! Counts of the games of a line.
 
 use std::ops::AddAssign;
 
 use crate::tally::Stats;
 
-/// Games: White's results, and how many have none.
+/// White's results in some games, and the number of games without a result.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct GameStats {
     pub stats: Stats,

@@ -1,4 +1,8 @@
-//! Suites of the lines that games begin with, as they were played.
+//! Suites of the lines with which games begin, as they were played.
+//!
+//! [`GameLines`] sorts the lines of all games as bytes that begin with the final position. So the lines to one position
+//! follow each other, and equal lines do too: one pass over the sorted lines counts the games of each line and of each
+//! position.
 
 use std::sync::Mutex;
 
@@ -23,11 +27,13 @@ use crate::{
     tree::push_move,
 };
 
-/// Bytes of the variant and of the identity of the last position.
+/// The length of the prefix with the variant and the identity of the last position, in bytes.
 const END: usize = 1 + size_of::<u64>();
 
-/// The line that a game begins with, or goes on with from a position that is wanted. As bytes: the variant, the identity
-/// of its last position, the FEN or EPD of its start (none for the usual one) and a null byte, its moves, the result.
+/// The line with which a game begins, or with which it goes on from a given start position.
+///
+/// The bytes are: the variant; the identity of the last position; the FEN or EPD of the start, empty for the start of
+/// the variant; a null byte; the moves; the result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct GameLine(Vec<u8>);
 
@@ -39,7 +45,7 @@ impl GameLine {
         end: u64,
         result: GameResult,
     ) -> GameLine {
-        // Of variants that are played alike, the first.
+        // Variants with the same moves share their lines: the first of them stands for all.
         let mut variants = Variant::ALL.into_iter();
         let rules = variants.find(|other| other.is_played_like(variant));
         let mut bytes = vec![rules.unwrap_or(variant) as u8];
@@ -52,7 +58,7 @@ impl GameLine {
     }
 }
 
-/// The lines of all games. Any number of threads may add some at the same time.
+/// The lines of all games. Several threads may add lines at the same time.
 #[derive(Debug)]
 pub(crate) struct GameLines {
     sorter: Mutex<TextSorter>,
@@ -60,7 +66,8 @@ pub(crate) struct GameLines {
 }
 
 impl GameLines {
-    /// No lines yet; `memory` is for all that will come, and for ranking them.
+    /// Creates an empty collection. `memory` is the budget for all lines, and for ranking them; more spills to
+    /// temporary files.
     pub(crate) fn new(memory: &Memory) -> GameLines {
         let share = memory.share(2);
         GameLines {
@@ -73,23 +80,23 @@ impl GameLines {
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub(crate) fn add(&self, lines: &[GameLine]) -> Result<()> {
         let mut sorter = task::lock(&self.sorter);
         lines.iter().try_for_each(|line| sorter.push(&line.0))
     }
 
-    /// How many bytes are in temporary files.
+    /// Returns the size of the temporary files, in bytes.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         task::lock(&self.sorter).spilled_bytes()
     }
 
-    /// Writes the lines, or the positions that they lead to, of at least `min_game` games. The output is not in place
-    /// then.
+    /// Writes the lines that at least `min_game` games played, or the positions that at least `min_game` games reached.
+    /// Returns the file, which the caller commits.
     ///
     /// # Errors
     ///
-    /// A file that cannot be written or read, or more entries than a suite may have.
+    /// Returns an error if a file cannot be written or read, or if there are more entries than a suite may have.
     pub(crate) fn write(
         self,
         file: BufferedFile,
@@ -118,23 +125,23 @@ impl GameLines {
     }
 }
 
-/// What was counted for a suite.
+/// Counts of lines or positions while a suite is ranked.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct LineCounts {
-    /// Lines or positions of the suite.
+    /// The number of entries of the suite.
     pub entries: u64,
-    /// All lines, or positions after them.
+    /// The number of all lines, or of all positions after lines.
     all: u64,
-    /// The most games of one.
+    /// The greatest number of games of one line or position.
     most: u64,
-    /// Those that were left out because they have no evaluation.
+    /// The number of entries that were left out because they have no evaluation.
     pub unevaluated: u64,
-    /// Those that were left out because the game is over there.
+    /// The number of entries that were left out because the game is over after them.
     over: u64,
 }
 
 impl LineCounts {
-    /// Why the suite has no entry.
+    /// Returns why the suite has no entries.
     pub(crate) fn why_empty(&self, suite: &Suite, format: SuiteFormat, min_game: u64) -> String {
         let LineCounts {
             all,
@@ -163,7 +170,7 @@ impl LineCounts {
     }
 }
 
-/// Ranks the lines of sorters.
+/// Groups sorted lines by their last position, and adds candidates to a ranking.
 struct Ranker<'a> {
     format: SuiteFormat,
     suite: &'a Suite,
@@ -173,7 +180,7 @@ struct Ranker<'a> {
 }
 
 impl Ranker<'_> {
-    /// Ranks the lines of a sorter, one position that they lead to after the other.
+    /// Ranks the lines of a sorter, group by group.
     fn rank(&mut self, sorter: &mut TextSorter, memory: &Memory) -> Result<()> {
         let mut open: Option<LineEnd> = None;
         for text in sorter.sorted() {
@@ -191,7 +198,8 @@ impl Ranker<'_> {
         open.map_or(Ok(()), |ending| self.rank_ending(ending))
     }
 
-    /// Adds the lines to a position, or the position itself, if it is wanted.
+    /// Adds the lines of a finished group to the ranking, or its position if the suite consists of positions.
+    /// Candidates that the suite filters out are skipped.
     fn rank_ending(&mut self, mut ending: LineEnd) -> Result<()> {
         ending.end_line()?;
         let is_kept = self.suite.keeps(Some(ending.results.stats));
@@ -229,14 +237,14 @@ impl Ranker<'_> {
         self.ranking.add(&Candidate {
             text: &(epd(pos.position(), self.suite.opcodes) + &operations),
             start: &[],
-            way: &[pos.identity()],
+            identities: &[pos.identity()],
             games,
             opening: &opening,
             note: &note_of_games(ending.results),
         })
     }
 
-    /// Whether the evaluation of a position is as asked.
+    /// Compares the evaluation of a group's position with the range of the suite.
     fn evaluated(&self, ending: &LineEnd) -> Result<Evaluated> {
         if self.suite.evals.is_none() {
             return Ok(Evaluated::Kept(String::new()));
@@ -247,7 +255,7 @@ impl Ranker<'_> {
         })
     }
 
-    /// Adds a line. `all` are all games that came to its last position.
+    /// Adds a line to the ranking. `all` counts the games that reached its last position by any line.
     fn add_line(&mut self, line: &CountedLine<'_>, all: GameStats) -> Result<()> {
         let Some(replayed) = line.replay(self.suite) else {
             return Ok(());
@@ -257,7 +265,10 @@ impl Ranker<'_> {
             return Ok(());
         }
         let Replayed {
-            text, way, opening, ..
+            text,
+            identities,
+            opening,
+            ..
         } = replayed;
         let mut note = note_of_games(line.results);
         if line.results != all {
@@ -266,7 +277,7 @@ impl Ranker<'_> {
         self.ranking.add(&Candidate {
             text: &text,
             start: &line.start_bytes(),
-            way: &way,
+            identities: &identities,
             games: line.results.games(),
             opening: &opening,
             note: &note,
@@ -279,14 +290,14 @@ impl Ranker<'_> {
     }
 }
 
-/// A position that lines lead to.
+/// The group of the lines that lead to one position.
 struct LineEnd {
-    /// The lines, each after its games.
+    /// The finished lines, each preceded by its counts.
     lines: ByteRun,
-    /// The last line, which is not among them yet, and its games.
+    /// The current line, which is not yet in `lines`, and its counts in `line_results`.
     line: Vec<u8>,
     line_results: GameStats,
-    /// The games of all lines.
+    /// The counts over all lines.
     results: GameStats,
 }
 
@@ -300,7 +311,7 @@ impl LineEnd {
         }
     }
 
-    /// Adds a game. Those of one line come one after the other.
+    /// Adds a game to the group. Games with equal lines must follow each other.
     fn add(&mut self, game: &CountedLine<'_>) -> Result<()> {
         if self.line != game.bytes {
             self.end_line()?;
@@ -311,6 +322,7 @@ impl LineEnd {
         Ok(())
     }
 
+    /// Appends the current line and its counts to `lines`.
     fn end_line(&mut self) -> Result<()> {
         let GameStats {
             stats,
@@ -322,6 +334,7 @@ impl LineEnd {
         self.lines.append_text(&text)
     }
 
+    /// Calls `f` for each finished line of the group.
     fn for_each_line(&self, mut f: impl FnMut(&CountedLine<'_>) -> Result<()>) -> Result<()> {
         let mut texts = self.lines.reader(0);
         while let Some(text) = texts.read_text()? {
@@ -341,8 +354,8 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Returns the position itself, with the smallest counters of moves, and the opening of the line that most games
-    /// played; `None` if the game is over after every line.
+    /// Returns the position of the group and its opening, or `None` if the game is over after every line. The position
+    /// has the smallest move counters of all lines. The opening is that of the line with most games.
     fn position(&self, suite: &Suite) -> Result<Option<(Keyed<VariantPosition>, String)>> {
         let counters = |pos: &Keyed<VariantPosition>| {
             let pos = pos.position();
@@ -365,9 +378,9 @@ impl LineEnd {
     }
 }
 
-/// A line with its games.
+/// A line as its bytes, split into fields, and the counts of its games.
 struct CountedLine<'a> {
-    /// What makes it different from others.
+    /// All bytes but the result. Lines are equal if these are.
     bytes: &'a [u8],
     end: &'a [u8],
     start: &'a [u8],
@@ -376,7 +389,7 @@ struct CountedLine<'a> {
 }
 
 impl<'a> CountedLine<'a> {
-    /// The line of one game.
+    /// Splits the bytes of a [`GameLine`], and counts its one game.
     fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
         let mut results = GameStats::default();
@@ -403,7 +416,8 @@ impl<'a> CountedLine<'a> {
         Variant::ALL[usize::from(self.end[0])]
     }
 
-    /// What names its start: no text for the usual one of standard chess, as [`SuiteOf`](super::SuiteOf) has it.
+    /// Returns the bytes by which a ranking identifies the start: eight zeros for the start of standard chess, like the
+    /// number of the first start of a [`SourceSuite`](super::SourceSuite).
     fn start_bytes(&self) -> Vec<u8> {
         match (self.variant(), self.start) {
             (Variant::Standard, []) => vec![0; 8],
@@ -411,35 +425,36 @@ impl<'a> CountedLine<'a> {
         }
     }
 
+    /// Plays the moves of the line, or returns `None` if one is illegal.
     fn replay(&self, suite: &Suite) -> Option<Replayed> {
         let mut pos = Keyed::new(start_of(&self.start_bytes()));
         let mut opening = suite.opening(pos.position(), "");
-        let mut way = vec![pos.identity()];
+        let mut identities = vec![pos.identity()];
         let mut text = String::new();
         for mv in self.moves.as_chunks().0 {
             let before = pos.position();
             let mv = BookMove(u16::from_be_bytes(*mv)).to_move(before)?;
             push_move(&mut text, before, mv);
             pos.play(mv);
-            way.push(pos.identity());
+            identities.push(pos.identity());
             opening = suite.opening(pos.position(), &opening);
         }
         Some(Replayed {
             text,
-            way,
+            identities,
             pos,
             opening,
         })
     }
 }
 
-/// What a line comes to.
+/// A line after its moves were played.
 struct Replayed {
-    /// Its moves.
+    /// The moves in SAN with move numbers.
     text: String,
-    /// The identities of its positions.
-    way: Vec<u64>,
-    /// The last of them.
+    /// The identities of the positions, from the start to the last.
+    identities: Vec<u64>,
+    /// The last position.
     pos: Keyed<VariantPosition>,
     opening: String,
 }
@@ -447,14 +462,14 @@ struct Replayed {
 impl Replayed {
     /// Returns `true` if no game goes on after the line: by the rules, or because a position occurred three times.
     fn is_over(&self) -> bool {
-        let mut way = self.way.clone();
-        way.sort_unstable();
-        let has_threefold = way.windows(3).any(|three| three[0] == three[2]);
+        let mut identities = self.identities.clone();
+        identities.sort_unstable();
+        let has_threefold = identities.windows(3).any(|three| three[0] == three[2]);
         has_threefold || self.pos.position().is_game_over()
     }
 }
 
-/// The position that a start's bytes name.
+/// Returns the start position that the bytes of [`CountedLine::start_bytes`] identify.
 fn start_of(start: &[u8]) -> VariantPosition {
     let (variant, fen) = match start {
         [variant, fen @ ..] if start.len() > 8 => (Variant::ALL[usize::from(*variant)], fen),

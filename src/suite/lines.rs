@@ -1,11 +1,14 @@
-//! Suites of lines of a database or a book.
+//! Suites of lines from a database or a book.
+//!
+//! Lines are searched depth first. If only the lines with most games are wanted, the search is repeated with falling
+//! minimum numbers of games ([`Band`]), so that rare lines are never looked at.
 
 use std::path::Path;
 
 use shakmaty::variant::VariantPosition;
 
 use super::{
-    Suite, SuiteOf,
+    SourceSuite, Suite,
     ranking::{Candidate, Ranking},
     write::note_of_times,
 };
@@ -18,24 +21,26 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// The most lines that are gone on from. Moves that go in circles make more lines than anyone can wait for.
+/// The maximum number of lines that are continued by their moves. Moves that transpose make more lines than a search
+/// can finish.
 const MOST_LOOKED_AT: u64 = 8_000_000;
 
-/// A line of moves.
+/// A line of moves, of any length up to that of the suite.
 struct SuiteLine {
     pos: Keyed<VariantPosition>,
-    /// Its moves.
+    /// The moves in SAN with move numbers.
     text: String,
-    /// The identities of its positions, that of the start first.
-    way: Vec<u64>,
+    /// The identities of the positions, from the start to the last.
+    identities: Vec<u64>,
     opening: String,
-    /// The fewest games that any of its moves has: no more can have been played all of it.
+    /// The smallest number of games of a move of the line: an upper bound on the games that played the whole line.
     games: u64,
-    /// How much of all lines is likely to begin with it, from 0 to 1.
+    /// The estimated share of all lines that begin with this one, from 0 to 1.
     portion: f64,
 }
 
 impl SuiteLine {
+    /// Returns the line followed by a move.
     fn then(&self, mv: &TreeMove, portion: f64, suite: &Suite) -> SuiteLine {
         let pos = self.pos.position();
         let mut text = self.text.clone();
@@ -44,7 +49,7 @@ impl SuiteLine {
         after.play(mv.mv);
         SuiteLine {
             text,
-            way: [&self.way[..], &[after.identity()]].concat(),
+            identities: [&self.identities[..], &[after.identity()]].concat(),
             opening: suite.opening(after.position(), &self.opening),
             pos: after,
             games: mv.games().min(self.games),
@@ -53,10 +58,10 @@ impl SuiteLine {
     }
 }
 
-impl<S: Source> SuiteOf<'_, S> {
-    /// Ranks the lines. Returns too whether some were left that nobody looked at.
+impl<S: Source> SourceSuite<'_, S> {
+    /// Ranks the lines of the suite. Also returns `true` if the search stopped before it had looked at all lines.
     pub(super) fn rank_lines(&self, path: &Path) -> Result<(Ranking<'_>, bool)> {
-        let mut lines = SuiteLines {
+        let mut lines = LineSearch {
             of: self,
             ranking: Ranking::new(self.suite, &self.memory, path),
             ends: (self.suite.unique).then(|| SpillingSet::new(self.memory.share(4))),
@@ -75,7 +80,7 @@ impl<S: Source> SuiteOf<'_, S> {
     }
 }
 
-/// The error of a suite for which more lines would have to be looked at than can be.
+/// Returns the error of a suite whose search would have to look at too many lines.
 fn cut(path: &Path, suite: &Suite, longest: usize) -> Error {
     let plies = suite.plies;
     let other = match suite.takes_the_commonest() {
@@ -89,33 +94,33 @@ fn cut(path: &Path, suite: &Suite, longest: usize) -> Error {
     Error::too_large(path, problem)
 }
 
-/// How many games the lines have that are looked for.
+/// A range of the number of games of lines, which one pass of the search looks for.
 #[derive(Copy, Clone, Debug)]
 struct Band {
-    /// The fewest.
+    /// The minimum, inclusive.
     least: u64,
-    /// Lines of this many, or more, were looked for before.
+    /// The upper bound, exclusive, or `None` for no bound. Earlier passes looked for lines with more games.
     below: Option<u64>,
-    /// Whether all of them have the same number.
+    /// Whether the range contains a single number that lines have.
     is_one_number: bool,
 }
 
 impl Band {
-    /// All lines.
+    /// The range that contains all lines.
     const ALL: Band = Band {
         least: 0,
         below: None,
         is_one_number: false,
     };
 
-    /// No line that has a move.
+    /// The range that contains no line with a move.
     const NONE: Band = Band {
         least: u64::MAX,
         ..Band::ALL
     };
 
-    /// The band after this one, if `next` games are the most that a line has below it. It has more numbers than that one
-    /// if they are large, because each band is looked for from the start.
+    /// Returns the next range, directly below this one. `next` is the greatest number of games of a line below this
+    /// range. Ranges of large numbers are wider, because each pass searches from the start.
     fn after(self, next: u64) -> Band {
         let least = match self.least {
             u64::MAX => next,
@@ -133,23 +138,23 @@ impl Band {
     }
 }
 
-/// Goes through the lines.
-struct SuiteLines<'a, S> {
-    of: &'a SuiteOf<'a, S>,
+/// The state of the search.
+struct LineSearch<'a, S> {
+    of: &'a SourceSuite<'a, S>,
     ranking: Ranking<'a>,
-    /// The positions that lines lead to, if they are to be unique.
+    /// The last positions of the lines found so far, if each position may occur only once.
     ends: Option<SpillingSet>,
-    /// How many lines were found, or how many ends if these are unique.
+    /// The number of lines found so far, or of last positions if each may occur only once.
     found: u64,
     looked_at: u64,
     band: Band,
-    /// The most games that a line below the band has.
+    /// The greatest number of games of a line below the range, or `None` if no such line was met.
     next: Option<u64>,
     done: Portions<'a>,
 }
 
-impl<S: Source> SuiteLines<'_, S> {
-    /// Finds the lines that are wanted; returns whether it looked at all that there may be.
+impl<S: Source> LineSearch<'_, S> {
+    /// Searches the lines of the suite. Returns `false` if it stopped at [`MOST_LOOKED_AT`].
     fn find(&mut self) -> Result<bool> {
         let suite = self.of.suite;
         let limit = match suite.limit {
@@ -168,7 +173,8 @@ impl<S: Source> SuiteLines<'_, S> {
         }
     }
 
-    /// Finds those of the present band, as many as are `wanted`.
+    /// Searches the lines of the current range from all starts. It may stop after `wanted` lines of a start. Returns
+    /// `false` if it stopped at [`MOST_LOOKED_AT`].
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
@@ -180,7 +186,8 @@ impl<S: Source> SuiteLines<'_, S> {
         Ok(true)
     }
 
-    /// Finds the lines from a position, which are a portion of all.
+    /// Searches the lines from one start, which `number` identifies. `portion` is the share of the start in the
+    /// progress.
     fn find_from(
         &mut self,
         number: &[u8],
@@ -192,7 +199,7 @@ impl<S: Source> SuiteLines<'_, S> {
         let found_before = self.found;
         let start = Keyed::new(start.clone());
         let mut stack = vec![SuiteLine {
-            way: vec![start.identity()],
+            identities: vec![start.identity()],
             opening: self.of.suite.opening(start.position(), ""),
             pos: start,
             text: String::new(),
@@ -200,7 +207,7 @@ impl<S: Source> SuiteLines<'_, S> {
             portion,
         }];
         while let Some(line) = stack.pop() {
-            let length = line.way.len() - 1;
+            let length = line.identities.len() - 1;
             self.ranking.longest = self.ranking.longest.max(length);
             if length < plies {
                 if self.looked_at == MOST_LOOKED_AT {
@@ -214,7 +221,7 @@ impl<S: Source> SuiteLines<'_, S> {
             if self.band.contains(line.games) {
                 self.take(number, &line)?;
             }
-            // Of equal games, those of the smallest texts are wanted, and they come first.
+            // Lines with equal games are ranked by their texts, and the search meets them in this order.
             if self.band.is_one_number && self.found - found_before >= wanted {
                 break;
             }
@@ -222,7 +229,8 @@ impl<S: Source> SuiteLines<'_, S> {
         Ok(true)
     }
 
-    /// Adds what a line goes on with, that of the smallest text last.
+    /// Pushes the continuations of a line, sorted so that the one with the smallest text is popped first. Repetitions
+    /// and lines below the range are skipped.
     fn go_on(&mut self, line: &SuiteLine, stack: &mut Vec<SuiteLine>) -> Result<()> {
         let moves = self.of.source.moves(&line.pos)?;
         let portion = line.portion / moves.len() as f64;
@@ -234,7 +242,7 @@ impl<S: Source> SuiteLines<'_, S> {
                 continue;
             }
             let next = line.then(mv, portion, self.of.suite);
-            if !line.way.contains(&next.pos.identity()) {
+            if !line.identities.contains(&next.pos.identity()) {
                 stack.push(next);
             }
         }
@@ -245,7 +253,7 @@ impl<S: Source> SuiteLines<'_, S> {
         Ok(())
     }
 
-    /// Takes a line of the wanted length, if its results are as asked.
+    /// Adds a line of full length to the ranking if its position passes the filters of the suite.
     fn take(&mut self, start: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let is_kept = self.of.suite.keeps(results);
@@ -261,7 +269,7 @@ impl<S: Source> SuiteLines<'_, S> {
         self.ranking.add(&Candidate {
             text: &line.text,
             start,
-            way: &line.way,
+            identities: &line.identities,
             games: line.games,
             opening: &line.opening,
             note: &results.map(note_of_times).unwrap_or_default(),

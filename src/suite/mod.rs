@@ -1,7 +1,9 @@
-//! Opening suites: the lines or positions that games begin with, for matches between engines.
+//! Opening suites: the lines or positions from which the games of a match between engines start.
 //!
-//! Of a database or a book, a `SuiteOf` walks the moves that are known. Of games, `GameLines` counts the lines as
-//! they were played. Both rank what they find, and write it in the same way.
+//! A suite has one of two sources. `SourceSuite` walks the moves of a database or a book; `GameLines` counts the lines
+//! of games as they were played. Both pass candidates to a `Ranking`, which sorts, limits and samples them, and both
+//! write the result in the same way, as PGN or as EPDs. `SuiteFile` reads a suite back, to report the results of a
+//! match.
 
 mod evaluated;
 mod game_stats;
@@ -38,35 +40,38 @@ use crate::{
     walk::Source,
 };
 
-/// What a suite has in it.
+/// The options of a suite: how long its lines are, and which lines or positions it contains.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Suite {
-    /// Half-moves of each line. Default: 8.
+    /// The length of each line, in half-moves. Default: 8.
     pub plies: usize,
-    /// The most lines or positions, none for all: the first in their order.
+    /// The maximum number of lines or positions, or `None` for all. The first in the order of the suite are taken.
     pub limit: Option<usize>,
-    /// Puts them into an order that looks random, which this number and the moves alone decide. Default: the commonest
-    /// first.
+    /// The seed of a random order. The order depends on the seed and the moves alone. `None` sorts by the number of
+    /// games, in descending order. Default: `None`.
     pub seed: Option<u64>,
-    /// White's score in percent in all games that came to the position after a line, from the one to the other, both
-    /// among them.
+    /// The range of White's score, in percent, over all games that reached the position after a line. Both bounds are
+    /// inclusive. `None` admits every score.
     pub balance: Option<(f64, f64)>,
-    /// The draws in percent of all games that came to the position after a line, from the one to the other, both among
-    /// them.
+    /// The range of the share of draws, in percent, over all games that reached the position after a line. Both bounds
+    /// are inclusive. `None` admits every share.
     pub draw_rate: Option<(f64, f64)>,
-    /// The evaluations of the positions, none for all. Positions without one are left out. EPDs say them as `acd` and `ce`.
+    /// The range of the evaluations of the positions, or `None` for all positions. Positions without an evaluation are
+    /// left out. EPDs have the evaluation as the operations `acd` and `ce`.
     pub evals: Option<EvalRange>,
-    /// The most lines or positions of one ECO code, none for all: the first in their order. Those without a code are not
-    /// limited.
+    /// The maximum number of lines or positions of each ECO code, or `None` for all. The first in the order of the
+    /// suite are taken. Entries without a code are not limited.
     pub per_eco: Option<u64>,
-    /// Writes the opening of each: as the tags `ECO` and `Opening` of a line, as the operation `id` of a position. It is
-    /// the last named position on the way, of games on the line that most of them played.
+    /// Whether the opening of each entry is written: as the tags `ECO` and `Opening` of a line, or as the operation
+    /// `id` of a position. The opening is that of the last named position on the line. If a position is reached by
+    /// several lines of games, it is that of the line with most games.
     pub tags: bool,
-    /// Leaves lines out that lead to the position of one before them.
+    /// Whether a line is left out if an earlier line leads to the same position.
     pub unique: bool,
-    /// Whether EPDs say the counters of moves, as `hmvc` and `fmvn`; of several ways to a position, the smallest.
+    /// Whether EPDs have the operations `hmvc` and `fmvn`. If several lines lead to a position, the counters are the
+    /// smallest.
     pub opcodes: bool,
-    /// Where lines start, none for the starting position.
+    /// The positions in which lines start. Empty for the start of the variant.
     pub starts: Vec<VariantPosition>,
 }
 
@@ -89,9 +94,10 @@ impl Default for Suite {
 }
 
 impl Suite {
-    /// Whether the results of a position are as asked; `stats` are White's.
+    /// Returns `true` if White's results in a position are within `balance` and `draw_rate`. `None` stands for a source
+    /// without results.
     fn keeps(&self, stats: Option<Stats>) -> bool {
-        // Without a division, so that a share on a bound is within.
+        // Compares products instead of quotients, so that a share equal to a bound is within the range.
         let is_within = |range: Option<(f64, f64)>, share: fn(Stats) -> u64| {
             range.is_none_or(|(low, high)| {
                 stats.is_some_and(|stats| {
@@ -104,19 +110,19 @@ impl Suite {
             && is_within(self.draw_rate, |stats| 2 * stats.draws)
     }
 
-    /// Whether the evaluation of a position is as asked.
+    /// Looks the evaluation of a position up, and compares it with the range of the suite.
     fn evaluated(&self, pos: &VariantPosition) -> Result<Evaluated> {
         let range = self.evals.as_ref();
         range.map_or(Ok(Evaluated::Kept(String::new())), |range| range.judge(pos))
     }
 
-    /// The option that goes by results, if one is used.
+    /// Returns an option that filters by results, or `None` if none is used.
     pub(crate) fn goes_by_results(&self) -> Option<&'static str> {
         let balance = self.balance.map(|_| "--balance");
         balance.or(self.draw_rate.map(|_| "--draw-rate"))
     }
 
-    /// The options that can leave out all.
+    /// Returns the options that can leave every entry out, for an error message.
     fn ranges(&self) -> String {
         let options = [
             self.balance.map(|_| "--balance"),
@@ -127,12 +133,13 @@ impl Suite {
         given.join(" and ")
     }
 
-    /// Whether openings are asked for.
+    /// Returns `true` if the openings of entries are needed.
     fn names_openings(&self) -> bool {
         self.tags || self.per_eco.is_some()
     }
 
-    /// The code and the name of a position, or else the opening before it, if openings are asked for.
+    /// Returns the code and the name of a position, separated by a blank, or `before` if the position has no name.
+    /// Returns an empty text if openings are not needed.
     fn opening(&self, pos: &VariantPosition, before: &str) -> String {
         if !self.names_openings() {
             return String::new();
@@ -143,13 +150,13 @@ impl Suite {
         )
     }
 
-    /// Whether the commonest are wanted of all, and not others.
+    /// Returns `true` if only the entries with most games are needed, so that a search may stop once it has them.
     fn takes_the_commonest(&self) -> bool {
         self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
 
-    /// Returns why it has no entries, if its longest line has `longest` half-moves, some have no evaluation, and after
-    /// `over` the game is over.
+    /// Returns why a suite has no entries. `longest` is the length of the longest line in half-moves, `unevaluated` the
+    /// number of positions without an evaluation, and `over` the number of positions in which the game is over.
     fn why_empty(&self, longest: usize, unevaluated: u64, over: u64) -> String {
         let plies = self.plies;
         match longest {
@@ -168,38 +175,44 @@ impl Suite {
     }
 }
 
-/// Returns why a suite is empty if the game is over after each of its lines.
+/// Returns the message for a suite in which the game is over after each line.
 fn over_everywhere(plies: usize) -> String {
     format!("the game is over after every line of {plies} half-moves: take fewer half-moves")
 }
 
-/// What making a suite came to.
+/// The summary of a suite that was written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SuiteSummary {
-    /// Its lines or positions.
+    /// The number of lines or positions.
     pub entries: u64,
-    /// Whether lines were left that nobody looked at.
+    /// Whether the search stopped before it had looked at all lines.
     pub is_cut: bool,
-    /// Those that were left out because they have no evaluation, if they are chosen by it.
+    /// The number of entries that were left out because they have no evaluation, or `None` if the suite does not filter
+    /// by evaluation.
     pub unevaluated: Option<u64>,
 }
 
-/// White's results in all games that came to a position, `None` where games are not counted.
+/// Returns White's results in all games that reached a position, or `None` if the source has no results for it.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Stats>>;
 
-/// A suite that is made of the moves that a source has after some positions, at least one.
-pub(crate) struct SuiteOf<'a, S> {
+/// A suite of the moves that a source has from each of `starts`, which must not be empty.
+pub(crate) struct SourceSuite<'a, S> {
     pub source: &'a S,
     pub results: ResultsOf<'a>,
     pub starts: &'a [VariantPosition],
     pub suite: &'a Suite,
-    /// For the lines and positions on the way.
+    /// The memory for lines and positions that wait; more spills to temporary files.
     pub memory: Memory,
     pub meter: &'a Meter,
 }
 
-impl<S: Source> SuiteOf<'_, S> {
-    /// Writes the suite, and puts it in place.
+impl<S: Source> SourceSuite<'_, S> {
+    /// Writes the suite to `file`, and commits the file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the source cannot be read, if the file cannot be written, or if the suite would be empty or
+    /// too large.
     pub(crate) fn write(&self, file: BufferedFile, format: SuiteFormat) -> Result<SuiteSummary> {
         let path = file.target().to_owned();
         let (mut ranking, is_cut) = match format {
@@ -227,12 +240,12 @@ impl<S: Source> SuiteOf<'_, S> {
     }
 }
 
-/// Reads positions, one a line: a FEN, or an EPD with or without operations. `hmvc` and `fmvn` are its counters of moves.
-/// Blank lines and lines that begin with `#` are passed over.
+/// Reads positions, one a line: a FEN, or an EPD with or without operations. The operations `hmvc` and `fmvn` set the
+/// move counters. Blank lines and lines that begin with `#` are skipped.
 ///
 /// # Errors
 ///
-/// The number of the first line that is no position, from 1, and what is wrong with it.
+/// Returns the number of the first line that is not a position, from 1, and the error of that line.
 ///
 /// ```
 /// use polybook::{position::Variant, suite::read_starts};
@@ -255,14 +268,16 @@ pub fn read_starts(
         .collect()
 }
 
+/// Reads the position of one line.
 fn read_start(line: &str, variant: Variant) -> Result<VariantPosition, LineError> {
-    // Some programs leave out the last semicolon.
+    // Some programs leave out the semicolon after the last operation.
     variant
         .parse_position(line)
         .or_else(|err| variant.parse_position(&format!("{line};")).map_err(|_| err))
 }
 
-/// Whether games of Chess960 start from an EPD: all pawns at home, the pieces behind them, and all castling rights.
+/// Returns `true` if an EPD can be a start position of Chess960: the pawns are on their first squares, all pieces are
+/// behind them, and all castling rights exist.
 pub(crate) fn is_chess960_start(epd: &str) -> bool {
     epd.contains("/pppppppp/8/8/8/8/PPPPPPPP/") && epd.ends_with(" w KQkq -")
 }

@@ -1,11 +1,14 @@
-//! Suites of positions of a database or a book.
+//! Suites of positions from a database or a book.
+//!
+//! Positions are searched level by level, one half-move at a time. A level is sorted, so that the paths to one position
+//! follow each other and the position is continued once.
 
 use std::path::Path;
 
 use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
-    Suite, SuiteOf,
+    SourceSuite, Suite,
     ranking::{Candidate, Ranking},
     write::{epd, note_of_times},
 };
@@ -18,17 +21,17 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// The most ways to a position that are kept apart by the positions on them.
-const MOST_WAYS: usize = 64;
+/// The maximum number of paths to a position that are kept. Of further paths only the weights count.
+const MAX_PATHS: usize = 64;
 
-impl<S: Source> SuiteOf<'_, S> {
-    /// Goes from level to level, and ranks the positions of the last.
+impl<S: Source> SourceSuite<'_, S> {
+    /// Searches the positions level by level, and ranks those of the last level.
     pub(super) fn rank_positions(&self, path: &Path) -> Result<Ranking<'_>> {
         let (suite, starts) = (self.suite, self.starts);
         let mut done = Portions::new(self.meter);
         let mut level = Level::new(self.memory.share(4));
         for pos in starts {
-            level.add(&Way {
+            level.add(&LinePath {
                 pos: Keyed::new(pos.clone()),
                 opening: suite.opening(pos, ""),
                 before: Vec::new(),
@@ -36,7 +39,7 @@ impl<S: Source> SuiteOf<'_, S> {
                 portion: 1.0 / starts.len() as f64,
             })?;
         }
-        // All positions are of the same rules.
+        // All starts follow the rules of one variant.
         let rules = &starts[0];
         let mut longest = 0;
         for ply in 0..suite.plies {
@@ -47,9 +50,9 @@ impl<S: Source> SuiteOf<'_, S> {
                     done.add(reached.portion);
                 }
                 for mv in &moves {
-                    for way in reached.after(mv, moves.len(), suite) {
+                    for path in reached.after(mv, moves.len(), suite) {
                         longest = ply + 1;
-                        next.add(&way)?;
+                        next.add(&path)?;
                     }
                 }
                 Ok(())
@@ -76,9 +79,9 @@ impl<S: Source> SuiteOf<'_, S> {
             };
             ranking.add(&Candidate {
                 start: &[0; 8],
-                way: &[reached.pos().identity()],
+                identities: &[reached.pos().identity()],
                 games: results.map_or(reached.weight, Stats::games),
-                opening: &reached.ways[0].opening,
+                opening: &reached.paths[0].opening,
                 text: &(epd(reached.pos().position(), suite.opcodes) + &operations),
                 note: &results.map(note_of_times).unwrap_or_default(),
             })
@@ -87,80 +90,83 @@ impl<S: Source> SuiteOf<'_, S> {
     }
 }
 
-/// A way to a position.
-struct Way {
+/// A path to a position.
+struct LinePath {
     pos: Keyed<VariantPosition>,
     opening: String,
-    /// The identities, in ascending order, of the positions on the way to which a move could lead back.
+    /// The identities of the earlier positions on the path to which a move could still lead back, sorted ascending.
     before: Vec<u64>,
-    /// The weight of the last move, or 0 if another way has it.
+    /// The weight of the last move, or 0 if another path counts it.
     weight: u64,
-    /// How much of all lines is likely to come this way, from 0 to 1.
+    /// The estimated share of all lines that take this path, from 0 to 1.
     portion: f64,
 }
 
-/// A position that lines come to.
+/// A position of a level, with the paths to it.
 struct ReachedPosition {
-    /// The ways there. None can be left out: from each, a line can go on that no other can. There is one at
-    /// least.
-    ways: Vec<Way>,
+    /// The paths, at least one. Each allows a continuation that no other allows: they differ in the positions to which
+    /// a line must not return.
+    paths: Vec<LinePath>,
     weight: u64,
     portion: f64,
 }
 
 impl ReachedPosition {
-    fn new(way: Way) -> ReachedPosition {
-        let (weight, portion) = (way.weight, way.portion);
+    fn new(path: LinePath) -> ReachedPosition {
+        let (weight, portion) = (path.weight, path.portion);
         ReachedPosition {
-            ways: vec![way],
+            paths: vec![path],
             weight,
             portion,
         }
     }
 
-    /// The position, with the counters of the way on which the last capture or pawn move was the shortest time ago.
+    /// Returns the position with the move counters of the first path, whose last capture or pawn move is the most
+    /// recent.
     fn pos(&self) -> &Keyed<VariantPosition> {
-        &self.ways[0].pos
+        &self.paths[0].pos
     }
 
-    /// Adds another way, which has no fewer positions than those before it.
-    fn add(&mut self, way: Way) {
-        self.weight += way.weight;
-        self.portion += way.portion;
-        let is_needless = |other: &Way| {
-            let known = &way.before;
+    /// Adds a path, which must not have fewer earlier positions than the paths added before. The path is dropped,
+    /// except for its weight, if one of them allows every continuation that it allows.
+    fn add(&mut self, path: LinePath) {
+        self.weight += path.weight;
+        self.portion += path.portion;
+        let is_needless = |other: &LinePath| {
+            let known = &path.before;
             other
                 .before
                 .iter()
                 .all(|id| known.binary_search(id).is_ok())
         };
-        if self.ways.len() < MOST_WAYS && !self.ways.iter().any(is_needless) {
-            self.ways.push(way);
+        if self.paths.len() < MAX_PATHS && !self.paths.iter().any(is_needless) {
+            self.paths.push(path);
         }
     }
 
-    /// The ways to the position after one of its moves, on which no position is repeated.
-    fn after(&self, mv: &TreeMove, moves: usize, suite: &Suite) -> Vec<Way> {
-        let mut ways: Vec<Way> = Vec::new();
-        for way in &self.ways {
-            let mut pos = way.pos.clone();
+    /// Returns the paths that go on with a move and do not repeat a position. `moves` is the number of moves of the
+    /// position.
+    fn after(&self, mv: &TreeMove, moves: usize, suite: &Suite) -> Vec<LinePath> {
+        let mut paths: Vec<LinePath> = Vec::new();
+        for path in &self.paths {
+            let mut pos = path.pos.clone();
             pos.play(mv.mv);
-            if way.before.binary_search(&pos.identity()).is_ok() {
+            if path.before.binary_search(&pos.identity()).is_ok() {
                 continue;
             }
-            // In crazyhouse, what was captured can come back.
+            // A capture or pawn move is final, except in crazyhouse, where a captured piece can come back.
             let is_final = pos.position().halfmoves() == 0
                 && !matches!(pos.position(), VariantPosition::Crazyhouse(_));
             let mut before = Vec::new();
             if !is_final {
-                before.clone_from(&way.before);
-                let here = way.pos.identity();
+                before.clone_from(&path.before);
+                let here = path.pos.identity();
                 let place = before.partition_point(|id| *id < here);
                 before.insert(place, here);
             }
-            let is_first = ways.is_empty();
-            ways.push(Way {
-                opening: suite.opening(pos.position(), &way.opening),
+            let is_first = paths.is_empty();
+            paths.push(LinePath {
+                opening: suite.opening(pos.position(), &path.opening),
                 pos,
                 before,
                 weight: if is_first { mv.games() } else { 0 },
@@ -174,19 +180,20 @@ impl ReachedPosition {
                 break;
             }
         }
-        ways
+        paths
     }
 }
 
-/// Positions after the same number of half-moves. Past their memory they go to temporary files.
+/// The paths to the positions after one number of half-moves. More than its memory spills to temporary files.
 struct Level {
-    /// The ways: the identity of each position, the positions before, the counters of moves, the numbers, the
-    /// position, the opening.
+    /// The paths as texts: the identity of the position, the number and the identities of the earlier positions, the
+    /// move counters, the weight and the portion, the position, the opening. Sorting them groups the paths by position.
     texts: TextSorter,
 }
 
-/// Bytes of the counters, and of the weight and the portion.
+/// The length of the move counters in a text, in bytes.
 const COUNTERS: usize = 8;
+/// The length of the weight and the portion in a text, in bytes.
 const NUMBERS: usize = 16;
 
 impl Level {
@@ -196,23 +203,23 @@ impl Level {
         }
     }
 
-    fn add(&mut self, way: &Way) -> Result<()> {
-        let pos = way.pos.position();
+    fn add(&mut self, path: &LinePath) -> Result<()> {
+        let pos = path.pos.position();
         let stored = stored(pos);
-        let mut text = way.pos.identity().to_be_bytes().to_vec();
-        text.extend((way.before.len() as u64).to_be_bytes());
-        text.extend(way.before.iter().flat_map(|id| id.to_be_bytes()));
+        let mut text = path.pos.identity().to_be_bytes().to_vec();
+        text.extend((path.before.len() as u64).to_be_bytes());
+        text.extend(path.before.iter().flat_map(|id| id.to_be_bytes()));
         text.extend(pos.halfmoves().to_be_bytes());
         text.extend(pos.fullmoves().get().to_be_bytes());
-        text.extend(way.weight.to_be_bytes());
-        text.extend(way.portion.to_be_bytes());
+        text.extend(path.weight.to_be_bytes());
+        text.extend(path.portion.to_be_bytes());
         text.extend(stored.as_bytes());
         text.push(0);
-        text.extend(way.opening.as_bytes());
+        text.extend(path.opening.as_bytes());
         self.texts.push(&text)
     }
 
-    /// Calls `f` with each position once, with the ways there.
+    /// Calls `f` with each position once, with all paths to it.
     fn for_each(
         &mut self,
         rules: &VariantPosition,
@@ -220,13 +227,15 @@ impl Level {
     ) -> Result<()> {
         let mut open: Option<ReachedPosition> = None;
         for text in self.texts.sorted() {
-            let Some(way) = read(&text?, rules) else {
+            let Some(path) = read(&text?, rules) else {
                 continue;
             };
             match &mut open {
-                Some(reached) if reached.pos().identity() == way.pos.identity() => reached.add(way),
+                Some(reached) if reached.pos().identity() == path.pos.identity() => {
+                    reached.add(path)
+                }
                 _ => {
-                    if let Some(before) = open.replace(ReachedPosition::new(way)) {
+                    if let Some(before) = open.replace(ReachedPosition::new(path)) {
                         f(before)?;
                     }
                 }
@@ -236,8 +245,8 @@ impl Level {
     }
 }
 
-/// A way of a level.
-fn read(text: &[u8], rules: &VariantPosition) -> Option<Way> {
+/// Parses a path of a level, or returns `None` if the text is malformed.
+fn read(text: &[u8], rules: &VariantPosition) -> Option<LinePath> {
     let (_, rest) = text.split_first_chunk::<8>()?;
     let (count, rest) = rest.split_first_chunk()?;
     let (before, rest) = rest.split_at_checked(8 * u64::from_be_bytes(*count) as usize)?;
@@ -247,7 +256,7 @@ fn read(text: &[u8], rules: &VariantPosition) -> Option<Way> {
     let ([weight, portion], _) = numbers.as_chunks() else {
         return None;
     };
-    Some(Way {
+    Some(LinePath {
         pos: Keyed::new(pos),
         opening: opening.to_owned(),
         before: before

@@ -1,4 +1,4 @@
-//! The order of a suite.
+//! The order of a suite: sorting, sampling and limiting candidates in bounded memory.
 
 use std::{
     collections::HashMap,
@@ -15,24 +15,25 @@ use crate::{
     sort::{Memory, TextSorter},
 };
 
-/// A line or a position that may be in a suite.
+/// A line or a position that can become an entry of a suite.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate<'a> {
-    /// Its text, by which it is known. No byte of it is null.
+    /// The text of the entry: movetext or an EPD. It must not contain null bytes.
     pub text: &'a str,
-    /// The starting position that it starts from, by the number that the caller gives it.
+    /// Bytes that identify the start position to the caller.
     pub start: &'a [u8],
-    /// The identities of the positions on the way, the last of the position that it leads to: of a position alone, its
-    /// own. The shuffle goes by them, because counters of moves and the order of the starts change the text.
-    pub way: &'a [u64],
+    /// The identities of the positions of a line, from the start to the last; for a position, its own identity. The
+    /// random order depends on them and not on the text, which changes with the move counters and the order of the
+    /// starts.
+    pub identities: &'a [u64],
     pub games: u64,
-    /// The code and the name of its opening, if it is asked for and has one.
+    /// The code and the name of the opening, separated by a blank; empty if it is unknown or not needed.
     pub opening: &'a str,
-    /// What is said of it.
+    /// The comment on the entry.
     pub note: &'a str,
 }
 
-/// What a candidate became.
+/// An entry of a suite: a candidate that was read back.
 pub(super) struct Ranked {
     pub text: String,
     pub start: Vec<u8>,
@@ -40,40 +41,41 @@ pub(super) struct Ranked {
     pub note: String,
 }
 
-/// The most lines of a suite. No match plays more of them, so more are taken for a mistake.
+/// The maximum number of entries of a suite. No match plays more, so a larger suite is an error.
 pub(super) const MOST: usize = 4_000_000;
 
-/// Puts candidates into their order: as many as are wanted, past its memory in temporary files.
+/// Sorts candidates into the order of a suite, and keeps as many as the suite may have. More than its memory spills to
+/// temporary files.
 pub(super) struct Ranking<'a> {
     suite: &'a Suite,
-    /// What errors call the suite.
+    /// The path of the suite, for error messages.
     path: PathBuf,
-    /// How many half-moves the longest line has that was looked at.
+    /// The length of the longest line that was looked at, in half-moves.
     pub longest: usize,
-    /// Those that were left out because they have no evaluation.
+    /// The number of candidates that were left out because they have no evaluation.
     pub unevaluated: u64,
-    /// Lines and positions that were left out because the game is over there.
+    /// The number of candidates that were left out because the game is over after them.
     pub over: u64,
-    /// How many candidates were added, if all of them may be in the suite.
+    /// The number of candidates so far if each becomes an entry, otherwise `None`.
     all: Option<usize>,
     ranked: TextSorter,
-    /// The first candidate of each position, if they are to be unique.
+    /// The first candidate of each position, if each position may occur only once.
     by_position: Option<TextSorter>,
 }
 
-/// Bytes of the identity before a candidate that is sorted by position.
+/// The length of the identity before a candidate in `by_position`, in bytes.
 const IDENTITY: usize = size_of::<u64>();
 
-/// Bytes of the rank before a candidate.
+/// The length of the rank before a candidate, in bytes.
 const RANK: usize = size_of::<u64>();
 
-/// Bytes of the length of its start.
+/// The length of the field with the length of the start, in bytes.
 const LENGTH: usize = size_of::<u16>();
 
 impl<'a> Ranking<'a> {
     pub(super) fn new(suite: &'a Suite, memory: &Memory, path: &Path) -> Ranking<'a> {
         let share = memory.share(2);
-        // Which are left out for their codes is known in their order.
+        // A limit per ECO code can be applied only to the sorted candidates, so none may be dropped before.
         let kept = match suite.per_eco {
             Some(_) => None,
             None => Some(suite.limit.unwrap_or(MOST + 1)),
@@ -110,7 +112,7 @@ impl<'a> Ranking<'a> {
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written, or more candidates than a suite may have.
+    /// Returns an error if a temporary file cannot be written, or if there are more candidates than a suite may have.
     pub(super) fn add(&mut self, candidate: &Candidate<'_>) -> Result<()> {
         let rank = self.rank(candidate).to_be_bytes();
         let text = candidate.text.as_bytes();
@@ -121,7 +123,7 @@ impl<'a> Ranking<'a> {
         let ranked = [&rank, text, &[0], &length, start, opening, &[0], note].concat();
         match &mut self.by_position {
             Some(positions) => {
-                let identity = candidate.way.last().expect("a way has an end");
+                let identity = candidate.identities.last().expect("a line has positions");
                 positions.push(&[&identity.to_be_bytes(), &*ranked].concat())?;
             }
             None => self.ranked.push(&ranked)?,
@@ -135,11 +137,12 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// The candidates in their order.
+    /// Returns the entries of the suite in their order.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written or read.
+    /// Returns an error if a temporary file cannot be written or read. The iterator also returns one if the suite has
+    /// more entries than it may have.
     pub(super) fn ranked(&mut self) -> Result<impl Iterator<Item = Result<Ranked>>> {
         if let Some(mut positions) = self.by_position.take() {
             for candidate in positions.sorted() {
@@ -168,13 +171,14 @@ impl<'a> Ranking<'a> {
         }))
     }
 
-    /// What the order goes by first: the most games, or a seeded hash.
+    /// Returns the number by which candidates are sorted in ascending order: the complement of the games, or a seeded
+    /// hash.
     fn rank(&self, candidate: &Candidate<'_>) -> u64 {
         match self.suite.seed {
             None => u64::MAX - candidate.games,
             Some(seed) => {
                 let mut hasher = SipHasher13::new_with_keys(seed, 0);
-                for identity in candidate.way {
+                for identity in candidate.identities {
                     hasher.write(&identity.to_le_bytes());
                 }
                 hasher.finish()
@@ -183,7 +187,7 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// The error of a suite with more lines than it may have.
+/// Returns the error of a suite with more than [`MOST`] entries.
 fn too_many(path: &Path, suite: &Suite) -> Error {
     let plies = suite.plies;
     let problem = format!(
@@ -193,7 +197,7 @@ fn too_many(path: &Path, suite: &Suite) -> Error {
     Error::too_large(path, problem)
 }
 
-/// A candidate after its rank.
+/// Parses the bytes of a candidate after its rank.
 fn read(ranked: &[u8]) -> Ranked {
     let mut parts = ranked.splitn(2, |byte| *byte == 0);
     let (text, rest) = (parts.next(), parts.next());
@@ -228,7 +232,7 @@ mod tests {
             let candidate = Candidate {
                 text: &format!("{number:03}"),
                 start: &[0; 8],
-                way: &[*identity],
+                identities: &[*identity],
                 games: *games,
                 opening: "",
                 note: "a note",
@@ -262,12 +266,12 @@ mod tests {
             ..Suite::default()
         };
         let ranking = Ranking::new(&suite, &Memory::default(), Path::new("suite"));
-        let rank = |text, start, note, way| {
+        let rank = |text, start, note, identities| {
             let games = 1;
             ranking.rank(&Candidate {
                 text,
                 start,
-                way,
+                identities,
                 games,
                 opening: note,
                 note,

@@ -1,4 +1,4 @@
-//! The results of a match by the exits of its suite.
+//! The results of a match, grouped by the exits of its suite.
 
 use std::{collections::VecDeque, hash::Hash, io::Write, num::NonZeroU64, ops::Range, path::Path};
 
@@ -15,8 +15,9 @@ use crate::{
     tree::push_move,
 };
 
-/// A suite that was read: lines in PGN, or positions as EPDs or FENs, one a line. The position that an entry leads to is an
-/// exit; entries that lead to the same one share it.
+/// A suite that was read: lines in PGN, or positions as EPDs or FENs, one a line.
+///
+/// The position in which an entry ends is its *exit*. Entries that end in the same position share their exit.
 ///
 /// ```
 /// use polybook::{pgn::{Games, Input}, position::Variant, progress::Meter, suite::{ReportOptions, SuiteFile}, tally::Memory};
@@ -44,33 +45,33 @@ pub struct SuiteFile {
     format: SuiteFormat,
     entries: Vec<SuiteEntry>,
     exits: Vec<Exit>,
-    /// The exits by the identities of their positions.
+    /// The index of the exit for the identity of each exit's position.
     by_position: FxHashMap<u64, usize>,
-    /// Those of lines, by the length of the line, the start and the end.
+    /// The index of the exit for the passage of each line.
     by_line: FxHashMap<Passage, usize>,
     longest: usize,
 }
 
-/// The half-moves of a line, and the identities of its first and its last position.
+/// The length of a line in half-moves, and the identities of its first and its last position.
 type Passage = (usize, u64, u64);
 
 #[derive(Debug)]
 struct SuiteEntry {
-    /// Where its text is.
+    /// The range of bytes of its text in the file.
     text: Range<usize>,
     exit: usize,
 }
 
 #[derive(Debug)]
 struct Exit {
-    /// The number of its first entry, from 1.
+    /// The number of the first entry with this exit, from 1.
     entry: usize,
     epd: String,
     line: Option<String>,
     opening: Option<String>,
 }
 
-/// An entry of a suite, and the passage that leads to its position.
+/// An entry that was parsed, before its exit is looked up.
 struct FoundExit {
     text: Range<usize>,
     pos: Keyed<VariantPosition>,
@@ -79,11 +80,12 @@ struct FoundExit {
 }
 
 impl SuiteFile {
-    /// Reads a suite. Errors call it `path`.
+    /// Parses a suite. `path` names it in error messages.
     ///
     /// # Errors
     ///
-    /// An entry that cannot be played or is no position, a suite without entries, and binary data.
+    /// Returns an error if an entry is not a position or has an illegal move, if there is no entry, or if the text is
+    /// binary data.
     pub fn read(path: &Path, text: String, variant: Variant) -> Result<SuiteFile> {
         if text.contains('\0') {
             let problem = "Polyglot book or other binary data, not a suite: polybook convert makes a suite of a book";
@@ -92,7 +94,7 @@ impl SuiteFile {
         let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}'));
         let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'));
         let first = first.and_then(|line| line.split_whitespace().next());
-        // No tag and no move has a slash, every position seven.
+        // The first word is a board if it has seven slashes: a tag or a move has none.
         let format = match first.is_some_and(|word| word.matches('/').count() == 7) {
             true => SuiteFormat::Epd,
             false => SuiteFormat::Pgn,
@@ -142,19 +144,25 @@ impl SuiteFile {
         self.entries.push(SuiteEntry { text, exit });
     }
 
-    /// Reads the games of a match.
+    /// Reads the games of a match, and returns the results of each exit.
     ///
-    /// A game belongs to the exit of the longest line that it begins with, or else to the exit that it starts from by its
-    /// `FEN` tag. If the first moves of a game have the comment `book` or `book/...`, as match programs write it, and the
-    /// position after the last of them is an exit, the game belongs to that exit. Two games of an exit are a pair if the same two players had it with either color in the same round. The
-    /// tag `Round` is a round, `7`, or a round and a game, `7.1`. The first and the second game of a round are a pair, the
-    /// third and the fourth, and so on. If no two games of the players have a round in common, the tags do not say the pairs.
-    /// Then a player's first game of an exit with a color pairs with the first one with the other color, and so on. A pair
-    /// one of whose games has no result is not counted.
+    /// The exit of a game is the first of these:
+    ///
+    /// 1. If the first moves of the game have the comment `book` or `book/...`, as match programs write it: the
+    ///    position after the last of them, if it is an exit.
+    /// 2. The exit of the longest line of the suite with which the game begins.
+    /// 3. The position in which the game starts by its `FEN` tag, if it is an exit.
+    ///
+    /// Two games of an exit are a pair if the same two players played it in the same round with either color. The tag
+    /// `Round` contains a round, `7`, or a round and the number of a game, `7.1`. Games 1 and 2 of a round are a pair,
+    /// 3 and 4 the next, and so on. If these rules find no pair of two players, their rounds are ignored: a player's
+    /// first game of an exit with a color is paired with the first one with the other color, and so on. Pairs with an
+    /// unfinished game do not count.
     ///
     /// # Errors
     ///
-    /// An input that cannot be read, games that belong to no exit at all, and a first player who has no game of one.
+    /// Returns an error if an input cannot be read, if no game belongs to an exit, or if [`ReportOptions::first`] names
+    /// a player who has no game of an exit.
     pub fn report(&self, games: &Games<'_>, options: &ReportOptions) -> Result<MatchReport> {
         let mut results = MatchCounts::new(self.exits.len());
         if let Some(name) = &options.first {
@@ -201,20 +209,20 @@ impl SuiteFile {
         let start = pos.identity();
         game.exit = self.by_position.get(&start).copied();
         // The positions, and where the moves that lead to them end in the text.
-        let (mut way, mut ends) = (Vec::new(), Vec::new());
+        let (mut identities, mut ends) = (Vec::new(), Vec::new());
         let ending = play(reader, &mut pos, |pos, _, end| {
-            way.push(pos.identity());
+            identities.push(pos.identity());
             ends.push(end);
             Ok(ends.len() <= self.longest)
         });
         if ends.len() <= self.longest {
-            way.push(pos.identity());
+            identities.push(pos.identity());
         }
-        let line = |ply: usize| self.by_line.get(&(ply, start, way[ply])).copied();
-        let longest = (0..way.len()).rev().find_map(line);
+        let line = |ply: usize| self.by_line.get(&(ply, start, identities[ply])).copied();
+        let longest = (0..identities.len()).rev().find_map(line);
         let after_book = || {
             let ply = book_moves(text, &ends, reader.offset());
-            let exit = way.get(ply).filter(|_| ply > 0)?;
+            let exit = identities.get(ply).filter(|_| ply > 0)?;
             line(ply).or(self.by_position.get(exit).copied())
         };
         game.exit = after_book().or(longest).or(game.exit);
@@ -223,12 +231,12 @@ impl SuiteFile {
         game
     }
 
-    /// Writes the suite without the entries of the exits that a report calls one-sided. It replaces an empty file or an
-    /// untouched suite, with `force` any file. Returns how many entries it wrote.
+    /// Writes the suite without the entries of the exits that a report calls one-sided, and returns the number of
+    /// entries written. An existing file is replaced if it is empty or an unchanged suite, and with `force` in any case.
     ///
     /// # Errors
     ///
-    /// A file that cannot be written, and a suite that would have no entry.
+    /// Returns an error if the file cannot be written or replaced, or if the suite would have no entry.
     pub fn write_without_one_sided(
         &self,
         report: &MatchReport,
@@ -263,12 +271,12 @@ impl SuiteFile {
     }
 }
 
-/// How the games of a match are seen.
+/// The options of a report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReportOptions {
-    /// The player from whose view pairs are counted, none for the one of the two who comes first in the games.
+    /// The player from whose view pairs are counted, or `None` for the one of two players who comes first in the games.
     pub first: Option<String>,
-    /// The least pairs of a one-sided exit.
+    /// The minimum number of pairs of an exit that is called one-sided.
     pub min_pairs: NonZeroU64,
 }
 
@@ -281,8 +289,8 @@ impl Default for ReportOptions {
     }
 }
 
-/// Returns how many moves of a game, from the first on, have a comment that says that they are of a book. `ends` are
-/// where the moves end in the text, and `end` is the end of the game.
+/// Returns the number of moves at the start of a game that have a comment `book`. `ends` are the offsets in the text at
+/// which the moves end, and `end` is the offset at which the game ends.
 fn book_moves(text: &[u8], ends: &[usize], end: usize) -> usize {
     let is_of_book = |at: usize| {
         let next = ends.get(at + 1).copied().unwrap_or(end);
@@ -297,7 +305,7 @@ fn book_moves(text: &[u8], ends: &[usize], end: usize) -> usize {
     (0..ends.len()).take_while(|at| is_of_book(*at)).count()
 }
 
-/// The positions of EPDs or FENs.
+/// Parses a suite of EPDs or FENs. An error names the line.
 fn positions(text: &str, variant: Variant) -> Result<Vec<FoundExit>, String> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -322,7 +330,7 @@ fn positions(text: &str, variant: Variant) -> Result<Vec<FoundExit>, String> {
     Ok(found)
 }
 
-/// The lines of games.
+/// Parses a suite of games. An error names the game.
 fn lines_of(text: &str) -> Result<Vec<FoundExit>, String> {
     let mut found = Vec::new();
     let mut reader = GameReader::new(text.as_bytes());
@@ -357,16 +365,17 @@ fn lines_of(text: &str) -> Result<Vec<FoundExit>, String> {
     Ok(found)
 }
 
-/// A round of a match, in which two players have a position with either color.
+/// A round of a match in which two players play a position with either color.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 struct Round {
     number: u32,
-    /// Which two games of the round, if it has more.
+    /// The number of the pair within the round, from 0.
     pair: u32,
 }
 
 impl Round {
-    /// Reads `7`, or `7.2`, where each pair has two of the numbers after the point.
+    /// Reads a `Round` tag: `7`, or `7.2` for the second game of round 7. Games 1 and 2 of a round are its first pair,
+    /// 3 and 4 the second. Returns `None` for another form.
     fn of_tag(tag: &[u8]) -> Option<Round> {
         let text = std::str::from_utf8(tag).ok()?.trim();
         let (round, game) = text.split_once('.').unwrap_or((text, "1"));
@@ -378,7 +387,7 @@ impl Round {
     }
 }
 
-/// A game of a match.
+/// A game of a match, as a report needs it.
 struct MatchGame {
     players: [String; 2],
     round: Option<Round>,
@@ -386,7 +395,7 @@ struct MatchGame {
     exit: Option<usize>,
 }
 
-/// How many pairs of games gave a player no point, half a point, one, one and a half, and two.
+/// The numbers of pairs of games that gave a player 0, 0.5, 1, 1.5 and 2 points, in this order.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Pentanomial(pub [u64; 5]);
 
@@ -395,7 +404,7 @@ impl Pentanomial {
         self.0.iter().sum()
     }
 
-    /// How many of some games are not in a pair.
+    /// Returns how many of `games` games are not in a pair.
     fn unpaired(self, games: u64) -> u64 {
         games - 2 * self.pairs()
     }
@@ -404,92 +413,93 @@ impl Pentanomial {
 /// The results of a match.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MatchReport {
-    /// Games that belong to an exit and have a result.
+    /// The number of games that belong to an exit and have a result.
     pub games: u64,
-    /// Games that belong to an exit, without result.
+    /// The number of games that belong to an exit and have no result.
     pub unfinished: u64,
-    /// Games that belong to no exit.
+    /// The number of games that belong to no exit.
     pub unmatched: u64,
-    /// Draws among the games, in percent; `None` without games.
+    /// The share of draws among `games`, in percent, or `None` without games.
     pub draw_rate: Option<f64>,
-    /// Each two players, in the order of their first games.
+    /// The results of each two players who met, in the order of their first games.
     pub encounters: Vec<Encounter>,
-    /// The exits, in the order of the suite.
+    /// The results of the exits, in the order of the suite.
     pub exits: Vec<ExitResults>,
 }
 
-/// The games of two players.
+/// The results of two players against each other.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Encounter {
-    /// The player that was asked for, or else the one who comes first in the games.
+    /// The player of [`ReportOptions::first`], or else the one who comes first in the games.
     pub first: String,
-    /// The other.
+    /// The other player.
     pub second: String,
-    /// The results for the first.
+    /// The wins, draws and losses of the first player.
     #[serde(flatten)]
     pub stats: Stats,
-    /// The pairs, from the first player's view.
+    /// The pairs, from the view of the first player.
     #[serde(rename = "pentanomial")]
     pub pairs: Pentanomial,
-    /// Games without the one with other colors.
+    /// The number of games that are not in a pair.
     pub unpaired: u64,
 }
 
-/// The games of an exit.
+/// The results of the games of an exit.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ExitResults {
-    /// The number of its first entry in the suite, from 1.
+    /// The number of the first entry with this exit in the suite, from 1.
     pub entry: usize,
-    /// Its position.
+    /// The EPD of the position.
     pub epd: String,
-    /// The line to it, of a suite of lines.
+    /// The line to the position in SAN, or `None` if the suite consists of positions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
-    /// The opening, if the suite says one: the tags `ECO` and `Opening`, or the operation `id`.
+    /// The opening by the tags `ECO` and `Opening`, or by the operation `id`, or `None` if the suite does not name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opening: Option<String>,
-    /// The results for White.
+    /// The wins, draws and losses of White.
     #[serde(flatten)]
     pub stats: Stats,
-    /// Games without result.
+    /// The number of games without a result.
     pub unfinished: u64,
-    /// Draws in percent, `None` without games.
+    /// The share of draws, in percent, or `None` without games.
     pub draw_rate: Option<f64>,
     /// The pairs, each from the view of the first player of its [`Encounter`].
     #[serde(rename = "pentanomial")]
     pub pairs: Pentanomial,
-    /// Pairs in which one color won both games.
+    /// The number of pairs in which one color won both games.
     pub one_sided_pairs: u64,
-    /// Games without the one with other colors.
+    /// The number of games that are not in a pair.
     pub unpaired: u64,
-    /// Whether it has enough pairs, and one color won all its games.
+    /// Whether the exit has at least [`ReportOptions::min_pairs`] pairs, and one color won all of its games.
     #[serde(rename = "one_sided")]
     pub is_one_sided: bool,
 }
 
+/// Returns the share of draws in percent, or `None` without games.
 fn draw_rate(stats: Stats) -> Option<f64> {
     let games = stats.games();
     (games > 0).then(|| stats.draws as f64 * 100.0 / games as f64)
 }
 
-/// A game of two players.
+/// A game between two players.
 struct EncounterGame {
     exit: usize,
     round: Option<Round>,
-    /// The color of the first player.
+    /// The color of the player with the lower number.
     color: Color,
     result: GameResult,
 }
 
-/// Pairs each game of a color with the first one of the other color that has the same key and no partner yet. Games
-/// without a key have no partner. Of a player against itself, any two games of a key are a pair.
+/// Pairs games with equal keys. Each game is paired with the first earlier game of the other color that has no partner
+/// yet. Games without a key have no partner. In self-play, colors need not differ.
 fn paired<K: Hash + Eq>(
     games: &[EncounterGame],
     is_self_play: bool,
     key: impl Fn(&EncounterGame) -> Option<K>,
 ) -> Vec<[&EncounterGame; 2]> {
     let mut pairs = Vec::new();
-    // Games of one color for each key.
+    // The games of each key that have no partner yet, all of one color.
     let mut waiting: FxHashMap<K, VecDeque<&EncounterGame>> = FxHashMap::default();
     for game in games {
         let Some(key) = key(game) else { continue };
@@ -502,7 +512,7 @@ fn paired<K: Hash + Eq>(
     pairs
 }
 
-/// What was counted for an exit.
+/// The counts of one exit.
 #[derive(Default)]
 struct Exited {
     stats: Stats,
@@ -511,13 +521,14 @@ struct Exited {
     one_sided_pairs: u64,
 }
 
+/// The counts of a match. Players have numbers in the order in which they come.
 struct MatchCounts {
     names: Vec<String>,
     numbers: FxHashMap<String, usize>,
     exits: Vec<Exited>,
-    /// The games of two players, by their numbers, the lower first.
+    /// The games of each two players. Keys are the numbers of the players, the lower first.
     encounters: FxHashMap<[usize; 2], Vec<EncounterGame>>,
-    /// The players who met, in the order of their first games.
+    /// The keys of `encounters`, in the order of the first games.
     order: Vec<[usize; 2]>,
     unmatched: u64,
 }
@@ -534,6 +545,7 @@ impl MatchCounts {
         }
     }
 
+    /// Returns the number of a player. A new player gets the next number.
     fn number(&mut self, name: String) -> usize {
         *self.numbers.entry(name).or_insert_with_key(|name| {
             self.names.push(name.clone());
@@ -570,7 +582,8 @@ impl MatchCounts {
         });
     }
 
-    /// Finds the pairs of two players. One with a game without result takes part, but is not counted.
+    /// Finds the pairs of two players and counts their results. A pair with an unfinished game is found, but not
+    /// counted.
     fn encounter(&mut self, players: [usize; 2], games: &[EncounterGame]) -> Encounter {
         let is_self_play = players[0] == players[1];
         let mut found = paired(games, is_self_play, |game| Some((game.exit, game.round?)));
@@ -610,7 +623,7 @@ impl MatchCounts {
         let games = std::mem::take(&mut self.encounters);
         let order = std::mem::take(&mut self.order).into_iter();
         let encounters = order.map(|players| self.encounter(players, &games[&players]));
-        // Players of unfinished games alone have none.
+        // Players who met only in unfinished games have no results against each other.
         let encounters = encounters.filter(|encounter| encounter.stats.games() > 0);
         let encounters = encounters.collect();
         let results = |(exit, found): (&Exit, &Exited)| {

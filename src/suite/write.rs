@@ -1,4 +1,4 @@
-//! Writing suites.
+//! Writing suites as PGN or EPDs.
 
 use std::{io::Write, path::Path};
 
@@ -17,27 +17,29 @@ use crate::{
     tree::GameWriter,
 };
 
-/// What games of a suite are called.
+/// The value of the `Event` tag of each line.
 const EVENT: &str = "Opening suite";
 
-/// How a suite is written.
+/// The format of a suite.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SuiteFormat {
-    /// Lines, as games without result.
+    /// Lines, as games without a result.
     Pgn,
-    /// Positions, an EPD a line.
+    /// Positions, one EPD a line.
     Epd,
 }
 
-/// Begins a suite. It replaces an empty file or an untouched suite of lines, with `force` any file. A suite of positions has
-/// no checksum: programs sort and join its lines, and the checksum would move with one of them.
+/// Creates a file for a suite. An existing file is replaced if it is empty or an unchanged suite of lines, and with `force`
+/// in any case.
+///
+/// A suite of positions has no checksum, because other programs sort and join its lines, which would move the checksum.
 pub(crate) fn begin(path: &Path, force: bool) -> Result<BufferedFile> {
     let file = AtomicFile::create_over(path, |old| check_text_replaceable(old, force))?;
     Ok(BufferedFile::sealed(file))
 }
 
-/// Writes the entries in their order; returns how many there are. `start_of` has the position that the text of a start
-/// means.
+/// Writes the entries of a ranking in their order, and returns the file and the number of entries. `start_of` returns
+/// the position that the bytes of [`Ranked::start`] identify.
 pub(super) fn write_ranked(
     file: BufferedFile,
     format: SuiteFormat,
@@ -84,7 +86,7 @@ pub(super) fn write_ranked(
     Ok((games.into_inner(), count))
 }
 
-/// The text of an EPD, with the counters of moves if they are wanted.
+/// Returns the EPD of a position, with the operations `hmvc` and `fmvn` if `opcodes` is set.
 pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     use shakmaty::Position;
     let mut epd = epd_of(pos);
@@ -95,12 +97,13 @@ pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     epd
 }
 
-/// How many games there were, how many of them without result, and White's score in the others.
+/// Returns a comment with the number of games, the number of games without a result, and White's score in the others.
 pub(super) fn note_of_games(results: GameStats) -> String {
     note("game", results)
 }
 
-/// How many times games came to a position, and White's score in them: a game that came back to it counts again.
+/// Returns a comment with the number of times that games reached a position, and White's score. A game that reached the
+/// position twice counts twice.
 pub(super) fn note_of_times(stats: Stats) -> String {
     let without_result = 0;
     note(
@@ -112,6 +115,7 @@ pub(super) fn note_of_times(stats: Stats) -> String {
     )
 }
 
+/// Returns the comment on `results`, with `thing` as the name of what is counted.
 fn note(thing: &str, results: GameStats) -> String {
     let count = results.games();
     let s = if count == 1 { "" } else { "s" };

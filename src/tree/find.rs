@@ -1,4 +1,4 @@
-//! Finding positions by their keys, by walking to them.
+//! Finding positions by their Polyglot keys, by walking from known starts until the keys turn up.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::{
     walk::{Source, each_position},
 };
 
-/// Positions that are wanted by their keys, and those of them that walks come to. What memory does not hold goes to
+/// A set of Polyglot keys whose positions are wanted, and the positions found so far. More than its memory spills to
 /// temporary files.
 ///
 /// ```
@@ -38,27 +38,27 @@ use crate::{
 pub struct Wanted {
     keys: SpillingSet,
     found: SpillingSet,
-    /// How many are not found.
+    /// The number of keys whose positions are not found yet.
     left: u64,
-    /// The keys of those that are found, and the positions.
+    /// The positions that were found, each after its key.
     positions: TextSorter,
     rules: Option<VariantPosition>,
     memory: Memory,
 }
 
-/// Found positions, which are asked for in ascending order of their keys.
+/// The positions that were found. They must be requested in ascending order of their keys.
 pub struct FoundPositions<'a> {
     texts: Box<dyn Iterator<Item = Result<Cow<'a, [u8]>>> + 'a>,
     rules: Option<&'a VariantPosition>,
-    /// The last that was read.
+    /// The key and the text of the last position that was read.
     next: Option<(u64, String)>,
 }
 
-/// The key of a position, which precedes its text.
+/// The length of the key before the text of a position, in bytes.
 const KEY: usize = size_of::<u64>();
 
 impl Wanted {
-    /// Nothing is wanted yet; `memory` is for all that will be.
+    /// Creates an empty set. `memory` is the budget for keys, positions and walks together.
     pub fn new(memory: Memory) -> Wanted {
         let share = memory.share(4);
         Wanted {
@@ -71,22 +71,24 @@ impl Wanted {
         }
     }
 
-    /// Wants the position of a key.
+    /// Adds the key of a wanted position.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub fn add(&mut self, key: u64) -> Result<()> {
         self.left += u64::from(self.keys.insert_key(key)?);
         Ok(())
     }
 
-    /// Looks for what is wanted and not found yet where lines of a source from `start` come: its own, and those in which
-    /// each side gets any reply after which it knows a move. All starts are by the same rules.
+    /// Searches wanted positions among the lines of a source from `start`.
+    ///
+    /// The lines are those of the source, and those in which either side plays any reply after which the source has a
+    /// move. All starts must follow the rules of one variant.
     ///
     /// # Errors
     ///
-    /// What the source answers, or a temporary file that cannot be written.
+    /// Returns an error if the source does, or if a temporary file cannot be written.
     pub fn look(
         &mut self,
         source: &impl Source,
@@ -110,7 +112,7 @@ impl Wanted {
         })
     }
 
-    /// What was found.
+    /// Returns the positions found so far.
     pub fn found(&mut self) -> FoundPositions<'_> {
         FoundPositions {
             texts: Box::new(self.positions.sorted()),
@@ -121,11 +123,11 @@ impl Wanted {
 }
 
 impl FoundPositions<'_> {
-    /// The position of a key, if it was found. No smaller key may be asked for later.
+    /// Returns the position of a key, or `None` if it was not found. Keys must be requested in ascending order.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub fn position(&mut self, key: u64) -> Result<Option<VariantPosition>> {
         while self.next.as_ref().is_none_or(|(next, _)| *next < key) {
             let Some(text) = self.texts.next().transpose()? else {
@@ -140,19 +142,20 @@ impl FoundPositions<'_> {
     }
 }
 
-/// The positions to which the lines of a book of standard chess lead from the start, with the start and those after its
-/// last moves, but not those in which the game is over. `memory` is for what the walk needs besides.
+/// Returns the positions that the lines of a book of standard chess reach from the start: those with moves in the book,
+/// and those after its last moves. Positions in which the game is over are left out. The walk needs `memory` besides.
 ///
 /// # Errors
 ///
-/// A book that cannot be read, or a temporary file that cannot be written.
+/// Returns an error if the book cannot be read, if a temporary file cannot be written, or if the positions do not fit
+/// in the memory.
 pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec<Chess>> {
     let mut positions = Vec::new();
     let mut reached = SpillingSet::new(memory.share(4));
     let start = [Ok(Variant::Standard.start())];
     each_position(book, start, memory.share(4), meter, &mut |pos| {
         let moves = Source::moves(book, pos)?;
-        // The walk does not come to positions without moves.
+        // The walk does not visit positions without moves.
         let after = moves.iter().map(|mv| {
             let mut after = pos.clone();
             after.play(mv.mv);

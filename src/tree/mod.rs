@@ -1,8 +1,7 @@
-//! Trees of moves: what can be reached from a position by the moves of a book, a database or an index, each position
-//! once.
+//! Trees of moves: everything that can be reached from a position by the moves of a book, a database or an index.
 //!
-//! A [`Source`] knows the moves of a position. A [`Tree`] is walked from position to position, and written as PGN, text
-//! or JSON lines while it is walked, so that it may be larger than memory.
+//! A [`Source`] returns the moves of a position. A [`Tree`] walks from position to position and continues each position
+//! once. It is written as PGN, text or JSON lines during the walk, so it can be larger than memory.
 //!
 //! ```
 //! use polybook::{
@@ -42,13 +41,13 @@ pub use crate::walk::{
     Branch, Evaluated, Event, Limits, LinesOf, Order, Replies, Source, Tree, TreeMove, Union,
 };
 
-/// How a tree is written.
+/// The format of a tree.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// Games with variations.
+    /// PGN: games with variations.
     Pgn,
-    /// Indented lines.
+    /// Text: one move a line, indented by its depth.
     Text,
-    /// A JSON document for each position.
+    /// JSON lines: one document for each position.
     Jsonl,
 }

@@ -1,4 +1,4 @@
-//! Writing games: trees with variations, and movetext in lines of some eighty columns.
+//! Writing games as PGN: trees with variations, and movetext that is broken into lines.
 
 use std::{
     io::{self, Write},
@@ -14,25 +14,29 @@ use crate::{
     walk::{Branch, Event, Order, Source, Tree},
 };
 
-/// How deep variations are nested. What would be deeper becomes a game of its own, because readers have limits.
+/// The maximum nesting of variations. A deeper variation becomes a game of its own, because PGN readers limit the
+/// nesting.
 const DEEPEST: usize = 16;
 
-/// How many moves a game has before others take the rest. Scid holds games of some 128 KiB, and a move with its
-/// comment takes about 25 bytes there.
+/// The maximum number of moves of a game; the rest becomes further games. Scid limits a game to some 128 KiB, and a
+/// move with its comment takes about 25 bytes there.
 const LONGEST: u64 = 2000;
 
-/// What the games are called.
+/// The value of the `Event` tag of each game.
 const EVENT: &str = "Opening tree";
 
 impl<S: Source> Tree<'_, S> {
-    /// Writes the tree as a game with variations to `out`, which errors call `path`. Each move is followed by a comment:
-    /// its weight or its games, its share in percent, and `transposition` where the tree goes on elsewhere. Lines that
-    /// would be nested in more than sixteen variations, and what is left when a game has 2000 moves, become games of their
-    /// own. Returns how many moves there are, those that lead from the start to such a line aside.
+    /// Writes the tree to `out` as a game with variations, and returns the number of moves. `path` names the output in
+    /// error messages.
+    ///
+    /// A comment follows each move. It has the weight or the results of the move, its share in percent, and
+    /// `transposition` if the tree continues the position elsewhere. A line that would be nested in more than 16
+    /// variations becomes a game of its own, and so does what is left when a game has 2000 moves. The moves from the
+    /// start that lead to such a game are not counted again.
     ///
     /// # Errors
     ///
-    /// What the source answers, or an output that cannot be written.
+    /// Returns an error if the source does, or if the output cannot be written.
     pub fn write_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
         self.write_commented_pgn(out, path, &|_| None, false)
     }
@@ -89,7 +93,7 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// The moves from the start to where a game has something new.
+/// Writes the moves from the start to where the game has something new.
 fn lead<W: Write>(
     games: &mut GameWriter<W>,
     start: &VariantPosition,
@@ -104,7 +108,7 @@ fn lead<W: Write>(
     Ok(())
 }
 
-/// A move with its number and its comment.
+/// Returns the text of a move with its number and its comment.
 fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
@@ -123,16 +127,16 @@ fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     format!("{number} {san} {{{comment}{transposition}{eval}}}")
 }
 
-/// Columns of a line of movetext.
+/// The maximum width of a line of movetext, in bytes. A longer word gets a line of its own.
 const WIDTH: usize = 80;
 
-/// Writes games one after the other.
+/// A writer of games, one after the other, which breaks movetext into lines.
 #[derive(Debug)]
 pub(crate) struct GameWriter<W> {
     out: W,
-    /// The last word, which a bracket may still follow.
+    /// The last word, which is not written yet because a bracket may follow it.
     word: String,
-    /// Columns of the line before it.
+    /// The width of the current line, without the last word.
     column: usize,
 }
 
@@ -177,10 +181,10 @@ impl<W: Write> GameWriter<W> {
         self.out.write_all(b"\n")
     }
 
-    /// Writes words of movetext.
+    /// Adds movetext, which is broken at its blanks.
     pub(crate) fn words(&mut self, text: &str) -> io::Result<()> {
         for word in text.split(' ') {
-            // No blank separates an opening bracket from the next word.
+            // An opening bracket is followed directly by the next word.
             if !self.word.ends_with('(') {
                 self.flush_word()?;
             }
@@ -194,12 +198,12 @@ impl<W: Write> GameWriter<W> {
         self.words("(")
     }
 
-    /// Ends it.
+    /// Ends a variation.
     pub(crate) fn close(&mut self) {
         self.word.push(')');
     }
 
-    /// Ends the game.
+    /// Ends a game.
     pub(crate) fn end(&mut self) -> io::Result<()> {
         self.words("*")?;
         self.flush_word()?;
@@ -207,16 +211,17 @@ impl<W: Write> GameWriter<W> {
         self.out.write_all(b"\n\n")
     }
 
-    /// What it writes to, between games.
+    /// Returns the output, to which a caller may write between games.
     pub(crate) fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
 
-    /// Hands back what it wrote to.
+    /// Returns the output.
     pub(crate) fn into_inner(self) -> W {
         self.out
     }
 
+    /// Writes the last word, on a new line if it does not fit on the current one.
     fn flush_word(&mut self) -> io::Result<()> {
         if self.word.is_empty() {
             return Ok(());
@@ -237,7 +242,7 @@ impl<W: Write> GameWriter<W> {
 
 const CHESS960: &str = "Chess960";
 
-/// The value of the `Variant` tag, if there is to be one.
+/// Returns the value of the `Variant` tag, or `None` for standard chess.
 fn variant_tag(start: &VariantPosition) -> Option<&'static str> {
     Some(match start {
         VariantPosition::Chess(pos) if pos.castles().mode().is_chess960() => CHESS960,

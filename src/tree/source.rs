@@ -1,4 +1,4 @@
-//! The moves of books, databases and indexes.
+//! Books, databases and indexes as sources of moves.
 
 use shakmaty::{Position, uci::UciMove, variant::VariantPosition};
 
@@ -12,7 +12,7 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// The records of the position whose move is legal, those of weight 0 among them, the heaviest first.
+/// The legal moves of the book's records, including those of weight 0, sorted by weight in descending order.
 impl Source for Book {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let entries = Book::moves(self, pos.key())?;
@@ -29,7 +29,7 @@ impl Source for Book {
     }
 }
 
-/// The rows of the position that are active, the most games first.
+/// The legal moves of the database's active rows, sorted by games in descending order.
 #[cfg(feature = "obs")]
 impl Source for crate::obs::Obs {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
@@ -44,8 +44,8 @@ impl Source for crate::obs::Obs {
     }
 }
 
-/// The moves that games played in the position, with the games of the positions that they lead to, whatever way
-/// these took there; the most games first. The index must have statistics.
+/// The moves that games played in the position, sorted by games in descending order. The results of a move are those of
+/// all games that reached the position after it, by any move. The index must have statistics.
 impl Source for crate::index::Index {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let Some(here) = stats_of(self, pos)? else {
@@ -58,7 +58,7 @@ impl Source for crate::index::Index {
         };
         let mut moves = Vec::new();
         for mv in here.moves {
-            // What is not legal here belongs to another position with the same key.
+            // A move that is not legal here belongs to another position with the same key.
             let Some(mv) = mv.to_move(pos.position()) else {
                 continue;
             };
@@ -73,13 +73,13 @@ impl Source for crate::index::Index {
             );
             moves.push(TreeMove::known(mv, there.games, Some(stats)));
         }
-        // A stable sort: of equal ones, that of the smallest number comes first.
+        // The sort is stable, so moves with equal games stay sorted by their numbers.
         moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
         Ok(moves)
     }
 }
 
-/// Returns the statistics of a position under all of its keys; `None` if there are none.
+/// Returns the statistics of a position, summed over all of its keys, or `None` if there are none.
 fn stats_of(
     index: &crate::index::Index,
     pos: &Keyed<VariantPosition>,
@@ -100,11 +100,11 @@ fn stats_of(
     Ok(sum)
 }
 
-/// The games of an index that was made for the explorer, by the rules of a variant.
+/// The games of one variant in an index that was made for the explorer.
 #[derive(Debug)]
 pub struct Explored(pub Explorer, pub Variant);
 
-/// The moves that games played in the position, with these games; the most games first.
+/// The moves that games played in the position, with the results of these games, sorted by games in descending order.
 impl Source for Explored {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let Explored(explorer, variant) = self;
@@ -112,7 +112,7 @@ impl Source for Explored {
     }
 }
 
-/// The moves that the games which pass filters played in a position; those of most games first.
+/// Returns the moves that the games which pass `filters` played in a position, sorted by games in descending order.
 pub(crate) fn played(
     explorer: &Explorer,
     variant: Variant,
@@ -135,7 +135,7 @@ pub(crate) fn played(
     Ok(moves.collect())
 }
 
-/// Results of the side to move.
+/// Returns results of White, draws and Black as those of the side to move in `pos`.
 fn for_mover(pos: &VariantPosition, wins: u64, draws: u64, losses: u64) -> Stats {
     let white = Stats {
         wins,

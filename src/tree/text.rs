@@ -1,4 +1,4 @@
-//! Trees as indented text and as JSON lines.
+//! Writing trees as indented text and as JSON lines, and movetext.
 
 use std::{
     io::{self, Write},
@@ -16,13 +16,13 @@ use crate::{
     walk::{Branch, Event, Order, Source, Tree},
 };
 
-/// The number of a move as movetext has it: `12.`, or `12...` for a move of Black where it must be said.
+/// Returns the number of the next move of a position as movetext has it: `12.` for White, `12...` for Black.
 pub(crate) fn move_number(pos: &VariantPosition) -> String {
     let dots = if pos.turn().is_white() { "." } else { "..." };
     format!("{}{dots}", pos.fullmoves())
 }
 
-/// Adds a move to movetext, the first one or one of White with its number: `1. e4 c5 2. Nf3`.
+/// Appends a move to movetext such as `1. e4 c5 2. Nf3`. The first move and White's moves get their numbers.
 pub(crate) fn push_move(text: &mut String, pos: &VariantPosition, mv: Move) {
     if !text.is_empty() {
         text.push(' ');
@@ -35,13 +35,16 @@ pub(crate) fn push_move(text: &mut String, pos: &VariantPosition, mv: Move) {
 }
 
 impl<S: Source> Tree<'_, S> {
-    /// Writes the tree to `out`, which errors call `path`: a line for each move, two blanks further in for each
-    /// half-move before it, with its weight or its games, its share in percent, and `transposition` where the tree goes
-    /// on elsewhere. An evaluation is before the weight. Returns how many moves there are.
+    /// Writes the tree to `out` as text, one move a line, and returns the number of moves. `path` names the output in
+    /// error messages.
+    ///
+    /// A line is indented by two blanks for each half-move before it. It has the move, its evaluation if there is one,
+    /// its weight or its results, its share in percent, and `transposition` if the tree continues the position
+    /// elsewhere.
     ///
     /// # Errors
     ///
-    /// What the source answers, or an output that cannot be written.
+    /// Returns an error if the source does, or if the output cannot be written.
     pub fn write_text(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
         let mut moves = 0;
         self.walk(Order::Lines, &mut |event| {
@@ -55,7 +58,7 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// The line of a move.
+/// Returns the line of a move.
 fn line(branch: &Branch<'_>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
@@ -70,7 +73,7 @@ fn line(branch: &Branch<'_>) -> String {
     format!("{:indent$}{number} {san}{eval}  {remark}{mark}", "")
 }
 
-/// What is known of a move: `weight 12, 8.5%`, or `+8 =20 -14, 30%` for the side that moves.
+/// Returns the statistics of a move: `weight 12, 8.5%`, or `+8 =20 -14, 30.0%` from the view of the side that moves.
 pub(super) fn remark(branch: &Branch<'_>) -> String {
     let mv = branch.mv;
     let share = format!("{:.1}%", branch.share);
@@ -84,12 +87,12 @@ pub(super) fn remark(branch: &Branch<'_>) -> String {
     }
 }
 
-/// A position of a tree and the moves that are known there.
+/// A position of a tree and its moves, as a JSON document.
 #[derive(Serialize)]
 struct TextLine {
     key: String,
     fen: String,
-    /// Half-moves from the start.
+    /// The number of half-moves from the start.
     ply: usize,
     moves: Vec<TextMove>,
 }
@@ -99,13 +102,13 @@ struct TextMove {
     uci: String,
     san: String,
     weight: u64,
-    /// The share of the weights of the position, in percent.
+    /// The share of the move in the weights of the position, in percent.
     probability: f64,
     #[serde(flatten)]
     stats: Option<Stats>,
-    /// Whether the source has the move.
+    /// Whether the source has the move; see [`TreeMove::is_known`](crate::walk::TreeMove::is_known).
     known: bool,
-    /// Whether the position after it has a line elsewhere.
+    /// Whether the tree continues the position after the move elsewhere.
     transposition: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     eval: Option<Eval>,
@@ -146,12 +149,12 @@ impl TextMove {
 }
 
 impl<S: Source> Tree<'_, S> {
-    /// Writes the tree to `out`, which errors call `path`: a JSON document on a line for each position with its moves.
-    /// Returns how many moves there are.
+    /// Writes the tree to `out` as JSON lines, one document for each position with moves, and returns the number of
+    /// moves. `path` names the output in error messages.
     ///
     /// # Errors
     ///
-    /// What the source answers, or an output that cannot be written.
+    /// Returns an error if the source does, or if the output cannot be written.
     pub fn write_jsonl(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
         let mut moves = 0;
         let mut line: Option<TextLine> = None;

@@ -1,4 +1,4 @@
-//! Going from level to level, and where a tree goes on: after one of the moves that lead to a position, and nowhere else.
+//! Walking breadth first, and choosing the one move after which a tree continues a position.
 
 use shakmaty::{Move, variant::VariantPosition};
 
@@ -10,21 +10,21 @@ use crate::{
     sort::{ByteRun, SpillingSet},
 };
 
-/// Bytes of the positions of a level that stay in memory.
+/// The memory for the positions of a level, in bytes; more spills to a temporary file.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 
-/// A move that [`levels`] meets.
+/// A move that [`levels`] visits.
 pub(crate) struct Arrival<'a> {
     pub before: &'a Keyed<VariantPosition>,
     pub mv: Move,
     pub after: &'a Keyed<VariantPosition>,
-    /// Whether no move met before leads to the same position.
+    /// Whether this is the first visited move that leads to `after`.
     pub is_new: bool,
 }
 
-/// Meets the moves of all positions that are fewer half-moves than those of the limits from the starts, but for the last,
-/// level by level: each position first where it is reached soonest. Returns the positions by their
-/// [fingerprints](place).
+/// Visits the moves of every position within `limits.plies() - 1` half-moves of the starts, except those of the last
+/// level, breadth first. So each position is first visited at its smallest depth. Returns the
+/// [fingerprints](position_fingerprint) of all visited positions.
 pub(crate) fn levels(
     source: &impl Source,
     starts: &[VariantPosition],
@@ -36,15 +36,15 @@ pub(crate) fn levels(
     let level = || ByteRun::new(LEVEL_IN_MEMORY, limits.memory.temp_dir.clone());
     let mut waiting = level();
     for start in starts {
-        if met.insert(place(source, &Keyed::new(start.clone())))? {
-            wait(&mut waiting, start, 1.0 / starts.len() as f64)?;
+        if met.insert(position_fingerprint(source, &Keyed::new(start.clone())))? {
+            push_waiting(&mut waiting, start, 1.0 / starts.len() as f64)?;
         }
     }
     for ply in 1..limits.plies() {
         let mut next = level();
         let mut texts = waiting.reader(0);
         while let Some(text) = texts.read_text()? {
-            let (pos, portion) = waited(&text, &starts[0]);
+            let (pos, portion) = read_waiting(&text, &starts[0]);
             let Some(before) = pos.map(Keyed::new) else {
                 done.add(portion);
                 continue;
@@ -57,7 +57,7 @@ pub(crate) fn levels(
                 let mv = choice.mv.mv;
                 let mut after = before.clone();
                 after.play(mv);
-                let is_new = met.insert(place(source, &after))?;
+                let is_new = met.insert(position_fingerprint(source, &after))?;
                 f(Arrival {
                     before: &before,
                     mv,
@@ -65,7 +65,7 @@ pub(crate) fn levels(
                     is_new,
                 })?;
                 if is_new && ply + 1 < limits.plies() {
-                    wait(&mut next, after.position(), choice.portion)?;
+                    push_waiting(&mut next, after.position(), choice.portion)?;
                 } else {
                     done.add(choice.portion);
                 }
@@ -80,26 +80,26 @@ pub(crate) fn levels(
     Ok(met)
 }
 
-/// What is after a move.
+/// What a tree has after a move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AfterMove {
-    /// The tree goes on.
+    /// The tree continues the position after the move.
     Expanded,
-    /// The tree goes on after another move that leads to the same position.
+    /// The tree continues the position, but after another move that leads to it.
     Transposition,
-    /// Nothing, because the lines are as long as they may be.
+    /// The line ends, because it has its maximum length.
     End,
 }
 
-/// Which of the moves that lead to a position the tree goes on after.
+/// Decides after which of the moves that lead to a position the tree continues it.
 pub(super) enum Expansion {
-    /// The first that the walk meets.
+    /// After the first such move that the walk visits.
     First { met: SpillingSet, plies: usize },
-    /// One by which it is reached in the fewest half-moves: the first such of the last level but one.
-    Soonest {
-        /// All positions that the tree goes on from.
+    /// After a move at the end of a shortest path: the first one that [`levels`] visits.
+    Shortest {
+        /// The fingerprints of all positions within the limit.
         met: SpillingSet,
-        /// The moves that it goes on after.
+        /// The fingerprints of the moves after which the tree continues.
         moves: SpillingSet,
     },
 }
@@ -113,7 +113,7 @@ impl Expansion {
     ) -> Result<Expansion> {
         if limits.max_ply.is_none() {
             let mut met = SpillingSet::new(limits.memory.share(2));
-            met.insert(place(source, &Keyed::new(start.clone())))?;
+            met.insert(position_fingerprint(source, &Keyed::new(start.clone())))?;
             let plies = limits.plies();
             return Ok(Expansion::First { met, plies });
         }
@@ -122,14 +122,15 @@ impl Expansion {
         let starts = std::slice::from_ref(start);
         let met = levels(source, starts, limits, &mut done, &mut |arrival| {
             if arrival.is_new {
-                moves.insert(way(source, arrival.before, arrival.mv))?;
+                moves.insert(move_fingerprint(source, arrival.before, arrival.mv))?;
             }
             Ok(())
         })?;
-        Ok(Expansion::Soonest { met, moves })
+        Ok(Expansion::Shortest { met, moves })
     }
 
-    /// What is after a move from one position to another, `ply` half-moves from the start.
+    /// Decides what follows a move from `before` to `after`. `ply` is the number of half-moves from the start to
+    /// `after`.
     pub(super) fn after(
         &mut self,
         source: &impl Source,
@@ -139,42 +140,48 @@ impl Expansion {
         ply: usize,
     ) -> Result<AfterMove> {
         Ok(match self {
-            // Another line may come there sooner.
+            // The position is not marked as visited: a shorter line may reach it later.
             Expansion::First { plies, .. } if ply >= *plies => AfterMove::End,
-            Expansion::First { met, .. } => match met.insert(place(source, after))? {
-                true => AfterMove::Expanded,
-                false => AfterMove::Transposition,
-            },
-            Expansion::Soonest { met, .. } if !met.contains(place(source, after))? => {
+            Expansion::First { met, .. } => {
+                match met.insert(position_fingerprint(source, after))? {
+                    true => AfterMove::Expanded,
+                    false => AfterMove::Transposition,
+                }
+            }
+            Expansion::Shortest { met, .. }
+                if !met.contains(position_fingerprint(source, after))? =>
+            {
                 AfterMove::End
             }
-            Expansion::Soonest { moves, .. } => match moves.contains(way(source, before, mv))? {
-                true => AfterMove::Expanded,
-                false => AfterMove::Transposition,
-            },
+            Expansion::Shortest { moves, .. } => {
+                match moves.contains(move_fingerprint(source, before, mv))? {
+                    true => AfterMove::Expanded,
+                    false => AfterMove::Transposition,
+                }
+            }
         })
     }
 }
 
-/// Returns the fingerprint of a position.
-fn place(source: &impl Source, pos: &Keyed<VariantPosition>) -> u128 {
+/// Returns the fingerprint of a position. Its low 64 bits are 0.
+fn position_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>) -> u128 {
     u128::from(source.node(pos)) << 64
 }
 
-/// Returns the fingerprint of a move of a position.
-fn way(source: &impl Source, pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
-    place(source, pos) | u128::from(BookMove::from(mv).0)
+/// Returns the fingerprint of a move in a position: that of the position, with the move in the low 16 bits.
+fn move_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
+    position_fingerprint(source, pos) | u128::from(BookMove::from(mv).0)
 }
 
-/// Lets a position wait until all of its level are met.
-fn wait(level: &mut ByteRun, pos: &VariantPosition, portion: f64) -> Result<()> {
+/// Appends a position to a level, with its share of the tree.
+fn push_waiting(level: &mut ByteRun, pos: &VariantPosition, portion: f64) -> Result<()> {
     let mut text = portion.to_le_bytes().to_vec();
     text.extend_from_slice(stored(pos).as_bytes());
     level.append_text(&text)
 }
 
-/// A position that waited, if it has moves, and its portion of the tree.
-fn waited(text: &[u8], start: &VariantPosition) -> (Option<VariantPosition>, f64) {
+/// Parses a position of a level and its share of the tree. The position is `None` if the text is malformed.
+fn read_waiting(text: &[u8], start: &VariantPosition) -> (Option<VariantPosition>, f64) {
     let (portion, pos) = text.split_first_chunk().expect("a portion comes first");
     let pos = restored(&String::from_utf8_lossy(pos), start);
     (pos, f64::from_le_bytes(*portion))

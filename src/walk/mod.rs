@@ -1,5 +1,9 @@
-//! Walking from a position through the moves of a source: along a [`Tree`], each position once, or [level by
-//! level](levels).
+//! Walks from a position through the moves of a source.
+//!
+//! A [`Source`] returns the moves of a position. A [`Tree`] visits all positions that its moves reach and continues
+//! each of them once, in one of several [orders](Order); [`levels`] visits them breadth first. [`Limits`] bound how far
+//! a walk goes. Wrappers such as [`Replies`] and [`LinesOf`] add moves to a source that has the moves of one side
+//! alone.
 
 mod levels;
 mod tree;
@@ -24,18 +28,20 @@ use crate::{
 pub struct TreeMove {
     /// The move.
     pub mv: Move,
-    /// Its weight; of a database the one that it has in a book before scaling, of an index the games.
+    /// The weight of the move. In a database it is the weight that a book would give the move, before scaling; in an
+    /// index it is the number of games.
     pub weight: u64,
-    /// The games of a database or an index, for the side that moves.
+    /// The results of the side that moves, or `None` if the source has weights alone.
     pub stats: Option<Stats>,
-    /// Whether the source has the move. It does not have it where the tree [goes on by any reply](Replies).
+    /// Whether the source has the move. If not, [`Replies`] or [`LinesOf`] added it.
     pub is_known: bool,
-    /// The evaluation of the position after it, if [evaluations](Evaluated) are asked for.
+    /// The evaluation of the position after the move, or `None` if it is unknown or [evaluations](Evaluated) are not
+    /// used.
     pub eval: Option<Eval>,
 }
 
 impl TreeMove {
-    /// A move that the source has.
+    /// Creates a move that the source has, without an evaluation.
     pub(crate) fn known(mv: Move, weight: u64, stats: Option<Stats>) -> TreeMove {
         TreeMove {
             mv,
@@ -46,30 +52,30 @@ impl TreeMove {
         }
     }
 
-    /// How many games it has; without games, its weight.
+    /// Returns the number of games of the move, or its weight if the source has no results.
     pub(crate) fn games(&self) -> u64 {
         self.stats.map_or(self.weight, Stats::games)
     }
 }
 
-/// Knows the moves of positions.
+/// A source of the moves of positions.
 pub trait Source {
-    /// The legal moves that are known in a position, each once, the best first.
+    /// Returns the legal moves that the source has in a position. Each move occurs once, and the best moves come first.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read.
+    /// Returns an error if a file cannot be read.
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>>;
 
-    /// Returns the number by which a walk recognizes a position that it met before: the identity, or, for a
-    /// source whose moves are stored by Polyglot key, the exact identity.
+    /// Returns the number by which a walk recognizes a position that it visited before. It is the identity of the
+    /// position; a source that stores moves by Polyglot key returns the exact identity.
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.identity()
     }
 }
 
-/// A source that also has a move where the other has none: each after which the other knows one. So the book of one
-/// side goes on after the replies of the other.
+/// A source that adds replies to positions in which the inner source has no moves: each legal move after which the
+/// inner source has a move. So a walk through the book of one side goes on after the replies of the other.
 #[derive(Debug)]
 pub struct Replies<S>(pub S);
 
@@ -88,7 +94,8 @@ impl<S: Source> Source for Replies<S> {
     }
 }
 
-/// The lines of a side: what the source knows for it, against each reply after which the source knows a move.
+/// The lines of one side: its moves that the inner source has, and each reply of the other side after which the inner
+/// source has a move.
 #[derive(Debug)]
 pub struct LinesOf<S>(pub S, pub Color);
 
@@ -107,8 +114,9 @@ impl<S: Source> Source for LinesOf<S> {
     }
 }
 
-/// All ways through a source: by its moves, or any reply where it has none, and along the lines of both sides.
-pub(crate) fn every_way<'a>(source: &'a impl Source) -> [Box<dyn Source + 'a>; 3] {
+/// Returns sources that together lead to every position that a source can mean: with replies where it has no moves, and
+/// with the lines of each side.
+pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Source + 'a>; 3] {
     [
         Box::new(Replies(source)),
         Box::new(LinesOf(source, Color::White)),
@@ -116,8 +124,10 @@ pub(crate) fn every_way<'a>(source: &'a impl Source) -> [Box<dyn Source + 'a>; 3
     ]
 }
 
-/// Walks through all ways of a source, from each of the starts, until `visit` answers that nothing is left to look for. It
-/// may come to a position several times. `memory` is for one walk.
+/// Calls `visit` with each position that the lines of a source lead to from the starts, until `visit` returns `false`.
+///
+/// The lines are those of [`sources_of_all_lines`]. A position may be visited several times. `memory` is the budget of
+/// one walk.
 pub(crate) fn each_position(
     source: &impl Source,
     starts: impl IntoIterator<Item = Result<VariantPosition>>,
@@ -136,11 +146,11 @@ pub(crate) fn each_position(
     };
     for start in starts {
         let start = start?;
-        for way in every_way(&source) {
+        for lines in sources_of_all_lines(&source) {
             if is_done.get() {
                 break;
             }
-            let tree = Tree::new(way, start.clone(), limits.clone(), meter);
+            let tree = Tree::new(lines, start.clone(), limits.clone(), meter);
             tree.walk(Order::Positions, &mut |event| {
                 if let Event::Position { pos, .. } = event {
                     is_done.set(!visit(pos)?);
@@ -152,7 +162,7 @@ pub(crate) fn each_position(
     Ok(())
 }
 
-/// A source that knows nothing any more when nothing is left to look for, so that the walk ends.
+/// A source that returns no more moves once `is_done` is set, so that the walk ends.
 struct UntilDone<'a, S> {
     source: &'a S,
     is_done: &'a Cell<bool>,
@@ -166,14 +176,14 @@ impl<S: Source> Source for UntilDone<'_, S> {
         }
     }
 
-    /// The positions are looked for by their Polyglot keys.
+    /// Callers look positions up by their Polyglot keys, so positions with different keys must be different.
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
 }
 
-/// The legal moves after which a source knows a move, with what is known of them; those that were played most come
-/// first. Moves that are not known follow, those that were answered most first.
+/// Returns the legal moves after which a source has a move. Moves of `known` come first, sorted by games in descending
+/// order. The others follow, sorted by the games of their answers in descending order.
 fn answered(
     source: &impl Source,
     pos: &Keyed<VariantPosition>,
@@ -199,12 +209,12 @@ fn answered(
         };
         replies.push(reply);
     }
-    // A known one was played here, others only lead where games came by other moves.
+    // A known move was played in this position. The others only lead to positions that games reached by other moves.
     replies.sort_by_key(|(played, reply)| std::cmp::Reverse((reply.is_known, *played)));
     Ok(replies.into_iter().map(|(_, reply)| reply).collect())
 }
 
-/// The moves of a source with the evaluations of a store.
+/// A source that adds the evaluation of the position after each move to the moves of the inner source.
 #[derive(Debug)]
 pub struct Evaluated<S>(pub S, pub Evals);
 
@@ -223,7 +233,7 @@ impl<S: Source> Source for Evaluated<S> {
     }
 }
 
-/// The moves of two sources.
+/// The union of two sources. If both have a move, the first source's is returned.
 #[derive(Debug)]
 pub struct Union<A, B>(pub A, pub B);
 
@@ -263,21 +273,22 @@ impl<S: Source + ?Sized> Source for Box<S> {
     }
 }
 
-/// How far a tree goes. The default is every move, in lines of up to [`Limits::LONGEST`] half-moves.
+/// The limits of a tree. By default it has every move, in lines of up to [`Limits::LONGEST`] half-moves.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Limits {
-    /// The tree has all that can be reached in this many half-moves, each position on its shortest path. To find
-    /// these, it is walked through once before. Without it, a position is where the walk comes to it first.
+    /// The maximum length of lines in half-moves. With it, the tree has every position that can be reached in so many
+    /// half-moves, each on a shortest path, which takes a second walk. `None` continues each position where the walk
+    /// first meets it.
     pub max_ply: Option<usize>,
-    /// The least weight of a move.
+    /// The minimum weight of a move.
     pub min_weight: u64,
-    /// The least share of the weights of its position, in percent.
+    /// The minimum share of a move in the weights of its position, in percent.
     pub min_share: f64,
-    /// The fewest games of a move, if the source counts games.
+    /// The minimum number of games of a move. It does not apply to a source without results.
     pub min_game: u64,
-    /// The most moves of the whole tree, none for any number.
+    /// The maximum number of moves of the whole tree, or `None` for no limit.
     pub moves: Option<u64>,
-    /// What telling positions that were met before may take; past it, they go to temporary files.
+    /// The memory for recognizing visited positions; more spills to temporary files.
     pub memory: Memory,
 }
 
@@ -285,22 +296,23 @@ pub struct Limits {
 #[derive(Clone, Debug)]
 struct KeptMove {
     pub mv: TreeMove,
-    /// Its share of the weights of the position, in percent.
+    /// The share of the move in the weights of the position, in percent.
     pub share: f64,
-    /// How much of the whole tree is likely to be after it, from 0 to 1.
+    /// The estimated share of the whole tree that follows the move, from 0 to 1. It measures progress.
     pub portion: f64,
 }
 
 impl Limits {
-    /// The most half-moves that a line may have.
+    /// The maximum length of a line without [`Limits::max_ply`], in half-moves.
     pub const LONGEST: usize = 4096;
 
-    /// Half-moves of the longest line.
+    /// Returns the maximum length of a line, in half-moves.
     fn plies(&self) -> usize {
         self.max_ply.unwrap_or(Limits::LONGEST).min(Limits::LONGEST)
     }
 
-    /// The moves of a position that are within the limits, which have a portion of the tree together.
+    /// Returns the moves of a position that are within the limits. `portion` is the estimated share of the tree that
+    /// follows the position; it is divided among the moves.
     fn choices(
         &self,
         source: &impl Source,
@@ -316,7 +328,7 @@ impl Limits {
         let admitted: Vec<(TreeMove, f64)> = with_shares
             .filter(|(mv, share)| self.admits(mv, *share))
             .collect();
-        // A move of no weight has something after it too.
+        // Moves follow a move of weight 0 too, so its size is not 0.
         let size = |share: f64| share + 1.0;
         let sizes: f64 = admitted.iter().map(|(_, share)| size(*share)).sum();
         let choice = |(mv, share)| KeptMove {
@@ -327,6 +339,7 @@ impl Limits {
         Ok(admitted.into_iter().map(choice).collect())
     }
 
+    /// Returns `true` if a move is within the limits. Replies that the source does not have always are.
     fn admits(&self, mv: &TreeMove, share: f64) -> bool {
         let has_games = mv.stats.is_none_or(|stats| stats.games() >= self.min_game);
         !mv.is_known || (mv.weight >= self.min_weight && share >= self.min_share && has_games)

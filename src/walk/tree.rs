@@ -1,4 +1,6 @@
-//! Going through a tree, each position once.
+//! Walking through a tree and continuing each position once, in one of several orders.
+//!
+//! The walk keeps a stack of tasks instead of recursing, because lines may have thousands of half-moves.
 
 use std::rc::Rc;
 
@@ -15,58 +17,59 @@ use crate::{
     task,
 };
 
-/// In which order moves are met.
+/// The order in which a walk visits moves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// A move, then all after it, then the next of its position.
+    /// Depth first: a move, everything after it, and then the next move of its position.
     Lines,
-    /// A move, then the others of its position as variations with all after them, then what is after the move.
+    /// As PGN writes variations: a move, then the other moves of its position with everything after them, and then what
+    /// follows the first move.
     Variations {
-        /// How deep variations may be nested. What would be deeper becomes a game of its own.
+        /// The maximum nesting of variations. A deeper variation becomes a game of its own.
         deepest: usize,
-        /// How many moves a game may have before what is left of it becomes games of their own.
+        /// The maximum number of moves of a game. What is left becomes further games.
         longest: u64,
     },
-    /// All moves of a position, then all after each.
+    /// All moves of a position, and then everything after each of them.
     Positions,
 }
 
-/// A move that a walk meets.
+/// A move that a walk visits.
 #[derive(Clone, Debug)]
 pub struct Branch<'a> {
-    /// The position before it.
+    /// The position before the move.
     pub pos: &'a Keyed<VariantPosition>,
-    /// Half-moves from the start to that position.
+    /// The number of half-moves from the start to that position.
     pub ply: usize,
     /// The move.
     pub mv: &'a TreeMove,
-    /// Its share of the weights of the position, in percent.
+    /// The share of the move in the weights of the position, in percent.
     pub share: f64,
-    /// Whether the tree goes on from the position after it, but after another move.
+    /// Whether the tree continues the position after the move, but after another move that leads there.
     pub is_transposition: bool,
 }
 
-/// What a walk meets.
+/// An event of a walk.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// A game begins that goes to its first new move by the moves of a line from the start.
+    /// A game begins. Contains the moves from the start to where the game has its first new move.
     Game(&'a [Move]),
-    /// The moves of a position follow: of [`Order::Positions`] alone.
+    /// The moves of a position follow. Only [`Order::Positions`] has this event.
     Position {
         /// The position.
         pos: &'a Keyed<VariantPosition>,
-        /// Half-moves from the start to it.
+        /// The number of half-moves from the start to the position.
         ply: usize,
     },
-    /// A move.
+    /// A move is visited.
     Move(Branch<'a>),
-    /// A variation begins, an alternative to the last move of the same depth.
+    /// A variation begins: an alternative to the last move at the same depth.
     Open,
-    /// The variation ends.
+    /// A variation ends.
     Close,
 }
 
-/// What can be reached from a position by the moves of a source, within limits.
+/// Everything that can be reached from a position by the moves of a source, within limits.
 #[derive(Clone, Debug)]
 pub struct Tree<'a, S> {
     source: S,
@@ -76,8 +79,7 @@ pub struct Tree<'a, S> {
 }
 
 impl<'a, S: Source> Tree<'a, S> {
-    /// The tree from a position on. `meter` says how far a walk through it is, as far as weights say how much is
-    /// after a move.
+    /// Creates the tree from a position. `meter` reports the progress of a walk, estimated by the weights of moves.
     pub fn new(source: S, start: VariantPosition, limits: Limits, meter: &'a Meter) -> Tree<'a, S> {
         Tree {
             source,
@@ -87,17 +89,17 @@ impl<'a, S: Source> Tree<'a, S> {
         }
     }
 
-    /// Where it starts.
+    /// Returns the position in which the tree starts.
     pub(crate) fn start(&self) -> &VariantPosition {
         &self.start
     }
 
-    /// Walks through the tree and calls `f` with what it meets. Each position is gone on from once, after one of the
-    /// moves that lead there.
+    /// Walks through the tree and calls `f` with each event. Each position is continued once, after one of the moves
+    /// that lead to it.
     ///
     /// # Errors
     ///
-    /// What the source and `f` answer, or a temporary file that cannot be written.
+    /// Returns an error if the source or `f` does, or if a temporary file cannot be written.
     pub fn walk(&self, order: Order, f: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<()> {
         let Tree {
             source,
@@ -126,7 +128,7 @@ impl<'a, S: Source> Tree<'a, S> {
             done,
             f,
         };
-        // Games may defer others. The last goes first, so that few wait.
+        // Games may defer further games. Taking the last one first keeps the number that waits small.
         while let Some(next) = walk.deferred.pop() {
             task::fault("tree");
             walk.game(next)?;
@@ -136,21 +138,21 @@ impl<'a, S: Source> Tree<'a, S> {
     }
 }
 
-/// A position on the way.
+/// A position on the current path.
 #[derive(Clone)]
 struct TreeNode {
     pos: Keyed<VariantPosition>,
     ply: usize,
-    /// How many variations it is nested in.
+    /// The number of variations in which the position is nested.
     nesting: usize,
-    /// How much of the whole tree is likely to be after it.
+    /// The estimated share of the whole tree that follows the position, from 0 to 1.
     portion: f64,
-    /// The position before it and the move from there.
+    /// The position before this one and the move from there, or `None` for the start.
     before: Option<(Rc<TreeNode>, Move)>,
 }
 
 impl TreeNode {
-    /// The moves from the start.
+    /// Returns the moves from the start to the position.
     fn line(&self) -> Vec<Move> {
         let mut line = Vec::new();
         let mut at = self.before.as_ref();
@@ -163,11 +165,11 @@ impl TreeNode {
     }
 }
 
-/// What is still to be done, the last first.
+/// A task of a walk. Tasks are kept on a stack.
 enum Task {
-    /// The moves of a position.
+    /// Visit the moves of a position.
     Expand(Rc<TreeNode>),
-    /// A move of a position, what is after it, and the depth of its nesting.
+    /// Visit a move of a position and everything after it. The number is the nesting of the move.
     Branch(Rc<TreeNode>, KeptMove, usize),
     Open,
     Close,
@@ -178,19 +180,19 @@ struct TreeWalk<'a, S> {
     limits: &'a Limits,
     order: Order,
     expansion: Expansion,
-    /// How many more moves there may be.
+    /// The number of moves that the tree may still have.
     left: u64,
     tasks: Vec<Task>,
-    /// Moves in the present game.
+    /// The number of moves in the current game.
     in_game: u64,
-    /// What becomes games of their own.
+    /// Tasks that become games of their own.
     deferred: Vec<Task>,
     done: Portions<'a>,
     f: &'a mut dyn FnMut(Event<'_>) -> Result<()>,
 }
 
 impl<S: Source> TreeWalk<'_, S> {
-    /// Goes through a game that begins with a task.
+    /// Walks through a game that begins with a task.
     fn game(&mut self, task: Task) -> Result<()> {
         let line = match &task {
             Task::Expand(node) => node.line(),
@@ -198,7 +200,7 @@ impl<S: Source> TreeWalk<'_, S> {
             Task::Open | Task::Close => unreachable!("a game begins with a position or a move"),
         };
         let has_moves = match &task {
-            // A position without moves of its own is no game.
+            // A deferred position without moves would make a game without anything new.
             Task::Expand(node) => line.is_empty() || !self.choices(node)?.is_empty(),
             _ => self.left > 0,
         };
@@ -216,7 +218,7 @@ impl<S: Source> TreeWalk<'_, S> {
             self.done.check()?;
             self.run(task)?;
         }
-        // The first that was deferred is the first to go on with.
+        // Reversed, because the next game is popped from the end.
         self.deferred[first..].reverse();
         Ok(())
     }
@@ -226,7 +228,7 @@ impl<S: Source> TreeWalk<'_, S> {
             matches!(self.order, Order::Variations { longest, .. } if self.in_game >= longest);
         match task {
             Task::Open if self.left == 0 || is_full => {
-                // Without its move, a variation would be empty.
+                // A variation without its move would be empty, so it is deferred as a whole.
                 let branch = self.tasks.pop();
                 self.tasks.pop();
                 if let Some(Task::Branch(node, choice, _)) = branch {
@@ -301,7 +303,7 @@ impl<S: Source> TreeWalk<'_, S> {
         Ok(())
     }
 
-    /// The moves of a position that are within the limits.
+    /// Returns the moves of a position that are within the limits.
     fn choices(&self, node: &TreeNode) -> Result<Vec<KeptMove>> {
         if self.left == 0 || node.ply >= self.limits.plies() {
             return Ok(Vec::new());
@@ -309,7 +311,7 @@ impl<S: Source> TreeWalk<'_, S> {
         self.limits.choices(self.source, &node.pos, node.portion)
     }
 
-    /// Meets a move; returns the position after it if the tree goes on there.
+    /// Visits a move. Returns the position after it if the tree continues it there, otherwise `None`.
     fn meet(
         &mut self,
         node: &Rc<TreeNode>,

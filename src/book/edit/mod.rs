@@ -23,7 +23,7 @@ use crate::{
     position::{BookMove, Keyed, Variant, fen_of, key, read_move},
     progress::{Meter, Portions},
     sort::{Memory, SpillingSet},
-    walk::{Replies, Source, TreeMove, every_way},
+    walk::{Replies, Source, TreeMove, sources_of_all_lines},
 };
 
 /// The changes of one position.
@@ -180,7 +180,11 @@ impl Orphans {
         let start = [variant.start()];
         let mut still_reached = Vec::new();
         let sides = [None, Some(Color::White), Some(Color::Black)];
-        for ((source, side), done) in every_way(&moves).into_iter().zip(sides).zip(&mut done) {
+        for ((source, side), done) in sources_of_all_lines(&moves)
+            .into_iter()
+            .zip(sides)
+            .zip(&mut done)
+        {
             let source = Without {
                 source,
                 closed: &closed,
