@@ -451,7 +451,7 @@ fn converting() {
             "convert other.obs.db3 {out} --min-game 1 --threads 1 -q"
         ));
     }
-    endures("convert other.bin table.csv -q");
+    endures("convert other.bin table.csv --force -q");
 }
 
 #[test]
@@ -464,14 +464,14 @@ fn changing_headers() {
 
 #[test]
 fn writing_lines_and_mended_copies() {
-    endures("dump-book --bin other.bin --color white --out lines.txt -q");
+    endures("dump-book --bin other.bin --color white --out lines.txt --force -q");
     endures("verify other.bin --fix book.bin -q");
 }
 
 #[test]
 fn merging_indexes_and_writing_trees() {
     endures("merge-index index index --out merged --threads 1 -q");
-    endures("tree other.bin --out tree.jsonl --format jsonl -q");
+    endures("tree other.bin --out tree.jsonl --format jsonl --force -q");
 }
 
 #[test]
@@ -669,13 +669,13 @@ fn kills_at_random_moments() {
         "filter other.bin third.bin --out book.bin --reachable -q",
         "edit other.bin --in-place --set a3=50% -q",
         "convert other.obs.db3 book.bin --min-game 1 -q",
-        "convert other.obs.db3 suite.pgn --plies 2 -q",
-        "convert other.obs.db3 suite.epd --plies 2 -q",
-        "convert other.obs.db3 table.csv -q",
-        "convert other.obs.db3 table.jsonl -q",
+        "convert other.obs.db3 suite.pgn --plies 2 --force -q",
+        "convert other.obs.db3 suite.epd --plies 2 --force -q",
+        "convert other.obs.db3 table.csv --force -q",
+        "convert other.obs.db3 table.jsonl --force -q",
         "pgheader -c changed book.bin",
-        "dump-book --bin other.bin --color white --out lines.txt -q",
-        "tree other.bin --out tree.txt -q",
+        "dump-book --bin other.bin --color white --out lines.txt --force -q",
+        "tree other.bin --out tree.txt --force -q",
         "verify other.bin --fix book.bin -q",
         "evals evals.pgn --out my.evals -q",
     ] {
@@ -711,7 +711,7 @@ fn databases_are_sorted_in_the_directory_that_is_named() {
     drop(db);
     for line in [
         "merge-book games.obs.db3 --out merged.obs.db3 --memory 64KiB -q",
-        "convert games.obs.db3 table.csv --memory 64KiB -q",
+        "convert games.obs.db3 table.csv --memory 64KiB --force -q",
     ] {
         let count = dir.path().join("count");
         let run = Command::new(injector)
@@ -770,7 +770,7 @@ fn databases_where_one_lock_keeps_out_another() {
         "make-book games.pgn --min-game 1 --obs new.obs.db3 -q",
         "make-book games.pgn --min-game 1 --obs games.obs.db3 --force -q",
         "merge-book other.obs.db3 games.obs.db3 --out merged.obs.db3 -q",
-        "convert new.obs.db3 new.csv -q",
+        "convert new.obs.db3 new.csv --force -q",
         "show merged.obs.db3",
     ] {
         let output = polybook_in(&scene.dir())
@@ -810,9 +810,9 @@ fn outputs_on_a_full_device() {
         "merge-book other.obs.db3 games.obs.db3 --out full.obs.db3 -q",
         "convert other.obs.db3 full.bin --min-game 1 -q",
         "convert other.obs.db3 full.pgn --min-game 1 --plies 2 -q",
-        "convert other.obs.db3 full.epd --min-game 1 --plies 2 -q",
-        "convert other.obs.db3 full.csv -q",
-        "convert other.bin full.csv -q",
+        "convert other.obs.db3 full.epd --min-game 1 --plies 2 --force -q",
+        "convert other.obs.db3 full.csv --force -q",
+        "convert other.bin full.csv --force -q",
         "dump-book --bin other.bin --color white --out full.bin -q",
         "verify other.bin --fix full.bin -q",
     ] {

@@ -572,7 +572,11 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
         error.contains("no line has 9 half-moves; the longest has 5"),
         "{error}"
     );
-    let error = fails(dir.path(), "convert a.obs.db3 s.epd --min-game 50", 1);
+    let error = fails(
+        dir.path(),
+        "convert a.obs.db3 s.epd --min-game 50 --force",
+        1,
+    );
     assert!(error.contains("keep moves of fewer games"), "{error}");
 
     // The suite is PGN that can be read, to the last move.

@@ -65,8 +65,12 @@ fn same(
         bytes: 0,
         ..Memory::default()
     };
-    let convert = ConvertBook::new(book, Variant::Standard);
+    let convert = ConvertBook {
+        force: true,
+        ..ConvertBook::new(book, Variant::Standard)
+    };
     let again = ConvertBook {
+        force: true,
         memory: little,
         ..ConvertBook::new(book, Variant::Standard)
     };
