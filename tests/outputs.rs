@@ -441,6 +441,11 @@ fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
         let make = format!("make-book -q {pgn} --min-game 1 --bin a.bin");
         let error = fails(dir.path(), &make, 1);
         assert!(error.contains("is not a Polyglot book"), "{error}");
+        if other == short {
+            // One record is enough for commands without --force.
+            ok(dir.path(), &format!("{make} --force"));
+            continue;
+        }
         let convert = "merge-book -q other.bin third.bin --out a.bin";
         fs::write(dir.path().join("other.bin"), &sound).unwrap();
         fs::write(dir.path().join("third.bin"), &sound).unwrap();

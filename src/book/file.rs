@@ -46,7 +46,7 @@ impl Book {
 ///
 /// Returns the errors of [`AtomicFile::create_over`], and an [`Error::File`] if `out` is a file that is not a book.
 pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
-    AtomicFile::create_over(out, |old| match may_be_replaced(old)? {
+    AtomicFile::create_over(out, |old| match may_be_replaced(old, 1)? {
         true => Ok(()),
         false => {
             let problem = "exists and is not a Polyglot book: name another file";

@@ -135,7 +135,7 @@ fn begins_as_pgn(text: &[u8]) -> bool {
 ///
 /// Returns an error if the file may not be replaced or cannot be read.
 pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
-    if force || may_be_replaced(path)? {
+    if force || may_be_replaced(path, ENOUGH)? {
         return Ok(());
     }
     let problem =
@@ -143,14 +143,14 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     Err(Error::foreign(path, problem))
 }
 
-/// Number of plausible records that make a file without a header a book. About one random record in 40 has a plausible
-/// move, so of random files with four sorted records, about one in 60 million passes.
+/// Number of plausible records that make a file without a header a book, for commands that have `--force`. Few random
+/// records have a plausible move and are sorted, so four of them are hardly ever random.
 const ENOUGH: usize = 4;
 
 /// Returns `true` if a book may replace the file without `--force`: if the file is empty, has a book's header, or is
 /// certainly a book without a header. Such a book is sorted by key, each record has a move that a chess piece can make, and
-/// there are at least [`ENOUGH`] records or one of the starting position.
-pub(super) fn may_be_replaced(path: &Path) -> Result<bool> {
+/// there are at least `enough` records or one of the starting position.
+pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
     if !is_book_or_empty(path)? {
         return Ok(false);
     }
@@ -170,7 +170,7 @@ pub(super) fn may_be_replaced(path: &Path) -> Result<bool> {
         count += 1;
         has_start |= entry.key == start;
     }
-    Ok(count == 0 || count >= ENOUGH || has_start)
+    Ok(count == 0 || count >= enough || has_start)
 }
 
 /// Returns `true` if some piece can make a move on an empty board: along a line, as a knight, or as a drop. Only a pawn

@@ -277,7 +277,7 @@ pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
             Role::Input if !is_default => {
                 inputs.extend(paths.filter(|path| *path != Path::new("-")))
             }
-            Role::Input | Role::Directory => {}
+            Role::Input | Role::Unchecked => {}
         }
     }
     if command == "make-book" && outputs.is_empty() {
@@ -293,8 +293,8 @@ pub const DEFAULT_BOOK: &str = "book.bin";
 enum Role {
     Input,
     Output,
-    /// A directory in which the command creates files.
-    Directory,
+    /// A directory in which the command creates files, or an input that the command compares with its output itself.
+    Unchecked,
 }
 
 /// Returns the role of the argument `id` of a command.
@@ -302,7 +302,7 @@ fn role_of(command: &str, id: &str) -> Role {
     match (command, id) {
         (_, "out" | "fix") => Role::Output,
         ("make-book", "bin" | "leveldb" | "obs" | "counts" | "suite") => Role::Output,
-        (_, "temp_dir" | "dir") => Role::Directory,
+        (_, "temp_dir" | "dir") | ("edit", "book") => Role::Unchecked,
         _ => Role::Input,
     }
 }
