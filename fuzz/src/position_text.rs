@@ -3,7 +3,8 @@
 use polybook::{
     book::Script,
     position::{
-        BookMove, Keyed, Rules, Variant, from_text, key, parse_fen, read_move, uci, write_epd,
+        BookMove, Keyed, Rules, Variant, from_text, identity, key, parse_fen, read_move, uci,
+        write_epd,
     },
 };
 use shakmaty::san::SanPlus;
@@ -40,9 +41,10 @@ fn check<P: Rules>(variant: Variant, pos: &P) {
     write_epd(pos, &mut epd);
     let epd = String::from_utf8(epd).expect("an EPD is ASCII");
     let again = variant.parse_fen(&epd).expect("an EPD is a position");
-    assert_eq!(key(&again), key(pos), "{epd}");
+    // An EPD leaves out an en passant square that no legal move uses, which the key may contain.
+    assert_eq!(identity(&again), identity(pos), "{epd}");
     if variant == Variant::Standard {
-        assert_eq!(key(&parse_fen(&epd).unwrap()), key(pos));
+        assert_eq!(identity(&parse_fen(&epd).unwrap()), identity(pos));
     }
     for mv in pos.legal_moves() {
         let number = BookMove::from(mv);
