@@ -125,8 +125,8 @@ fn explorer_data_of_another_version_are_named() {
     );
     let mut db = rusty_leveldb::DB::open(dir.path().join("idx"), Default::default()).unwrap();
     let value = db.get(b"xz").unwrap();
-    let rest = value.strip_prefix(b"4").unwrap();
-    db.put(b"xz", &[b"3", rest].concat()).unwrap();
+    let rest = value.strip_prefix(b"5").unwrap();
+    db.put(b"xz", &[b"4", rest].concat()).unwrap();
     db.close().unwrap();
     let error = fails(dir.path(), "moves --leveldb idx --player Tal", 1);
     assert!(error.contains("another version of polybook"), "{error}");
