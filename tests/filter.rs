@@ -209,7 +209,7 @@ fn with_illegal_moves(dir: &Path) {
     let legal = |uci: &str| BookMove::from(read_move(&start, uci.as_bytes()).unwrap());
     let illegal = [BookMove(8), BookMove(16)];
     let after_e4 = key(&from_text(None, Some("e4")).unwrap());
-    let mut entries = vec![
+    let mut entries = [
         record(key(&start), illegal[0], 40),
         record(key(&start), legal("e2e4"), 30),
         record(key(&start), legal("d2d4"), 20),

@@ -158,14 +158,16 @@ fn is_stop(err: &io::Error) -> bool {
 ///
 /// Returns an error if the input is missing or cannot be read, or [`Error::Interrupted`] if `goes_on` returns `false`.
 fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option<Box<dyn Read>>> {
-    match path.metadata() {
-        Err(err) if err.kind() == io::ErrorKind::NotFound => {
-            let problem =
-                "is not where it was when it was indexed: put it back, or make the index again";
-            return Err(Error::changed(path, problem));
-        }
-        found => drop(found.at(path, "open")?),
+    let metadata = path.metadata();
+    if metadata
+        .as_ref()
+        .is_err_and(|err| err.kind() == io::ErrorKind::NotFound)
+    {
+        let problem =
+            "is not where it was when it was indexed: put it back, or make the index again";
+        return Err(Error::changed(path, problem));
     }
+    metadata.at(path, "open")?;
     let input = Input::file(path);
     if input.is_packed()? {
         let mut stream = input.open(&StreamOptions::default())?;

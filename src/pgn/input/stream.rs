@@ -101,7 +101,7 @@ impl FileState {
         let metadata = file.metadata()?;
         let modified = metadata.modified().ok();
         Ok(FileState(
-            metadata.is_file().then(|| (metadata.len(), modified)),
+            metadata.is_file().then_some((metadata.len(), modified)),
         ))
     }
 }
