@@ -19,7 +19,7 @@ mod records;
 mod search;
 mod share;
 
-pub(crate) use self::{file::begin_book_over, foreign::check_replaceable, records::each_move_once};
+pub(crate) use self::records::each_move_once;
 pub use self::{
     foreign::is_book_or_empty,
     open::Book,
@@ -41,6 +41,7 @@ cfg_if::cfg_if! {
         mod verify;
         mod weight;
 
+        pub(crate) use self::{file::begin_book_over, foreign::check_replaceable};
         pub use self::{
             diff::{MoveDifference, MoveRecords, PositionDifference, differences},
             edit::{
