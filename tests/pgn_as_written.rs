@@ -300,7 +300,7 @@ fn files_that_are_no_pgn_are_named() {
         (&book, "Polyglot book"),
         (b"\xfd7zXZ\0\0\x04", "xz"),
         (b"7z\xbc\xaf\x27\x1c\0\x04", "7z"),
-        (b"Rar!\x1a\x07\x01\0", "rar"),
+        (b"Rar!\x1a\x07\x01\0", "RAR"),
         (b"SQLite format 3\0\x10\0", "SQLite"),
         (
             b"# Read me\n\n1. Unpack.\n2. Run `make`.\n",

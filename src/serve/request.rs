@@ -287,7 +287,10 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     date.map(Some).ok_or_else(wrong)
 }
 
-/// The groups of ratings, and whether games in which nobody has one pass too.
+/// Returns the requested rating groups, and `true` if games without a known rating pass too.
+///
+/// Clients of Lichess's API that do not filter send all groups, because all games have ratings there. All groups therefore mean
+/// all games.
 fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), Refusal> {
     let group = |text: &str| match text {
         "unknown" => Some(None),
@@ -297,6 +300,9 @@ fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), 
     let Some(named) = parameters.list("ratings", group)? else {
         return Ok((None, false));
     };
+    if RatingGroup::all().all(|group| named.contains(&Some(group))) {
+        return Ok((None, false));
+    }
     let unrated = named.contains(&None);
     Ok((Some(named.into_iter().flatten().collect()), unrated))
 }
@@ -434,6 +440,10 @@ mod tests {
             Some(FromIterator::from_iter(groups))
         );
         assert!(request.query.history);
+        // All groups are all games, those without ratings too.
+        let all = "ratings=0,1000,1200,1400,1600,1800,2000,2200,2500";
+        let filters = parsed(Route::Lichess, all).query.filters;
+        assert_eq!((filters.groups, filters.unrated), (None, false));
         let request = parsed(
             Route::Games,
             "limit=999999999999&skip=7&sort=rating&result=1-0,draw",

@@ -133,8 +133,8 @@ def main():
                     ratings = counts["ratings"]
                     mean = sum(ratings) // len(ratings) if ratings else 0
                     assert move["averageRating"] == mean, f"{where} {move} {mean}"
-                    games = sum(counts[result] for result in ("white", "draws", "black"))
-                    known = move.get("ratingGames", games if mean else 0)
+                    played = sum(counts[result] for result in ("white", "draws", "black"))
+                    known = move.get("ratingGames", played if mean else 0)
                     assert known == len(ratings), f"{where} {move} {ratings}"
                 for result in ("white", "draws", "black"):
                     total = sum(counts[result] for counts in moves.values())
