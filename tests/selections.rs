@@ -78,7 +78,7 @@ fn made(dir: &Path, input: &str, options: &str) -> [Vec<u8>; 3] {
          --force {options}"
     );
     ok(dir, &line);
-    ok(dir, "convert -q a.obs.db3 a.csv");
+    ok(dir, "convert -q a.obs.db3 a.csv --force");
     let moves = ok(dir, "moves --leveldb a.idx");
     let read = |name| fs::read(dir.join(name)).unwrap();
     [read("a.bin"), moves.into_bytes(), read("a.csv")]
