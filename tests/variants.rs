@@ -749,9 +749,9 @@ fn no_command_answers_from_another_variants_games() {
     ok(dir, "convert -q bare.bin bare.csv --variant atomic");
     // So is a database.
     let db = Connection::open(dir.join("a.obs.db3")).unwrap();
-    db.execute(
-        "UPDATE Info SET Value = 'xiangqi' WHERE Name = 'Variant'",
-        [],
+    // A database that was changed on purpose has no checksum.
+    db.execute_batch(
+        "UPDATE Info SET Value = 'xiangqi' WHERE Name = 'Variant'; DELETE FROM Info WHERE Name = 'Checksum'",
     )
     .unwrap();
     drop(db);
