@@ -4,14 +4,14 @@
 //! it, or have no move.
 //!
 //! ```
-//! use polybook::{MakeBook, book::Book, engine::{EngineSource, Settings, SourceEngine}, pgn::Input};
+//! use polybook::{MakeBook, book::Book, engine::{EngineSource, Play, Settings, SourceEngine}, pgn::Input};
 //!
 //! # let dir = tempfile::tempdir()?;
 //! # let bin = dir.path().join("book.bin");
 //! MakeBook::new([Input::file("data/famous.pgn")]).min_game(6).bin(&bin).run()?;
 //! let engine = SourceEngine {
 //!     sources: vec![EngineSource::Moves(Box::new(Book::open(&bin)?))],
-//!     settings: Settings::default(),
+//!     settings: Settings { play: Play::Best, ..Settings::default() },
 //!     behind: None,
 //! };
 //! let mut answers = Vec::new();

@@ -653,7 +653,7 @@ const tests = {
     await reaches(page, "d2d4");
     await row(page, "g8f6").click();
     await reaches(page, "d2d4,g8f6");
-    assert.deepEqual(await cells("g1f3"), ["+0.11", "2.0"]);
+    assert.deepEqual(await cells("g1f3"), ["+0.11", "2.0of 1"]);
     assert.match(await page.locator("#moves .head .extra").last().getAttribute("title"), /seconds, by the clocks of 1 newest game$/);
     await accessible(page, "times");
     assert.deepEqual(faults, []);
