@@ -2,7 +2,7 @@
 //! and [the moves that people write](read_move).
 //!
 //! The rules of chess come from [`shakmaty`]. This module adds what a book or a database needs on top of them: a 64-bit
-//! [key](key) and [identity](identity) for each position, the texts of positions and moves (FEN, EPD, SAN, UCI), and
+//! [key] and [identity] for each position, the texts of positions and moves (FEN, EPD, SAN, UCI), and
 //! the [variants](Variant).
 //!
 //! ```

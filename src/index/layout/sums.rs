@@ -113,7 +113,7 @@ impl Class {
         self.0.into()
     }
 
-    /// Returns the index of the rating group in [`RatingGroup::all`], or [`RatingGroup::COUNT`] without a known rating.
+    /// Returns the index of the rating group in [`RatingGroup::all`], or the number of groups if no rating is known.
     pub fn group(self) -> usize {
         self.number() / Speed::ALL.len()
     }
