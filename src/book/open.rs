@@ -44,7 +44,7 @@ pub struct Book {
 const LONGEST_PIPE: u64 = 256 << 20;
 
 impl Book {
-    /// Opens a book for looking up positions, each of which takes a few reads of 4 KiB.
+    /// Opens a book for look-ups. Each look-up reads a few blocks of 4 KiB.
     /// [`open_within`](Book::open_within) also compares the checksum of a book that has one.
     ///
     /// # Errors

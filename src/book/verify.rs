@@ -546,7 +546,7 @@ mod tests {
     fn positions_of_all_moves_there_are() {
         let mut entries: Vec<(u64, u16)> = (0..=u16::MAX).map(|mv| (7, mv)).collect();
         entries.extend([(7, 3), (7, 40_000), (8, 3), (8, 40_000), (8, 3)]);
-        // Without a header, so many impossible moves would not be a book.
+        // The header is needed: `verify` refuses a file without a header if most of its moves are impossible.
         let header = header::create_raw("all moves");
         let header_records = header.len() as u64 / 16;
         let found = faults_of(&[header, bytes(&entries)].concat());

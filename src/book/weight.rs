@@ -5,7 +5,7 @@ use crate::{
     tally::Stats,
 };
 
-/// What each win, draw and loss of the side to move adds to the weight of a move.
+/// The numbers that each win, draw and loss of the side to move adds to the weight of a move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Factors {
     /// The weight of a win.
@@ -62,7 +62,7 @@ pub enum Scale {
 pub struct Weights {
     /// Gives every move the weight 1.
     pub uniform: bool,
-    /// What each result adds to a weight.
+    /// The number that each result adds to a weight.
     pub factors: Factors,
     /// The largest weight that large weights are scaled by.
     pub scale: Scale,

@@ -289,7 +289,7 @@ pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
 /// The book that `make-book` writes if no output is named.
 pub const DEFAULT_BOOK: &str = "book.bin";
 
-/// What a command does with the file or directory that an argument names.
+/// The role of the file or directory that an argument names.
 enum Role {
     Input,
     Output,

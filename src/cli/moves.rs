@@ -78,7 +78,7 @@ pub struct Args {
     filters: ExplorerFilterArgs,
 }
 
-/// What to do with games without a result.
+/// The treatment of games without a result.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Unfinished {
     List,

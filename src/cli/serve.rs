@@ -117,7 +117,7 @@ pub struct Args {
     verbose: bool,
 }
 
-/// What to do if an index cannot be written to the cache.
+/// The advice if an index cannot be written to the cache.
 const NOT_KEPT: &str =
     "cannot keep the index for the next start; add --no-cache to index in a temporary directory";
 

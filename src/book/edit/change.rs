@@ -41,7 +41,7 @@ pub enum NewWeight {
 pub struct ChangeError {
     /// The text that cannot be read.
     pub text: String,
-    /// What the text should be.
+    /// The expected text.
     pub what: &'static str,
 }
 
