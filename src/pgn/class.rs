@@ -1,4 +1,4 @@
-//! How fast a game was, and whether it was for ratings: the classes that opening explorers filter by.
+//! Speed, mode and rating group of games: the classes by which opening explorers filter.
 
 use std::{fmt, num::ParseIntError, str::FromStr};
 
@@ -9,8 +9,10 @@ use super::{
     filter::{estimated_seconds, is_rated},
 };
 
-/// The speed of a game, by the seconds that a player may expect for 40 moves: the base time and 40 increments. A
-/// control of several periods, or of less than 40 moves, gives the time of its periods up to there.
+/// The speed of a game.
+///
+/// It depends on the number of seconds that a player can expect to use for 40 moves: the base time plus 40 increments. For a
+/// time control of several periods, it is the time of the periods up to move 40.
 ///
 /// ```
 /// use polybook::pgn::Speed;
@@ -22,27 +24,27 @@ use super::{
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Speed {
-    /// Less than 30 seconds.
+    /// Less than 30 seconds for 40 moves.
     UltraBullet,
-    /// Less than 3 minutes.
+    /// Less than 3 minutes for 40 moves.
     Bullet,
-    /// Less than 8 minutes.
+    /// Less than 8 minutes for 40 moves.
     Blitz,
-    /// Less than 25 minutes.
+    /// Less than 25 minutes for 40 moves.
     Rapid,
-    /// Less than 6 hours, and games that do not say.
+    /// Less than 6 hours for 40 moves, or an unknown time control.
     Classical,
-    /// More than that, and games without a clock.
+    /// At least 6 hours for 40 moves, or a game without a clock.
     Correspondence,
 }
 
-/// A name that belongs to no speed.
+/// The error of parsing a name that is not the name of a [`Speed`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write ultraBullet, bullet, blitz, rapid, classical or correspondence")]
 pub struct UnknownSpeed;
 
 impl Speed {
-    /// All of them, the fastest first.
+    /// All speeds, the fastest first.
     pub const ALL: [Speed; 6] = [
         Speed::UltraBullet,
         Speed::Bullet,
@@ -52,7 +54,7 @@ impl Speed {
         Speed::Correspondence,
     ];
 
-    /// The speed that a `TimeControl` tag gives.
+    /// Returns the speed for the value of a `TimeControl` tag, or for a game without one.
     pub fn of_tag(value: Option<&[u8]>) -> Speed {
         let value = value.unwrap_or_default().trim_ascii();
         if value == b"-" {
@@ -69,7 +71,7 @@ impl Speed {
         }
     }
 
-    /// The name, as opening explorers write it.
+    /// Returns the name that the Lichess opening explorer uses for the speed, such as `ultraBullet`.
     pub fn name(self) -> &'static str {
         match self {
             Speed::UltraBullet => "ultraBullet",
@@ -97,26 +99,26 @@ impl FromStr for Speed {
     }
 }
 
-/// Whether a game counted for ratings.
+/// Whether a game counted for the ratings of its players.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// It did, or does not say.
+    /// The game was rated, or does not say whether it was.
     Rated,
-    /// Its `Event` tag says that it did not: with the word "casual" or "unrated", or with "non-rated" or "not rated".
+    /// The `Event` tag says that the game was not rated: it contains "casual", "unrated", "non-rated" or "not rated".
     Casual,
 }
 
-/// A name that belongs to no mode.
+/// The error of parsing a name that is not the name of a [`Mode`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write rated or casual")]
 pub struct UnknownMode;
 
 impl Mode {
-    /// Both.
+    /// Both modes.
     pub const ALL: [Mode; 2] = [Mode::Rated, Mode::Casual];
 
-    /// The mode that the tags of a game give.
+    /// Returns the mode of a game with these tags.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Mode {
         match is_rated(tags) {
             Some(false) => Mode::Casual,
@@ -124,7 +126,7 @@ impl Mode {
         }
     }
 
-    /// The name, as opening explorers write it.
+    /// Returns the lowercase name, `rated` or `casual`.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Rated => "rated",
@@ -203,8 +205,8 @@ impl RatingGroup {
     }
 }
 
-/// Twice the mean of the known ratings of a game, so that it is a whole number. An unknown rating is 0; the result is 0 if
-/// both are unknown.
+/// Returns twice the mean of the known ratings of a game, which is always a whole number. An unknown rating is 0. The result
+/// is 0 if both ratings are unknown.
 #[inline]
 pub(crate) fn doubled_mean([white, black]: [u16; 2]) -> u32 {
     let sum = u32::from(white) + u32::from(black);
@@ -235,7 +237,7 @@ mod tests {
     use crate::pgn::GameReader;
 
     #[test]
-    fn speeds_of_time_controls() {
+    fn speeds_follow_from_time_controls() {
         for (tag, speed) in [
             ("15+0", Speed::UltraBullet),
             ("30", Speed::Bullet),
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_back() {
+    fn names_are_parsed_back() {
         for speed in Speed::ALL {
             assert_eq!(speed.to_string().parse(), Ok(speed));
         }
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_of_events() {
+    fn modes_follow_from_events() {
         for (event, mode) in [
             ("Casual Blitz game", Mode::Casual),
             ("lichess casual", Mode::Casual),

@@ -1,27 +1,33 @@
-//! How long players think, by the clocks in the comments of games.
+//! How long players think about their moves, according to the clock comments of their games.
 
 use memchr::memmem;
 use shakmaty::Color;
 
 use super::Tags;
 
-/// The clocks of a game, move after move.
+/// The clocks of a game, updated move by move.
 ///
-/// A comment after a move has the time that it took, `[%emt 0:00:05]`, or the time that is left, `[%clk 0:02:59.5]`. With
-/// the latter the move took the time that was left before, more by the increment, less what is left now. This needs a
-/// `TimeControl` of one period, `180+2` or `600`; of others it is not known when time is added. The first move begins with
-/// the base time. If that is all left after it, its clock did not run. If less than three quarters of it are left, the side
-/// did not begin with the base time, so the time of the move is not known: a Lichess player who goes berserk begins with
-/// half of the base time, and without the increment.
+/// A comment after a move contains either the time that the move took, `[%emt 0:00:05]`, or the time that is left,
+/// `[%clk 0:02:59.5]`. In the second case, the move took the time that was left before it, plus the increment, minus the
+/// time that is left after it. This is only possible for a `TimeControl` of one period, such as `180+2` or `600`; for
+/// several periods it is unknown when time is added.
+///
+/// Before the first move of a side, the base time is left. Two cases make the time of a first move unknown:
+///
+/// - All of the base time is left after the move: the clock did not run.
+/// - Less than three quarters are left: the side did not begin with the base time. For example, a Lichess player who goes
+///   berserk begins with half of the base time and without an increment.
 #[derive(Debug)]
 pub(crate) struct Clocks {
-    /// Base time in seconds, and the increment of each side.
+    /// The base time and the increment of each side in seconds, or `None` if the time control is unknown or has several
+    /// periods.
     control: Option<(f64, [f64; 2])>,
+    /// The seconds left on the clock of White and of Black, if known.
     left: [Option<f64>; 2],
     has_moved: [bool; 2],
 }
 
-/// What the comments after a move say in seconds.
+/// The times in the comments after one move, in seconds.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct TimeSaid {
     pub left: Option<f64>,
@@ -29,7 +35,7 @@ pub(crate) struct TimeSaid {
 }
 
 impl TimeSaid {
-    /// Reads a comment. A time in another form is ignored.
+    /// Reads the times in a comment. A time that is not in the form of hours, minutes and seconds is ignored.
     pub fn read(&mut self, comment: &[u8]) {
         self.left = said(comment, b"[%clk ").or(self.left);
         self.taken = said(comment, b"[%emt ").or(self.taken);
@@ -37,6 +43,7 @@ impl TimeSaid {
 }
 
 impl Clocks {
+    /// Creates the clocks of a game before its first move.
     pub fn new(tags: &Tags<'_>) -> Clocks {
         let control = tags.get(b"TimeControl").and_then(time_control);
         let control = control.map(|(base, increment)| (base, [increment; 2]));
@@ -47,7 +54,8 @@ impl Clocks {
         }
     }
 
-    /// The seconds that the next move of a side took, if they are known.
+    /// Returns the seconds that the next move of `side` took, or `None` if they are unknown. `said` are the times in the
+    /// comments after the move.
     pub fn next(&mut self, side: Color, said: TimeSaid) -> Option<f64> {
         let side = usize::from(side.is_black());
         let before = std::mem::replace(&mut self.left[side], said.left);
@@ -61,12 +69,12 @@ impl Clocks {
         }
         let did_run = !is_first || left != before && left >= 0.75 * *base;
         let taken = before + increments[side] - left;
-        // Tenths do not add up exactly.
+        // Allow for rounding errors, because tenths of a second are not exact in binary.
         (did_run && taken > -1e-6).then_some(taken.max(0.0))
     }
 }
 
-/// The base time and the increment of a control of one period.
+/// Returns the base time and the increment of a time control in seconds, or `None` if it does not consist of one period.
 fn time_control(tag: &[u8]) -> Option<(f64, f64)> {
     let text = std::str::from_utf8(tag).ok()?.trim();
     let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
@@ -79,14 +87,15 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The time after a command of a comment.
+/// Returns the seconds after a command such as `[%clk ` in a comment, if the comment contains it.
 fn said(comment: &[u8], command: &[u8]) -> Option<f64> {
     let rest = &comment[memmem::find(comment, command)? + command.len()..];
     let end = memchr::memchr(b']', rest)?;
     seconds(std::str::from_utf8(&rest[..end]).ok()?.trim())
 }
 
-/// The seconds of `1:02:03.5`. Two numbers may be minutes and seconds or hours and minutes, so they are none.
+/// Reads a time such as `1:02:03.5` as seconds. Returns `None` for two numbers, because they may be minutes and seconds or
+/// hours and minutes.
 fn seconds(text: &str) -> Option<f64> {
     let (hours, rest) = text.split_once(':')?;
     let (minutes, seconds) = rest.split_once(':')?;
@@ -107,7 +116,7 @@ mod tests {
     use super::*;
     use crate::pgn::GameReader;
 
-    /// What moves took in a game with a time control, by the comments after them.
+    /// Returns the time of each move of a game with a time control and a comment after each move.
     fn taken(control: &str, comments: &[&str]) -> Vec<Option<f64>> {
         let text = format!("[TimeControl \"{control}\"]\n\n*");
         let mut game = GameReader::new(text.as_bytes());
@@ -123,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_that_moves_took() {
+    fn clocks_give_the_times_of_moves() {
         let lichess = [
             "[%clk 0:03:00]",
             "[%clk 0:03:00]",
@@ -163,7 +172,7 @@ mod tests {
             assert_eq!(taken(control, &elapsed), [Some(5.0), Some(60.5)]);
             assert_eq!(taken(control, &lichess), [None; 4], "{control}");
         }
-        // White goes berserk; Black begins with another time than the control says.
+        // White goes berserk. Black begins with more time than the time control gives.
         let odd = [
             "[%clk 0:01:30]",
             "[%clk 0:02:00]",
@@ -171,7 +180,7 @@ mod tests {
             "[%clk 0:01:57]",
         ];
         assert_eq!(taken("180+2", &odd), [None, None, Some(5.0), Some(5.0)]);
-        // Time was added by hand, or the control is wrong.
+        // Someone added time during the game, or the time control is wrong.
         assert_eq!(
             taken("60", &["[%clk 0:00:50]", "", "[%clk 0:01:10]"]),
             [Some(10.0), None, None]
@@ -179,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_or_ignored() {
+    fn malformed_times_are_ignored() {
         for (text, expected) in [
             ("0:03:00.5", 180.5),
             ("10:00:00", 36000.0),

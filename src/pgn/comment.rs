@@ -1,38 +1,44 @@
-//! Where a `{` comment ends, and whether it is closed at all.
+//! Finding the end of a `{` comment, and recognizing comments that are never closed.
 //!
-//! A comment may contain anything, even line breaks, blank lines and tag pairs. Only in a comment that is never
-//! closed may tags be the next game's. It counts as never closed if, after a line in it
-//! from which a game could begin, another comment opens before one closes, or none closes within
-//! [`REACH`].
+//! A comment may contain anything, even line breaks, blank lines and tag pairs. But the tags inside a comment that is never
+//! closed belong to the next game. To tell the two cases apart, each line of a comment that could begin a game is examined.
+//! If another comment opens between this line and the next closing brace, or if there is no closing brace within [`REACH`],
+//! the comment counts as unclosed and the next game begins at this line.
 
 use memchr::{memchr, memchr2};
 
 use super::tags::{ends_game, is_tag_start};
 
-/// How far past the line of a possible next game the closing brace may be.
+/// The maximum distance, in bytes, between a line of a comment that could begin a game and the closing brace of the comment.
 pub(super) const REACH: usize = 1 << 20;
 
-/// How a comment ends.
+/// The end of a comment.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum CommentEnd {
-    /// Just after its closing brace.
+    /// The comment is closed. Contains the offset of the byte after its closing brace.
     Closed(usize),
-    /// It is not closed. The next game begins here, or the text ends.
+    /// The comment is not closed. Contains the offset where the next game begins, or the length of the text.
     Unclosed(usize),
 }
 
-/// Finds the ends of comments, remembering the brace it last looked ahead to: a file in which every
-/// game opens a comment and none closes it is still read in linear time.
+/// Finds the ends of comments in one text.
+///
+/// It caches the closing brace that it found last, so that a file in which every game opens a comment and none closes it is
+/// read in linear time.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Comments {
+    /// The offset from which the last search for a closing brace started.
     looked_from: usize,
+    /// The result of the last search: the offset of the first closing brace at or after `looked_from`, or `Some(None)` if
+    /// there is none. `None` if there was no search yet.
     close: Option<Option<usize>>,
 }
 
 impl Comments {
-    /// Finds the end of the comment whose opening brace is at `open`, in a text that is the same
-    /// at each call. It must reach to the end of the file, or to the start of a game that follows,
-    /// or [`REACH`] past the place that is asked.
+    /// Finds the end of the comment whose opening brace is at `open`.
+    ///
+    /// All calls must pass the same text. The text must reach to the end of the file, to the start of a later game, or at
+    /// least [`REACH`] past the last byte whose meaning matters to the caller.
     #[inline]
     pub(super) fn end_of(&mut self, text: &[u8], open: usize) -> CommentEnd {
         let close = self.closing_brace(text, open);
@@ -45,6 +51,7 @@ impl Comments {
         }
     }
 
+    /// Returns the offset of the first closing brace after `open`, if there is one.
     #[inline]
     fn closing_brace(&mut self, text: &[u8], open: usize) -> Option<usize> {
         match self.close {
@@ -59,7 +66,8 @@ impl Comments {
     }
 }
 
-/// The first line of the comment that is really the next game's.
+/// Returns the offset of the first line in `start..end` at which the next game begins, because the comment is not closed
+/// before it. Returns `None` if no line begins a game, so the comment really ends at `close`.
 #[inline]
 fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> Option<usize> {
     let mut at = start;
@@ -70,13 +78,13 @@ fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> O
         }
         let closes_it = close
             .is_some_and(|close| close - at <= REACH && memchr(b'{', &text[at..close]).is_none());
-        // The brace that closes this line's comment also closes that of all lines after it.
+        // The closing brace found for this line is also the first one after all later lines, so they need no check.
         return (!closes_it).then_some(at);
     }
     None
 }
 
-/// Whether a game could begin at this line: with a tag, or with move 1 below a termination marker.
+/// Returns `true` if a game could begin at `line`: with a tag, or with `1.` below a termination marker.
 fn may_begin_game(text: &[u8], comment: usize, line: usize) -> bool {
     match text.get(line) {
         Some(b'[') => is_tag_start(text, line),
@@ -94,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_comments_may_hold_anything() {
+    fn closed_comments_may_contain_anything() {
         for text in [
             "{}",
             "{ [%clk 0:00:01] }",
@@ -124,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_brace_out_of_reach_closes_nothing() {
+    fn a_distant_brace_does_not_close_a_comment() {
         let mut text = b"{ oops\n[Event \"x\"]\n".to_vec();
         text.resize(text.len() + REACH, b' ');
         text.push(b'}');

@@ -1,11 +1,11 @@
 //! Cutting a stream of PGN into batches of whole games.
 //!
-//! The cutter does not read games. It looks backwards from the end of what it has for a line that
-//! begins the tags of a game and is certainly in no comment: the nearest brace before it closes one.
-//! The text before that line is a batch, which can be read without the rest.
-//! Only where that finds nothing (no tags, a comment that is not closed) are games read to see where
-//! they end, so the batches are cut where the games are, whatever the sizes in which the stream
-//! comes.
+//! The cutter usually does not read games. It searches backwards from the end of its buffer for a line that begins the tags
+//! of a game and is certainly outside comments, because the nearest brace before it is a closing one. The text before this
+//! line becomes a batch.
+//!
+//! If there is no such line (the games have no tags, or a comment is not closed), the cutter reads the games to find where
+//! they end. Batches therefore always end at game boundaries, however the bytes arrive.
 
 use std::io::{self, Read};
 
@@ -17,46 +17,49 @@ use super::{
     tags::{LONGEST_CONTINUATION, closing_quote, has_tag, is_tag_start},
 };
 
-/// The longest stretch of text without the start of a game that is read: 16 MiB.
+/// The maximum length, in bytes, of text in which no game begins: 16 MiB. The [`Cutter`] reports an error if the text is
+/// longer, so that its memory stays bounded.
 pub const LONGEST_GAME: usize = 16 << 20;
 
-/// What follows a game by this much cannot change where it ends.
+/// The distance, in bytes, at which later text can no longer change where a game ends.
 const CERTAIN: usize = if REACH > LONGEST_CONTINUATION {
     REACH
 } else {
     LONGEST_CONTINUATION
 };
 
-/// How many starts of games are tried before games are read to find one.
+/// The maximum number of lines with tags that the backward search examines before games are read instead.
 const TRIES: usize = 64;
 
-/// Whole games, one after the other.
+/// A part of a PGN stream that consists of whole games.
 #[derive(Debug)]
 pub struct Batch {
-    /// The bytes.
+    /// The bytes of the games.
     pub text: Vec<u8>,
-    /// Where they begin in the unpacked stream.
+    /// The offset of the first byte of `text` in the decompressed stream.
     pub offset: u64,
 }
 
-/// Cuts a stream into [`Batch`]es.
+/// Cuts a stream of PGN into [batches](Batch) of whole games.
 #[derive(Debug)]
 pub struct Cutter<R> {
     stream: R,
     batch_size: usize,
-    /// Bytes read and not yet handed out. They begin at a game boundary.
+    /// Bytes that were read but not returned yet. They begin at a game boundary.
     held: Vec<u8>,
+    /// The offset of the first byte of `held` in the stream.
     offset: u64,
+    /// Whether the stream has ended.
     ended: bool,
-    /// The last place, after its start, where a text may be cut.
+    /// Returns the last offset greater than 0 at which a text may be cut, or `None`.
     boundary: fn(&[u8]) -> Option<usize>,
-    /// What is missing in a text that cannot be cut.
+    /// The event that a text without a boundary lacks, for error messages, such as "game begins".
     lacks: &'static str,
 }
 
 impl<R: Read> Cutter<R> {
-    /// Cuts `stream` into batches of about `batch_size` bytes, such as 512 KiB. A batch is the work of one thread at a
-    /// time.
+    /// Creates a cutter whose batches contain about `batch_size` bytes each. A useful size is 512 KiB if one thread reads
+    /// one batch at a time.
     pub fn new(stream: R, batch_size: usize) -> Cutter<R> {
         Cutter {
             stream,
@@ -69,7 +72,7 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// The same for a text of lines of any kind: a batch is whole lines.
+    /// Creates a cutter for a text of lines instead of games. Its batches consist of whole lines.
     pub(crate) fn of_lines(stream: R, batch_size: usize) -> Cutter<R> {
         Cutter {
             boundary: |text| memrchr(b'\n', text).map(|last| last + 1),
@@ -78,12 +81,12 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// The next batch, `None` at the end of the stream.
+    /// Returns the next batch, or `None` at the end of the stream.
     ///
     /// # Errors
     ///
-    /// What the stream answers, and [`io::ErrorKind::InvalidData`] for text that is longer than
-    /// [`LONGEST_GAME`] and holds no start of a game.
+    /// Returns the errors of the stream, and an error of kind [`io::ErrorKind::InvalidData`] if no game begins within
+    /// [`LONGEST_GAME`] bytes.
     pub fn next_batch(&mut self) -> io::Result<Option<Batch>> {
         let mut wanted = self.batch_size;
         loop {
@@ -109,7 +112,7 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// Reads until `wanted` bytes are held or the stream ends.
+    /// Reads until `held` contains `wanted` bytes or the stream ends.
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
         if self.held.capacity() < wanted {
             self.held.reserve_exact(wanted - self.held.len());
@@ -122,6 +125,7 @@ impl<R: Read> Cutter<R> {
         Ok(())
     }
 
+    /// Removes the first `end` bytes of the buffer and returns them as a batch, or `None` if there are none.
     fn hand_out(&mut self, end: usize) -> Option<Batch> {
         let rest = self.held[end..].to_vec();
         let mut text = std::mem::replace(&mut self.held, rest);
@@ -132,13 +136,13 @@ impl<R: Read> Cutter<R> {
     }
 }
 
-/// The last place in `text`, after its start, where a game certainly begins.
+/// Returns the last offset greater than 0 at which a game certainly begins.
 fn last_boundary(text: &[u8]) -> Option<usize> {
     tagged_boundary(text).or_else(|| read_boundary(text))
 }
 
-/// The last line that begins the tags of a game and is in no comment, found from the text before it
-/// alone.
+/// Returns the last offset at which a line begins the tags of a game and is certainly not in a comment. This needs only the
+/// text before the line.
 fn tagged_boundary(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     let mut tries = 0;
@@ -161,28 +165,27 @@ fn tagged_boundary(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whether the last line before `at` that is neither blank nor a comment may hold a tag of the same
-/// game.
+/// Returns `true` if the last line before `at` that is neither blank nor a comment may contain a tag of the same game.
 fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     let mut before = &text[..at];
     loop {
         before = before.trim_ascii_end();
         let start = memrchr2(b'\n', b'\r', before).map_or(0, |i| i + 1);
         let line = &before[start..];
-        // A line with braces and a semicolon or an escape is ambiguous: either may be in the other's comment. So is one
-        // that ends a tag: its value may have begun on a line before.
+        // A line that contains braces and a semicolon or an escape is ambiguous, because each may be inside a comment of the
+        // other kind. So is an escaped line that ends a tag: the value may have begun on an earlier line.
         let is_escaped = line.first() == Some(&b'%') || line.contains(&b';');
         if is_escaped && (memchr2(b'{', b'}', line).is_some() || closing_quote(line).is_some()) {
             return true;
         }
         if !matches!(line.first(), Some(b'%' | b';')) {
-            // A tag may be anywhere in a line, and a comment between two tags.
+            // A tag may begin anywhere in a line, and a comment may separate two tags.
             let after_comments = match memrchr(b'}', line) {
                 Some(brace) => &line[brace + 1..],
                 None => line,
             };
             let before_comment = after_comments.split(|byte| *byte == b';').next();
-            // A line that is no tag pair may stand among the tags.
+            // Other text directly above a tag may be a damaged line among the tags of this game.
             let is_next_to = memchr_iter(b'\n', &text[start + line.len()..at]).count() <= 1;
             let may_be_text = (is_next_to || !line.is_ascii()) && !moves_begin(line);
             return may_be_text
@@ -199,7 +202,7 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// The end of the last game that can be read whole, so far from the end of the text that what follows
+/// Returns the end of the last game that can be read completely and lies so far before the end of the text that later text
 /// cannot change it.
 fn read_boundary(text: &[u8]) -> Option<usize> {
     let certain = text.len().checked_sub(CERTAIN)?;
@@ -222,7 +225,7 @@ mod tests {
     use super::*;
     use crate::pgn::{GameEnd, Token};
 
-    /// Hands out a few bytes at a time, as a pipe does.
+    /// A reader that returns a few bytes at a time, as a pipe may do.
     struct Dribble<'a>(&'a [u8], usize);
 
     impl Read for Dribble<'_> {
@@ -234,7 +237,7 @@ mod tests {
         }
     }
 
-    /// Where games begin and how they end, read from batches of a size.
+    /// Returns the offset and the end of each game, read from batches of `batch_size` bytes.
     fn games(text: &[u8], batch_size: usize) -> Vec<(u64, String)> {
         let mut cutter = Cutter::new(Dribble(text, 7), batch_size);
         let mut found = Vec::new();
@@ -303,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_do_not_depend_on_sizes() {
+    fn games_do_not_depend_on_the_batch_size() {
         let text: String = (0..200)
             .map(|i| {
                 format!(
@@ -320,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_in_a_comment_that_ends_there_is_no_comment() {
+    fn the_last_line_of_a_comment_is_not_skipped_as_a_comment() {
         let text = "{\n;}1. d4 [Event \"x\"]\n[White \"y\"] e4 *\n[Event \"z\"]\n\n1. e4 *\n";
         let whole = games(text.as_bytes(), 1 << 20);
         assert_eq!(whole.len(), 3);
@@ -330,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_of_a_value_is_no_escaped_line() {
+    fn the_last_line_of_a_value_is_not_an_escaped_line() {
         let text = "[White \"a\nb\n% c\"]\n[Result \"1-0\"]\n\n1. e4 1-0\n\n[White \"a\n; b\"]\n[Result \"*\"]\n\n*\n";
         let whole = games(text.as_bytes(), 1 << 20);
         assert_eq!(whole.len(), 2);

@@ -1,5 +1,5 @@
-//! Reading one game after another from a stretch of PGN: where games begin, and their tags. Their moves
-//! are read in [`movetext`](super::movetext) and passed over in [`skip`](super::skip).
+//! Reading one game after another: finding where a game begins, and reading its tags. The moves are read in
+//! [`movetext`](super::movetext) and skipped in [`skip`](super::skip).
 
 use memchr::memchr;
 
@@ -13,35 +13,40 @@ use super::{
 };
 use crate::position::looks_like_move;
 
-/// Reads the games of a stretch of PGN that begins and ends at game boundaries.
+/// A reader of the games in a text that begins and ends at game boundaries.
 ///
-/// After [`next_game`](GameReader::next_game) the tags are known; then
-/// [`next_token`](GameReader::next_token) gives the main line until it returns
-/// [`Token::End`](super::Token::End). [`skip_moves`](GameReader::skip_moves) passes over the rest of a
-/// game at once.
+/// Call [`next_game`](GameReader::next_game) to go to a game; it reads the tags of the game. Then call
+/// [`next_token`](GameReader::next_token) for each move of the main line until it returns [`Token::End`](super::Token::End),
+/// or [`skip_moves`](GameReader::skip_moves) to skip the rest of the game.
 #[derive(Debug)]
 pub struct GameReader<'a> {
     pub(super) text: &'a [u8],
+    /// The offset of the next byte to read.
     pub(super) at: usize,
     tags: Tags<'a>,
+    /// The offset at which the present game begins.
     pub(super) game: usize,
+    /// The offset of the bracket of the present game's first tag.
     first_tag: Option<usize>,
+    /// The offset at which the present game's last tag ends.
     tags_end: usize,
-    /// Where the first comment is between the last tag and the moves.
+    /// The offset of the first comment between the last tag and the moves.
     pub(super) first_comment: Option<usize>,
+    /// The offset of the first text that does not belong to a game.
     stray_text: Option<usize>,
+    /// The offset of the first damaged line among tags.
     bad_tag: Option<usize>,
     pub(super) comments: Comments,
-    /// Whether the moves of variations are wanted.
+    /// Whether the caller wants the moves of variations.
     pub(super) with_variations: bool,
-    /// How many variations enclose the place that has been reached. Always 0 if none are wanted.
+    /// The number of variations that enclose the current offset. Always 0 if the caller does not want variations.
     pub(super) depth: usize,
-    /// Where the outermost of them ends.
+    /// The offset behind the outermost variation that encloses the current offset.
     pub(super) variation_end: usize,
 }
 
 impl<'a> GameReader<'a> {
-    /// Reads from the start of `text`, which must not begin inside a game.
+    /// Creates a reader that starts at the beginning of `text`, which must not be inside a game.
     pub fn new(text: &'a [u8]) -> GameReader<'a> {
         GameReader {
             text,
@@ -60,54 +65,54 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Whether [`next_token`](GameReader::next_token) gives the moves of variations too, between
-    /// [`Token::BeginVariation`](super::Token::BeginVariation) and
-    /// [`Token::EndVariation`](super::Token::EndVariation). Default: no, variations are passed over.
+    /// Sets whether [`next_token`](GameReader::next_token) also returns the moves of variations, between
+    /// [`Token::BeginVariation`](super::Token::BeginVariation) and [`Token::EndVariation`](super::Token::EndVariation). By
+    /// default, variations are skipped.
     pub fn with_variations(mut self, wanted: bool) -> GameReader<'a> {
         self.with_variations = wanted;
         self
     }
 
-    /// The tags of the present game.
+    /// Returns the tags of the present game.
     #[inline]
     pub fn tags(&self) -> &Tags<'a> {
         &self.tags
     }
 
-    /// Where the present game begins in the text: the bracket of its first tag, else its first move
-    /// or move number.
+    /// Returns the offset in the text at which the present game begins: at the bracket of its first tag or, if it has no
+    /// tags, at its first move or move number.
     pub fn game_offset(&self) -> usize {
         self.game
     }
 
-    /// Where the bracket of the present game's first tag is, `None` for a game without tags.
+    /// Returns the offset of the bracket of the present game's first tag, or `None` if the game has no tags.
     pub fn first_tag_offset(&self) -> Option<usize> {
         self.first_tag
     }
 
-    /// Where the last tag of the present game ends; where the game begins if it has none.
+    /// Returns the offset at which the present game's last tag ends. This is the start of the game if the game has no tags.
     pub(crate) fn tags_end(&self) -> usize {
         self.tags_end
     }
 
-    /// The offset of the first text that is not part of any game.
+    /// Returns the offset of the first text so far that does not belong to any game, or `None` if there was none.
     pub fn stray_text(&self) -> Option<usize> {
         self.stray_text
     }
 
-    /// Returns the offset of the first line among tags that is no tag pair, or `None` if there was no such line. The line
-    /// was passed over; the tags before and after it belong to one game.
+    /// Returns the offset of the first line among tags that is not a tag pair, or `None` if there was none so far. Such a
+    /// line is skipped; the tags before and after it belong to one game.
     pub fn bad_tag(&self) -> Option<usize> {
         self.bad_tag
     }
 
-    /// How far the text has been read.
+    /// Returns the offset of the next byte to read.
     pub fn offset(&self) -> usize {
         self.at
     }
 
-    /// Goes on to the next game and reads its tags. The moves of the one before must have been read
-    /// to their end. `false` when there is none.
+    /// Goes to the next game and reads its tags. Returns `false` if there are no more games. The moves of the present game
+    /// must have been read or skipped to their end.
     pub fn next_game(&mut self) -> bool {
         self.tags.clear();
         self.first_tag = None;
@@ -141,7 +146,7 @@ impl<'a> GameReader<'a> {
         while let Some(&byte) = self.text.get(self.at) {
             match byte {
                 b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c => self.at += 1,
-                // Also a byte order mark, where files with one were joined.
+                // A byte order mark counts as a blank, because files that begin with one may have been concatenated.
                 0x80.. if blank(&self.text[self.at..]) > 0 => {
                     self.at += blank(&self.text[self.at..]);
                 }
@@ -154,8 +159,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Goes past a comment, or an escaped line, if one begins here, and says whether one does. The error is where the
-    /// next game begins after a comment that is not closed.
+    /// Skips the comment or the escaped line at the current offset, and returns `true` if there is one. Returns the offset
+    /// of the next game as the error if the comment is not closed.
     pub(super) fn pass_comment(&mut self) -> Result<bool, usize> {
         self.at = match self.text.get(self.at) {
             Some(b'{') => match self.comments.end_of(self.text, self.at) {
@@ -169,25 +174,26 @@ impl<'a> GameReader<'a> {
         Ok(true)
     }
 
+    /// Returns `true` if the current offset is the start of a line.
     pub(super) fn is_line_start(&self) -> bool {
         self.at == 0 || matches!(self.text[self.at - 1], b'\n' | b'\r')
     }
 
-    /// Returns `true` if the bracket at the current offset begins the tags of the next game.
+    /// Returns `true` if the tags of the next game begin with the bracket at the current offset.
     pub(super) fn tags_begin_here(&self) -> bool {
         is_tag_start(self.text, self.at)
             || (self.is_line_start() && is_bad_tag_line(self.text, self.at))
     }
 
-    /// Goes past a bracket that begins no tag pair.
+    /// Skips a bracket that does not begin a tag pair.
     #[cold]
     fn pass_bad_tag(&mut self) {
         self.bad_tag.get_or_insert(self.at);
         self.at = end_of_bad_tag(self.text, self.at);
     }
 
-    /// Returns `true` if nothing but comments comes after `at` in the present game: the text ends, or a blank line or the
-    /// next tags follow.
+    /// Returns `true` if only comments follow `at` in the present game, until the text ends, or a blank line or the next
+    /// tags begin.
     pub(super) fn is_last(&self, at: usize) -> bool {
         let mut rest = &self.text[at..];
         let mut breaks = 0;
@@ -217,19 +223,19 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if a move that cannot be played, which has just been read as `text`, is the result of a game that
-    /// both sides lost: `0-0` as the last word.
+    /// Returns `true` if a word that was just read as a move is really the result of a game that both sides lost: `0-0` as
+    /// the last word of the game.
     pub(crate) fn is_double_loss(&self, text: &[u8]) -> bool {
         GameResult::is_double_loss(text) && self.is_last(self.at)
     }
 
-    /// Reads tag pairs, one or several a line, with blank, escaped and comment lines among them. Passes over lines that are
-    /// no tag pairs: those that begin with a bracket, and a line of other text directly between two tags.
+    /// Reads tag pairs, one or several per line, and skips blank lines, comments and escaped lines among them. Also skips
+    /// lines that are not tag pairs if they begin with a bracket, or stand directly between two tags.
     fn read_tags(&mut self) {
         let mut blank_line = false;
         loop {
             match read_tag(self.text, self.at) {
-                // The tags of a game without moves end where the next game's begin.
+                // If a game has no moves, its tags end where the tags of the next game begin.
                 Some((tag, _)) if self.tags.end_before(tag, blank_line) => return,
                 Some((tag, end)) => {
                     self.tags.push(tag);
@@ -269,7 +275,7 @@ impl<'a> GameReader<'a> {
                                 self.at = line_end(self.text, self.at);
                             }
                             Ok(false) => break,
-                            // The moves will find it again and say so.
+                            // The unclosed comment is reported when the moves are read.
                             Err(_) => return,
                         }
                     }
@@ -280,8 +286,8 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// Returns `true` if a text starts with moves rather than text of another kind: with a termination marker, a move, or a
-/// move number with one of the two after it.
+/// Returns `true` if a text starts with movetext: with a termination marker, a move, or a move number followed by one of
+/// these.
 pub(super) fn moves_begin(text: &[u8]) -> bool {
     let is_between = |at: usize| match text.get(at) {
         Some(b'.' | b' ' | b'\n' | b'\r') => 1,
@@ -300,7 +306,7 @@ pub(super) fn moves_begin(text: &[u8]) -> bool {
         || GameResult::from_marker(first_word(text)).is_some()
         || looks_like_move(without_marks(word))
         || word.first() == Some(&b'*')
-        // A move number with its dot, whatever follows.
+        // A move number with a dot is enough, whatever follows.
         || (is_number && matches!(text[digits], b'.' | 0x80..))
 }
 
@@ -311,7 +317,7 @@ mod tests {
     use super::*;
     use crate::pgn::Token;
 
-    /// Every game is read by `f`; returns how many there are. Ends, whatever the text.
+    /// Calls `f` for each game and returns the number of games. This must terminate for every text.
     fn games(text: &[u8], f: impl Fn(&mut GameReader<'_>)) -> usize {
         let mut reader = GameReader::new(text);
         let mut games = 0;
@@ -326,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_broken_result_does_not_stop_the_reader() {
-        // Once the word before the slash was found again and again.
+        // The reader used to find the word before the slash again and again, without end.
         let text = b"1. e4 1-\x0e/ e5\n\n[White \"x\"]\n\n1. d4 *";
         assert_eq!(
             games(text, |reader| {
@@ -360,7 +366,7 @@ mod tests {
             let text = parts.concat();
             games(&text, |reader| { reader.skip_moves(); });
             games(&text, |reader| { reader.count_moves(); });
-            // A game is left to its end after its first move, as an illegal one is.
+            // Skipping also works from the middle of a game, as after an illegal move.
             games(&text, |reader| {
                 if let Token::Move { .. } | Token::Unreadable { .. } = reader.next_token() {
                     reader.skip_moves();

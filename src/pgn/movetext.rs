@@ -1,5 +1,4 @@
-//! The moves of a game, and what is among them: numbers, marks, comments, variations, and the
-//! termination marker.
+//! Reading movetext: moves, and the move numbers, marks, comments, variations and termination markers among them.
 
 use super::{
     comment::CommentEnd,
@@ -10,60 +9,60 @@ use super::{
 };
 use crate::position::{Word, looks_like_move};
 
-/// What the movetext holds next.
+/// The next element of the movetext.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Token<'a> {
-    /// A move as it is written, without marks such as `!?`.
+    /// A move, as it is written but without marks such as `!?`.
     Move {
         /// The bytes of the move.
         text: &'a [u8],
-        /// Where they are in the text.
+        /// The offset of the move in the text of the reader.
         offset: usize,
     },
-    /// Text that can be neither a move nor anything else that movetext holds.
+    /// Text that is neither a move nor anything else that movetext may contain.
     Unreadable {
-        /// The bytes up to the next blank.
+        /// The bytes of the text, up to the next blank.
         text: &'a [u8],
-        /// Where they are in the text.
+        /// The offset of these bytes in the text of the reader.
         offset: usize,
     },
-    /// A null move: `--`, `Z0`, `null`, `@@@@` or `0000`. The side to move passes, which no rules of
-    /// chess allow, so the moves after it say nothing about openings.
+    /// A null move: `--`, `Z0`, `null`, `@@@@` or `0000`. The side to move passes, which the rules of chess do not allow, so
+    /// the moves after it say nothing about openings.
     NullMove {
-        /// Where it is in the text.
+        /// The offset of the null move in the text of the reader.
         offset: usize,
     },
-    /// A variation begins: an alternative to the move before it. Only
-    /// [`GameReader::with_variations`](super::GameReader::with_variations) gives these.
+    /// The start of a variation, which is an alternative to the previous move. Only returned if
+    /// [`GameReader::with_variations`](super::GameReader::with_variations) is on.
     BeginVariation,
-    /// The variation ends, and the line that it branched from goes on.
+    /// The end of a variation. The line from which it branched continues.
     EndVariation,
-    /// The game is over.
+    /// The end of the game.
     End(GameEnd),
 }
 
-/// How a game ends.
+/// The end of a game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GameEnd {
-    /// The game was read to its end: its termination marker, `None` if it has none.
+    /// The game was read to its end. Contains the result of its termination marker, or `None` if it has no marker.
     Complete(Option<GameResult>),
-    /// The game cannot be read any further.
+    /// The text is damaged, so the rest of the game cannot be read.
     Broken(Flaw),
 }
 
-/// Damage that ends a game before its time.
+/// Damage that makes the rest of a game unreadable.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Flaw {
-    /// What is wrong.
+    /// The kind of damage, such as "comment is not closed".
     pub reason: &'static str,
-    /// Where it begins in the text that [`GameReader::new`](super::GameReader::new) got. Add the offset of the
-    /// [`Batch`](super::Batch) for the place in the file.
+    /// The offset at which the damage begins, in the text passed to [`GameReader::new`](super::GameReader::new). Add the
+    /// offset of the [`Batch`](super::Batch) to get the offset in the file.
     pub offset: usize,
 }
 
 impl<'a> GameReader<'a> {
-    /// The next move of the main line (and of variations, if they are
-    /// [wanted](GameReader::with_variations)), or how the game ends.
+    /// Returns the next token of the main line, and also of variations if [`with_variations`](GameReader::with_variations)
+    /// is on. After the last move, returns the end of the game.
     #[inline]
     pub fn next_token(&mut self) -> Token<'a> {
         loop {
@@ -73,8 +72,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// As [`next_token`](GameReader::next_token), and hands the comments before the token to `comment`, those of variations
-    /// aside.
+    /// Returns the next token like [`next_token`](GameReader::next_token), and calls `comment` with each comment before it,
+    /// except comments in skipped variations.
     pub(crate) fn next_token_after(&mut self, mut comment: impl FnMut(&'a [u8])) -> Token<'a> {
         loop {
             let start = self.at;
@@ -89,13 +88,14 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Goes back to the first comment before the moves, if there is one.
+    /// Goes back to the first comment between the tags and the moves, if there is one.
     pub(crate) fn return_to_comments(&mut self) {
         self.at = self.first_comment.unwrap_or(self.at);
     }
 
-    /// Goes past a blank, a word, a mark or a comment. Returns the token that it is, if it is one.
-    // One match over the first byte, because this runs for each word of the movetext.
+    /// Reads the element at the current offset: a blank, a word, a mark, a comment or a variation. Returns its token, or
+    /// `None` if the element was skipped.
+    // This is one match over the first byte, because it runs for every word of the movetext.
     #[inline(always)]
     pub(super) fn step(&mut self) -> Option<Token<'a>> {
         let Some(&byte) = self.text.get(self.at) else {
@@ -138,10 +138,11 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// The next word of the main line, if only blanks and a move number come before it, and a blank comes after it. A
-    /// fast way for common moves: [`read_word`](crate::position::read_word) reads the word, and
-    /// [`take_word`](GameReader::take_word) goes past it. For any other word call [`next_token`], which begins with it
-    /// again.
+    /// Returns the next word of the main line if only blanks and a move number precede it and a blank follows it; otherwise
+    /// returns `None`.
+    ///
+    /// This is a fast path for common moves. If [`read_word`](crate::position::read_word) can read the word, call
+    /// [`take_word`](GameReader::take_word) to go past it. Otherwise call [`next_token`], which reads the same word again.
     ///
     /// [`next_token`]: GameReader::next_token
     #[inline(always)]
@@ -154,7 +155,7 @@ impl<'a> GameReader<'a> {
                     let rest = &self.text[self.at..];
                     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit());
                     let digits = digits.count();
-                    // Not a termination marker, nor castling.
+                    // Other digits begin a termination marker or castling.
                     if !matches!(rest.get(digits), Some(b'.' | b' ' | b'\n')) {
                         return None;
                     }
@@ -166,12 +167,13 @@ impl<'a> GameReader<'a> {
         Word::before_blank(self.text[self.at..].first_chunk()?)
     }
 
-    /// Goes past a word that [`peek_word`](GameReader::peek_word) returned.
+    /// Goes past the word that [`peek_word`](GameReader::peek_word) returned.
     #[inline(always)]
     pub fn take_word(&mut self, word: Word) {
         self.at += word.len();
     }
 
+    /// Reads the word that begins with a letter at the current offset.
     #[inline]
     fn read_move(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -187,8 +189,8 @@ impl<'a> GameReader<'a> {
         self.read_odd_move(end)
     }
 
-    /// A move that does not end as most do, or something that only begins like one. Its move bytes end
-    /// at `end`.
+    /// Reads a move with an unusual ending, or a word that only begins like a move. `end` is the end of its first move
+    /// bytes.
     #[cold]
     #[inline(never)]
     fn read_odd_move(&mut self, end: usize) -> Option<Token<'a>> {
@@ -197,7 +199,7 @@ impl<'a> GameReader<'a> {
         let text = &word[..word.len() - GameResult::glued_length(word)];
         self.at = offset + text.len();
         match text {
-            // `exd6 e.p.`, `Qd3 ch`, and the marks of a novelty and a diagram.
+            // These are part of a move (`exd6 e.p.`, `Qd3 ch`) or mark a novelty or a diagram.
             b"ep" | b"e.p." | b"e.p" | b"ch" | b"N" | b"TN" | b"D" | b"RR" => None,
             b"Z0" | b"@@@@" => Some(Token::NullMove { offset }),
             _ if text.eq_ignore_ascii_case(b"null") => Some(Token::NullMove { offset }),
@@ -205,8 +207,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Where the move at `offset` ends, whose first move bytes end at `end`: after parentheses, `e.p.`,
-    /// dashes and crosses that belong to it.
+    /// Returns the end of the move at `offset`, including parentheses, `e.p.`, dashes and crosses that belong to it. `end`
+    /// is the end of its first move bytes.
     fn end_of_move(&self, offset: usize, mut end: usize) -> usize {
         loop {
             let rest = &self.text[end..];
@@ -218,7 +220,7 @@ impl<'a> GameReader<'a> {
                 {
                     3
                 }
-                // `e8(Q)`, in any language; after another move it is a mark or a variation.
+                // `e8(Q)`, with the letters of any language. After other moves, this is a mark or a variation.
                 [b'(', letter, b')', ..] if is_promoted(&self.text[offset..end], letter) => 3,
                 [b'.', b'p', b'.', ..] if before == b'e' => 3,
                 [b'.', b'p', ref next @ ..]
@@ -247,7 +249,7 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// A move number, a termination marker, or castling written with zeros.
+    /// Reads a move number, a termination marker, or castling written with zeros.
     #[inline]
     fn read_number(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -259,21 +261,21 @@ impl<'a> GameReader<'a> {
             Some(b'-' | b'/' | b':' | b',' | 0x80..) => self.read_marker(end),
             Some(b'.') if &self.text[offset..end] == b"0" => self.read_marker(end),
             _ => {
-                // The common case: a number, its dots, and often the move right after them.
+                // The common case is a move number with dots, often directly followed by the move.
                 self.at = end;
                 (&self.text[offset..end] == b"0000").then_some(Token::NullMove { offset })
             }
         }
     }
 
-    /// A termination marker, or castling written with zeros. The digits it begins with end at `end`.
+    /// Reads a termination marker, or castling written with zeros. `end` is the end of its first digits.
     #[cold]
     fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
         let rest = &self.text[offset..];
         let word = first_word(rest);
         let marker = GameResult::from_marker(word).or_else(|| {
-            // With this tag, `0-0` at the end means that both sides lost.
+            // If the `Result` tag also says so, `0-0` at the end means that both sides lost.
             let tag = self.tags().get(b"Result")?;
             let lost = GameResult::is_double_loss(word) && GameResult::is_double_loss(tag);
             (lost && self.is_last(offset + word.len())).then_some(GameResult::Unknown)
@@ -282,7 +284,7 @@ impl<'a> GameReader<'a> {
             self.at = offset + word.len();
             return self.end_of_game(result);
         }
-        // A marker with something stuck to it, such as `1-0,` or `0-1[`.
+        // A marker that something is glued to, such as `1-0,` or `0-1[`.
         for token in [
             GameResult::Draw,
             GameResult::WhiteWins,
@@ -315,13 +317,13 @@ impl<'a> GameReader<'a> {
         Some(Token::Move { text, offset })
     }
 
-    /// The end of the game, unless the marker is in a variation.
+    /// Returns the end of the game, or `None` if the marker is in a variation.
     fn end_of_game(&self, result: GameResult) -> Option<Token<'a>> {
         (self.depth == 0).then_some(Token::End(GameEnd::Complete(Some(result))))
     }
 
-    /// Signs that annotators write after a move, such as `+-` or `=`; moves that begin with a chess
-    /// piece of Unicode; null moves. Anything else is not movetext.
+    /// Reads a word that begins with a sign: an annotation such as `+-` or `=`, a move that begins with a chess piece of
+    /// Unicode, or a null move. Other words are unreadable.
     #[cold]
     fn read_sign(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -347,7 +349,7 @@ impl<'a> GameReader<'a> {
             return self.end_of_game(result);
         }
         if let Some(length) = null_move(text) {
-            // The marks after it are read as those of any move.
+            // The marks after the null move are skipped like those of any move.
             self.at = offset + length;
             return Some(Token::NullMove { offset });
         }
@@ -357,29 +359,30 @@ impl<'a> GameReader<'a> {
         Some(Token::Unreadable { text, offset })
     }
 
-    /// Returns `true` if the next word, after blanks of ASCII, is a move.
+    /// Returns `true` if the next word, after ASCII blanks, is a move.
     fn move_follows(&self) -> bool {
         let rest = self.text[self.at..].trim_ascii_start();
         looks_like_move(without_marks(first_word(rest)))
     }
 }
 
-/// Returns `true` if an annotation says that the moves after it are not those of the game: "with the idea" and "better is".
+/// Returns `true` if an annotation such as "with the idea" or "better is" says that the moves after it are not moves of the
+/// game.
 fn text_means_idea(annotation: &[u8]) -> bool {
     let text = str::from_utf8(annotation).unwrap_or_default();
     text.chars()
         .any(|sign| "\u{2206}\u{25b3}\u{394}\u{2207}\u{2313}\u{25b2}\u{25bd}".contains(sign))
 }
 
-/// Whether a word of move bytes is a move that ends with its square or a check, and to which nothing is
-/// glued, as nearly all are.
+/// Returns `true` if a word of move bytes is certainly a whole move: it ends with a square or a check, and nothing is glued
+/// to it. This is the case for nearly all moves.
 #[inline]
 fn is_plain(word: &[u8]) -> bool {
     matches!(word, [.., before, b'1'..=b'8' | b'+' | b'#'] if !matches!(before, b'-' | b'/'))
 }
 
-/// Whether a pawn that has moved as written becomes the piece of a letter that follows it in
-/// parentheses. The letters are those of all [languages](crate::position::PieceLetters).
+/// Returns `true` if `letter`, in parentheses after a pawn move, names the piece that the pawn is promoted to. The letters
+/// of all [languages](crate::position::PieceLetters) are accepted.
 fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
     let square = pawn_move.strip_suffix(b"=").unwrap_or(pawn_move);
     matches!(pawn_move, [b'a'..=b'h' | b'P', ..])
@@ -387,7 +390,7 @@ fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
         && b"NBRQSLTDPCFA".contains(&letter)
 }
 
-/// The length of the two dashes that a word is, with or without marks after them.
+/// Returns the length of the two dashes if a word consists of two dashes and optional marks, otherwise `None`.
 fn null_move(word: &[u8]) -> Option<usize> {
     let first = dash(word);
     let second = dash(&word[first..]);
@@ -396,15 +399,15 @@ fn null_move(word: &[u8]) -> Option<usize> {
     is_null_move.then_some(first + second)
 }
 
-/// Returns `true` if a word consists of signs alone, such as those of the table of NAGs: `+-`, `=`, `±`, `□`, `⇆`.
+/// Returns `true` if a word consists only of signs, such as those in the table of NAGs: `+-`, `=`, `±`, `□`, `⇆`.
 fn is_annotation(word: &[u8]) -> bool {
     let is_sign = |sign: char| match sign {
-        // The delta is a letter.
+        // Unicode classifies the delta as a letter.
         '\u{394}' => true,
         _ if sign.is_ascii() => "+-=/~<>!?#,'\"^|".contains(sign),
         _ => !sign.is_alphanumeric() && !is_chess_piece(sign),
     };
-    // The plus-minus sign and the daggers of Windows-1252.
+    // The plus-minus sign and the daggers in Windows-1252.
     let is_sign_byte = |byte: &u8| matches!(byte, 0x86 | 0x87 | 0xb1);
     word.utf8_chunks()
         .all(|chunk| chunk.valid().chars().all(is_sign) && chunk.invalid().iter().all(is_sign_byte))
@@ -435,8 +438,8 @@ mod tests {
         assert_eq!(comments.concat(), "|a d|f|");
     }
 
-    /// The words of the main line as [`GameReader::next_token`] gives them, or, where they are moves of the
-    /// starting position, as [`GameReader::peek_word`] does.
+    /// Returns the words of the main line and their offsets. With `peeks`, words that are moves of the starting position are
+    /// read with [`GameReader::peek_word`], all others with [`GameReader::next_token`].
     fn words(text: &[u8], peeks: bool) -> Vec<(String, usize)> {
         let start = Chess::default();
         let mut words = Vec::new();

@@ -1,4 +1,4 @@
-//! Playing games in their order, on all threads.
+//! Playing the games of PGN files on all threads, with results in the order of the games.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -14,29 +14,36 @@ use crate::{
     task,
 };
 
-/// What is wrong with an input that has text, but no game.
+/// The problem of an input that contains text but no game.
 pub(crate) const NO_GAME: &str =
     "no game in it: name a PGN file, plain or packed with gzip, bzip2, zstd or zip";
 
-/// About how many bytes of PGN one thread reads at once.
+/// The approximate number of bytes of PGN in the batch of one thread.
 const BATCH_SIZE: usize = 1 << 18;
 
-/// The games that are read.
+/// A set of PGN inputs, and the resources for reading them.
 #[derive(Clone, Debug)]
 pub struct Games<'a> {
-    /// The inputs, in this order.
+    /// The inputs, which are read in this order.
     pub inputs: &'a [Input],
-    /// What unpacking may take.
+    /// The memory budget, which limits the memory for decompression.
     pub memory: Memory,
-    /// How many threads read, 0 for one per core.
+    /// The number of reading threads, or 0 for one per core.
     pub threads: usize,
-    /// Counts the bytes that were read.
+    /// Receives the total and the number of bytes read so far, for progress display.
     pub meter: &'a Meter,
 }
 
 impl Games<'_> {
-    /// Hands the number of each game, from 1, and what `read` makes of it, in the order of the games, to `take`. `read`
-    /// gets the text and its reader, which has read the tags, and reads the game to its end. Returns how many games there are.
+    /// Calls `read` for each game on several threads, and then calls `take` on this thread with the number of the game, from
+    /// 1, and the value that `read` returned. `take` is called in the order of the games. Returns the number of games.
+    ///
+    /// `read` gets the text of the batch and a reader that has just read the tags of the game. It must read the game to its
+    /// end.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an input cannot be read or contains text but no game, and the errors of `read` and `take`.
     pub(crate) fn for_each<T: Send>(
         &self,
         read: impl Fn(&[u8], &mut GameReader<'_>) -> Result<T> + Sync,
@@ -96,8 +103,8 @@ impl Games<'_> {
     }
 }
 
-/// Returns the variant of a game: the one that its `Variant` tag names, but Chess960 instead of standard chess if the
-/// castling rights of its `FEN` tag exist only there.
+/// Returns the variant that the `Variant` tag of a game names. If it is standard chess, but the castling rights of the `FEN`
+/// tag exist only in Chess960, returns Chess960.
 pub(crate) fn variant_of(tags: &Tags<'_>) -> Result<Variant, UnknownVariant> {
     let variant = Variant::from_tag(tags.get(b"Variant"))?;
     match tags.get(b"FEN") {
@@ -114,7 +121,7 @@ pub(crate) fn variant_of(tags: &Tags<'_>) -> Result<Variant, UnknownVariant> {
     }
 }
 
-/// Returns the variant and the start of a game, or the reason why it cannot be played.
+/// Returns the variant and the starting position of a game, or the reason why the game cannot be played.
 pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), String> {
     let variant = variant_of(tags).map_err(|err| err.to_string())?;
     let fen = tags.get(b"FEN").filter(|fen| !fen.trim_ascii().is_empty());
@@ -122,7 +129,7 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
         None => Ok((variant, variant.start())),
         Some(fen) => match variant.start_of_tag(&String::from_utf8_lossy(fen)) {
             Ok((start, _)) => Ok((variant, start)),
-            // It quotes the FEN.
+            // The message quotes the FEN, which may be very long.
             Err(err) => Err(err.to_string().chars().take(200).collect()),
         },
     }
@@ -131,22 +138,26 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
 /// How the moves of a game ended.
 #[derive(Default)]
 pub(crate) struct Ending {
+    /// The result that the termination marker gives, or `None` if the game has no marker or is broken.
     pub marker: Option<GameResult>,
-    /// Which move cannot be played, and why.
+    /// The first move that cannot be played, and the reason, if there is such a move.
     pub illegal: Option<String>,
-    /// Why the text is broken.
+    /// The reason why the text of the game cannot be read further, if it cannot.
     pub flaw: Option<String>,
 }
 
 impl Ending {
-    /// Why moves are missing at the end.
+    /// Returns the reason why the end of the game is missing, or `None` if all moves were played.
     pub fn problem(self) -> Option<String> {
         self.illegal.or(self.flaw)
     }
 }
 
-/// Plays the moves of a game up to its end, a null move, or one that cannot be played. `step` is called with each move,
-/// the position before it, and where the move ends in the text; the rest is passed over once it returns `false`.
+/// Plays the moves of the present game of `games` until the game ends, a move is a null move or cannot be played, or `step`
+/// returns `false`. The reader then skips the rest of the game.
+///
+/// `step` is called with each move before it is played: it gets the position, the move, and the offset in the text at which
+/// the move ends.
 pub(crate) fn play(
     games: &mut GameReader<'_>,
     pos: &mut Keyed<VariantPosition>,
@@ -187,16 +198,17 @@ pub(crate) fn play(
     }
 }
 
-/// A game that was played.
+/// A game whose moves were played.
 pub(crate) struct ReplayedGame {
     pub variant: Variant,
     pub start: VariantPosition,
-    /// The position after its moves.
+    /// The position after the last move that was played.
     pub last: Keyed<VariantPosition>,
     pub ending: Ending,
 }
 
-/// [Plays](play) the moves of a game from its start. Of a game whose start is unknown, none can be played.
+/// Plays the moves of the present game of `games` from its starting position, like [`play`]. If the starting position cannot
+/// be read, plays no moves and reports the reason as the illegal move.
 pub(crate) fn play_from_start(
     games: &mut GameReader<'_>,
     mut step: impl FnMut(Variant, &Keyed<VariantPosition>, Move, usize) -> Result<bool>,
@@ -221,6 +233,7 @@ pub(crate) fn play_from_start(
     })
 }
 
+/// Converts the end that the reader reports. No move is illegal yet.
 fn ending(end: GameEnd) -> Ending {
     let (marker, flaw) = match end {
         GameEnd::Complete(marker) => (marker, None),
@@ -233,7 +246,8 @@ fn ending(end: GameEnd) -> Ending {
     }
 }
 
-/// The text of a game with comments at some places, each after the marks of the move that ends there.
+/// Returns the text of a game with comments inserted at the given offsets. If an offset is followed by marks such as `!` or
+/// `+`, the comment comes after them.
 pub(crate) fn commented(
     text: &[u8],
     comments: impl IntoIterator<Item = (usize, String)>,

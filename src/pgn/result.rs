@@ -7,26 +7,26 @@ use super::{
     word::{blank, dash},
 };
 
-/// How a game ended, as its `Result` tag or its termination marker says.
+/// The result of a game, according to its `Result` tag or its termination marker.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum GameResult {
-    // An index has them by these numbers.
+    // Indexes store results by these discriminants, so their order must not change.
     /// `1/2-1/2`
     Draw,
     /// `1-0`
     WhiteWins,
     /// `0-1`
     BlackWins,
-    /// `*`: unfinished, or not known.
+    /// `*`: the game is unfinished, or its result is unknown.
     #[default]
     Unknown,
 }
 
-/// The number of bytes of the longest text that spells a result in ASCII without blanks.
+/// The maximum length, in bytes, of a text that spells a result in ASCII without blanks.
 const LONGEST_TEXT: usize = 15;
 
 impl GameResult {
-    /// All results, in the order of their numbers.
+    /// All results, in the order of their discriminants.
     pub const ALL: [GameResult; 4] = [
         GameResult::Draw,
         GameResult::WhiteWins,
@@ -34,7 +34,8 @@ impl GameResult {
         GameResult::Unknown,
     ];
 
-    /// Reads one of the four tokens of the PGN standard, exactly.
+    /// Parses one of the four result tokens of the PGN standard: `1-0`, `0-1`, `1/2-1/2` or `*`. Returns `None` for every
+    /// other text.
     ///
     /// ```
     /// use polybook::pgn::GameResult;
@@ -51,14 +52,14 @@ impl GameResult {
         }
     }
 
-    /// Returns the result that the `Result` tag spells, or `None` if there is no such tag or it spells none.
+    /// Returns the result that the `Result` tag spells, or `None` if the tag is missing or does not spell a result.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Option<GameResult> {
         tags.get(b"Result").and_then(GameResult::from_text)
     }
 
-    /// Reads a result as people and programs write it, in a tag or after the moves: `1-0`, `1:0`, `1 – 0`, `½-½`, `1/2`,
-    /// `0,5-0,5`, `1-0 (forfeit)`, `+:-`. If both sides lost, as in `0-0`, the result is [`GameResult::Unknown`], because
-    /// nobody won and the game is no draw.
+    /// Parses a result as people and programs write it, in a tag or after the moves: `1-0`, `1:0`, `1 – 0`, `½-½`, `1/2`,
+    /// `0,5-0,5`, `1-0 (forfeit)`, `+:-`. Returns `None` for other texts. If both sides lost, as in `0-0`, the result is
+    /// [`GameResult::Unknown`], because nobody won and the game is not a draw.
     ///
     /// ```
     /// use polybook::pgn::GameResult;
@@ -71,8 +72,8 @@ impl GameResult {
         GameResult::from_token(text).or_else(|| spelled(text).map(|(result, _)| result))
     }
 
-    /// Reads a termination marker. Returns `None` for a word that is castling or an annotation elsewhere in a game, such
-    /// as `0-0`: [`from_last_word`](GameResult::from_last_word) reads those.
+    /// Parses a termination marker. Returns `None` for a word that may also be castling or an annotation, such as `0-0`;
+    /// [`from_last_word`](GameResult::from_last_word) accepts annotations.
     pub(super) fn from_marker(word: &[u8]) -> Option<GameResult> {
         GameResult::from_token(word).or_else(|| {
             let (result, certainty) = spelled(word)?;
@@ -80,19 +81,20 @@ impl GameResult {
         })
     }
 
-    /// Reads the last word of a game, which may also be a forfeit, such as `+--`.
+    /// Parses the last word of a game. Unlike [`from_marker`](GameResult::from_marker), this accepts a forfeit such as
+    /// `+--`, which would be an annotation elsewhere.
     pub(super) fn from_last_word(word: &[u8]) -> Option<GameResult> {
         let (result, certainty) = spelled(word)?;
         (certainty != Certainty::MayBeCastling).then_some(result)
     }
 
-    /// Returns `true` if a text says that both sides lost in the form that is also castling: `0-0`.
+    /// Returns `true` if a text spells the result that both sides lost in the same way as castling: `0-0`.
     pub(super) fn is_double_loss(text: &[u8]) -> bool {
         spelled(text).is_some_and(|(_, certainty)| certainty == Certainty::MayBeCastling)
     }
 
-    /// Returns the number of bytes at the end of a word that are a termination marker, glued to the text before it as in
-    /// `Qg20-1`, or 0 if there is no marker.
+    /// Returns the length of the termination marker at the end of a word that begins with other text, as in `Qg20-1`.
+    /// Returns 0 if there is no marker.
     pub(super) fn glued_length(word: &[u8]) -> usize {
         let before = without_last(word, b"1/2")
             .map(|rest| {
@@ -114,7 +116,7 @@ impl GameResult {
         }
     }
 
-    /// The side that won, `None` for a draw or an unknown result.
+    /// Returns the side that won, or `None` for a draw or an unknown result.
     #[inline]
     pub fn winner(self) -> Option<Color> {
         match self {
@@ -124,7 +126,7 @@ impl GameResult {
         }
     }
 
-    /// The token of the PGN standard.
+    /// Returns the token that the PGN standard uses for the result.
     pub fn token(self) -> &'static str {
         match self {
             GameResult::WhiteWins => "1-0",
@@ -135,18 +137,18 @@ impl GameResult {
     }
 }
 
-/// Whether a text that spells a result can be something else in movetext.
+/// What else a text that spells a result may mean in movetext.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Certainty {
-    /// The text is a termination marker wherever it stands.
+    /// The text is always a termination marker.
     Marker,
-    /// The text is an annotation, unless it is the last word of its game.
+    /// The text is an annotation, unless it is the last word of the game.
     MayBeAnnotation,
     /// The text is castling, unless castling is impossible.
     MayBeCastling,
 }
 
-/// Returns the result that a text spells.
+/// Returns the result that a text spells, and what else the text may mean. Ignores words, letters and dots after the result.
 #[cold]
 fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     spelled_exactly(text).or_else(|| {
@@ -161,7 +163,7 @@ fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     })
 }
 
-/// Returns the result that a text spells without anything after it.
+/// Returns the result that a text spells, and what else the text may mean. Returns `None` if anything follows the result.
 fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     let mut plain = [0; LONGEST_TEXT];
     let mut length = 0;
@@ -170,9 +172,9 @@ fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
         let (sign, taken): (&[u8], usize) = match rest {
             [0xc2, 0xbd, ..] => (b"1/2", 2),
             [0xbd, ..] => (b"1/2", 1),
-            // The fraction slash and the division slash.
+            // Fraction slash and division slash.
             [0xe2, 0x81, 0x84, ..] | [0xe2, 0x88, 0x95, ..] => (b"/", 3),
-            // The wide colon.
+            // Fullwidth colon.
             [0xef, 0xbc, 0x9a, ..] => (b"-", 3),
             [b':', ..] => (b"-", 1),
             [b',', ..] => (b".", 1),
@@ -190,7 +192,7 @@ fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     let result = match &plain[..length] {
         b"1-0" => GameResult::WhiteWins,
         b"0-1" => GameResult::BlackWins,
-        // Movetext gives `.5-.5` without its first dot.
+        // The reader skips the first dot of `.5-.5`, so the text may lack it.
         b"1/2-1/2" | b"1/2" | b"0.5-0.5" | b".5-.5" | b"5-.5" => GameResult::Draw,
         b"*" | b"1/2-0" | b"0-1/2" | b"0.5-0" | b"0-0.5" => GameResult::Unknown,
         b"0-0" => return Some((GameResult::Unknown, Certainty::MayBeCastling)),
@@ -202,10 +204,12 @@ fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     Some((result, Certainty::Marker))
 }
 
+/// Returns `word` without `end` at its end, or `None` if it does not end so.
 fn without_last<'a>(word: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
     word.strip_suffix(end)
 }
 
+/// Returns `word` without the dash or colon at its end, or `None` if it ends with neither.
 fn without_last_dash(word: &[u8]) -> Option<&[u8]> {
     if let [before @ .., b':'] = word {
         return Some(before);
@@ -221,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markers_as_people_type_them() {
+    fn markers_in_common_spellings_are_read() {
         for dash in ["-", "‐", "‑", "‒", "–", "—", "−"] {
             let marker = |text: &str| GameResult::from_marker(text.replace('-', dash).as_bytes());
             assert_eq!(marker("1-0"), Some(GameResult::WhiteWins));
@@ -236,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn results_in_all_spellings() {
+    fn results_in_all_spellings_are_read() {
         for (text, result) in [
             ("1:0", GameResult::WhiteWins),
             ("0 : 1", GameResult::BlackWins),
@@ -278,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_glued_to_moves() {
+    fn markers_glued_to_moves_are_found() {
         for (word, marker) in [
             ("Qg20-1", "0-1"),
             ("e41/2-1/2", "1/2-1/2"),

@@ -1,4 +1,4 @@
-//! Passing over variations, and over the moves of games that do not count.
+//! Skipping variations, and the moves of games that are not needed.
 
 use super::{
     game::GameReader,
@@ -8,14 +8,14 @@ use super::{
 };
 
 impl<'a> GameReader<'a> {
-    /// Goes to the end of the present game without looking at its moves. Returns how
-    /// [`next_token`](GameReader::next_token) would have ended it.
+    /// Skips the rest of the present game without reading its moves. Returns the end of the game as
+    /// [`next_token`](GameReader::next_token) would report it.
     pub fn skip_moves(&mut self) -> GameEnd {
         self.without_variations(GameReader::skip_main_line)
     }
 
-    /// Counts the half-moves from here to the end of the main line, or to its first null move. Returns how
-    /// the game ends as well.
+    /// Counts the half-moves from the current offset to the end of the main line or to its first null move, and skips the
+    /// rest of the game. Also returns the end of the game.
     pub fn count_moves(&mut self) -> (usize, GameEnd) {
         self.without_variations(|reader| {
             let mut plies = 0;
@@ -29,8 +29,8 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Goes to the end of the present game, and calls `f` with each move of the main line as it is written, and
-    /// with nothing for a null move.
+    /// Reads the rest of the present game, and returns its end. Calls `f` with each move of the main line as it is written,
+    /// and with an empty text for each null move.
     pub fn rest_of_moves(&mut self, mut f: impl FnMut(&[u8])) -> GameEnd {
         self.without_variations(|reader| {
             loop {
@@ -43,7 +43,7 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Leaves the variations that have been entered, and reads on as if none were wanted.
+    /// Leaves the variations that the reader is in, and calls `read` with variations switched off.
     fn without_variations<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         if self.depth > 0 {
             self.depth = 0;
@@ -55,11 +55,12 @@ impl<'a> GameReader<'a> {
         read
     }
 
+    /// Skips to the end of the main line, which must not be in a variation.
     fn skip_main_line(&mut self) -> GameEnd {
-        // Where a token begins for certain.
+        // The last offset that is certainly the start of a token.
         let mut token = self.at;
         loop {
-            // Nothing but these bytes can end a game or hide what seems to.
+            // Only these bytes can end a game, or make something else look like the end of a game.
             while let Some(&byte) = self.text.get(self.at) {
                 if ENDS_OR_HIDES[usize::from(byte)] {
                     break;
@@ -89,7 +90,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// One of the bytes that [`skip_moves`](GameReader::skip_moves) stops at.
+    /// Skips the comment, the variation or the single byte at the current offset. Returns the end of the game if it ends
+    /// here.
     fn skip_one(&mut self) -> Option<GameEnd> {
         match self.pass_comment() {
             Ok(true) => return None,
@@ -108,7 +110,7 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the offset of the word that the current byte is part of, but at least `first`.
+    /// Returns the offset of the word that contains the current byte, but at least `first`.
     fn word_start(&self, first: usize) -> usize {
         let before = &self.text[first.min(self.at)..self.at];
         let length = before
@@ -121,8 +123,8 @@ impl<'a> GameReader<'a> {
         self.at - length - if decimal { 2 } else { 0 }
     }
 
-    /// At the parenthesis that opens a variation: goes into it if variations are wanted, past it if
-    /// they are not.
+    /// Handles the parenthesis that opens a variation at the current offset: enters the variation if the caller wants
+    /// variations, otherwise skips it. Returns the token for the caller, or `None` if the variation was skipped.
     pub(super) fn enter_variation(&mut self) -> Option<Token<'a>> {
         let open = self.at;
         if self.depth == 0 {
@@ -132,7 +134,7 @@ impl<'a> GameReader<'a> {
             if !self.with_variations {
                 return None;
             }
-            // It is closed, so its tokens can be read without fear for what follows.
+            // The variation is known to be closed, so an error inside it cannot affect the rest of the game.
             self.variation_end = self.at;
         }
         self.depth += 1;
@@ -140,19 +142,20 @@ impl<'a> GameReader<'a> {
         Some(Token::BeginVariation)
     }
 
-    /// Goes past the end of the variation that has just begun.
+    /// Skips the rest of a variation, directly after the token for its begin.
     pub(super) fn leave_variation(&mut self) {
         self.depth -= 1;
         if self.depth == 0 {
             self.at = self.variation_end;
         } else {
             self.at -= 1;
-            // It is closed, because the one around it is.
+            // The variation is closed, because the variation that contains it is.
             let _ = self.skip_variation();
         }
     }
 
-    /// Jumps over a variation and all variations in it.
+    /// Skips the variation at the current offset, including the variations in it. Returns the end of the game if the
+    /// variation is not closed.
     fn skip_variation(&mut self) -> Result<(), GameEnd> {
         let open = self.at;
         let unclosed = |at| {
@@ -186,8 +189,8 @@ impl<'a> GameReader<'a> {
         Err(unclosed(open))
     }
 
-    /// Whether the line that breaks here ends in a termination marker and a blank line follows: in a
-    /// variation, a sign that it is not closed.
+    /// Returns `true` if the line that ends here ends with a termination marker and is followed by a blank line. In a
+    /// variation, this is a sign that the variation is not closed.
     fn is_end_of_game_line(&self) -> bool {
         let rest = &self.text[self.at..];
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
@@ -196,7 +199,7 @@ impl<'a> GameReader<'a> {
         next_is_blank && ends_game(&self.text[..self.at])
     }
 
-    /// Ends the game at damage that begins here, and goes on at `next`.
+    /// Returns the end of a game that contains an unclosed comment at the current offset, and continues at `next`.
     pub(super) fn comment_not_closed(&mut self, next: usize) -> GameEnd {
         let offset = self.at;
         self.at = next;
@@ -207,6 +210,7 @@ impl<'a> GameReader<'a> {
     }
 }
 
+/// For each byte, whether it can end a game, or hide text that only looks like the end of one.
 const ENDS_OR_HIDES: [bool; 256] = {
     let mut table = [false; 256];
     let bytes = b"{(;%*[-/:\xef\xe2\xc2\xbd\x96\x97";

@@ -1,25 +1,24 @@
 //! Tag pairs: `[White "Morphy, Paul"]`.
 //!
-//! A tag ends with its line, so one that is not closed costs at most itself. Only a value that is closed
-//! on one of the next lines, before anything that looks like another tag, a blank line or the end of a
-//! game, was broken over lines. Quotes inside a value need no backslash: the value ends at the quote
-//! that a `]` or the end of the line follows.
+//! A tag ends with its line, so an unclosed tag damages at most itself. A value may continue on the next lines only if it is
+//! closed there, before a blank line, another tag or the end of a game. Quotes inside a value need no backslash: the value
+//! ends at the quote before a `]` or before the end of the line.
 
 use memchr::{memchr, memchr_iter, memchr2, memchr3};
 
 use super::result::GameResult;
 
-/// How far after its first line a value that is broken over lines may be closed: 1 MiB.
+/// The maximum distance, in bytes, between the first line of a broken value and its closing quote: 1 MiB.
 pub(super) const LONGEST_CONTINUATION: usize = 1 << 20;
 
-/// The most bytes of a line that may be passed over as a damaged tag before another tag.
+/// The maximum length, in bytes, of a damaged line that is skipped among tags.
 const LONGEST_BAD_TAG: usize = 4096;
 
-/// How many tags of a game are kept whatever their names are.
+/// The number of tags of a game that are kept regardless of their names.
 const KEPT: usize = 256;
 
-/// The names that are kept however many tags come before them: those that choosing, replaying and
-/// indexing games ask for.
+/// The names of tags that are kept regardless of how many tags come before them, because filtering, replaying or indexing
+/// games uses them.
 const ALWAYS_KEPT: [&[u8]; 18] = [
     b"Event",
     b"Site",
@@ -41,24 +40,24 @@ const ALWAYS_KEPT: [&[u8]; 18] = [
     b"EventType",
 ];
 
-/// A tag pair, its bytes as they are in the file.
+/// A tag pair, with its bytes as they are in the file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Tag<'a> {
-    /// The name, letters and digits mostly.
+    /// The name. It usually consists of letters and digits.
     pub name: &'a [u8],
-    /// The text between the quotes. Escapes and line breaks are left as they are.
+    /// The text between the quotes, including escapes and line breaks.
     pub value: &'a [u8],
 }
 
 /// The tags of one game, in the order of the file.
 ///
-/// Of the tags after the first 256 of a game, only those that polybook itself reads are kept, so that
-/// memory stays bounded.
+/// Memory stays bounded: after the first 256 tags of a game, only tags that polybook itself uses are kept.
 #[derive(Clone, Default, Debug)]
 pub struct Tags<'a>(Vec<Tag<'a>>);
 
 impl<'a> Tags<'a> {
-    /// The value of a tag, the last one if there are several.
+    /// Returns the value of a tag, or `None` if the game does not have it. If the tag occurs several times, returns the last
+    /// value. Names are compared with case.
     #[inline]
     pub fn get(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.0
@@ -68,12 +67,12 @@ impl<'a> Tags<'a> {
             .map(|tag| tag.value)
     }
 
-    /// All tags.
+    /// Returns an iterator over all tags.
     pub fn iter(&self) -> std::slice::Iter<'_, Tag<'a>> {
         self.0.iter()
     }
 
-    /// Whether the game has no tags at all.
+    /// Returns `true` if the game has no tags.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -82,6 +81,7 @@ impl<'a> Tags<'a> {
         self.0.clear();
     }
 
+    /// Adds a tag, unless too many other tags were added.
     pub(super) fn push(&mut self, tag: Tag<'a>) {
         if self.0.len() < KEPT {
             self.0.push(tag);
@@ -93,8 +93,8 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns `true` if `tag` is one of the next game: its name is among the first of these tags, and it follows a blank
-    /// line, is `Event`, or gives another value to a name of the seven-tag roster.
+    /// Returns `true` if `tag` belongs to the next game: its name also occurs among the first of these tags, and the tag
+    /// follows a blank line, is `Event`, or gives a new value to a name of the seven-tag roster.
     pub(super) fn end_before(&self, tag: Tag<'_>, blank_line: bool) -> bool {
         let in_roster = matches!(
             tag.name,
@@ -111,8 +111,8 @@ impl<'a> Tags<'a> {
     }
 }
 
-/// Returns where the text goes on after a bracket that begins no tag pair: at a tag pair after the closing bracket, or at
-/// the end of the line.
+/// Returns the offset at which to continue after a bracket that does not begin a tag pair: at a tag pair behind the closing
+/// bracket, or at the end of the line.
 pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
     let end = line_end(text, bracket);
     let Some(close) = memchr(b']', &text[bracket..end]) else {
@@ -126,33 +126,34 @@ pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
     if is_tag_start(text, next) { next } else { end }
 }
 
-/// Returns `true` if the line at `at`, which begins no tag pair, is directly followed by one.
+/// Returns `true` if the line that contains `at` is directly followed by a tag pair.
 pub(super) fn is_followed_by_tag(text: &[u8], at: usize) -> bool {
     next_if_short(text, at).is_some_and(|next| is_tag_start(text, next))
 }
 
-/// Returns `true` if the bracket at `at` begins a line that stands among tags though it is no tag pair: the next line
-/// begins with a bracket too.
+/// Returns `true` if the bracket at `at` begins a damaged line among tags. This is the case if the next line also begins
+/// with a bracket.
 pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
     text.get(at) == Some(&b'[')
         && text.get(at + 1) != Some(&b'%')
         && next_if_short(text, at).is_some_and(|next| text.get(next) == Some(&b'['))
 }
 
-/// Returns where the line after the one at `at` begins, or `None` if the line at `at` is too long for a tag.
+/// Returns the offset of the line after the one that contains `at`, or `None` if that line is too long for a tag.
 fn next_if_short(text: &[u8], at: usize) -> Option<usize> {
     let window = &text[at..text.len().min(at + LONGEST_BAD_TAG)];
     let length = memchr2(b'\n', b'\r', window)?;
     Some(next_line(text, at + length))
 }
 
-/// Whether a tag pair begins at `at`: a bracket, a name, blanks and a quote.
+/// Returns `true` if a tag pair begins at `at`: a bracket, a name, optional blanks and a quote.
 #[inline]
 pub(super) fn is_tag_start(text: &[u8], at: usize) -> bool {
     name_and_quote(text, at).is_some()
 }
 
-/// The name of the tag at a bracket, and where its opening quote is.
+/// Returns the name of the tag that begins at `bracket`, and the offset of its opening quote, or `None` if no tag begins
+/// there.
 fn name_and_quote(text: &[u8], bracket: usize) -> Option<(&[u8], usize)> {
     if text.get(bracket) != Some(&b'[') {
         return None;
@@ -176,7 +177,8 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_+#=:-/".contains(&byte)
 }
 
-/// Reads the tag pair whose bracket is at `at`, and says where the text goes on.
+/// Reads the tag pair whose bracket is at `at`. Returns the tag and the offset behind it, or `None` if no tag pair begins
+/// there.
 pub(super) fn read_tag(text: &[u8], at: usize) -> Option<(Tag<'_>, usize)> {
     let (name, quote) = name_and_quote(text, at)?;
     let start = quote + 1;
@@ -206,7 +208,7 @@ pub(super) fn read_tag(text: &[u8], at: usize) -> Option<(Tag<'_>, usize)> {
     }
 }
 
-/// Whether an odd number of backslashes comes before a quote.
+/// Returns `true` if an odd number of backslashes precedes the quote at `quote`, not counting those before `start`.
 fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
     text[start..quote]
         .iter()
@@ -217,7 +219,8 @@ fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
         == 1
 }
 
-/// A tag whose value goes on after the line that ends at `first_end`, and is closed there.
+/// Returns a tag whose value continues after the line that ends at `first_end`, and the offset behind the tag. Returns
+/// `None` if the value is not closed on the next lines. `start` is the offset of the value.
 #[cold]
 fn value_over_lines<'a>(
     text: &'a [u8],
@@ -250,7 +253,7 @@ fn value_over_lines<'a>(
     None
 }
 
-/// Where the line begins that follows one ending at `end`.
+/// Returns the offset of the line after the one that ends at `end`.
 fn next_line(text: &[u8], end: usize) -> usize {
     match text[end..] {
         [b'\r', b'\n', ..] => end + 2,
@@ -259,8 +262,8 @@ fn next_line(text: &[u8], end: usize) -> usize {
     }
 }
 
-/// The quote in a line that closes the value of a tag and is followed by its bracket, and where the line
-/// goes on after the bracket.
+/// Returns the offset of the quote in `line` that closes the value of a tag and is followed by a bracket, and the offset
+/// behind the bracket.
 pub(super) fn closing_quote(line: &[u8]) -> Option<(usize, usize)> {
     memchr_iter(b'"', line)
         .filter(|quote| !is_escaped(line, 0, *quote))
@@ -272,7 +275,7 @@ pub(super) fn closing_quote(line: &[u8]) -> Option<(usize, usize)> {
         })
 }
 
-/// Whether a tag begins anywhere in a line.
+/// Returns `true` if a tag begins anywhere in a line.
 pub(super) fn has_tag(line: &[u8]) -> bool {
     memchr_iter(b'[', line).any(|at| is_tag_start(line, at))
 }
@@ -283,14 +286,15 @@ pub(super) fn ends_game(line: &[u8]) -> bool {
     words.next().and_then(GameResult::from_marker).is_some()
 }
 
-/// A tag whose value is not closed: it is the rest of the line.
+/// Returns a tag whose value is not closed, and the offset behind it. The value is the rest of the line, from `start` to
+/// `end`, without a bracket at its end.
 fn unclosed<'a>(text: &'a [u8], name: &'a [u8], start: usize, end: usize) -> (Tag<'a>, usize) {
     let value = text[start..end].trim_ascii_end();
     let value = value.strip_suffix(b"]").unwrap_or(value);
     (Tag { name, value }, end)
 }
 
-/// The end of the line that `at` is in: where its line break or the end of the text is.
+/// Returns the offset of the first line break at or after `at`, or the length of the text if there is none.
 #[inline]
 pub(super) fn line_end(text: &[u8], at: usize) -> usize {
     memchr2(b'\n', b'\r', &text[at..]).map_or(text.len(), |i| at + i)
@@ -309,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_as_they_are_found() {
+    fn tags_in_common_forms_are_read() {
         assert_tag("[White \"A\"]\n", "White", "A", "\n");
         assert_tag("[ White\t\"A\" ] x", "White", "A", " x");
         assert_tag("[White \"A\"][Black \"B\"]", "White", "A", "[Black \"B\"]");
@@ -384,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_bounded_and_those_that_count_are_kept() {
+    fn the_number_of_tags_is_bounded_but_used_tags_are_kept() {
         let names: Vec<String> = (0..3 * KEPT).map(|i| format!("x{i}")).collect();
         let mut tags = Tags::default();
         let mut push = |name, value| {
@@ -405,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tag() {
+    fn text_that_is_not_a_tag_is_not_read_as_one() {
         for text in [
             "[%clk 0:01:00]",
             "[",

@@ -1,4 +1,4 @@
-//! Games for the visitors of the crate `pgn-reader`.
+//! Calling visitors of the crate `pgn-reader`.
 
 use std::ops::ControlFlow;
 
@@ -16,23 +16,24 @@ use super::{
 use crate::position::san_of;
 
 impl GameReader<'_> {
-    /// Reads the next game for a [`pgn_reader::Visitor`]. Returns what the visitor makes of it, `None` when there is no
-    /// game.
+    /// Reads the next game and calls a [`pgn_reader::Visitor`] with its tags and moves. Returns the visitor's output for the
+    /// game, or `None` if there are no more games.
     ///
-    /// The visitor is called as `pgn_reader::Reader` calls it, except that:
+    /// The visitor is called as by `pgn_reader::Reader`, with these differences:
     ///
-    /// - Games begin and end where this reader finds them.
-    /// - Spellings such as `0-0`, `Ng1-f3` and `exd6e.p.` come as SAN too.
-    /// - A move that is written only as squares comes as a pawn's move, even if another piece moves, because SAN cannot
-    ///   say which: `San::to_move` fails for `g1f3`. If your files have such moves, read them with
+    /// - Games begin and end where this reader finds their boundaries.
+    /// - Spellings such as `0-0`, `Ng1-f3` and `exd6e.p.` are also passed as SAN.
+    /// - A move that is written only as squares is passed as a pawn move, even if another piece moves, because SAN cannot
+    ///   express it: `San::to_move` fails for `g1f3`. If your files contain such moves, read them with
     ///   [`next_token`](GameReader::next_token) and [`read_move`](crate::position::read_move).
-    /// - A word that is not a move ends the game with a [`Flaw`]; `pgn_reader::Reader` passes over it.
-    /// - Each comment comes as a whole.
+    /// - A word that is not a move ends the game with a [`Flaw`]; `pgn_reader::Reader` skips such words.
+    /// - Each comment is passed as a whole.
+    /// - A null move is passed as the SAN `--`.
     ///
-    /// The visitor chooses whether variations come; [`with_variations`](GameReader::with_variations) has no effect. A null move comes as
-    /// the SAN `--`.
+    /// The visitor decides for each variation whether to skip it; [`with_variations`](GameReader::with_variations) has no
+    /// effect.
     ///
-    /// A visitor runs on all threads if each takes [batches](super::Cutter) of the file:
+    /// To run a visitor on several threads, let each thread take [batches](super::Cutter) of the file:
     ///
     /// ```
     /// use std::{io, ops::ControlFlow, sync::Mutex};
@@ -86,8 +87,8 @@ impl GameReader<'_> {
     ///
     /// # Errors
     ///
-    /// A [`Flaw`] in the game: a comment or a variation that is not closed, or a word that is not a move. What the
-    /// visitor has made of the game is lost. The next call goes on with the next game.
+    /// Returns a [`Flaw`] if the game contains an unclosed comment or variation, or a word that is not a move. The visitor's
+    /// output for this game is lost. The next call reads the next game.
     pub fn visit_game<V: Visitor>(&mut self, visitor: &mut V) -> Option<Result<V::Output, Flaw>> {
         if !self.next_game() {
             return None;
@@ -112,7 +113,8 @@ impl GameReader<'_> {
         Some(visited)
     }
 
-    /// Reads to the end of the game, unless the visitor or a word that is not a move ends it before.
+    /// Passes the tags and the moves of the present game to the visitor, until the game ends. Breaks with the visitor's
+    /// output if the visitor ends the game early, or with a flaw if a word is not a move.
     fn visit_moves<V: Visitor>(
         &mut self,
         visitor: &mut V,
@@ -154,7 +156,8 @@ impl GameReader<'_> {
         }
     }
 
-    /// Gives the visitor the comment or the mark that begins at `start`, if there is one. It has been passed.
+    /// Passes the comment or the mark that begins at `start` to the visitor, if there is one there. The reader has already
+    /// gone past it.
     fn visit_annotation<V: Visitor>(
         &mut self,
         start: usize,
@@ -191,10 +194,10 @@ mod tests {
 
     use super::*;
 
-    /// Writes down what it is called with.
+    /// A visitor that records its calls.
     struct Recorder {
         skips_variations: bool,
-        /// After this many calls it wants no more of a game.
+        /// The number of calls after which the visitor skips the rest of a game.
         most: usize,
     }
 
@@ -270,7 +273,7 @@ mod tests {
         }
     }
 
-    /// The calls of each game, or why it cannot be read.
+    /// Returns the recorded calls for each game, or the reason why the game cannot be read.
     fn ours(text: &str, mut recorder: Recorder) -> Vec<Result<Vec<String>, &'static str>> {
         let mut games = GameReader::new(text.as_bytes());
         let mut found = Vec::new();
@@ -294,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn squares_alone_come_as_a_pawn_move() {
+    fn moves_written_as_squares_are_passed_as_pawn_moves() {
         use shakmaty::{Chess, san::San};
         let san = san_of(b"g1f3").unwrap().san;
         assert!(matches!(
@@ -309,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn games_that_the_other_reader_cuts_short() {
+    fn games_that_pgn_reader_cuts_short_are_read_completely() {
         let text = "[White \"A\"]\n{b}\n\n1. e4 {a\n\nb} e5\n\n2. 0-0 exd6e.p.+ N(f)d7 Ng1-f3 -- 1/2\n\n\
             1. Sf3 *\n1. d4 {\n[A \"\"]\n1. e2-e4 c5 1-0 2. c4";
         let games = all(text);
@@ -327,7 +330,7 @@ mod tests {
         assert_eq!(games.len(), 5);
     }
 
-    /// Movetext that both readers read: words with marks, comments and variations.
+    /// Generates movetext that both readers accept: words with marks, comments and variations.
     fn movetext() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             6 => prop_oneof![
@@ -348,7 +351,7 @@ mod tests {
             proptest::collection::vec(prop_oneof![variation, Just("d4".to_owned())], 1..4)
                 .prop_map(|parts| parts.join(" "))
         })
-        // A blank line ends a game of the other reader.
+        // For `pgn-reader`, a blank line ends the game.
         .prop_map(|text| {
             text.replace("\n\n", "\n")
                 .replace("\n \n", "\n")

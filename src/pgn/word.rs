@@ -1,15 +1,14 @@
-//! The bytes that words of movetext are made of: moves, blanks, and the dashes, crosses and chess
-//! pieces of Unicode.
+//! The bytes of words in movetext: which bytes belong to moves, and the blanks, dashes, crosses and chess pieces of Unicode.
 
-/// Whether a move may hold this byte after its first.
+/// Returns `true` if a move may contain this byte after its first byte.
 #[inline]
 pub(super) fn is_move_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'+' | b'#' | b'=' | b'-' | b':' | b'@' | b'/' | b'_')
 }
 
-/// Whether a move may go on after its [move bytes](is_move_byte) with this one: `e8(Q)`, `exd6e.p.`,
-/// `O–O`, `e×d5`.
+/// Returns `true` if a move may continue with this byte after its [move bytes](is_move_byte), as in `e8(Q)`, `exd6e.p.`,
+/// `O–O` and `e×d5`.
 #[inline]
 pub(super) fn may_go_on(byte: u8) -> bool {
     matches!(byte, b'(' | b'.' | 0x80..)
@@ -36,8 +35,9 @@ pub(super) fn blank(text: &[u8]) -> usize {
     }
 }
 
-/// The length of the dash at the start of a text, of any kind that keyboards and word processors know:
-/// the hyphens, the figure, en and em dash and the minus of Unicode, and the dashes of Windows-1252.
+/// Returns the length of the dash that `text` starts with, or 0 if it starts with none.
+///
+/// Dashes are the hyphens, the figure dash, the en and em dash and the minus of Unicode, and the dashes of Windows-1252.
 pub(super) fn dash(text: &[u8]) -> usize {
     match text {
         [b'-' | 0x96 | 0x97, ..] => 1,
@@ -46,7 +46,7 @@ pub(super) fn dash(text: &[u8]) -> usize {
     }
 }
 
-/// The length of the multiplication sign at the start of a text, in UTF-8 or Latin-1.
+/// Returns the length of the multiplication sign that `text` starts with, in UTF-8 or Latin-1, or 0 if it starts with none.
 pub(super) fn cross(text: &[u8]) -> usize {
     match text {
         [0xc3, 0x97, ..] => 2,
@@ -55,8 +55,8 @@ pub(super) fn cross(text: &[u8]) -> usize {
     }
 }
 
-/// The length of the chess piece at the start of a text, with the variation selector that some
-/// programs put after it.
+/// Returns the length of the chess piece of Unicode that `text` starts with, including a variation selector after it, or 0
+/// if it starts with none.
 pub(super) fn figurine(text: &[u8]) -> usize {
     match text {
         [0xe2, 0x99, 0x94..=0x9f, 0xef, 0xb8, 0x8e | 0x8f, ..] => 6,
@@ -82,7 +82,7 @@ pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// A move without the marks that a bad or good one gets.
+/// Returns a word without the marks `!` and `?` at its end.
 pub(super) fn without_marks(word: &[u8]) -> &[u8] {
     let end = word.iter().rposition(|byte| !b"!?".contains(byte));
     &word[..end.map_or(0, |last| last + 1)]
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn dashes_of_all_kinds() {
+    fn dash_recognizes_dashes_of_all_kinds() {
         for text in ["-", "‐", "‑", "‒", "–", "—", "−"] {
             assert_eq!(dash(text.as_bytes()), text.len(), "{text}");
         }

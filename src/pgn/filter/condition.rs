@@ -1,4 +1,4 @@
-//! The filters that can reject a game.
+//! The conditions of a filter that a game may fail.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use serde::{
     de::{IntoDeserializer, value},
 };
 
-/// A kind of condition that a game did not meet.
+/// The kind of condition that a game did not meet.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Condition {
     /// The ratings of the players.
     Rating,
-    /// When it was played.
+    /// The date of the game.
     Date,
-    /// Who played it.
+    /// The names of the players.
     Player,
     /// The ECO code.
     #[serde(rename = "ECO code")]
@@ -24,7 +24,7 @@ pub enum Condition {
     /// The time control.
     #[serde(rename = "time control")]
     TimeControl,
-    /// The result, or that there is none.
+    /// The result. A game without a result also fails this condition.
     Result,
     /// The number of half-moves.
     Length,
@@ -32,14 +32,14 @@ pub enum Condition {
     Variant,
     /// The text of a tag.
     Tag,
-    /// Whether it is rated.
+    /// Whether the game is rated.
     Rated,
-    /// That no game before has the same moves, players and result.
+    /// The game has the same moves, players and result as an earlier game.
     Duplicate,
 }
 
 impl Condition {
-    /// The condition of a name.
+    /// Returns the condition with this name, or `None` if there is none.
     ///
     /// ```
     /// use polybook::pgn::Condition;
@@ -52,7 +52,7 @@ impl Condition {
     }
 }
 
-/// Its name.
+/// Writes the name of the condition.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)

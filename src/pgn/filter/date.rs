@@ -1,11 +1,11 @@
-//! Days, months and years in which games were played.
+//! The dates of games: days, months and years.
 
 use std::{fmt, str::FromStr};
 
 use super::GameFilterError;
 use crate::pgn::Tags;
 
-/// A year, a month or a day: the parts of a date that are known.
+/// The date of a game, as far as it is known: a year, a month or a day.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Date {
     pub(super) year: Option<u16>,
@@ -14,9 +14,9 @@ pub struct Date {
 }
 
 impl Date {
-    /// Reads the value of a `Date` tag, with `?` for unknown digits: `2017.07.09`, `2017-07-09`, with or without a time
-    /// after it, `20170709`, or a day and a year with the English name of the month, `Sun Jul 09 2017`. All parts of a
-    /// text in another form are unknown, and so is a day that is not in its month.
+    /// Parses the value of a `Date` tag, with `?` for unknown digits. The accepted forms are `2017.07.09`, `2017-07-09` and
+    /// `2017/07/09`, with or without a time after them; `20170709`; and a date with the English name of the month, such as
+    /// `Sun Jul 09 2017`. For other texts, everything is unknown. A day that does not exist in its month is unknown.
     ///
     /// ```
     /// use polybook::pgn::Date;
@@ -34,7 +34,7 @@ impl Date {
                 .unwrap_or_default();
         };
         let mut part = || {
-            // A time may follow.
+            // A time may follow the day.
             let is_end = |byte: &u8| b" T".contains(byte);
             let part = parts.next().and_then(|part| part.split(is_end).next());
             let part = part.and_then(number);
@@ -43,22 +43,24 @@ impl Date {
         Date::new(year, part(), part())
     }
 
-    /// The tags that have dates, the one that counts first.
+    /// The names of the tags that contain dates, in the order of preference.
     pub(crate) const TAGS: [&[u8]; 3] = [b"Date", b"UTCDate", b"EventDate"];
 
-    /// When the game with these tags was played: the first of its dates that has a year.
+    /// Returns the date of the game with these tags: the first of its dates that has a year. Everything is unknown if no
+    /// date has a year.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Date {
         Date::with_tag(tags).unwrap_or_default().1
     }
 
-    /// The same, if a year is known, after the tag that it is of.
+    /// Returns the first date that has a year, with the name of its tag, or `None` if no date has a year.
     pub(crate) fn with_tag(tags: &Tags<'_>) -> Option<(&'static [u8], Date)> {
         let dates = Date::TAGS.into_iter();
         let mut dates = dates.filter_map(|name| Some((name, Date::of_tag(tags.get(name)?))));
         dates.find(|(_, date)| date.year.is_some())
     }
 
-    /// A day by its numbers, 0 for parts that are not known. A day that is not in its month is not known either.
+    /// Creates a date from numbers, where 0 means unknown. A month that does not exist, and a day that does not exist in its
+    /// month, are unknown, too.
     ///
     /// ```
     /// use polybook::pgn::Date;
@@ -75,22 +77,22 @@ impl Date {
         date
     }
 
-    /// The year, if it is known.
+    /// Returns the year, if it is known.
     pub fn year(self) -> Option<u16> {
         self.year
     }
 
-    /// The month from 1, if it is known.
+    /// Returns the month from 1 to 12, if it is known.
     pub fn month(self) -> Option<u8> {
         self.month
     }
 
-    /// The day of the month from 1, if it is known.
+    /// Returns the day of the month from 1 to 31, if it is known.
     pub fn day(self) -> Option<u8> {
         self.day
     }
 
-    /// How many days the month has at most, as far as year and month are known.
+    /// Returns the maximum number of days of the month, as far as the year and the month are known.
     fn longest_month(self) -> u8 {
         let is_leap = |year: u16| {
             year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
@@ -102,7 +104,8 @@ impl Date {
         }
     }
 
-    /// Whether this is certainly before `other`: parts that either does not know decide nothing.
+    /// Returns `true` if this date is certainly before `other`. If the first difference concerns a number that one of the
+    /// dates lacks, the result is `false`.
     pub(crate) fn is_before(self, other: Date) -> bool {
         let pairs = [
             (self.year, other.year),
@@ -135,7 +138,7 @@ impl fmt::Display for Date {
     }
 }
 
-/// `YYYY`, `YYYY.MM` or `YYYY.MM.DD`: a day that the calendar has, the year with four digits.
+/// Parses `YYYY`, `YYYY.MM` or `YYYY.MM.DD`, with a year of four digits. The day must exist.
 impl FromStr for Date {
     type Err = GameFilterError;
 
@@ -166,7 +169,7 @@ impl FromStr for Date {
     }
 }
 
-/// Reads `20170709`.
+/// Parses a date such as `20170709`.
 #[cold]
 fn in_digits(value: &[u8]) -> Option<Date> {
     let value = value.trim_ascii();
@@ -177,8 +180,8 @@ fn in_digits(value: &[u8]) -> Option<Date> {
     date.month.and(date.day).map(|_| date)
 }
 
-/// Reads a day, a month with its English name and a year of four digits, in any order and among other words without
-/// digits.
+/// Parses a date that consists of a day, the English name of a month and a year of four digits, in any order. Other words
+/// without digits are ignored.
 #[cold]
 fn with_month(value: &[u8]) -> Option<Date> {
     const MONTHS: [&str; 12] = [
@@ -205,7 +208,7 @@ fn with_month(value: &[u8]) -> Option<Date> {
     date.month.and(date.day).map(|_| date)
 }
 
-/// A number of digits alone.
+/// Parses a number that consists only of digits.
 fn number(text: &[u8]) -> Option<u16> {
     let is_number = text.iter().all(u8::is_ascii_digit);
     let text = str::from_utf8(text).ok().filter(|_| is_number)?;

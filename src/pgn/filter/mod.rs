@@ -1,4 +1,4 @@
-//! Choosing games by what their tags say.
+//! Selecting games by their tags.
 
 mod condition;
 mod date;
@@ -18,10 +18,10 @@ pub(super) use self::{ranges::estimated_seconds, text::is_rated};
 use super::{GameResult, Tags};
 use crate::provenance::{option_text, switch, valued};
 
-/// Which games are used. The default is all of them.
+/// A filter of games. The default filter admits all games.
 ///
-/// What a game does not say of itself is treated so: a missing rating or an unknown part of a date
-/// passes; a missing player, ECO code, time control or other tag does not match one that is asked for.
+/// Games often lack information. A game with a missing rating, or with an unknown year, month or day, passes the filters on
+/// ratings and dates. A game without a player, ECO code, time control or other tag does not pass a filter on it.
 ///
 /// ```
 /// use polybook::pgn::{GameReader, GameFilter};
@@ -40,54 +40,55 @@ use crate::provenance::{option_text, switch, valued};
 pub struct GameFilter {
     /// The lowest rating that each player may have.
     pub min_elo: Option<u32>,
-    /// The highest.
+    /// The highest rating that each player may have.
     pub max_elo: Option<u32>,
-    /// Whether both players must have a rating.
+    /// If `true`, both players must have a rating.
     pub require_elo: bool,
-    /// Whether the year of the game must be known.
+    /// If `true`, the year of the game must be known.
     pub require_date: bool,
-    /// How many half-moves a game must at least have. [`admits`](GameFilter::admits) does not check this.
+    /// The minimum length of a game in half-moves. [`admits`](GameFilter::admits) does not check it.
     pub min_plies: usize,
-    /// The first day.
+    /// The first day on which a game may have been played.
     pub since: Option<Date>,
-    /// The last day.
+    /// The last day on which a game may have been played.
     pub until: Option<Date>,
-    /// The results, none for any. [`admits`](GameFilter::admits) does not check this, because a game may state its result
-    /// after its moves only: call [`admits_result`](GameFilter::admits_result).
+    /// The admitted results; if empty, all results are admitted. [`admits`](GameFilter::admits) does not check the result,
+    /// because a game may state it only after its moves: call [`admits_result`](GameFilter::admits_result).
     pub results: Vec<GameResult>,
-    /// Parts of names, in any case. Either player's name must have one of them; empty for any name.
+    /// Parts of names, in any case. The name of White or of Black must contain one of them. If empty, all names are
+    /// admitted.
     pub players: Vec<String>,
-    /// Parts of names. White's name must have one of them.
+    /// Parts of names, in any case. The name of White must contain one of them. If empty, all names are admitted.
     pub white: Vec<String>,
-    /// Parts of names. Black's name must have one of them.
+    /// Parts of names, in any case. The name of Black must contain one of them. If empty, all names are admitted.
     pub black: Vec<String>,
-    /// Whether names are whole and not parts.
+    /// If `true`, the names must match completely instead of in part.
     pub exact: bool,
-    /// The openings, none for any.
+    /// The admitted ranges of ECO codes; if empty, all games are admitted.
     pub eco: Vec<EcoRange>,
-    /// Texts that tags must have, all of them.
+    /// Conditions on the text of tags, which must all be met.
     pub tags: Vec<TagText>,
-    /// Texts that no tag may have.
+    /// Conditions on the text of tags, none of which may be met.
     pub not_tags: Vec<TagText>,
-    /// Whether the game must say that it is rated: with the word in its `Event` tag.
+    /// If `true`, the `Event` tag must say that the game is rated.
     pub rated: bool,
-    /// How much time the players had.
+    /// The admitted range of time controls.
     pub time_control: Option<TimeControlRange>,
 }
 
-/// Why games cannot be chosen as asked.
+/// An error in the conditions of a [`GameFilter`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum GameFilterError {
-    /// A condition cannot be read.
+    /// The text of a condition cannot be parsed.
     #[error("\"{text}\" is not {what}")]
     Malformed {
-        /// The text that was given.
+        /// The text of the condition.
         text: String,
-        /// What it should be, and how that is written.
+        /// A description of a correct text, and how to write it.
         what: &'static str,
     },
-    /// The first day is after the last.
+    /// The first day is after the last day, so no game would be admitted.
     #[error("no game is played since {since} and until {until}: exchange the dates")]
     Dates {
         /// The first day.
@@ -95,7 +96,7 @@ pub enum GameFilterError {
         /// The last day.
         until: Date,
     },
-    /// The lowest rating is above the highest.
+    /// The lowest rating is above the highest rating, so no game would be admitted.
     #[error("no rating is at least {min} and at most {max}: exchange the ratings")]
     Ratings {
         /// The lowest rating.
@@ -106,12 +107,13 @@ pub enum GameFilterError {
 }
 
 impl GameFilter {
-    /// Makes sure that a game can meet all conditions.
+    /// Checks that the conditions do not exclude all games.
     ///
     /// # Errors
     ///
-    /// [`GameFilterError::Dates`] and [`GameFilterError::Ratings`] where two conditions exclude each other,
-    /// [`GameFilterError::Malformed`] for a name of blanks alone, which would be part of every name.
+    /// - [`GameFilterError::Dates`] if the first day is after the last day.
+    /// - [`GameFilterError::Ratings`] if the lowest rating is above the highest rating.
+    /// - [`GameFilterError::Malformed`] if a name contains only blanks, because it would match every name.
     ///
     /// ```
     /// use polybook::pgn::GameFilter;
@@ -143,12 +145,13 @@ impl GameFilter {
         }
     }
 
-    /// Whether the tags of a game meet all conditions that concern tags, the result aside.
+    /// Returns `true` if the tags of a game meet all conditions, except those on the length and the result.
     pub fn admits(&self, tags: &Tags<'_>) -> bool {
         self.unmet(tags).is_none()
     }
 
-    /// The first condition that the tags of a game do not meet, of those that concern tags, the result aside.
+    /// Returns the first condition that the tags of a game do not meet, or `None` if they meet all. Conditions on the length
+    /// and the result are not checked.
     pub fn unmet(&self, tags: &Tags<'_>) -> Option<Condition> {
         if !self.admits_ratings(tags) {
             return Some(Condition::Rating);
@@ -189,12 +192,12 @@ impl GameFilter {
         })
     }
 
-    /// Whether a game with this result counts.
+    /// Returns `true` if the filter admits games with this result.
     pub fn admits_result(&self, result: GameResult) -> bool {
         self.results.is_empty() || self.results.contains(&result)
     }
 
-    /// The conditions as they are written on a command line.
+    /// Returns the conditions in the form of command-line options.
     pub(crate) fn option_text(&self) -> String {
         let plies = self.min_plies;
         let mut options = vec![
@@ -234,12 +237,13 @@ impl GameFilter {
         self.since.is_some() || self.until.is_some()
     }
 
-    /// Returns `true` if a date is asked for and the game has none that can be read, so that it passes unseen.
+    /// Returns `true` if the filter has a condition on the date, but the game has no readable date and therefore passes it.
     pub(crate) fn passes_undated(&self, tags: &Tags<'_>) -> bool {
         self.filters_dates() && Date::of_tags(tags).year.is_none()
     }
 
-    /// Returns `true` if ratings are asked for and that of a player cannot be read, so that it passes unseen.
+    /// Returns `true` if the filter has a condition on ratings, but the game lacks a readable rating of a player and
+    /// therefore passes it.
     pub(crate) fn passes_unrated(&self, tags: &Tags<'_>) -> bool {
         let is_unrated = |name: &[u8]| tags.get(name).and_then(rating).is_none();
         (self.min_elo.is_some() || self.max_elo.is_some())
@@ -291,11 +295,11 @@ impl GameFilter {
     }
 }
 
-/// The highest number that is a rating: a higher one is a slip, such as 27000 for 2700.
+/// The highest number that is accepted as a rating. Higher numbers are typing errors, such as 27000 for 2700.
 pub(crate) const HIGHEST_RATING: u16 = 4000;
 
-/// Reads a rating: the only number of a text, such as `2400`, `1200?`, `1300P`, `1400 (club)` or `DWZ=1500`. Returns
-/// `None` for a text without a number, with several, or with a negative one, for 0, and for numbers above 4,000.
+/// Parses a rating: the only number in a text, such as `2400`, `1200?`, `1300P`, `1400 (club)` or `DWZ=1500`. Returns `None`
+/// if the text contains no number or several, or if the number is not in the range 1 to 4,000.
 pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     let is_digit = u8::is_ascii_digit;
     let start = value.iter().position(is_digit)?;
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn ratings() {
+    fn ratings_must_be_in_the_range() {
         let mut game_filter = GameFilter {
             min_elo: Some(2000),
             max_elo: Some(2500),
@@ -343,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn ratings_with_text() {
+    fn ratings_may_have_text_around_them() {
         for (text, elo) in [
             ("1200?", 1200),
             ("1300P", 1300),
@@ -361,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_that_are_unambiguous() {
+    fn unambiguous_dates_are_read() {
         for (text, date) in [
             ("2019-02-26", "2019.02.26"),
             ("20230517", "2023.05.17"),
@@ -392,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn dates() {
+    fn dates_must_be_in_the_range() {
         let between = |since: &str, until: &str| GameFilter {
             since: Some(since.parse().unwrap()),
             until: Some(until.parse().unwrap()),
@@ -406,7 +410,7 @@ mod tests {
         assert!(admits(&days, &of("1990.05.02")) && admits(&days, &of("1990.06.??")));
         assert!(!admits(&days, &of("1990.05.01")) && !admits(&days, &of("1990.07.??")));
         assert!(admits(&days, &of("????.??.??")) && admits(&days, ""));
-        // Years of another form, and a day that there was not, are unknown.
+        // Years in other forms and nonexistent days are unknown, so these games pass.
         for odd in ["15.03.2024", "03/15/2024", "90.01.01", "19900.01.01"] {
             assert!(admits(&days, &of(odd)), "{odd}");
         }
@@ -437,14 +441,14 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_written_with_what_is_known() {
+    fn dates_show_only_their_known_parts() {
         for date in ["2024.03.05", "2024.??.05", "2024.03", "2024", "????"] {
             assert_eq!(Date::of_tag(date.as_bytes()).to_string(), date);
         }
     }
 
     #[test]
-    fn conditions_that_exclude_each_other() {
+    fn conditions_that_exclude_each_other_are_rejected() {
         for (since, until, possible) in [
             ("2024", "2024", true),
             ("2024.06", "2024", true),
@@ -462,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_a_letter() {
+    fn a_name_needs_a_letter() {
         for (name, possible) in [("", false), (" \u{a0}\t", false), (" a", true)] {
             let of = |name: &str| vec!["Tal".to_owned(), name.to_owned()];
             for game_filter in [
@@ -485,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_latin_1_and_over_lines() {
+    fn names_in_latin_1_and_over_several_lines_match() {
         let player = |name: &str| GameFilter {
             players: vec![name.to_owned()],
             ..GameFilter::default()
@@ -498,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn names_openings_and_time_controls() {
+    fn games_match_names_openings_and_time_controls() {
         let tags = "[White \"Tal, M\"][Black \"Müller\"][ECO \"B87\"][TimeControl \"180+2\"]";
         let player = |name: &str| GameFilter {
             players: vec![name.to_owned()],
@@ -581,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_several_names_is_enough_and_may_have_to_be_whole() {
+    fn one_of_several_names_is_enough() {
         let tags = "[White \"Tal, M\"][Black \"Karpov\"]";
         let names = |names: &[&str], exact| GameFilter {
             players: names.iter().map(|name| (*name).to_owned()).collect(),
@@ -595,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn all_texts_must_be_there_and_none_of_the_others() {
+    fn tag_conditions_are_all_required_or_excluded() {
         let tags = "[Event \"Rated Blitz game\"][Termination \"Time forfeit\"]";
         let texts = |tags: &[&str], not_tags: &[&str]| {
             let parsed = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();

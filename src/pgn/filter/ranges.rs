@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use super::GameFilterError;
 
-/// A range of ECO codes: `B20-B99`, `C`, `A4`, `E60`.
+/// A range of ECO codes, such as `B20-B99`. A prefix stands for all codes that begin with it: `C`, `A4`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EcoRange {
     first: [u8; 3],
@@ -12,7 +12,7 @@ pub struct EcoRange {
 }
 
 impl EcoRange {
-    /// Whether a code, with or without blanks around it and further letters after it, is in the range.
+    /// Returns `true` if a code is in the range. Blanks around the code and text after its three characters are ignored.
     pub fn contains(&self, eco: &[u8]) -> bool {
         let Some(code) = eco.trim_ascii().first_chunk::<3>() else {
             return false;
@@ -59,10 +59,10 @@ impl FromStr for EcoRange {
     }
 }
 
-// How much time the players had.
+// Time controls.
 
-/// A range of time controls, in seconds that a player may expect for a game of 40 moves: `180-480`,
-/// `600-` or `-60`.
+/// A range of time controls, such as `180-480`, `600-` or `-60`. The numbers are the seconds that a player can expect to use
+/// for 40 moves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TimeControlRange {
     min: u64,
@@ -70,7 +70,7 @@ pub struct TimeControlRange {
 }
 
 impl TimeControlRange {
-    /// Whether an estimate is in the range, which includes its ends.
+    /// Returns `true` if a number of seconds is in the range, which includes both ends.
     pub fn contains(&self, seconds: u64) -> bool {
         (self.min..=self.max).contains(&seconds)
     }
@@ -110,18 +110,18 @@ impl FromStr for TimeControlRange {
     }
 }
 
-/// How many moves a game is taken to have.
+/// The assumed number of moves of a game.
 const MOVES: u64 = 40;
 
-/// Returns the whole seconds that a `TimeControl` tag gives a player for a game of 40 moves: the time of its periods up
-/// to move 40, and an increment for each move. Times may have decimals, as in `8+0.08`. The last period repeats. Returns
-/// `None` for `-`, `?`, and values that are not in the form of the PGN standard: `G/60` and `1:30:00` are not in seconds.
+/// Returns the seconds that a `TimeControl` tag gives a player for 40 moves: the time of its periods up to move 40, and an
+/// increment for each move. The last period repeats. Times may have decimals, as in `8+0.08`; the sum is rounded down.
+///
+/// Returns `None` for `-`, `?`, and values that do not follow the PGN standard, such as `G/60` and `1:30:00`, which are not
+/// in seconds.
 pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     let text = str::from_utf8(value).ok()?;
-    let periods = text
-        .split(':')
-        .map(|period| DatePeriod::parse(period.trim()));
-    let periods = periods.collect::<Option<Vec<DatePeriod>>>()?;
+    let periods = text.split(':').map(|period| Period::parse(period.trim()));
+    let periods = periods.collect::<Option<Vec<Period>>>()?;
     let (last, earlier) = periods.split_last()?;
     let (mut millis, mut left) = (0_u64, MOVES);
     for period in earlier {
@@ -138,9 +138,9 @@ pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     Some(millis / 1000)
 }
 
-/// A field of a `TimeControl` tag: `40/7200`, `300+5` or `*180`.
-struct DatePeriod {
-    /// After how many moves the period ends, `None` if it ends with the game.
+/// A period of a time control: `40/7200`, `300+5` or `*180`.
+struct Period {
+    /// The number of moves after which the period ends, or `None` if it ends with the game.
     moves: Option<u64>,
     /// The base time in milliseconds.
     base: u64,
@@ -148,14 +148,14 @@ struct DatePeriod {
     increment: u64,
 }
 
-impl DatePeriod {
-    fn parse(text: &str) -> Option<DatePeriod> {
+impl Period {
+    fn parse(text: &str) -> Option<Period> {
         let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
         let (moves, base) = match base.split_once('/') {
             Some((moves, base)) => (Some(number(moves).filter(|moves| *moves > 0)?), base),
             None => (None, base),
         };
-        Some(DatePeriod {
+        Some(Period {
             moves,
             base: millis(base.strip_prefix('*').unwrap_or(base))?,
             increment: millis(increment)?,
@@ -170,7 +170,7 @@ impl DatePeriod {
     }
 }
 
-/// Reads seconds, with or without decimals, as whole milliseconds.
+/// Parses a number of seconds, with or without decimals, as whole milliseconds.
 fn millis(text: &str) -> Option<u64> {
     let (whole, decimals) = text.trim().split_once('.').unwrap_or((text, "0"));
     let decimals = decimals.get(..3).unwrap_or(decimals);
@@ -178,7 +178,7 @@ fn millis(text: &str) -> Option<u64> {
     Some(number(whole)?.saturating_mul(1000).saturating_add(part))
 }
 
-/// A number of digits alone.
+/// Parses a number that consists only of digits.
 fn number(text: &str) -> Option<u64> {
     let digits = text.trim();
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());

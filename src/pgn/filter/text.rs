@@ -7,8 +7,9 @@ use unicode_normalization::UnicodeNormalization;
 use super::GameFilterError;
 use crate::pgn::Tags;
 
-/// A text that a tag of this name has in it, in any case: `Event=blitz`. No text at all is in every value, so
-/// `Annotator=` asks for the tag alone.
+/// A condition on the text of a tag, such as `Event=blitz`: the value of a tag with this name must contain the text. Upper
+/// and lower case are not distinguished. Every value contains the empty text, so `Annotator=` only requires that the tag
+/// exists.
 ///
 /// ```
 /// use polybook::pgn::{GameReader, TagText};
@@ -27,7 +28,7 @@ pub struct TagText {
 }
 
 impl TagText {
-    /// Whether a tag of the name has the text in it. Names are compared in any case, too.
+    /// Returns `true` if a tag with the name contains the text. The names of tags are compared without case, too.
     pub fn is_in(&self, tags: &Tags<'_>) -> bool {
         tags.iter()
             .filter(|tag| tag.name.eq_ignore_ascii_case(self.name.as_bytes()))
@@ -41,7 +42,7 @@ impl fmt::Display for TagText {
     }
 }
 
-/// `NAME=TEXT`, a name without blanks.
+/// Parses `NAME=TEXT`, where the name contains no blanks.
 impl FromStr for TagText {
     type Err = GameFilterError;
 
@@ -63,8 +64,8 @@ impl FromStr for TagText {
     }
 }
 
-/// Whether a game is rated, if a word of its `Event` tag says so, as in "Rated Blitz game", "FICS unrated blitz game",
-/// "Non-rated" and "Casual Rapid game".
+/// Returns whether a game is rated, if the words of its `Event` tag say so, as in "Rated Blitz game", "FICS unrated blitz
+/// game", "Non-rated" and "Casual Rapid game". Returns `None` if they do not say.
 pub(in crate::pgn) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
     let event = tags.get(b"Event")?.to_ascii_lowercase();
     let words = event.split(|byte| !byte.is_ascii_alphanumeric());
@@ -82,19 +83,19 @@ pub(in crate::pgn) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
     is_rated
 }
 
-/// How the name of a player or an event is looked for. Names are compared in Unicode's form NFC, in any case, with
-/// single blanks.
+/// How the names of players and events are compared. Both names are normalized to Unicode's form NFC, to lower case, and to
+/// single blanks between words.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum NameMatch {
-    /// All of it.
+    /// The names must be equal.
     #[default]
     Whole,
-    /// Part of it.
+    /// The wanted name must be a part of the other name.
     Part,
 }
 
 impl NameMatch {
-    /// Whether a name matches one that is looked for, both of them [`folded`].
+    /// Returns `true` if a name matches the wanted name. Both must be [`folded`].
     pub(crate) fn matches(self, name: &str, wanted: &str) -> bool {
         match self {
             NameMatch::Whole => name == wanted,
@@ -102,19 +103,19 @@ impl NameMatch {
         }
     }
 
-    /// Whether the value of a tag matches one of some names.
+    /// Returns `true` if the value of a tag matches one of the names.
     pub(super) fn matches_any(self, value: &[u8], names: &[String]) -> bool {
         let value = folded(&tag_text(value));
         names.iter().any(|name| self.matches(&value, &folded(name)))
     }
 }
 
-/// A name as it is compared: in Unicode's form NFC, in lower case, with single blanks between its words and none around
-/// them.
+/// Returns a name in the form in which names are compared: in Unicode's form NFC, in lower case, with single blanks between
+/// words and no blanks at the ends.
 pub(crate) fn folded(name: &str) -> String {
     let lower: Cow<'_, str> = match name.is_ascii() {
         true => name.to_ascii_lowercase().into(),
-        // A letter in lower case may be one that NFC takes apart, or joins to the mark that follows.
+        // The lower case of a letter may not be in NFC, so the text is normalized again.
         false => name.nfc().flat_map(char::to_lowercase).nfc().collect(),
     };
     let mut folded = String::with_capacity(lower.len());
@@ -127,7 +128,7 @@ pub(crate) fn folded(name: &str) -> String {
     folded
 }
 
-/// The text of a tag, which is UTF-8 or else Latin-1, with a blank where it is broken over lines.
+/// Decodes the value of a tag as UTF-8 or, if it is not valid UTF-8, as Latin-1. Line breaks become blanks.
 pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     let text = match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_has_a_text_in_it() {
+    fn conditions_on_tags_match_parts_of_values() {
         tags("[Event \"Rated Blitz Game\"][Annotator \"\"]", |tags| {
             for (condition, expected) in [
                 ("Event=blitz", true),
@@ -169,12 +170,12 @@ mod tests {
         for wrong in ["", "Event", "=blitz", "Two Words=x"] {
             assert!(wrong.parse::<TagText>().is_err(), "{wrong}");
         }
-        // Everything after the first sign is text.
+        // Only the first `=` separates the name from the text.
         assert_eq!("A=b=c".parse::<TagText>().unwrap().to_string(), "A=b=c");
     }
 
     #[test]
-    fn names_are_the_same_however_they_are_written() {
+    fn names_are_folded_before_they_are_compared() {
         for (name, other) in [
             ("MÜLLER, Hans", "  Mu\u{308}ller,\u{a0} HANS\t"),
             ("Ａ", "ａ"),
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn rated_is_a_word_and_may_be_negated() {
+    fn the_word_rated_may_be_negated() {
         for (event, expected) in [
             ("Rated Blitz game", Some(true)),
             ("FICS rated standard game", Some(true)),

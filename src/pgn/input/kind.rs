@@ -4,10 +4,11 @@ use std::path::Path;
 
 use crate::kind::Format;
 
-/// How many bytes of a file are examined.
+/// The maximum number of bytes at the start of a file that are examined.
 pub(super) const LOOKED_AT: usize = 1 << 16;
 
-/// Returns what a file is that is certainly not PGN, and what to do with it. Returns `None` if the file may be PGN.
+/// If a file is certainly not PGN, returns a description of its format and advice for the user. Returns `None` if the file
+/// may be PGN.
 pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     let start = &text[..text.len().min(LOOKED_AT)];
     let described = |name: &str, advice: &str| Some(format!("{name}: {advice}"));
@@ -41,7 +42,7 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     )
 }
 
-/// Returns `true` if every other byte is 0, as in English text of 16-bit characters.
+/// Returns `true` if almost every other byte is 0, as in English text in UTF-16.
 fn is_utf_16(start: &[u8]) -> bool {
     let zeros = |first: usize| {
         let bytes = start.iter().skip(first).step_by(2);
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_pgn() {
+    fn files_that_may_be_pgn_are_accepted() {
         for text in [
             &b""[..],
             b"[Event \"x\"]",
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_something_else() {
+    fn other_formats_are_recognized() {
         let utf_16: Vec<u8> = "[Event \"x\"]"
             .encode_utf16()
             .flat_map(u16::to_le_bytes)

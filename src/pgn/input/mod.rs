@@ -20,23 +20,23 @@ use crate::{
     kind::FileKind,
 };
 
-/// A source of PGN: a file, or standard input. [`MakeBook`](crate::MakeBook) also takes a directory of
+/// A source of PGN: a file or standard input. [`MakeBook`](crate::MakeBook) also accepts a directory of
 /// [counts](crate::counts).
 ///
-/// Its first bytes, not its name, show whether it is packed: gzip (many members), bzip2
-/// (many streams), zstd (many frames) and zip (every `.pgn` member) are unpacked, if the crate's feature
-/// `compression` is on.
+/// If the crate's feature `compression` is enabled, gzip, bzip2, zstd and zip are decompressed. The compression is
+/// recognized by the first bytes, not by the name. All members of a gzip file, all streams of a bzip2 file, all frames of a
+/// zstd file and all `.pgn` members of a zip archive are read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Input {
-    /// `None` for standard input.
+    /// The path of the file, or `None` for standard input.
     path: Option<PathBuf>,
 }
 
-/// How an [`Input`] is read.
+/// Options for opening an [`Input`].
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// Once this is set, waiting for the input ends with [`Error::Interrupted`] within a tenth of a
-    /// second, even if a pipe gives nothing.
+    /// A flag that cancels reading. After it is set, reading fails with [`Error::Interrupted`] within a tenth of a second,
+    /// even if it waits for a silent pipe.
     pub stop: Arc<AtomicBool>,
     /// The memory budget for unpacking, in bytes. 8 MiB are always allowed. A zstd file states how much memory it needs, and
     /// is refused if that is more. Default: 128 MiB.
@@ -179,7 +179,7 @@ impl Input {
         self.open_until(options, Arc::default())
     }
 
-    /// Like [`open`](Input::open), but `failed` is a second stop flag.
+    /// Opens the input like [`open`](Input::open), with `failed` as a second stop flag.
     pub(crate) fn open_until(
         &self,
         options: &StreamOptions,
@@ -192,7 +192,7 @@ impl Input {
     pub fn error(&self, err: io::Error) -> Error {
         match err.downcast::<Error>() {
             Ok(err) => err,
-            // An error without a number is not of the operating system but of a decoder.
+            // An error without a number comes from a decoder, not from the operating system.
             Err(err)
                 if err.raw_os_error().is_none() && err.kind() != io::ErrorKind::OutOfMemory =>
             {
@@ -208,11 +208,12 @@ impl Input {
     }
 }
 
-/// How many bytes show the compression of a file, and the window of zstd.
+/// The number of bytes that show the compression of a file and the size of its zstd window.
 const START: usize = 18;
 
+/// Opens a file for reading, or returns an error that gives advice if the path leads to a directory.
 fn open(path: &Path) -> Result<File> {
-    // Windows opens no directory, and a console has no metadata there.
+    // Windows cannot open directories. The metadata of the file is not used because a Windows console has none.
     if path.is_dir() {
         return Err(Error::file(
             path,

@@ -51,6 +51,7 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
+    /// Starts the thread that reads the input, and waits until the input is open.
     pub(super) fn open(
         input: Input,
         options: &StreamOptions,
@@ -64,7 +65,7 @@ impl Stream {
             memory: options.memory.max(SMALL_WINDOW),
         };
         let (mut chunks, _) = task::start("unpack", AHEAD, move |chunks| source.send_all(chunks))?;
-        // The first chunk is empty. It says that the input is open.
+        // The thread sends an empty first chunk as soon as the input is open.
         let start = chunks.next(&stop.each_ref().map(|flag| &**flag))?;
         Ok(Stream {
             chunks,
@@ -91,8 +92,8 @@ impl Read for Stream {
     }
 }
 
-/// The size and the modification time of a regular file. Two states of a file differ if a program changed its content
-/// between them. All states of pipes and devices are equal.
+/// The size and the modification time of a regular file. The states before and after reading differ if a program changed the
+/// file meanwhile. Pipes and devices always have the same state.
 #[derive(PartialEq, Eq)]
 struct FileState(Option<(u64, Option<SystemTime>)>);
 
@@ -106,7 +107,7 @@ impl FileState {
     }
 }
 
-/// The reading and unpacking side of a [`Stream`].
+/// The reading and decompressing side of a [`Stream`], which runs on a separate thread.
 pub(super) struct Sender {
     pub(super) input: Input,
     pub(super) taken: Arc<AtomicU64>,
@@ -117,6 +118,7 @@ pub(super) struct Sender {
 pub(super) type Chunks = Feeder<Vec<u8>>;
 
 impl Sender {
+    /// Opens the input and sends all of its decompressed bytes.
     fn send_all(&self, chunks: &Chunks) -> Result<()> {
         let path = self.input.path();
         if self.input.is_stdin() {
@@ -133,7 +135,8 @@ impl Sender {
         sent
     }
 
-    /// Sends the unpacked bytes of `source`. `file` is the file that `source` reads, for formats that need seeking.
+    /// Sends the decompressed bytes of `source`. `file` is the file that `source` reads, or `None` for standard input; a zip
+    /// archive needs it for seeking.
     fn send_source(&self, chunks: &Chunks, source: impl Read, file: Option<&File>) -> Result<()> {
         let mut source = CountingReader::new(source, &self.taken);
         let start = read_start(&mut source).at(self.input.path(), "read")?;
@@ -158,7 +161,7 @@ impl Sender {
         Err(Error::file(self.input.path(), problem))
     }
 
-    /// Sends all bytes of a reader. With `is_start`, refuses bytes that are certainly not PGN.
+    /// Sends all bytes of `reader`. If `is_start` is `true`, refuses bytes that are certainly not PGN.
     pub(super) fn send_text(
         &self,
         chunks: &Chunks,
@@ -187,7 +190,7 @@ impl Sender {
         }
     }
 
-    /// Replaces the decoder's error for a window that is too large by one with advice.
+    /// Replaces the decoder's error for a window that is too large by an error with advice. Returns other errors unchanged.
     fn named(&self, err: io::Error) -> io::Error {
         if !err.to_string().contains("requires too much memory") {
             return err;

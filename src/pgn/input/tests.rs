@@ -121,7 +121,7 @@ fn an_encrypted_zip_is_named() {
         .unwrap();
     packer.write_all(PGN).unwrap();
     let mut bytes = packer.finish().unwrap().into_inner();
-    // The flag of encryption, in the member's header and in the table of contents.
+    // Set the encryption flag, in the header of the member and in the table of contents.
     bytes[6] |= 1;
     let entry = bytes.windows(4).position(|at| at == b"PK\x01\x02");
     bytes[entry.unwrap() + 8] |= 1;
@@ -165,7 +165,7 @@ fn windows_are_bounded_by_memory() {
     assert_eq!(input.unpacking_memory(1 << 27), 1 << 26);
 }
 
-/// A pipe that gives nothing, not even an end to open.
+/// A pipe that no program writes to blocks even the opening of the file.
 #[cfg(unix)]
 #[test]
 fn waiting_for_a_pipe_ends_when_asked() {
@@ -190,7 +190,7 @@ fn waiting_for_a_pipe_ends_when_asked() {
     assert!(matches!(err, Error::Interrupted), "{err}");
     assert!(start.elapsed() < Duration::from_secs(1));
     stopper.join().unwrap();
-    // The other end comes, and still gives nothing.
+    // Now a program opens the pipe, but writes nothing.
     let writer = File::options().read(true).write(true).open(&path).unwrap();
     options.stop.store(false, Ordering::Relaxed);
     let stop = Arc::clone(&options.stop);
@@ -205,7 +205,7 @@ fn waiting_for_a_pipe_ends_when_asked() {
 
 #[test]
 fn a_zip_with_members_of_one_name_is_refused() {
-    // The packer refuses a name that it has already, so the name is changed afterwards.
+    // The packer rejects duplicate names, so change the name afterwards.
     let mut bytes = zip(&[("a.pgn", PGN), ("b.pgn", PGN), ("c.pgn", PGN)]);
     while let Some(at) = bytes.windows(5).position(|name| name == b"b.pgn") {
         bytes[at] = b'a';
@@ -218,7 +218,7 @@ fn a_zip_with_members_of_one_name_is_refused() {
 fn a_zip_with_too_many_members_is_refused_before_its_table_is_read() {
     let mut bytes = zip(&[("a.pgn", PGN)]);
     let end = bytes.windows(4).position(|at| at == b"PK\x05\x06").unwrap();
-    // The record and the locator of a zip archive with more than 65,535 members.
+    // The end record and the locator of a zip archive with more than 65,535 members.
     let mut end_64 = [0; 76];
     end_64[..4].copy_from_slice(b"PK\x06\x06");
     end_64[32..40].copy_from_slice(&2_000_000u64.to_le_bytes());
@@ -244,7 +244,7 @@ fn read_while_it_changes(bytes: &[u8], change: impl FnOnce(&std::path::Path)) ->
 
 #[test]
 fn a_file_that_changes_while_it_is_read_is_refused() {
-    // More than the thread reads ahead.
+    // The text is longer than what the thread reads ahead.
     let long = PGN.repeat(200_000);
     let truncate = |path: &std::path::Path| {
         let file = File::options().write(true).open(path).unwrap();
@@ -267,7 +267,7 @@ fn a_file_that_changes_while_it_is_read_is_refused() {
             "{err}"
         );
     }
-    // A packed file that is truncated is changed, not damaged.
+    // A truncated compressed file is reported as changed, not as damaged.
     let numbers = (0..2_000_000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_string());
     let err = read_while_it_changes(&gz(numbers.collect::<String>().as_bytes()), truncate);
     assert_eq!(err.kind(), crate::ErrorKind::Changed, "{err}");

@@ -1,4 +1,4 @@
-//! Unpacking gzip, bzip2, zstd and zip.
+//! Decompression of gzip, bzip2, zstd and zip.
 
 use std::{
     fs::File,
@@ -21,6 +21,8 @@ use crate::{
 };
 
 impl Sender {
+    /// Sends the decompressed bytes of `source`, which is compressed with `kind`. `start` contains the first bytes, which
+    /// were already read from `source`. `file` is the file that `source` reads, if it is not standard input.
     pub(super) fn send_packed(
         &self,
         chunks: &Chunks,
@@ -39,8 +41,8 @@ impl Sender {
         self.send_text(chunks, reader, true)
     }
 
-    /// Sends the members of a zip archive. Its table of contents is at its end, so a source without a regular file, such
-    /// as a pipe, is copied to a temporary file first.
+    /// Sends the members of a zip archive. The table of contents is at the end of the archive, so a source that is not a
+    /// regular file, such as a pipe, is copied to a temporary file first.
     fn send_zip(
         &self,
         chunks: &Chunks,
@@ -61,7 +63,7 @@ impl Sender {
         self.send_members(chunks, path, spool)
     }
 
-    /// Sends the members of a zip archive in their order, with a line break after each but the last.
+    /// Sends the PGN members of a zip archive in their order, and a line break between two members.
     fn send_members(&self, chunks: &Chunks, path: &Path, archive: impl Read + Seek) -> Result<()> {
         let (mut archive, members) = open_zip(path, archive)?;
         let mut is_first = true;
@@ -85,12 +87,12 @@ impl<R: Seek> Seek for CountingReader<R> {
     }
 }
 
-/// Returns a reader of the unpacked bytes of a file that is compressed with gzip, bzip2 or zstd. The window of zstd may take
-/// `memory` bytes, which must not be 0.
+/// Returns a reader of the decompressed bytes of a source that is compressed with gzip, bzip2 or zstd. The window of zstd
+/// may take `memory` bytes, which must not be 0.
 ///
 /// # Panics
 ///
-/// Panics for every other kind.
+/// Panics for all other kinds.
 fn unpacked<'a>(
     kind: FileKind,
     source: impl Read + 'a,
@@ -152,13 +154,15 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<(ZipArchive<R
     Ok((archive, members))
 }
 
-/// The most members of a zip archive that is read. The table of contents takes some 200 bytes of memory for each.
+/// The maximum number of members in a zip archive. The table of contents takes about 200 bytes of memory for each member.
 const MOST_MEMBERS: u64 = 1 << 16;
 
-/// Returns how many members a zip archive lists, by each of the records in its last 64 KiB that could end its table of
-/// contents (APPNOTE.TXT, 4.3.14 and 4.3.16). An archive has one such record, but its comment may contain another.
+/// Returns the numbers of members that a zip archive may have, one for each record in its last 64 KiB that could end its
+/// table of contents (APPNOTE.TXT, 4.3.14 and 4.3.16). An archive contains one such record, but its comment may contain
+/// bytes that look like another.
 fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
-    /// Bytes of the record, of the locator before it and of the record of an archive of more members (ZIP64).
+    /// Sizes in bytes of the end record, of the locator before it, and of the end record of archives with many members
+    /// (ZIP64).
     const END: usize = 22;
     const LOCATOR: usize = 20;
     const END_64: usize = 56;
@@ -185,6 +189,8 @@ fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
     Ok(members.collect())
 }
 
+/// Converts an error of the crate `zip`: an error of the operating system stays one, every other error means a damaged
+/// archive.
 fn zip_error(path: &Path, err: ZipError) -> Error {
     match err {
         ZipError::Io(source) if source.raw_os_error().is_some() => Error::Io {

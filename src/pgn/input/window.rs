@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_window_stands_in_the_first_bytes() {
+    fn the_first_bytes_give_the_window() {
         for log in [10, 17, 24, 27] {
             let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
             packer.window_log(log).unwrap();
