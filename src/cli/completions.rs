@@ -27,7 +27,7 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Print the manual page, in the format that man shows, or write those of all commands
+/// Print the manual page in the format of the program man, or write the manual pages of all commands
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +38,7 @@ pub struct ManArgs {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Replace pages that polybook did not write, or that were changed since
+    /// Replace manual pages even if polybook did not write them, or if they were changed since then
     #[arg(long, requires = "dir")]
     force: bool,
 }

@@ -29,17 +29,17 @@ use super::{
 /// Make a Polyglot book, an opening suite or a table from a book or a database
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The ending of OUT chooses what is made from an OOBS database (.obs.db3) or a Polyglot book (.bin):
-  .bin    the Polyglot book that make-book makes of the same games; from a database only
-  .pgn    an opening suite: each line of --plies half-moves, most played first
-  .epd    an opening suite: each position after such a line, most played first
-  .csv    a table of a database's moves with their games and weights, or of a book's records
-  .jsonl  the same, a JSON document for each move with its FEN, SAN and UCI
-Tables have every move by default, as with --min-game 1. Inactive rows of a database are skipped.
+The ending of OUT determines what is made from an OOBS database (.obs.db3) or a Polyglot book (.bin):
+  .bin    the Polyglot book that make-book would make from the same games; only from a database
+  .pgn    an opening suite of lines with --plies half-moves, the most played line first
+  .epd    an opening suite of the positions after such lines, the most played position first
+  .csv    a table of the moves of a database with their results and weights, or of the records of a book
+  .jsonl  the same table, as one JSON document for each move, with FEN, SAN and UCI
+Tables contain every move by default, as with --min-game 1. Rows of a database that are marked inactive are skipped.
 
-A suite's lines combine moves of the input, and no line repeats a position. The whole line may come from no
-single game; make-book --suite has lines that games played. A suite of a database says how many times games
-reached each position, and White's score in them: a game that repeats the position counts again.
+The lines of a suite are combined from single moves of the input. No line repeats a position. It is possible that no game
+played the whole line; make-book --suite writes only lines that games played. A suite made from a database shows how often
+games reached each position, and White's score in these games. If a game reached the position twice, it counts twice.
 
 Examples:
   polybook convert games.obs.db3 book.bin
@@ -57,18 +57,18 @@ pub struct Args {
     #[arg(value_name = "OUT")]
     out: PathBuf,
 
-    /// Format of the output [default: the ending of OUT]
+    /// Format of the output [default: determined by the ending of OUT]
     #[arg(long, value_enum)]
     format: Option<TargetFormat>,
 
-    /// Replace a file that polybook did not write, or that was changed since
+    /// Replace the file even if polybook did not write it, or if it was changed since then
     #[arg(long)]
     force: bool,
 
     #[command(flatten)]
     suite: SuiteArgs,
 
-    /// Leave out moves with weight 0 (books never have them)
+    /// Leave out lines with a move of weight 0 (books never contain such moves)
     #[arg(long, help_heading = "Opening suites")]
     weighted: bool,
 

@@ -23,13 +23,13 @@ use super::{
     terminal::{print_all, print_json_list},
 };
 
-/// Compare two books: positions and moves that differ
+/// Compare two books, and print the positions and moves that differ
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Each position that differs is printed with its FEN, or with its key if no line of the books reaches it
-from the starting position. Its moves follow: - only in A, + only in B, * with another weight. The
-weights of a repeated move are added; where the FEN is known, so are those of castling in two
-spellings. Headers and the order of moves do not matter. Exit status 1 means that the books differ.
+Each position with differences is printed as a FEN, or as its key if no line of the books reaches the position from the
+starting position. The moves that differ follow: - means that only A contains the move, + that only B contains it, and
+* that the weights differ. If a book contains a move twice, its weights are added. If the FEN is known, the two spellings of
+castling count as one move. Headers and the order of moves are not compared. The exit status is 1 if the books differ.
 
 Examples:
   polybook diff old.bin new.bin
@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Lines start as in this variant [default: the variant of the first book]
+    /// Start lines from the starting position of this variant [default: the variant of the first book]
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 

@@ -17,13 +17,13 @@ use super::{
     position::{self, of_book},
 };
 
-/// Write the lines of a book for one side as text
+/// Write the lines of a book as text, from the view of one side
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The side's moves are in the order of the book, with how often each is played; the opponent's are in
-the order of their UCI text. A line ends where the book ends, with {cycle} if it repeats a position, and with
-{trans} if an earlier line has the position. As in polyglot, castling counts only if the book writes it as the
-king's move to the square of its rook, such as e1h1.
+The moves of the chosen side are in the order of the book, each with the percentage of its weight. The moves of the opponent
+are in alphabetical order of their UCI notation. A line ends where the book has no more moves. It ends with {cycle} if it
+repeats a position, and with {trans} if an earlier line contains the position. As in polyglot, castling is recognized only
+if the book stores it as the king's move to the square of its rook, such as e1h1.
 
 Examples:
   polybook dump-book book.bin --color white               writes book_white.txt
@@ -32,7 +32,7 @@ pub struct Args {
     #[command(flatten)]
     book: BookArg,
 
-    /// The side whose repertoire is written
+    /// The side whose moves are taken from the book
     #[arg(long, alias = "colour", value_parser = position::color())]
     color: Color,
 
@@ -40,11 +40,11 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 
-    /// Where to write the lines; - is standard output [default: book_white.txt or book_black.txt]
+    /// Write the lines to this file; - is standard output [default: book_white.txt or book_black.txt]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Replace a file that exists
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
 }

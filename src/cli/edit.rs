@@ -24,15 +24,15 @@ const EDITS: usize = 32;
 /// Change the moves of a book
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
---set gives a move a weight, as a number or as a share of its position in percent, and adds the move if
-the book does not have it. --remove-position also removes the positions that only it led to.
+--set gives a move a weight, as a number or as a percentage of all weights of its position. If the book does not contain the
+move, --set adds it. --remove-position also removes all positions that can be reached only through the removed position.
 
-Each line of a script has a position, as a FEN or as moves from the start, and its changes. A line
-without a position changes the position of the line before. A line that begins with # is a comment:
+Each line of a script contains a position, as a FEN or as moves from the starting position, and the changes for this
+position. A line without a position continues with the position of the line before. A line that begins with # is a comment:
   1. e4 c5; remove f4; set Nf3=70%; set Nc3=20%
   ; set c3=5%
   1. e4 e5 2. Nf3 f6; remove-position
-Shares on one line are taken together; a later line starts from the result.
+The percentages on one line are applied together. The next line is applied to the result.
 
 Examples:
   polybook edit book.bin --in-place --set e4=60% --remove a3
@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Write the changes into the book itself
+    /// Change the book itself
     #[arg(long, conflicts_with = "out")]
     in_place: bool,
 
@@ -63,11 +63,11 @@ pub struct Args {
     #[arg(long, value_name = "MOVE", value_parser = removal)]
     remove: Vec<Change>,
 
-    /// Remove the position, and positions that only it led to
+    /// Remove the position, and all positions that can be reached only through it
     #[arg(long, conflicts_with_all = ["set", "remove"])]
     remove_position: bool,
 
-    /// Also make the changes of this file, after those of the options; - is standard input
+    /// Also apply the changes in this file, after the changes of the options; - is standard input
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
 

@@ -29,26 +29,31 @@ use super::{
 /// Collect evaluations of positions in a store
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-An input is a PGN with evaluations in its comments ([%eval 0.33], [%eval 0.33,20], [%eval #-3]), an EPD file with ce or dm
-(and acd, acn), Lichess's lichess_db_eval.jsonl, or a store. Inputs may be packed, and - is standard input. Of several
-evaluations of a position the store keeps the deepest, then that of the most nodes, then the one that was said most often.
-2^N nodes count as at least N half-moves.
+A store of evaluations contains one evaluation for each position. These inputs can be added to a store, compressed or not;
+- is standard input:
+  PGN with evaluations in comments: [%eval 0.33], [%eval 0.33,20] (with the depth), [%eval #-3] (mate)
+  EPD with the operations ce or dm, and optionally acd and acn
+  lichess_db_eval.jsonl of Lichess
+  another store
+If there are several evaluations of a position, the store keeps the deepest one, then the one with the most nodes, then the
+most frequent one. A search of 2^N nodes counts as at least N half-moves deep.
 
-The ending of OUT chooses what is written:
-  .epd      an EPD for each position, with ce seen from the side to move, and dm, acd, acn
-  .parquet  a row for each position, whose column key joins with that of counts
+The ending of OUT determines what is written:
+  .epd      one EPD for each position, with ce from the point of view of the side to move, and dm, acd, acn
+  .parquet  one row for each position; its column key can be joined with the column key of counts
   other     a store
 
-A store that exists is added to: it keeps its evaluations. --force replaces it, and other files that exist.
+If the store OUT exists, the evaluations are added to it. --force replaces OUT instead, even if it is another file.
 
-With --engine, the positions of a file are evaluated, each anew, and added to those in OUT, a store; those that it has with
-as many nodes, or from elsewhere and as deep, are not evaluated again. A run that was killed goes on where it was, from
-OUT.journal. An engine that crashes, hangs, searches on past --nodes or says nothing of use is restarted, and costs one
-position. An engine that fails at more than 20 positions in a row, or at more in a row at the end than it evaluated, is
-given up: the store gets what it evaluated, and the exit status is 1.
+With --engine, polybook evaluates the positions of the file --positions and adds the evaluations to the store OUT. It skips
+positions that OUT already contains with as many nodes or, from other sources, with the same depth. If the run is killed,
+repeat the command: it continues from the file OUT.journal. An engine that crashes, hangs, ignores --nodes or gives no
+evaluation is restarted, and its position is skipped. polybook stops using the engine after 20 failed positions in a row, or
+if more positions failed at the end than it evaluated. The store then contains all evaluations up to this point, and the
+exit status is 1.
 
-Only games of standard chess are read. A game or line that cannot be read is reported and left out, a game from its first
-illegal move on.
+Only games of standard chess are read. If a line cannot be read, it is reported and skipped. If a game contains an illegal
+move, it is reported and read up to this move.
 
 Examples:
   polybook evals --out my.evals games.pgn lichess_db_eval.jsonl.zst
@@ -57,7 +62,7 @@ Examples:
   polybook evals --out my.parquet my.evals
   polybook evals --out my.evals --engine stockfish --nodes 200000 --jobs 2 --positions suite.epd")]
 pub struct Args {
-    /// PGN, EPD or JSON lines of Lichess, packed or not, or stores
+    /// PGN, EPD, lichess_db_eval.jsonl, or stores, compressed or not
     #[arg(value_name = "INPUT", required_unless_present = "engine")]
     inputs: Vec<PathBuf>,
 
@@ -65,7 +70,7 @@ pub struct Args {
     #[arg(long, value_name = "OUT")]
     out: PathBuf,
 
-    /// Replace OUT, whatever it is; without it, a store is added to
+    /// Replace OUT, even if it is not a store; without this option, evaluations are added to a store
     #[arg(long)]
     force: bool,
 
@@ -84,12 +89,12 @@ pub struct Args {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Engine")]
 struct EngineArgs {
-    /// Ask this UCI engine for evaluations
+    /// Evaluate positions with this UCI engine
     #[arg(long, value_name = "PROGRAM", requires = "positions")]
     engine: Option<PathBuf>,
 
-    /// Evaluate the positions of this EPD file or store, those before and after the moves of this book, or the last ones of
-    /// the main lines of a PGN
+    /// Evaluate the positions of this EPD file or store, the positions before and after each move of this book, or the last
+    /// position of each main line in this PGN
     #[arg(long, value_name = "FILE", requires = "engine")]
     positions: Option<PathBuf>,
 
@@ -97,15 +102,15 @@ struct EngineArgs {
     #[arg(long, value_name = "N", default_value_t = 200_000, requires = "engine", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: u64,
 
-    /// Run N engines at a time [default: one per core]
+    /// Run N engines at the same time [default: one for each core]
     #[arg(long, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u16).range(1..=512))]
     jobs: Option<u16>,
 
-    /// Set an option of the engine; may be given several times
+    /// Set an option of the engine; can be given several times
     #[arg(long, value_name = "NAME=VALUE", requires = "engine", value_parser = uci_option)]
     option: Vec<(String, String)>,
 
-    /// Restart an engine that takes more than N seconds for a position
+    /// Restart the engine if it needs more than N seconds for a position
     #[arg(long, value_name = "N", default_value_t = 60, requires = "engine", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     time_limit: u64,
 }
@@ -156,7 +161,7 @@ impl EngineArgs {
 /// The option for showing the evaluations of a store.
 #[derive(clap::Args, Debug)]
 pub struct EvalsArg {
-    /// Also show the evaluations of this store, seen from White
+    /// Also show the evaluations in this store, from the point of view of White
     #[arg(long, value_name = "FILE")]
     evals: Option<PathBuf>,
 }
@@ -172,12 +177,12 @@ impl EvalsArg {
 /// The options that leave out moves with bad evaluations.
 #[derive(clap::Args, Debug)]
 pub struct MaxLossArgs {
-    /// The store of evaluations for --max-loss, and for --eval and --eval-abs of a suite
+    /// The store of evaluations that --max-loss uses, and --eval and --eval-abs for a suite
     #[arg(long, value_name = "FILE")]
     evals: Option<PathBuf>,
 
-    /// Leave out moves that are more than N centipawns worse than the best evaluated move of their position, or than its own
-    /// evaluation; those without an evaluation are kept
+    /// Leave out moves that are more than N centipawns worse than the best evaluated move of their position, or than the
+    /// evaluation of the position itself; moves without an evaluation are kept
     #[arg(long, value_name = "N", requires = "evals")]
     max_loss: Option<u16>,
 }

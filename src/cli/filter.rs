@@ -18,12 +18,12 @@ use super::{
     weighting::percent,
 };
 
-/// Keep part of a book, or of several
+/// Write a part of a book, or of several merged books
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Several books are merged first, as by merge-book. With --reachable or --max-ply, positions that only
-dropped moves led to are dropped too. Castling spelled e1g1 and castling spelled e1h1 are two moves
-here.
+If you name several books, they are first merged, as merge-book does. With --reachable or --max-ply, filter also drops
+positions that can be reached only through dropped moves. If castling is spelled e1g1 in one record and e1h1 in another
+one, these are two moves.
 
 Examples:
   polybook filter book.bin --out narrow.bin --min-share 10 --best 3
@@ -39,23 +39,23 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Keep moves of at least this weight
+    /// Keep moves with at least this weight
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_weight: u16,
 
-    /// Keep moves with at least P percent of the weights of the legal moves of their position
+    /// Keep moves with at least P percent of the total weight of the legal moves in their position
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
     min_share: f64,
 
-    /// Keep the N heaviest moves of each position
+    /// Keep the N moves with the largest weights in each position
     #[arg(long, value_name = "N")]
     best: Option<usize>,
 
-    /// Keep positions that lines reach in fewer than N half-moves
+    /// Keep positions that a line reaches in fewer than N half-moves
     #[arg(long, value_name = "N")]
     max_ply: Option<u16>,
 
-    /// Drop positions that neither side reaches from the start when it plays by the book
+    /// Keep positions that at least one side can reach by playing only moves of the book
     #[arg(long)]
     reachable: bool,
 

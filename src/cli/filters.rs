@@ -25,72 +25,74 @@ pub const GAMES: &str = "Which games count";
 #[derive(clap::Args, Clone, PartialEq, Default, Debug)]
 #[command(next_help_heading = GAMES, group = ArgGroup::new(NAMES).multiple(true))]
 pub struct GameFilterArgs {
-    /// Games in which both players are rated at least N; unrated games are kept
+    /// Keep games in which both players are rated N or higher; unrated players pass
     #[arg(long, value_name = "N")]
     min_elo: Option<u32>,
 
-    /// Games in which both players are rated at most N; unrated games are kept
+    /// Keep games in which both players are rated N or lower; unrated players pass
     #[arg(long, value_name = "N")]
     max_elo: Option<u32>,
 
-    /// Games in which both players have a rating
+    /// Keep only games in which both players have a rating
     #[arg(long)]
     require_elo: bool,
 
-    /// Games whose date says the year
+    /// Keep only games with a known year
     #[arg(long)]
     require_date: bool,
 
-    /// Games of at least N half-moves; --max-ply limits how many of them count
+    /// Keep games with at least N half-moves
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_plies: usize,
 
-    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown dates are kept
+    /// Keep games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; games without a known date pass
     #[arg(long, value_name = "DATE")]
     since: Option<Date>,
 
-    /// Games played on DATE or earlier
+    /// Keep games played on DATE or earlier; games without a known date pass
     #[arg(long, value_name = "DATE")]
     until: Option<Date>,
 
-    /// Games with this result: 1-0, 0-1, 1/2-1/2 or *; may be given several times
+    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *; can be given several times
     #[arg(long, value_name = "R", value_parser = result)]
     result: Vec<GameResult>,
 
-    /// Games in which NAME is part of a player's name; may be given several times: any of them
+    /// Keep games in which NAME is part of a player's name; can be given several times, for games that match any of the
+    /// names
     #[arg(long, value_name = "NAME", group = NAMES)]
     player: Vec<String>,
 
-    /// Games in which NAME is part of White's name; may be given several times
+    /// Keep games in which NAME is part of White's name; can be given several times
     #[arg(long, value_name = "NAME", group = NAMES)]
     white: Vec<String>,
 
-    /// Games in which NAME is part of Black's name; may be given several times
+    /// Keep games in which NAME is part of Black's name; can be given several times
     #[arg(long, value_name = "NAME", group = NAMES)]
     black: Vec<String>,
 
-    /// Names must match in full
+    /// Require that names match in full
     #[arg(long, requires = NAMES)]
     exact: bool,
 
-    /// Games whose ECO tag is in the range B20-B99, B2 or B; games without the tag do not count; may be given several
-    /// times
+    /// Keep games whose opening code (tag ECO) is in the range B20-B99, B2 or B; can be given several times
     #[arg(long, value_name = "RANGE")]
     eco: Vec<EcoRange>,
 
-    /// Games whose tag NAME contains TEXT, in any case; may be given several times: all of them
+    /// Keep games whose tag NAME contains TEXT, in upper or lower case; can be given several times, for games that match
+    /// all of them
     #[arg(long, value_name = "NAME=TEXT")]
     tag: Vec<TagText>,
 
-    /// Games whose tag NAME does not contain TEXT; may be given several times
+    /// Keep games whose tag NAME does not contain TEXT; can be given several times
     #[arg(long, value_name = "NAME=TEXT")]
     not_tag: Vec<TagText>,
 
-    /// Games with the word "rated" in their Event tag, as servers write it
+    /// Keep games with the word "rated" in their tag Event, as servers write it
     #[arg(long)]
     rated: bool,
 
-    /// Games in which a player has MIN to MAX seconds for 40 moves, base + 40 x increment: 180-480, 600- or -60
+    /// Keep games in which a player has between MIN and MAX seconds for 40 moves (base time + 40 x increment): 180-480,
+    /// 600- or -60
     #[arg(long, value_name = "MIN-MAX", allow_hyphen_values = true)]
     time_control: Option<TimeControlRange>,
 }
@@ -142,56 +144,56 @@ const FILTERS: &str = "Which games count (needs an index made with --explorer)";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = FILTERS, group = ArgGroup::new(NAMES).multiple(true))]
 pub struct ExplorerFilterArgs {
-    /// Games in which NAME is part of a player's name, in any case
+    /// Keep games in which NAME is part of a player's name, in upper or lower case
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     player: Option<String>,
 
-    /// Games in which the player has this color
+    /// Keep games in which the player has this color
     #[arg(long, value_name = "white|black", value_parser = color, requires = "player")]
     color: Option<Color>,
 
-    /// Games in which NAME is part of the other player's name
+    /// Keep games in which NAME is part of the name of the player's opponent
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     opponent: Option<String>,
 
-    /// Names must match in full
+    /// Require that names match in full
     #[arg(long, requires = NAMES)]
     exact: bool,
 
-    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown dates are kept
+    /// Keep games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; games without a known date pass
     #[arg(long, value_name = "DATE")]
     since: Option<Date>,
 
-    /// Games played on DATE or earlier
+    /// Keep games played on DATE or earlier; games without a known date pass
     #[arg(long, value_name = "DATE")]
     until: Option<Date>,
 
-    /// Games in which both players are rated at least N; unrated games are kept
+    /// Keep games in which both players are rated N or higher; unrated players pass
     #[arg(long, value_name = "N")]
     min_elo: Option<u32>,
 
-    /// Games in which both players are rated at most N; unrated games are kept
+    /// Keep games in which both players are rated N or lower; unrated players pass
     #[arg(long, value_name = "N")]
     max_elo: Option<u32>,
 
-    /// Games of this speed: ultraBullet, bullet, blitz, rapid, classical or correspondence; may be given several times
+    /// Keep games of this speed: ultraBullet, bullet, blitz, rapid, classical or correspondence; can be given several times
     #[arg(long, value_name = "SPEED")]
     speed: Vec<Speed>,
 
-    /// Games of the rating group of N, by the mean of the known ratings: 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200 or 2500
-    /// and up; unknown for games without a known rating; may be given several times
+    /// Keep games of the rating group of N, by the mean of the known ratings of both players: 0, 1000, 1200, 1400, 1600,
+    /// 1800, 2000, 2200, or 2500 and higher; unknown means games without a known rating; can be given several times
     #[arg(long, value_name = "N|unknown", value_parser = rating_group)]
     rating: Vec<Option<RatingGroup>>,
 
-    /// Games with this result: 1-0, 0-1, 1/2-1/2 or *; may be given several times
+    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *; can be given several times
     #[arg(long, value_name = "R", value_parser = result)]
     result: Vec<GameResult>,
 
-    /// Games whose ECO tag is in the range B20-B99, B2 or B; games without the tag do not count
+    /// Keep games whose opening code (tag ECO) is in the range B20-B99, B2 or B
     #[arg(long, value_name = "RANGE")]
     eco: Option<EcoRange>,
 
-    /// Games in which NAME is part of the event's name, in any case
+    /// Keep games in which NAME is part of the name of the event, in upper or lower case
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     event: Option<String>,
 }

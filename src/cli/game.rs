@@ -6,7 +6,7 @@ use polybook::index::Index;
 
 use super::{Context, terminal::print_bytes};
 
-/// Print games as they are in their PGN
+/// Print the texts of games, as they are in their PGN file
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -17,7 +17,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     leveldb: PathBuf,
 
-    /// The games' ids, as polybook games lists them
+    /// The numbers of the games, as polybook games lists them
     #[arg(value_name = "ID", required = true)]
     ids: Vec<u32>,
 }

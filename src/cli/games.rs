@@ -20,7 +20,7 @@ use super::{
 /// List the games that reached a position
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The number before each game is its id, which polybook game takes.
+Each game is listed with its number in the index. polybook game prints the text of the game with this number.
 
 Examples:
   polybook games --leveldb games.idx --moves \"1. e4 c5 2. Nf3 d6\" --limit 20
@@ -28,7 +28,7 @@ Examples:
   polybook games --leveldb games.idx --json
   polybook games --leveldb 2024.idx --leveldb 2025.idx --player \"Carlsen, Magnus\" --sort recent --limit 10")]
 pub struct Args {
-    /// An index that make-book --leveldb made; several that were made with --explorer work as one, with their games
+    /// An index made with make-book --leveldb; several indexes made with --explorer are searched as one, with their games
     /// numbered in this order
     #[arg(long, value_name = "DIR", required = true)]
     leveldb: Vec<PathBuf>,
@@ -44,11 +44,11 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
-    /// Print the games themselves
+    /// Print the texts of the games
     #[arg(long, conflicts_with = "json")]
     pgn: bool,
 
-    /// Order of the games: as in the PGN, newest first, or highest ratings first; for an index made with --explorer
+    /// Order of the games: by number, newest first, or highest ratings first; needs an index made with --explorer
     #[arg(long, value_name = "id|recent|rating", default_value_t = Sort::Id)]
     sort: Sort,
 

@@ -13,11 +13,11 @@ use super::{
 /// Count the lines and positions of a book
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A line starts at the starting position. It has one side's moves from the book and every reply that the
-book answers, and ends where the book ends or a position repeats. An isolated position is on no line of
-either side. --exact also counts positions that one side can reach by moves outside the book, as
-polyglot counts them, which misses a few. As in polyglot, castling counts only if the book writes it as the king's
-move to the square of its rook, such as e1h1.
+A line starts at the starting position. For one side, it contains moves of the book; for the other side, it contains each
+reply that the book answers. It ends where the book has no more moves, or where a position repeats. An isolated position
+is a position on no line of either side. With --exact, positions that one side can reach by moves outside the book are
+counted too, in the same way as in polyglot, which misses a few of them. As in polyglot, castling is recognized only if the
+book stores it as the king's move to the square of its rook, such as e1h1.
 
 Examples:
   polybook info-book book.bin

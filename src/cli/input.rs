@@ -28,7 +28,7 @@ pub struct BookArg {
     #[arg(value_name = "BOOK", conflicts_with = "bin")]
     book: Option<PathBuf>,
 
-    /// The same, as polyglot has it
+    /// The book, in the spelling of polyglot
     #[arg(
         long,
         value_name = "FILE",

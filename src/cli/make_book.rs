@@ -41,19 +41,19 @@ Examples:
   zstdcat month.pgn.zst | polybook make-book --min-elo 2200 --bin strong.bin -
       games of strong players, from standard input
   polybook make-book games.pgn --bin book.bin --leveldb games.idx --index-stats
-      the book and the index of games by position in one pass
+      a book, and an index that finds games by position, in one pass
   polybook make-book games.pgn --min-game 1 --obs games.obs.db3
       every move with its wins, draws and losses, for polybook convert and for SQL
   polybook make-book 2024.pgn --counts 2024.counts
   polybook make-book 2023.counts 2024.counts --bin book.bin
-      count each year once, and make books of the counts
+      count each year once, and make books from the counts
   polybook make-book 2024.pgn --counts 2024.counts --by speed,rating,month
   polybook make-book 2023.counts 2024.counts --counts all.counts --min-game 5
-      count by the classes of the explorer; add up, and keep the positions in which five moves or more were counted
+      count by speed, rating group and month; add up, and keep the positions in which at least five moves were counted
   polybook make-book all.counts --leveldb all.idx --explorer
-      an index of these counts, for polybook serve
+      an index made from these counts, for polybook serve
   polybook make-book games.pgn --suite openings.epd --plies 12 --limit 500 --balance 45-55
-      the openings that were played most, for matches between engines
+      the most played openings, for matches between engines
   polybook make-book --variant crazyhouse lichess.pgn.zst --bin zh.bin
       the games of one variant
   polybook make-book -pgn games.pgn -bin book.bin -only-white -uniform
@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(value_name = "PGN")]
     inputs: Vec<PathBuf>,
 
-    /// A PGN file, read before those without an option
+    /// A PGN file; these files are read before those without an option
     #[arg(long, value_name = "FILE")]
     pgn: Vec<PathBuf>,
 
@@ -71,16 +71,16 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     bin: Option<PathBuf>,
 
-    /// Write the LevelDB index of games by position to this directory
+    /// Write an index that finds games by position to this directory (LevelDB)
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     leveldb: Option<PathBuf>,
 
-    /// Add the moves and results of each position to the index
+    /// Add the moves and the results of each position to the index
     #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     index_stats: bool,
 
-    /// Add explorer data to the index, for polybook moves, games and serve; of counts by speed, rating and month, which have
-    /// no games, it has the results of every move
+    /// Add the data for polybook moves, games and serve to the index; an index made from counts by speed, rating and month
+    /// then contains the results of every move
     #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     explorer: bool,
 
@@ -88,32 +88,31 @@ pub struct Args {
     #[arg(long, value_name = "FILE.obs.db3", help_heading = OUTPUTS)]
     obs: Option<PathBuf>,
 
-    /// Write the counts of all moves to this directory, as Parquet files that DuckDB and Spark can add. With --min-game N and
-    /// no book, only of positions in which at least N moves were counted
+    /// Write the wins, draws and losses of all moves to this directory, as Parquet files that DuckDB and Spark can add.
+    /// With --min-game N and no book, only of positions in which at least N moves were counted
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     counts: Option<PathBuf>,
 
-    /// Count speeds, rating groups and months apart in --counts, as the explorer's filters know them; none adds up what
-    /// counts among the inputs have apart [default: the classes of the counts among the inputs]
+    /// Divide --counts by speed, rating group and month, so that an index made from them can be filtered by these; none
+    /// adds up what the input counts divide [default: the classes of the input counts]
     #[arg(long, value_name = "speed,rating,month|none", requires = "counts", help_heading = OUTPUTS)]
     by: Option<By>,
 
-    /// Write an opening suite: the lines of --plies half-moves that at least --min-game games began with (.pgn), or
-    /// the positions that at least --min-game games reached after --plies half-moves (.epd); - writes lines to standard
+    /// Write an opening suite: with .pgn, the lines of --plies half-moves that at least --min-game games began with; with
+    /// .epd, the positions that at least --min-game games reached after --plies half-moves; - writes lines to standard
     /// output
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     suite: Option<PathBuf>,
 
-    /// Replace an existing index, OOBS database or counts, and any file where the book or the suite goes
+    /// Replace an existing index, OOBS database or directory of counts, and any file in the place of the book or the suite
     #[arg(long, help_heading = OUTPUTS)]
     force: bool,
 
-    /// Write outputs even if no game counts or no move is kept
+    /// Write empty outputs if no game passes the filters or no move is kept
     #[arg(long)]
     allow_empty: bool,
 
-    /// Count the first N half-moves of each game (a half-move is one move of one side); --min-plies drops short games, and
-    /// --plies is the length of a suite's lines
+    /// Count the first N half-moves of each game (a half-move is one move of one side)
     #[arg(long, value_name = "N", default_value_t = MakeBook::DEFAULT_MAX_PLY, help_heading = MOVES)]
     max_ply: usize,
 
@@ -126,12 +125,12 @@ pub struct Args {
     #[command(flatten)]
     in_suite: SuiteArgs,
 
-    /// Drop a game with the same moves, players and result as an earlier one; if the players are unknown, date and event must be
-    /// known and equal too
+    /// Drop a game with the same moves, players and result as an earlier one; if the players are unknown, both games must
+    /// also have the same known date and event
     #[arg(long, help_heading = GAMES)]
     drop_duplicates: bool,
 
-    /// Count the games of this variant; auto counts every game in its own variant
+    /// Count the games of this variant; auto counts each game in its own variant
     #[arg(long, value_name = "NAME|auto", default_value = "standard", value_parser = position::variant_or_auto(), help_heading = GAMES)]
     variant: VariantChoice,
 
@@ -148,7 +147,7 @@ pub struct Args {
     #[arg(long, help_heading = GAMES)]
     keep_prefix: bool,
 
-    /// Count the moves of variations too, from where each branches
+    /// Also count the moves of variations, from where each variation branches
     #[arg(long, help_heading = GAMES)]
     variations: bool,
 

@@ -25,9 +25,9 @@ use super::{
 /// Merge Polyglot books, or OOBS databases
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-OOBS databases add exactly: the result is the database of all their games. Books do not, because
-their weights are scaled and they lack moves below --min-game. Castling that one book spells e1g1 and
-another e1h1 stays two moves.
+Merging OOBS databases is exact: the result equals a database made from all their games. Merging books is not exact, because
+the weights of books are scaled and moves below --min-game are missing. If one book spells castling e1g1 and another book
+e1h1, these stay two moves.
 
 Examples:
   polybook merge-book white.bin black.bin --out both.bin
@@ -35,7 +35,7 @@ Examples:
   polybook merge-book 2023.obs.db3 2024.obs.db3 --out all.obs.db3
   polybook merge-book -in1 a.bin -in2 b.bin -out c.bin        the spelling of old scripts")]
 pub struct Args {
-    /// The books or databases, the most trusted first; - is standard input
+    /// The books or databases; with --policy first, the most important one first; - is standard input
     #[arg(value_name = "BOOK")]
     books: Vec<PathBuf>,
 
@@ -47,11 +47,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     in2: Option<PathBuf>,
 
-    /// The merged book; - is standard output [default: out.bin, or out.obs.db3 for databases]
+    /// Write the merged book to this file; - is standard output [default: out.bin, or out.obs.db3 for databases]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// In a position of several books: add the weights, or take the first book's moves
+    /// If several books contain a position: add the weights of its moves, or take its moves from the first of these books
     #[arg(
         long,
         default_value = "sum",
@@ -59,7 +59,7 @@ pub struct Args {
     )]
     policy: MergePolicy,
 
-    /// Replace a database that exists; a book replaces a book without it
+    /// Replace an existing database; books are replaced without this option
     #[arg(long)]
     force: bool,
 

@@ -15,19 +15,20 @@ use super::{
 /// Merge indexes into one
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The result is byte-identical to the index that make-book makes of all the PGN files in that order. The games of the second
-index are numbered after those of the first. All indexes must be made with the same --index-stats, --explorer, --variant
-and, for the explorer, --max-ply. Indexes of counts are not merged: add the counts, and make an index of the sum.
+The result is byte-identical to an index that make-book makes from all PGN files in the same order. The games of the second
+index are numbered after those of the first one. All indexes must be made with the same --index-stats, --explorer and
+--variant, and with --explorer, also with the same --max-ply. Indexes made from counts cannot be merged: add the counts, and
+make an index from the sum.
 
 Examples:
   polybook merge-index all.idx week.idx --out new.idx
   polybook merge-index 2023.idx 2024.idx 2025.idx --out all.idx --force")]
 pub struct Args {
-    /// The indexes, the oldest games first
+    /// The indexes, the one with the oldest games first
     #[arg(value_name = "DIR", required = true)]
     indexes: Vec<PathBuf>,
 
-    /// The merged index
+    /// Write the merged index to this directory
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 

@@ -63,14 +63,14 @@ use self::{progress::Bar, terminal::print_json};
 Examples:
   polybook make-book games.pgn                     write book.bin
   polybook make-book --max-ply 30 --bin my.bin *.pgn.zst
-  polybook show my.bin --moves \"1. e4 c5\"          what the book plays there
+  polybook show my.bin --moves \"1. e4 c5\"          the moves of the book there
   polybook games --leveldb games.idx --moves \"1. e4 c5\"
                                                    the games that reached a position
   polybook serve games.pgn --open                  an opening explorer in the browser
   polybook key --fen \"8/8/8/8/8/4k3/8/4K3 w - -\"   the key of a position"
 )]
 struct Cli {
-    /// Suppress progress and summaries
+    /// Print no progress and no summaries
     #[arg(short, long, global = true)]
     quiet: bool,
 

@@ -27,13 +27,14 @@ use super::{
     weighting::one_of,
 };
 
-/// List the moves played in a position and their results
+/// List the moves that were played in a position, with their results
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-With an index made with --explorer, the numbers are those of the games that played the move here. With --index-stats, they
-are those of all games that reached the position after the move, by any move order. \"rating\" is the mean of the known
-ratings of the players who made the move, \"rated\" the number of games in which that rating is known, and \"seconds\" the mean
-time of the move in the \"timed\" games. Scores leave out unfinished games, which have no result.
+The numbers of an index made with --explorer count the games that played the move in this position. Those of an index made
+with --index-stats count all games that reached the position after the move, by any order of moves. \"rating\" is the mean
+rating of the players who made the move, and \"rated\" the number of games in which this rating is known. \"seconds\" is the
+mean time of the move, and \"timed\" the number of games in which this time is known. Games without a result do not change
+scores.
 
 Examples:
   polybook moves --leveldb games.idx
@@ -41,27 +42,27 @@ Examples:
   polybook moves --leveldb 2024.idx --leveldb 2025.idx --player \"Carlsen, Magnus\" --color black
   polybook moves --leveldb games.idx --since 2020 --min-elo 2500 --speed classical --sort score")]
 pub struct Args {
-    /// An index made with make-book --leveldb and --explorer or --index-stats; several work as one
+    /// An index made with make-book --leveldb and --explorer or --index-stats; several indexes are searched as one
     #[arg(long, value_name = "DIR", required = true)]
     leveldb: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
 
-    /// Order of the moves: most games first, best score for the side to move, highest rating of its players, or UCI
-    /// text
+    /// Order of the moves: most games first, best score for the side to move first, highest rating of the players first, or
+    /// by UCI notation
     #[arg(long, value_enum, default_value_t = MoveOrder::Games)]
     sort: MoveOrder,
 
     #[command(flatten)]
     evals: EvalsArg,
 
-    /// Also show the mean time in seconds that each move took and in how many games it is known, by the clocks in the N newest
-    /// games; their PGN must be there, and not packed
+    /// Also show the mean time of each move in seconds, and in how many games it is known, from the clocks in the N newest
+    /// games; their PGN files must exist and must not be compressed
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..))]
     clocks: Option<u32>,
 
-    /// Also list the number of games without a result, or skip these games. Counts and --index-stats have them as draws
+    /// Also list the number of games without a result, or skip these games; counts and --index-stats store them as draws
     #[arg(
         long,
         value_name = "list|skip",

@@ -12,8 +12,8 @@ use super::{input::file_of, terminal::print, usage::Usage};
 #[command(
     disable_help_flag = true,
     after_help = "\
-Without -s, -S or -d the header is updated: -v and -c each replace their own part. A book without a header
-gets one with the variant \"normal\" and a default comment. -c and -d remove the checksum of a book of polybook.
+Without -s, -S or -d, the header is changed: -v replaces the list of variants, and -c replaces the comment. A book without a
+header gets one with the variant \"normal\" and a default comment. -c and -d remove the checksum that polybook writes.
 
 Examples:
   polybook pgheader -s book.bin
@@ -21,11 +21,11 @@ Examples:
   polybook pgheader book.bin -v normal,fischerandom"
 )]
 pub struct Args {
-    /// The book; - is standard input, whose header can be printed
+    /// The book; - is standard input, from which a header can only be printed
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Print the options as in the header format's document
+    /// Print the options, as the document of the header format describes them
     #[arg(short = 'h')]
     options: bool,
 
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(short = 's')]
     show: bool,
 
-    /// Print the header data
+    /// Print the raw header
     #[arg(short = 'S')]
     show_data: bool,
 

@@ -19,11 +19,11 @@ use super::input;
 /// The options that name a position. Without them, it is the starting position.
 #[derive(clap::Args, Debug)]
 pub struct PositionArgs {
-    /// Start from this position
+    /// The position to look up, or to play --moves from
     #[arg(long, value_name = "FEN")]
     fen: Option<String>,
 
-    /// Play these moves, in SAN or UCI, move numbers allowed: "1. e4 c5 2. Nf3"
+    /// Play these moves first, in SAN or UCI, with or without move numbers: "1. e4 c5 2. Nf3"
     #[arg(long, value_name = "MOVES")]
     moves: Option<String>,
 

@@ -42,20 +42,20 @@ const SOON: Duration = Duration::from_secs(1);
 /// The interval at which the server checks whether another process has finished an index.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Show games in the browser, and answer programs with Lichess's explorer API
+/// Show games in the browser, and answer the requests of Lichess's opening explorer API
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   polybook serve games.pgn --open
-      index the games, once, and show them
+      index the games at the first start, and show them
   polybook make-book games.pgn --leveldb games.idx --explorer && polybook serve games.idx
       the same, with an index that you keep
   polybook serve games.idx week.pgn --book my.bin
-      several sources as one, and what a book plays
+      several sources as one, and the moves of a book
   polybook make-book all.counts --leveldb all.idx --explorer && polybook serve all.idx
       counts by speed, rating and month, without games
   curl 'http://127.0.0.1:8040/lichess?play=e2e4'
-      what programs ask")]
+      the request that programs make")]
 pub struct Args {
     /// Indexes made with --explorer, or PGN files, which are indexed at the first start
     #[arg(value_name = "SOURCE")]
@@ -65,15 +65,15 @@ pub struct Args {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8040")]
     listen: SocketAddr,
 
-    /// Show the page in the browser
+    /// Open the page in the browser
     #[arg(long)]
     open: bool,
 
-    /// Also show what this book or OOBS database plays; may be given several times
+    /// Also show the moves of this book or OOBS database; can be given several times
     #[arg(long, value_name = "FILE")]
     book: Vec<PathBuf>,
 
-    /// Also show the moves of this repertoire (PGN, .bin or OOBS) and its gaps: FILE:white or FILE:black; may be given
+    /// Also show the moves and the gaps of this repertoire (PGN, .bin or OOBS), as FILE:white or FILE:black; can be given
     /// several times
     #[arg(long, value_name = "FILE:COLOR", value_parser = repertoire)]
     repertoire: Vec<(PathBuf, Color)>,
@@ -81,12 +81,12 @@ pub struct Args {
     #[command(flatten)]
     evals: EvalsArg,
 
-    /// Make books of files with at most N games; 0 makes none
+    /// Let visitors make a book if the PGN files have at most N games; 0 makes no books
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     book_games: u64,
 
-    /// Count games without a result as draws in the three numbers of Lichess's form, or skip them; scores and performances
-    /// leave them out either way
+    /// Count games without a result as draws in the numbers of Lichess's format, or skip these games; they never change
+    /// scores and performances
     #[arg(
         long,
         value_name = "draw|skip",
@@ -95,20 +95,20 @@ pub struct Args {
     )]
     unfinished: Unfinished,
 
-    /// Also accept requests for this host name, such as a reverse proxy's; may be given several times
+    /// Also accept requests for this host name, such as the name of a reverse proxy; can be given several times
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
 
-    /// Let web pages of this origin, such as https://chess.example, read the answers; * is every origin; may be given
+    /// Let web pages of this origin, such as https://chess.example, read the answers; * means every origin; can be given
     /// several times [default: none]
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<Origin>,
 
-    /// Number of threads [default: all cores]
+    /// Number of threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     threads: Option<u16>,
 
-    /// Index PGN files in a temporary directory instead of keeping the indexes for the next start
+    /// Index PGN files in a temporary directory, and do not keep the indexes for the next start
     #[arg(long)]
     no_cache: bool,
 

@@ -28,9 +28,9 @@ use super::{
 /// Print the moves of a book or an OOBS database in a position
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-\"percent\" is how often a program that follows the weights plays the move. A record whose move is illegal cannot be
-played and has no percentage. \"learn\" is a number that some engines store; most ignore it. Only what is shown is read: the
-checksum of the file is not compared, as polybook verify does.
+\"percent\" is the probability of the move in a program that chooses at random by weight. It is missing if the move is illegal in
+the position. \"learn\" is a number that some engines store; most programs ignore it. show reads only the part of the file
+that it prints, so it does not check the checksum of the file; use polybook verify for this.
 
 Examples:
   polybook show book.bin

@@ -28,48 +28,49 @@ pub const ONLY_SUITE: &str = "--suite";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Opening suites")]
 pub struct SuiteArgs {
-    /// Half-moves of each line of a suite [default: 8]
+    /// Length of each line in half-moves [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     plies: Option<u16>,
 
-    /// Keep the N most played lines or positions; with --seed, N at random
+    /// Keep the N most played lines or positions; with --seed, N random ones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 
-    /// Order the suite at random; the same number gives the same order on every machine
+    /// Order the lines or positions at random; the same number gives the same order on every machine
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 
-    /// Positions with White's score from LOW to HIGH percent; make-book counts games that reach the position after exactly
-    /// --plies half-moves, convert counts every visit
+    /// Keep positions in which White scored between LOW and HIGH percent; make-book counts games that reach the position
+    /// after exactly --plies half-moves, convert counts every visit
     #[arg(long, value_name = "LOW-HIGH", value_parser = balance)]
     balance: Option<(f64, f64)>,
 
-    /// Positions of which LOW to HIGH percent of the games were drawn, counted as for --balance
+    /// Keep positions in which between LOW and HIGH percent of the games were drawn, counted as for --balance
     #[arg(long, value_name = "LOW-HIGH", value_parser = draw_rate)]
     draw_rate: Option<(f64, f64)>,
 
-    /// Positions with an evaluation from A to B pawns, seen from White, in the store --evals
+    /// Keep positions with an evaluation between A and B pawns from the point of view of White, in the store --evals
     #[arg(long, value_name = "A..B", value_parser = pawns, allow_hyphen_values = true, requires = "evals", conflicts_with = "eval_abs")]
     eval: Option<(i16, i16)>,
 
-    /// The same, seen from the side that is better
+    /// Keep positions with an evaluation between A and B pawns from the point of view of the better side, in the store
+    /// --evals
     #[arg(long, value_name = "A..B", value_parser = pawns, requires = "evals")]
     eval_abs: Option<(i16, i16)>,
 
-    /// At most N lines or positions for each ECO code, the first; those without a code all stay
+    /// Keep the first N lines or positions of each opening code (ECO), and all without a code
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     per_eco: Option<u64>,
 
-    /// Write the ECO code and the name of the opening: tags in PGN, id in EPD
+    /// Write the code and the name of the opening: as tags in PGN, as id in EPD
     #[arg(long)]
     tags: bool,
 
-    /// One line for each position, the first
+    /// Keep only the first line to each position
     #[arg(long)]
     unique: bool,
 
-    /// Start from the positions of this file, which has a FEN or an EPD on each line; - is standard input
+    /// Start lines from the positions in this file, one FEN or EPD on each line; - is standard input
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 

@@ -24,16 +24,19 @@ use super::{
 /// An upper bound on the memory of parsed entries, as a multiple of the size of the suite in bytes.
 const ENTRIES: usize = 16;
 
-/// Show the results of an engine match by the exits of its suite
+/// Show the results of an engine match for each opening of its suite
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-An exit is a position that the suite leads to: the end of a line (PGN), or a position (EPD or FEN). A game belongs to the exit
-of the longest line that it begins with, or to the exit that its FEN tag names. Two games of an exit are a pair if the same two
-players had it with either color in the same round (tag Round: 7 for both, or 7.1 and 7.2). If no two games have a round in
-common, they are paired in their order. A pentanomial counts pairs by the points of the first player: 0, 0.5, 1, 1.5 and 2 (LL,
-LD, DD or WL, WD, WW). The first player is that of --first, or the one who comes first in the games.
+An exit is a position in which an opening of the suite ends: the end of a line (PGN), or a position (EPD or FEN). A game belongs
+to the first of these that is an exit: the position after its first moves with the comment {book}, the end of the longest line
+with which it begins, the position in its FEN tag.
 
-An exit is one-sided if it has --min-pairs pairs and one color won all its games.
+Two games are a pair if the same two players played the same exit in the same round with both colors (tag Round: 7 for both, or
+7.1 and 7.2). If no two games share a round, they are paired in the order of the file. A pentanomial counts the pairs by the
+points of one player: 0, 0.5, 1, 1.5 and 2 (LL, LD, DD or WL, WD, WW). This is the player --first, or else the first one of
+the file.
+
+An exit is one-sided if it has at least --min-pairs pairs and the same color won all its games.
 
 Examples:
   polybook suite-report openings.pgn match.pgn
@@ -43,19 +46,19 @@ pub struct Args {
     #[arg(value_name = "SUITE")]
     suite: PathBuf,
 
-    /// The games of the match, plain or packed; - is standard input
+    /// The games of the match, compressed or not; - is standard input
     #[arg(value_name = "MATCH", required = true)]
     games: Vec<PathBuf>,
 
-    /// Count pairs from the view of this player
+    /// Count pairs by the points of this player
     #[arg(long, value_name = "NAME")]
     first: Option<String>,
 
-    /// Call an exit one-sided only if it has this many pairs
+    /// Call an exit one-sided only if it has at least N pairs
     #[arg(long, value_name = "N", default_value = "1")]
     min_pairs: NonZeroU64,
 
-    /// Leave one-sided exits out of the suite that is written to --out
+    /// Leave one-sided exits out of the suite that --out writes
     #[arg(long, requires = "out")]
     drop_one_sided: bool,
 
@@ -63,7 +66,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "drop_one_sided")]
     out: Option<PathBuf>,
 
-    /// Replace a file that polybook did not write, or that was changed since
+    /// Replace the file even if polybook did not write it, or if it was changed since then
     #[arg(long, requires = "out")]
     force: bool,
 

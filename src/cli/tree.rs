@@ -27,19 +27,20 @@ use super::{
     weighting::{one_of, percent},
 };
 
-/// Print the moves of a book, a database or an index from a position on, each position once
+/// Print the lines of a book, a database or an index, with each position once
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The moves of a book have weights. The moves of an OOBS database, or of an index made with --explorer or --index-stats, have
-wins, draws and losses of the side that plays them, such as \"+2 =0 -8, 47.6%\". The percentage is not the score. It is the
-move's share: of the games in an index, of the weights in a book or a database. \"any reply\" is an opponent's move that the source does not have, but whose answer it has. A line ends with
-\"transposition\" at a position that the tree already has.
+The moves of a book are printed with weights. The moves of an OOBS database, or of an index made with --explorer or
+--index-stats, are printed with the wins, draws and losses of the side that plays them, such as \"+2 =0 -8, 47.6%\". The
+percentage is not the score: it is the move's share of the games (in an index) or of the weights (in a book or a database)
+of its position. With --color, \"any reply\" marks a move of the opponent that the source does not contain, although it contains an
+answer to it. A line ends with \"transposition\" at a position that the tree already contains.
 
 Examples:
   polybook tree book.bin --max-ply 6
   polybook tree book.bin \"1. e4 c5\" --min-share 10 --format pgn --out sicilian.pgn
   polybook tree white.bin --color white --format pgn --out repertoire.pgn
-      one side's repertoire, with all replies that it answers
+      the repertoire of one side, with all replies that it answers
   polybook tree games.obs.db3 --min-game 100 --format jsonl
   polybook make-book tree.pgn --variations --uniform --min-game 1
       the moves of a tree as a book again")]
@@ -69,24 +70,24 @@ pub struct Args {
     )]
     out: PathBuf,
 
-    /// Replace a file that polybook did not write, or that was changed since
+    /// Replace the file even if polybook did not write it, or if it was changed since then
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// Depth limit in half-moves; each position appears on its shortest path [default: none; each position appears
-    /// where a line first reaches it]
+    /// Print at most N half-moves, and each position on the shortest path to it [default: no limit, and each position where
+    /// a line first reaches it]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::LONGEST as i64))]
     max_ply: Option<u16>,
 
-    /// Moves of at least this weight; in an index, of at least N games
+    /// Keep moves with at least this weight; in an index, with at least N games
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_weight: u64,
 
-    /// Moves with at least P percent of the weights of their position; in an index, of its games
+    /// Keep moves with at least P percent of the weights of their position; in an index, of its games
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
     min_share: f64,
 
-    /// Moves played at least N times, in a database or an index
+    /// Keep moves that were played at least N times, in a database or an index
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_game: u64,
 
@@ -94,7 +95,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 
-    /// One side's repertoire and the replies that it answers
+    /// Print the moves of this side, and the replies that they answer
     #[arg(long, alias = "colour", value_parser = position::color())]
     color: Option<Color>,
 

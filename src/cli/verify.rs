@@ -18,14 +18,17 @@ use super::{
     usage::Usage,
 };
 
-/// Check a book, an OOBS database, an index or a store of evaluations: its records, their order, its header and its checksums
+/// Check a book, an OOBS database, an index or a store of evaluations for faults
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Exit status 1 means that the file has faults and --fix did not write a copy without them. Books and databases of
-polybook have a checksum, so verify finds a damaged byte and a change by another program. Without a checksum it cannot
-find a changed move or weight. It does not check that moves are legal in their positions; show marks those that are not.
-Of an index, every block and every value is read, and the crate rusty-leveldb must see the same entries. Not found: a
-changed name of the variant, and a PGN file that is gone or other than it was.
+The exit status is 1 if the file has faults, unless --fix writes a copy without them.
+
+Books and databases that polybook wrote contain a checksum, so verify detects damage and changes by other programs. Without a
+checksum, verify cannot detect a changed move or weight. It does not check whether moves are legal in their positions; show
+marks illegal moves.
+
+Of an index, verify reads every block and every value, and compares them with what the crate rusty-leveldb reads. It does not
+detect a changed name of the variant, or a PGN file that is missing or was changed.
 
 Examples:
   polybook verify book.bin
@@ -37,8 +40,7 @@ pub struct Args {
     #[arg(value_name = "BOOK")]
     book: PathBuf,
 
-    /// Write a sorted copy of a book without repeated moves and other faults, but with any changed moves and weights; - is
-    /// standard output
+    /// Write a sorted copy of a book without repeated moves and other faults that can be repaired; - is standard output
     #[arg(long, value_name = "OUT")]
     fix: Option<PathBuf>,
 

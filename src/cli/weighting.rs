@@ -14,8 +14,8 @@ pub const MOVES: &str = "Which moves are kept, and their weights";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = MOVES)]
 pub struct WeightingArgs {
-    /// Keep moves played at least N times in their position; a game that repeats the position counts again
-    /// [default: 3]
+    /// Keep moves that were played at least N times in their position; if a game repeats the position, the move counts
+    /// again [default: 3]
     #[arg(long, value_name = "N")]
     min_game: Option<u64>,
 
@@ -23,11 +23,11 @@ pub struct WeightingArgs {
     #[arg(long, value_name = "P", default_value_t = MoveFilter::default().min_score, value_parser = percent)]
     min_score: f64,
 
-    /// Keep White's moves only
+    /// Keep only White's moves
     #[arg(long, overrides_with = "only_black")]
     only_white: bool,
 
-    /// Keep Black's moves only
+    /// Keep only Black's moves
     #[arg(long, overrides_with = "only_white")]
     only_black: bool,
 
@@ -47,7 +47,7 @@ pub struct WeightingArgs {
     #[arg(long, value_name = "N", default_value_t = Factors::default().loss)]
     loss_factor: u32,
 
-    /// Scale weights over 65535 by one factor for the whole book, or by one for each position
+    /// Scale weights above 65535 down, by one factor for the whole book or by one factor for each position
     #[arg(
         long,
         default_value = "global",
@@ -56,9 +56,9 @@ pub struct WeightingArgs {
     )]
     scale: Scale,
 
-    /// Lower the weights of moves after which the opponent has a good answer: scores are backed up from the moves of at least
-    /// --min-game games, as far as their number makes them sure; a move that is PERCENT of a point worse than the best of its
-    /// position, or more, weighs nothing
+    /// Lower the weights of moves after which the opponent has a good answer, by the results of moves with at least
+    /// --min-game games; a move that is PERCENT percent of a point worse than the best move of its position, or more, gets
+    /// weight 0
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = clap::value_parser!(u8).range(1..=100))]
     minimax: Option<u8>,
 }
@@ -159,7 +159,7 @@ impl From<&WeightingArgs> for Weights {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Header of the book")]
 pub struct HeaderArgs {
-    /// Text for the book's header, instead of the book's origin
+    /// Write this text into the header, instead of the inputs and options of the book
     #[arg(long, value_name = "TEXT", conflicts_with = "no_header")]
     pub comment: Option<String>,
 

@@ -17,14 +17,16 @@ use crate::cli::{
     resources::ResourceArgs,
 };
 
-/// Build a repertoire: one own move in each position, and the replies that matter
+/// Build a repertoire from games: one move in each position, and answers to the frequent replies
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A reply matters if one game in N (--reach) comes to the position after it: the shares of the opponent's moves on the way
-are multiplied, own moves count as certain, and different ways to a position are added. Comments have the games of a move,
-the score of the side that plays it, and how often games come to the position after it; a game without a result counts as a
-draw. Where the games of the source end, the answer is a move that leads back to its games; if there is none, the line ends
-before the reply.
+In each position, build chooses the best move for the side of the repertoire. It answers each reply of the opponent after
+which the position occurs in one game of N (--reach). To estimate this, the shares of the opponent's moves on the way are
+multiplied, and the moves of the repertoire count as certain. If several lines lead to the position, they are added up.
+
+The comments contain the number of games of a move, the score of the side that plays it, and how often games reach the
+position after it. A game without a result counts as a draw. If the source has no game with a position, build answers with
+a move that leads back to its games; if there is no such move, the line ends before the reply.
 
 Examples:
   polybook repertoire build games.pgn --color white --out white.pgn
@@ -32,7 +34,7 @@ Examples:
   polybook repertoire build games.idx --color white --keep mine.pgn --by games --out more.pgn
   polybook repertoire build mine.pgn --color white --white \"my name\" --out white.pgn")]
 pub struct Args {
-    /// What was played: PGN, an index, counts, an OOBS database or a book
+    /// The games or moves to choose from: PGN, an index, counts, an OOBS database or a book
     #[arg(value_name = "SOURCE")]
     source: PathBuf,
 
@@ -40,23 +42,25 @@ pub struct Args {
     #[arg(long, alias = "colour", value_parser = position::color())]
     color: Color,
 
-    /// Write games with variations to this file, or a book if its name ends in .bin; - is standard output
+    /// Write the repertoire to this file, as PGN with variations, or as a book if the name ends in .bin; - is standard
+    /// output
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Replace a file that polybook did not write, or that was changed since
+    /// Replace the file even if polybook did not write it, or if it was changed since then
     #[arg(long)]
     force: bool,
 
-    /// Answer each reply that one game in N comes to
+    /// Answer each reply that occurs in at least one game of N
     #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = one_in)]
     reach: f64,
 
-    /// Choose own moves of at least N games, and end lines where there is none; 1 leaves out moves that only lead back to games
+    /// Choose only moves that at least N games played, and end lines where there are none; 1 excludes moves that only lead
+    /// back to games
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_game: u64,
 
-    /// Keep the moves of this repertoire
+    /// Keep all moves of this repertoire, and add moves where it has none
     #[arg(long, value_name = "REPERTOIRE")]
     keep: Option<PathBuf>,
 

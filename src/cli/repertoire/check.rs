@@ -23,19 +23,20 @@ use crate::cli::{
     usage::Usage,
 };
 
-/// Find who left the repertoire in each game, where, and what the repertoire says there
+/// Show who left the repertoire in each game, at which move, and which moves the repertoire has there
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A game is back in the repertoire when it comes to a position in which the repertoire has a move for the player: the last
-departure counts. Where the repertoire has several moves, each is in it. Scores are the player's. Games are numbered from 1 in the
-order of the files; polybook game, which opens the games of an index, numbers them from 0.
+A game that left the repertoire is in it again when it reaches a position in which the repertoire has a move for the player;
+check then reports only the last departure. If the repertoire has several moves in a position, all of them are in the
+repertoire. Scores are those of the player. Games are numbered from 1, in the order of the files. (polybook game, which reads
+an index, numbers them from 0.)
 
 Examples:
   polybook repertoire check white.pgn mine.pgn --color white --player \"my name\"
   polybook repertoire check --white white.pgn --black black.bin mine.pgn --player \"my name\"
   polybook repertoire check white.pgn mine.pgn --color white --out checked.pgn")]
 pub struct Args {
-    /// The repertoire, unless --white or --black names it, and the games in PGN; - is standard input
+    /// The repertoire, unless --white or --black is given, and the games in PGN; - is standard input
     #[arg(value_name = "REPERTOIRE GAMES", required = true)]
     files: Vec<PathBuf>,
 
@@ -51,23 +52,23 @@ pub struct Args {
     #[arg(long, value_name = "REPERTOIRE")]
     black: Option<PathBuf>,
 
-    /// Check the games that a player with NAME in the name played with the side [default: all games]
+    /// Check only games that a player with NAME in the name played with the side of the repertoire [default: all games]
     #[arg(long, value_name = "NAME")]
     player: Option<String>,
 
-    /// The name must match in full
+    /// Require that the name matches in full
     #[arg(long, requires = "player")]
     exact: bool,
 
-    /// Write the games with a comment where they left the repertoire
+    /// Write the games to this file, with a comment at the move that left the repertoire
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Replace a file that polybook did not write, or that was changed since
+    /// Replace the file even if polybook did not write it, or if it was changed since then
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// Print the N most frequent departures; in text also the first N games alone
+    /// Print the N most frequent departures, and in text output only the first N games
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 

@@ -24,11 +24,14 @@ use crate::cli::{
 /// List the opponent's moves that the repertoire does not answer, the likeliest first
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-\"1 in N\" says how many games it takes to meet a gap: the shares of the opponent's moves on the way are multiplied, own
-moves count as certain, and different ways to a position are added: those by several own moves too, so a transposition between
-them looks likelier than it is. Coverage takes several own moves as equally likely. The likeliest gaps of an opponent often come
-from one or two games: --min-game leaves them out. A line that ends before its gap is marked.
---add writes a game for each answer, and after them a PGN as it is, comments and all.
+A gap is a move of the opponent that the repertoire does not answer. \"1 in N\" means that one game of N reaches the gap: the
+shares of the opponent's moves on the way are multiplied, and the moves of the repertoire count as certain. If several lines
+lead to a gap, they are added up. If the repertoire has several moves in a position, each counts as certain, so a gap after
+more than one of them looks likelier than it is; the share of games in the repertoire takes these moves as equally likely.
+
+The likeliest gaps of a single opponent often come from one or two games; --min-game leaves such gaps out. \"(the line ends)\"
+marks a gap at the end of a line of the repertoire. --add writes one game for each answer; if the repertoire is PGN, its
+unchanged text follows.
 
 Examples:
   polybook repertoire gaps white.pgn --color white --against games.idx
@@ -40,7 +43,7 @@ pub struct Args {
     #[arg(value_name = "REPERTOIRE")]
     repertoire: PathBuf,
 
-    /// What opponents play: PGN, an index, counts, an OOBS database or a book
+    /// The games or moves of opponents: PGN, an index, counts, an OOBS database or a book
     #[arg(long, value_name = "SOURCE")]
     against: PathBuf,
 
@@ -48,23 +51,24 @@ pub struct Args {
     #[arg(long, alias = "colour", value_parser = position::color())]
     color: Color,
 
-    /// List the N likeliest gaps
+    /// List only the N likeliest gaps
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
-    /// Leave out gaps of fewer than N games
+    /// Leave out gaps with fewer than N games
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_game: u64,
 
-    /// Answer those of the N likeliest gaps in which games go on, and write the repertoire with the answers
+    /// Answer the N likeliest gaps, except gaps after which the source has no games, and write the repertoire with the
+    /// answers
     #[arg(long, value_name = "N", requires = "out", default_value_t = 0)]
     add: usize,
 
-    /// Where --add writes the repertoire: PGN, or of a book a book (.bin)
+    /// Write the repertoire of --add to this file: as PGN, or as a book (.bin) if the repertoire is a book
     #[arg(long, value_name = "FILE", requires = "add")]
     out: Option<PathBuf>,
 
-    /// Replace a file that polybook did not write, or that was changed since
+    /// Replace the file even if polybook did not write it, or if it was changed since then
     #[arg(long, requires = "out")]
     force: bool,
 

@@ -30,14 +30,14 @@ use super::{
     weighting::one_of,
 };
 
-/// Build a repertoire, check games against it, find its gaps and new moves
+/// Build a repertoire, check games against it, find its gaps, and find new moves
 #[derive(clap::Args, Debug)]
 #[command(
     arg_required_else_help = false,
     after_help = "\
-A REPERTOIRE is a PGN, whose variations count and whose lines are joined by position, a book (.bin) or an OOBS database.
-A SOURCE is a PGN, an index, a directory of counts, an OOBS database or a book. To ask about the same games often, index
-them once with make-book --leveldb DIR --explorer.
+A REPERTOIRE is a PGN file with variations, a book (.bin) or an OOBS database. Lines of a PGN that reach the same position are
+treated as one. A SOURCE is a PGN file, an index, a directory of counts, an OOBS database or a book. If you use the same PGN
+often, make an index of it once with make-book --leveldb DIR --explorer.
 
 Examples:
   polybook repertoire build games.pgn --color white --out white.pgn
@@ -68,11 +68,11 @@ const BY: [(&str, By); 3] = [
 /// The options that determine where lines start and end.
 #[derive(clap::Args, Debug)]
 struct LineArgs {
-    /// Lines of at most N half-moves; the last is an own move [default: as far as games go]
+    /// End lines after at most N half-moves; the last one is a move of the repertoire [default: where the games end]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::LONGEST as i64))]
     max_ply: Option<u16>,
 
-    /// Start from this position, a FEN or moves: "1. e4 c5"
+    /// Start from this position, as a FEN or as moves: "1. e4 c5"
     #[arg(long, value_name = "POSITION")]
     from: Option<String>,
 
@@ -80,8 +80,8 @@ struct LineArgs {
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 
-    /// Choose own moves by score (the lower end of its 99 % Wilson interval), by games or by weight [default: score; of a
-    /// book weight]
+    /// Choose moves by score (the lower end of its 99 % Wilson interval), by number of games or by weight [default: score;
+    /// for a book, weight]
     #[arg(long, value_parser = one_of(BY))]
     by: Option<By>,
 }

@@ -26,12 +26,13 @@ enum Format {
     Pgn,
 }
 
-/// Find the move by which each game leaves the positions that the reference knows
+/// Find the move by which each game leaves the positions of a reference
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A reference without games knows a position if it has a move there, or the game's move to it: a last position of its lines that
-is reached by other moves is new to it. Games are numbered from 1 in the order of the files; polybook game, which opens the games
-of an index, numbers them from 0.
+If the reference contains moves instead of games (a book, counts or a database), it knows a position if it has a move there or
+if it has the game's move to the position. The position at the end of one of its lines is therefore unknown to it if the game
+reached the position by another move. Games are numbered from 1, in the order of the files. (polybook game, which reads an
+index, numbers them from 0.)
 
 Examples:
   polybook repertoire new week.pgn --reference games.idx
@@ -43,17 +44,18 @@ pub struct Args {
     #[arg(value_name = "GAMES", required = true)]
     games: Vec<PathBuf>,
 
-    /// What is known: PGN, an index, counts, an OOBS database or a book
+    /// The reference, whose positions count as known: PGN, an index, counts, an OOBS database or a book
     #[arg(long, value_name = "SOURCE")]
     reference: PathBuf,
 
-    /// Compare each game with the games of the reference that were certainly played before it; a game without a year with
-    /// all that have one. A game that has only the date of its event was played on that day or on any day after it
+    /// Compare each game only with games of the reference that were certainly played before it; a game without a year is
+    /// compared with all games that have one. A game with only the date of its event may have been played on any day from
+    /// then on
     #[arg(long)]
     earlier: bool,
 
-    /// Show the first move that leads to an unknown position, also if the game comes back to known ones later. By default it is
-    /// the last move that leaves the known positions: after it, no position of the game is known
+    /// Show the first move that leads to an unknown position, even if the game later returns to known positions. By
+    /// default, the new move is the last move that leaves the known positions, so that all later positions are unknown
     #[arg(long)]
     first: bool,
 
@@ -74,7 +76,7 @@ pub struct Args {
     )]
     out: PathBuf,
 
-    /// Replace a file that polybook did not write, or that was changed since
+    /// Replace the file even if polybook did not write it, or if it was changed since then
     #[arg(long, requires = "out")]
     force: bool,
 
