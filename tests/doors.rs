@@ -92,6 +92,7 @@ fn games() -> impl Strategy<Value = Vec<Game>> {
         3 => select(&RESULTS[..]).prop_map(Some),
         1 => Just(None),
         1 => Just(Some("1/2")),
+        1 => Just(Some("won")),
     ];
     let game = (
         names,
@@ -125,10 +126,13 @@ impl Game {
         }
     }
 
-    /// The result that counts.
+    /// Returns the result that counts: that of the tag, unless the tag is missing or no result.
     fn result(&self) -> &'static str {
-        let tag = self.result.0.filter(|tag| RESULTS.contains(tag));
-        tag.unwrap_or(self.result.1)
+        match self.result.0 {
+            Some("1/2") => "1/2-1/2",
+            Some(tag) if RESULTS.contains(&tag) => tag,
+            _ => self.result.1,
+        }
     }
 
     /// The moves, each with the position before it, and the last position.
