@@ -1,57 +1,59 @@
-//! How the memory of a run is divided.
+//! Dividing the memory budget of a run among its stores.
 
 use super::options::MakeBook;
 use crate::sort::{Memory, SHARDS};
 
-/// About how much memory a directory of ordered counts takes while it is read, but for its metadata: the pages of its
-/// columns, and rows.
+/// The approximate number of bytes of memory needed to read a directory of ordered counts: pages of its columns, and rows.
+/// Metadata is not included.
 pub(super) const BYTES_OF_DIRECTORY: usize = 2 << 20;
 
-/// The most files of ordered counts that are open at a time. A range has a file of each directory open, and a limit of 256
-/// open files must be enough for a run.
+/// The maximum number of files of ordered counts that are open at a time. Each range keeps one file of each directory open,
+/// and a run must work with a limit of 256 open files.
 const MOST_FILES: usize = 128;
 
-/// How many rows a range of keys should have at least: a row group at its edge is read twice.
+/// The minimum number of rows that a range of keys should have. A row group at the edge of a range is read twice, so small
+/// ranges are slow.
 const ROWS_OF_RANGE: u64 = 1 << 22;
 
-/// The parts of the memory.
+/// The memory budgets of the stores of a run.
 #[derive(Default)]
 pub(super) struct Budget {
-    /// Of each tally.
+    /// The budget of each tally.
     pub tally: Memory,
-    /// Of each of the shares of an output.
+    /// The budget of one of the equal shares that outputs take while games are read.
     pub share: Memory,
-    /// Of the records of games, which the index keeps.
+    /// The budget of the index for records of games.
     pub games: Memory,
-    /// Of the positions in which games started.
+    /// The budget for the positions in which games started.
     pub starts: Memory,
-    /// Of the games that were met, if duplicates are dropped.
+    /// The budget for the fingerprints of games, which is 0 unless duplicates are dropped.
     pub duplicates: Memory,
-    /// Of ordered counts, `None` if the tallies take them.
+    /// How to merge ordered counts, or `None` if the tallies sort them.
     pub merging: Option<Merging>,
 }
 
-/// How ordered counts are merged.
+/// A plan for merging ordered counts.
 pub(super) struct Merging {
-    /// Into how many ranges keys are cut; a thread merges a range.
+    /// The number of ranges into which the keys are divided. Each range is merged by one thread.
     pub ranges: usize,
-    /// For the sum.
+    /// The budget for the merged counts.
     pub memory: Memory,
 }
 
-/// The counts among the inputs that are in order.
+/// The size of the ordered counts among the inputs.
 pub(super) struct OrderedSize {
-    /// About how much memory one thread takes to read all of them.
+    /// The approximate number of bytes of memory that one thread needs to read all of them.
     pub memory: usize,
     pub rows: u64,
-    /// How many directories they are in.
+    /// The number of directories of ordered counts.
     pub directories: usize,
-    /// Whether there are no other inputs.
+    /// Whether all inputs are ordered counts.
     pub is_all: bool,
 }
 
 impl Budget {
-    /// Divides the memory of a run but for the metadata of counts. Its tallies and outputs take this many equal `shares`.
+    /// Divides the memory budget of a run. The metadata of counts, duplicates and decompression are served first; the rest
+    /// is divided into `shares` equal parts for the tallies and the outputs.
     pub(super) fn divide(
         run: &MakeBook,
         metadata: usize,
@@ -85,28 +87,29 @@ impl Budget {
         }
     }
 
-    /// The memory that is left for sorting the rows of an output, next to this many bytes of
-    /// counts and of other outputs.
+    /// Returns the memory that is left for sorting the rows of an output while the counts and the other outputs hold this
+    /// many bytes.
     pub(super) fn left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
-        // Finding positions takes a byte a record more.
+        // Finding positions needs one more byte for each record.
         let held = counts + counts / 8 + outputs;
         let memory = &run.memory;
         let left = memory.bytes.saturating_sub(held).max(memory.bytes / 8);
-        // The rest is for what sorting needs meanwhile.
+        // Sorting needs some memory besides the rows.
         memory.part(left / 4 * 3)
     }
 
-    /// How many parts of counts are written at a time. Each reads a range of keys, which takes this much memory.
+    /// Returns the number of parts of counts that are written at a time. Each part reads a range of keys, which takes
+    /// `for_each` bytes of memory.
     pub(super) fn parts_at_once(run: &MakeBook, for_each: usize) -> usize {
         (run.memory.bytes / 2 / for_each.max(BYTES_OF_DIRECTORY)).max(1)
     }
 }
 
-/// How much of a tally's memory merging ordered counts takes, in how many ranges, and what it leaves for the sum. `None`
-/// if the counts are to be sorted, because there is too little memory, or because there are too many files, to read all of
-/// them at a time.
+/// Returns how many bytes of a tally's memory the merging of ordered counts may take, the number of ranges, and the bytes
+/// that are left for the merged counts. Returns `None` if the counts must be sorted instead, because the memory is too small
+/// or there are too many files to read all of them at a time.
 fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize, usize, usize)> {
-    // All other counts are sorted first, and are in memory while they are merged with the ordered ones.
+    // All other counts are sorted first, and stay in memory while they are merged with the ordered counts.
     let bytes = match ordered.is_all {
         true => share,
         false => share / 2,
@@ -116,8 +119,9 @@ fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize
     Some((bytes, ranges, bytes - at_once * ordered.memory))
 }
 
-/// Into how many ranges this many rows are cut, and how many of these are read at a time, at most `most`. At least
-/// two, because the order of keys as signed numbers is that of shards only within either half.
+/// Returns the number of ranges into which `rows` rows are divided, and the number of ranges that are read at a time, which
+/// is at most `most`. Returns `None` if fewer than two ranges are possible: keys are ordered as signed numbers, which agrees
+/// with the order of shards only within each half of the keys.
 fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
     if threads <= most {
         let wanted = usize::try_from(rows / ROWS_OF_RANGE).unwrap_or(SHARDS);
@@ -133,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_rows_are_cut_into_few_ranges_and_many_threads_into_what_memory_allows() {
+    fn rows_and_memory_limit_the_number_of_ranges() {
         assert_eq!(ranges(10, 1, 8), Some((2, 1)));
         assert_eq!(ranges(10, 6, 8), Some((8, 6)));
         assert_eq!(ranges(9 * ROWS_OF_RANGE, 2, 8), Some((16, 2)));

@@ -1,4 +1,4 @@
-//! All that a run collected, as its outputs take it.
+//! The data that a run collected, as its outputs use it.
 
 use super::{needs::Needs, options::MakeBook, report::Report, starts::Starts};
 use crate::{
@@ -9,29 +9,35 @@ use crate::{
     tally::{Counts, KeyedIdentity, MoveFilter},
 };
 
-/// The counts of a run, sorted.
+/// The counts of a run, sorted by their keys.
 pub(super) struct SealedCounts {
-    /// Those by the keys of positions, if the run needs them.
+    /// The counts by position key, if an output needs them.
     pub by_key: Option<Counts>,
-    /// Those by the identities of positions, if the run needs them.
+    /// The counts by identity, if an output needs them.
     pub by_identity: Option<Counts>,
-    /// Which identities share a key, if the run needs to know.
+    /// Pairs of a key and an identity, which show the identities that share a key, if an output needs them.
     pub shared_keys: Option<Sealed<KeyedIdentity>>,
 }
 
 impl SealedCounts {
-    /// The counts by identity, which separate positions with equal keys. In standard chess they are the counts by key.
+    /// Returns the counts by identity, which distinguish positions with equal keys. In standard chess, identities equal
+    /// keys, so these are the counts by key.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no output asked for counts.
     pub(super) fn by_position(&self) -> &Counts {
         let counts = self.by_identity.as_ref().or(self.by_key.as_ref());
         counts.expect("the output needs counts")
     }
 
-    /// The counts that moves are weighed by, if there are any: those by keys, which a book has.
+    /// Returns the counts from which weights are calculated: the counts by key, which a book uses, if there are any,
+    /// otherwise the counts by identity.
     pub(super) fn weighable(&self) -> Option<&Counts> {
         self.by_key.as_ref().or(self.by_identity.as_ref())
     }
 
-    /// The moves that a book keeps of them, if an output [needs](Needs::weights) to know.
+    /// Returns the moves that a book keeps with their weights, or `None` if no output [needs weights](Needs::weights).
     pub(super) fn weighed<'a>(
         &'a self,
         options: &'a MakeBook,
@@ -42,6 +48,7 @@ impl SealedCounts {
         counts.map(weigh).transpose()
     }
 
+    /// Returns the number of bytes of memory that the counts take.
     pub(super) fn bytes_in_memory(&self) -> u64 {
         let tables = self.by_key.iter().chain(&self.by_identity);
         let keys = self.shared_keys.as_ref();
@@ -49,33 +56,38 @@ impl SealedCounts {
     }
 }
 
-/// The data of the outputs.
+/// The collected data of a run, for writing the outputs.
 pub(super) struct Counted<'a> {
     pub counts: &'a SealedCounts,
-    /// The moves that a book keeps of them, if an output [needs](Needs::weights) to know.
+    /// The moves that a book keeps, if an output [needs weights](Needs::weights).
     pub weighed: Option<BookMaker<'a>>,
-    /// The inputs of the counts.
+    /// The inputs, games and options from which the counts were made.
     pub provenance: Provenance,
-    /// The options of the provenance that are of the counting.
+    /// The options of the provenance that affect counting.
     pub options: &'a str,
-    /// The positions that the inputs lack.
+    /// The positions that the inputs lack because they were pruned.
     pub pruned: Option<Pruned>,
-    /// Where games started.
+    /// The positions in which games started.
     pub starts: Starts,
     /// The number of the first game of each input.
     pub first_games: Vec<u64>,
-    /// About how much memory the outputs hold that are still to be written.
+    /// The approximate number of bytes of memory that the outputs hold that are not written yet.
     pub held_bytes: usize,
     pub report: Report,
 }
 
 impl<'a> Counted<'a> {
-    /// The moves that a book keeps.
+    /// Returns the moves that a book keeps.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no output asked for weights.
     pub(super) fn weighed(&self) -> &BookMaker<'a> {
         self.weighed.as_ref().expect("the output needs weights")
     }
 
-    /// Refuses an output without any move left. Some keep those of weight 0.
+    /// Returns an error if no move of the output is left, unless the options allow that. `keeps_weightless` says whether the
+    /// output keeps moves of weight 0.
     pub(super) fn refuse_without_moves(
         &self,
         options: &MakeBook,
@@ -91,7 +103,7 @@ impl<'a> Counted<'a> {
             min_score: 0.0,
             ..filter.clone()
         };
-        // By the first filter that rejected each.
+        // Count the moves by the first filter that rejected each.
         let (mut rare, mut other, mut bad, mut weightless) = (counts.rare().records, 0, 0, 0);
         for position in counts.positions() {
             let position = position?;

@@ -1,7 +1,8 @@
-//! Games that an input has twice.
+//! Recognizing duplicate games.
 //!
-//! The threads that replay games do not know which game is the first. So each hands over its games as candidates,
-//! and what they add to the counts waits until all batches before are complete.
+//! The threads that replay games do not know which of two equal games comes first. So each thread passes on all of its games
+//! as candidates with their fingerprints. The records of a batch are added to the counts only after all earlier batches are
+//! complete.
 
 use std::hash::Hasher;
 
@@ -12,19 +13,21 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules},
 };
 
-/// The text after the moves of a game that count: two games may differ there.
+/// The moves of a game that are not counted. Two games are duplicates only if these moves are equal, too.
 pub(super) struct Rest<P> {
-    /// The position so far, `None` after a move that cannot be played.
+    /// The current position, or `None` after a move that cannot be played.
     pos: Option<Keyed<P>>,
     letters: PieceLetters,
+    /// The encoding of the moves so far, which is part of the fingerprint.
     bytes: Vec<u8>,
-    /// Half-moves, up to a null move.
+    /// The number of half-moves before the first null move.
     pub plies: usize,
+    /// Whether a null move was met.
     is_over: bool,
 }
 
 impl<P: Rules> Rest<P> {
-    /// The rest from a position, or from where no move can be played any more.
+    /// Starts at the position after the counted moves, or with `None` if a move that cannot be played ended them.
     pub(super) fn new(pos: Option<Keyed<P>>, letters: PieceLetters) -> Rest<P> {
         Rest {
             pos,
@@ -35,7 +38,7 @@ impl<P: Rules> Rest<P> {
         }
     }
 
-    /// Takes the next move as it is written; nothing is a null move.
+    /// Adds the next move, as it is written. An empty text is a null move.
     pub(super) fn take(&mut self, text: &[u8]) {
         self.is_over |= text.is_empty();
         self.plies += usize::from(!self.is_over);
@@ -51,7 +54,7 @@ impl<P: Rules> Rest<P> {
                 pos.play(mv);
                 self.pos = Some(pos);
             }
-            // Moves that cannot be played are the same if their text is the same.
+            // Moves that cannot be played are compared by their text.
             None => {
                 self.bytes.push(b'"');
                 self.bytes.extend((text.len() as u64).to_le_bytes());
@@ -60,14 +63,17 @@ impl<P: Rules> Rest<P> {
         }
     }
 
+    /// Returns the encoding of the moves.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// The fingerprint of a game: of its players' names as names are compared, of its result, of where it starts, and of
-/// its moves; of its date and event too if it names neither player, and none if it lacks one of these as well. Two games
-/// with the same one are the same: of a billion games, two that differ have it by a chance of less than one in 10^20.
+/// Returns the fingerprint of a game: a hash of the players' folded names, the result, the starting position and the moves.
+/// If both players are unknown, the event and the date are hashed, too. Returns `None` if both players are unknown and the
+/// event or the date is missing; such a game is not a duplicate of any other.
+///
+/// Among a billion games, the probability that two different games have the same fingerprint is less than 1 in 10^20.
 pub(super) fn fingerprint(
     tags: &Tags<'_>,
     result: GameResult,
@@ -75,7 +81,7 @@ pub(super) fn fingerprint(
     moves: impl ExactSizeIterator<Item = BookMove>,
     rest: &[u8],
 ) -> Option<u128> {
-    // A question mark is a name that is not known.
+    // A question mark stands for an unknown name.
     let name = |tag: &[u8]| {
         let name = folded(&tags.get(tag).map(tag_text).unwrap_or_default());
         if name == "?" { String::new() } else { name }
@@ -103,7 +109,8 @@ pub(super) fn fingerprint(
     Some(hasher.finish128().as_u128())
 }
 
-/// When a game was played: the day, else the texts of its date tags, `None` if no digit is in them.
+/// Returns the date of a game as text: the day if it is known, otherwise the text of the date tags. Returns `None` if these
+/// contain no digit.
 fn date_text(tags: &Tags<'_>) -> Option<String> {
     let date = Date::of_tags(tags);
     if date.year().and(date.month()).and(date.day()).is_some() {
@@ -135,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_the_same_in_any_case_and_unknown_ones_too() {
+    fn names_are_compared_without_case_and_unknown_names_are_equal() {
         let tal = of_tags("[White \"Tal\"][Black \"?\"]");
         assert_eq!(tal, of_tags("[White \" TAL \"]"));
         assert_eq!(tal, of_tags("[Black \"\"][White \"tal\"][Date \"1960\"]"));
@@ -147,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_the_same_and_dates_and_events_of_nameless_games() {
+    fn fingerprints_depend_on_results_and_for_nameless_games_on_dates() {
         let tal = "[White \"Tal\"][Black \"Botvinnik\"]";
         assert_ne!(
             of_tags_and_result(tal, GameResult::Draw),
@@ -192,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_compared_as_moves_where_it_can_be_played() {
+    fn uncounted_moves_are_compared_as_moves_if_they_can_be_played() {
         let rest = |words: &[&str]| {
             let start = Some(Keyed::new(Chess::default()));
             let mut rest = Rest::new(start, PieceLetters::English);

@@ -1,4 +1,4 @@
-//! An input of a run as the pipeline sees it: games, or counts of games that were counted before.
+//! The interface of an input to the pipeline. Inputs are games, or counts from an earlier run.
 
 use std::{ops::Range, path::Path};
 
@@ -15,75 +15,78 @@ use crate::{
 
 /// An input of a run.
 pub(super) trait RunInput: Send + Sync {
-    /// Refuses an input that cannot be read, if that is known before it is read.
+    /// Checks that the input can be read, as far as this is possible before reading it.
     ///
     /// # Errors
     ///
-    /// A missing or unreadable file, or a directory.
+    /// Returns an error if the file does not exist, cannot be read or is a directory.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Its size in bytes, `None` where that is not known.
+    /// Returns the size of the input in bytes, or `None` if it is unknown.
     fn size(&self) -> Option<u64>;
 
-    /// The facts about counts, `None` for games.
+    /// Returns facts about the counts, or `None` if the input is games.
     fn counted(&self) -> Option<CountedBefore<'_>> {
         None
     }
 
-    /// The counts that are in order, if it has such.
+    /// Returns the counts in the order of their keys, or `None` if the input is games or unordered counts.
     fn ordered(&self) -> Option<&dyn OrderedInput> {
         None
     }
 
-    /// Reads it, and hands its games or rows to the threads of the run.
+    /// Reads the input, and passes its games or rows to the threads of the run.
     ///
     /// # Errors
     ///
-    /// An input that cannot be read, and [`Error::Interrupted`].
+    /// Returns an error if the input cannot be read, and [`Error::Interrupted`](crate::Error::Interrupted) if the run is
+    /// cancelled.
     fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()>;
 }
 
-/// Counts in the order of their keys. They need not be sorted: they are merged with all that was.
+/// Counts in ascending order of their keys. They are merged with the sorted counts of the other inputs, without being sorted
+/// themselves.
 pub(super) trait OrderedInput: Sync {
+    /// Returns the number of rows.
     fn rows(&self) -> u64;
 
-    /// The rows of some shards of keys.
+    /// Returns a reader of the rows whose keys belong to a range of shards.
     fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> OrderedCounts<'r>;
 
-    /// Makes sure that the files are as they were written.
+    /// Checks that the files still have the bytes that were written.
     ///
     /// # Errors
     ///
-    /// A file that was altered.
+    /// Returns an error if a file was modified.
     fn check_bytes(&self) -> Result<()>;
 
-    /// Makes sure that all rows were read, and returns how many games they have in all.
+    /// Checks that all rows were read, and returns the number of half-moves that they count.
     ///
     /// # Errors
     ///
-    /// A file that was altered, or has other rows than it says.
+    /// Returns an error if a file was modified, or has other rows than its metadata says.
     fn check_read(&self) -> Result<u64>;
 }
 
-/// The facts about counts that are an input.
+/// Facts about an input of counts.
 pub(super) struct CountedBefore<'a> {
     pub path: &'a Path,
-    /// Their inputs and their variant, if they state them.
+    /// The provenance and the variant of the counts, if they have a sidecar.
     pub origin: Option<&'a (Provenance, VariantChoice)>,
-    /// The classes that they count apart.
+    /// The classes by which the counts are separated.
     pub by: By,
-    /// The positions that they lack.
+    /// The positions that the counts lack because they were pruned.
     pub pruned: Option<Pruned>,
-    /// About how much memory the metadata of a part take besides what is usual.
+    /// The approximate number of bytes of memory that the metadata of a part takes beyond the usual amount.
     pub metadata: usize,
     #[cfg(feature = "parquet")]
     pub directory: &'a crate::counts::CountsDirectory,
 }
 
 impl CountedBefore<'_> {
-    /// About how much memory they take while a thread reads a part in order.
+    /// Returns the approximate number of bytes of memory that a thread needs to read a part in order.
     pub(super) fn memory(&self) -> usize {
         BYTES_OF_DIRECTORY + self.metadata
     }

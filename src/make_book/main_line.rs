@@ -1,4 +1,4 @@
-//! The half-moves of one game, from where it starts to where it ends or cannot be played.
+//! The half-moves of one game, from its starting position to its end or to the first move that cannot be played.
 
 use shakmaty::Move;
 
@@ -8,37 +8,41 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules, has_inner_castling_rook, read_word},
 };
 
-/// The option that the hint about a move with letters of another language names.
+/// The command-line option for moves with piece letters of another language, which error messages suggest.
 pub(super) const LETTERS_OPTION: &str = "--piece-letters";
 
-/// The half-moves of the current game that count.
+/// The counted half-moves of the present game.
 #[derive(Default)]
 pub(super) struct MainLine {
     pub plies: Vec<Ply>,
-    /// How many of them are not for books.
+    /// The number of these half-moves whose positions have no valid book key.
     pub not_for_books: u64,
-    /// The identities and the exact identities of the positions before them, if they are needed.
+    /// The identities of the positions before these half-moves, if an output needs them.
     pub identities: Vec<u64>,
+    /// The exact identities of the same positions.
     pub exact_identities: Vec<u64>,
-    /// The variations, if they count.
+    /// The half-moves of variations, if the run counts them.
     pub variations: Variations,
-    /// The text after the half-moves, if duplicates are dropped.
+    /// The encoding of the moves that are not counted, if duplicates are dropped.
     pub rest: Vec<u8>,
 }
 
 /// A half-move.
 #[derive(Copy, Clone)]
 pub(crate) struct Ply {
-    /// The key of the position before it.
+    /// The key of the position before the half-move.
     pub key: u64,
     pub mv: BookMove,
-    /// Whether the position before it is for books.
+    /// Whether the position before the half-move has a valid book key.
     pub in_book: bool,
 }
 
-/// The fault of a game.
+/// The reason why a game is rejected.
+/// The offset in the text of the batch.
 pub(super) struct Problem {
+    /// The number of half-moves before the problem.
     pub offset: usize,
+    /// The move that cannot be played, or an empty text if the text is damaged.
     pub ply: usize,
     pub mv: String,
     pub reason: String,
@@ -46,17 +50,18 @@ pub(super) struct Problem {
 
 /// How the moves of a game ended.
 pub(super) struct MainLineEnd {
-    /// The termination marker.
+    /// The result that the termination marker gives.
     pub marker: Option<GameResult>,
-    /// All half-moves, where they had to be counted.
+    /// The number of half-moves, including those that are not counted if they were read.
     pub plies: usize,
-    /// Whether a null move ended the moves that count.
+    /// Whether a null move ended the counted half-moves.
     pub null_move: bool,
+    /// The problem that ended the game, if there was one.
     pub problem: Option<Problem>,
 }
 
 impl MainLine {
-    /// Begins another game.
+    /// Removes the half-moves of the previous game.
     pub(super) fn clear(&mut self) {
         self.plies.clear();
         self.not_for_books = 0;
@@ -66,8 +71,8 @@ impl MainLine {
         self.rest.clear();
     }
 
-    /// Plays the moves of a game that count.
-    // One long loop: it runs once for each half-move, and its arms share what it keeps in registers.
+    /// Plays the half-moves of a game that are counted, starting at `pos`, and reads the game to its end.
+    // This is one long loop because it runs once per half-move, and its arms share values in registers.
     pub(super) fn play<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -77,11 +82,11 @@ impl MainLine {
     ) -> MainLineEnd {
         let in_english = options.piece_letters == PieceLetters::English;
         let with_variations = options.variations;
-        // The position before the last move, from where a variation branches.
+        // The position before the last move, from which a variation branches.
         let mut before = None;
         let end = loop {
             let is_full = self.plies.len() == options.max_ply;
-            // Variations on the last move that counts come after it.
+            // Variations on the last counted move follow it.
             if is_full && !with_variations {
                 return self.rest_of_game(options, needs, games, pos, None);
             }
@@ -138,7 +143,7 @@ impl MainLine {
         self.end_of_game(end)
     }
 
-    /// Plays a move and notes it. Keeps the position `before` it where variations may branch from there.
+    /// Plays a move and records it. Stores the position before it in `before` if variations are counted.
     #[inline(always)]
     fn play_move<P: Rules>(
         &mut self,
@@ -167,8 +172,8 @@ impl MainLine {
         pos.play(mv);
     }
 
-    /// Passes over the moves that do not count; one may have been read. Counts them if the filter
-    /// asks for long games or an output needs their length.
+    /// Skips the moves that are not counted; `read` is one of them that was already read. Counts these moves if a filter or
+    /// an output needs the length of the game.
     fn rest_of_game<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -195,7 +200,7 @@ impl MainLine {
         ending
     }
 
-    /// Passes over the moves after one that cannot be played.
+    /// Skips the moves after one that cannot be played, which is written as `text`.
     fn skip_unplayable<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -212,6 +217,7 @@ impl MainLine {
         end
     }
 
+    /// Returns the end of the game, with the half-moves so far.
     fn end_of_game(&self, end: GameEnd) -> MainLineEnd {
         let (marker, problem) = match end {
             GameEnd::Complete(marker) => (marker, None),

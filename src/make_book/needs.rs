@@ -1,36 +1,36 @@
-//! The data that a run collects.
+//! What the outputs of a run need.
 
 use super::options::MakeBook;
 
-/// The data that the outputs of a run need besides its totals.
+/// The data that a run must collect for its outputs, in addition to totals.
 #[derive(Default, Debug)]
 pub(super) struct Needs {
-    /// Counts by the keys of positions.
+    /// Counts by position key.
     pub keys: bool,
-    /// Counts by the identities of positions. In standard chess these are the keys.
+    /// Counts by identity. In standard chess, identities equal keys.
     pub identities: bool,
-    /// Which identities share a key.
+    /// Pairs of a key and an identity, to find identities that share a key.
     pub shared_keys: bool,
-    /// Counts by class, whose sums are of half-moves that no book can have too.
+    /// Counts by class. Their sums include half-moves whose positions have no valid book key.
     pub classes: bool,
-    /// Where games started, and how many.
+    /// The positions in which games started, with numbers of games.
     pub starts: bool,
-    /// Also the positions without a move that is played often enough to be kept.
+    /// Also positions in which no move was played often enough to be kept.
     pub rare_positions: bool,
-    /// How much the counted moves weigh in a book.
+    /// The weights of moves in a book.
     pub weights: bool,
-    /// Only variants that the Polyglot format has a number for.
+    /// Only variants that have a number in the Polyglot format.
     pub numbered_variants: bool,
     /// The identities of the positions of each game.
     pub game_identities: bool,
-    /// The length of each game, with the half-moves that do not count.
+    /// The length of each game, including half-moves that are not counted.
     pub game_lengths: bool,
-    /// The EPD of the start of each game that does not start as usual.
+    /// The EPD of the starting position of each game that does not begin in the usual one.
     pub game_starts: bool,
 }
 
 impl Needs {
-    /// Adds what an output needs that is made of the moves of all positions.
+    /// Adds the needs of an output that contains the moves of all positions.
     pub(super) fn all_positions(&mut self, options: &MakeBook) {
         let by_identity = options.distinguishes_variants();
         self.keys |= !by_identity;
@@ -39,17 +39,18 @@ impl Needs {
         self.rare_positions = true;
     }
 
-    /// Whether the identities of the positions of each game are needed.
+    /// Returns `true` if the identities of the positions of each game are needed.
     pub(super) fn line_identities(&self) -> bool {
         self.identities || self.game_identities
     }
 
-    /// Whether the report says how many half-moves no book can have.
+    /// Returns `true` if the report must say how many half-moves are left out because their positions have no valid book
+    /// key.
     pub(super) fn left_out(&self) -> bool {
         self.keys || self.shared_keys || self.classes
     }
 
-    /// How many tallies the run has.
+    /// Returns the number of tallies of the run.
     pub(super) fn tallies(&self) -> usize {
         let tallies = [self.keys, self.identities, self.shared_keys];
         tallies.into_iter().filter(|wanted| *wanted).count()

@@ -17,17 +17,17 @@ use crate::{
     tally::{By, MoveFilter},
 };
 
-/// How games whose result is not known count.
+/// How games with an unknown result are counted.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Unfinished {
-    /// As draws.
+    /// Games with an unknown result are counted as draws.
     #[default]
     Draw,
-    /// Not at all.
+    /// Games with an unknown result are not counted.
     Skip,
 }
 
-/// A suite of the lines that games begin with.
+/// A suite of the opening lines of the games, as an output.
 #[derive(Clone, Debug)]
 pub(super) struct SuiteOutput {
     pub path: PathBuf,
@@ -35,14 +35,13 @@ pub(super) struct SuiteOutput {
     pub suite: Suite,
 }
 
-/// Makes books from games: inputs and options, then [`run`](MakeBook::run).
+/// A builder for books, indexes, databases, counts and suites. Set inputs and options, then call [`run`](MakeBook::run).
 ///
 /// Nothing is written unless you name an output with [`bin`](MakeBook::bin), [`leveldb`](MakeBook::leveldb),
-/// [`obs`](MakeBook::obs), [`counts`](MakeBook::counts) or [`suite`](MakeBook::suite). An input is a file of PGN or, with
-/// the crate's feature `parquet`, a directory of [counts](crate::counts).
+/// [`obs`](MakeBook::obs), [`counts`](MakeBook::counts) or [`suite`](MakeBook::suite). An input is a PGN file or, with the
+/// crate's feature `parquet`, a directory of [counts](crate::counts).
 ///
-/// The defaults are those of `polyglot make-book`, but for a header that says where the book comes
-/// from.
+/// The defaults are those of `polyglot make-book`, except that the book has a header that names its inputs.
 ///
 /// ```
 /// use polybook::{MakeBook, pgn::Input};
@@ -87,10 +86,10 @@ pub struct MakeBook {
 }
 
 impl MakeBook {
-    /// How many half-moves of each game count by default.
+    /// The default number of half-moves of each game that are counted.
     pub const DEFAULT_MAX_PLY: usize = 1024;
 
-    /// A run over these inputs, in this order, that writes nothing yet.
+    /// Creates a run that reads the inputs in this order and has no outputs yet.
     pub fn new(inputs: impl IntoIterator<Item = Input>) -> MakeBook {
         MakeBook {
             inputs: inputs.into_iter().collect(),
@@ -126,7 +125,7 @@ impl MakeBook {
         }
     }
 
-    /// Writes a Polyglot book to this file, replacing the old file when the book is complete.
+    /// Writes a Polyglot book to this file. An old file is replaced when the new book is complete.
     pub fn bin(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.bin = Some(path.into());
         self
@@ -138,25 +137,24 @@ impl MakeBook {
         self
     }
 
-    /// Adds statistics per position to the index.
+    /// Sets whether the index contains statistics for each position. Default: no.
     pub fn index_stats(mut self, stats: bool) -> MakeBook {
         self.index_stats = stats;
         self
     }
 
-    /// Adds the data of the [explorer](crate::explorer) to the index.
+    /// Sets whether the index contains the data of the [explorer](crate::explorer). Default: no.
     pub fn explorer(mut self, explorer: bool) -> MakeBook {
         self.explorer = explorer;
         self
     }
 
-    /// Writes a [suite](crate::suite) to this file: the lines of [`Suite::plies`] half-moves that at least
-    /// [`min_game`](MakeBook::min_game) games played, or the positions that as many games reached after these lines.
-    /// Variations do not count.
+    /// Writes a [suite](crate::suite) to this file: the lines of [`Suite::plies`] half-moves that were played in at least
+    /// [`min_game`](MakeBook::min_game) games or, as positions, the ends of such lines that this many games reached.
+    /// Variations are ignored.
     ///
-    /// If [`Suite::starts`] has positions, a line begins where a game first reaches one of them. Otherwise it begins at
-    /// the start of the game, which must be the starting position of the variant; games from other positions are not
-    /// used.
+    /// If [`Suite::starts`] contains positions, a line begins where a game first reaches one of them. Otherwise a line
+    /// begins at the start of a game, and only games from the starting position of their variant are used.
     pub fn suite(
         mut self,
         path: impl Into<PathBuf>,
@@ -171,149 +169,151 @@ impl MakeBook {
         self
     }
 
-    /// Replaces an index, an OOBS database or counts that exist, and any file where the book goes. Default: an error.
+    /// Sets whether to replace an existing index, OOBS database or directory of counts, and any existing file at the path of
+    /// the book. Default: no, the run fails.
     pub fn force(mut self, force: bool) -> MakeBook {
         self.force = force;
         self
     }
 
-    /// Writes outputs even if no game counts or no move is kept. Default: an error,
-    /// [`Error::Empty`](crate::Error::Empty), that says what took them.
+    /// Sets whether to write outputs even if no game is counted or no move is kept. Default: no, the run fails with
+    /// [`Error::Empty`](crate::Error::Empty), which names the filters that rejected the games or moves.
     pub fn allow_empty(mut self, allow: bool) -> MakeBook {
         self.allow_empty = allow;
         self
     }
 
-    /// How many half-moves of each game count; later ones are not read. Default: 1024.
+    /// Sets the number of half-moves of each game that are counted. Default: 1024.
     pub fn max_ply(mut self, plies: usize) -> MakeBook {
         self.max_ply = plies;
         self
     }
 
-    /// Which games are used. Default: all.
+    /// Sets the filter for games. Default: all games are counted.
     pub fn game_filter(mut self, game_filter: GameFilter) -> MakeBook {
         self.game_filter = game_filter;
         self
     }
 
-    /// Leaves a game out that has the same moves, players and result as one before it that counts. All its moves are
-    /// compared, those that do not count too, and the names as [`NameMatch`](crate::pgn::NameMatch) has it. Games that
-    /// name neither player must have a date and an event, and these must be the same as well. Default: no.
+    /// Sets whether to drop games that have the same moves, players and result as an earlier counted game. All moves are
+    /// compared, including those that are not counted. Names are compared as [`NameMatch`](crate::pgn::NameMatch) describes.
+    /// If both players of a game are unknown, the date and the event must be known and equal, too. Default: no.
     pub fn drop_duplicates(mut self, drop: bool) -> MakeBook {
         self.drop_duplicates = drop;
         self
     }
 
-    /// Which variant is counted, by the `Variant` tags of the games: one, or each game as its own.
-    /// Default: standard chess.
+    /// Sets the variant whose games are counted, according to their `Variant` tags: one variant, or each game as its own
+    /// variant. Default: standard chess.
     pub fn variant(mut self, variant: impl Into<VariantChoice>) -> MakeBook {
         self.variant = variant.into();
         self
     }
 
-    /// How games whose result is not known count. Default: as draws.
+    /// Sets how games with an unknown result are counted. Default: as draws.
     pub fn unfinished(mut self, unfinished: Unfinished) -> MakeBook {
         self.unfinished = unfinished;
         self
     }
 
-    /// Counts the moves before an illegal one instead of leaving the whole game out.
+    /// Sets whether to count the moves before an illegal move, instead of rejecting the whole game. Default: no.
     pub fn keep_prefix(mut self, keep: bool) -> MakeBook {
         self.keep_prefix = keep;
         self
     }
 
-    /// Counts the moves of variations too, each variation once from where it branches, with the weight of a
-    /// draw. An index has the positions of main lines only. Default: no.
+    /// Sets whether to count the moves of variations, too. Each variation is counted once, from the move where it branches,
+    /// with the weight of a draw. An index always contains main lines only. Default: no.
     pub fn variations(mut self, wanted: bool) -> MakeBook {
         self.variations = wanted;
         self
     }
 
-    /// The language whose piece letters moves may have in addition to the English ones. Default: English.
+    /// Sets the language whose piece letters are accepted in addition to the English ones. Default: English only.
     pub fn piece_letters(mut self, letters: PieceLetters) -> MakeBook {
         self.piece_letters = letters;
         self
     }
 
-    /// Ends the run at the first rejected game.
+    /// Sets whether the run fails at the first rejected game. Default: no.
     pub fn strict(mut self, strict: bool) -> MakeBook {
         self.strict = strict;
         self
     }
 
-    /// Which moves the book and the database keep.
+    /// Sets the filter for the moves of the book and the database.
     pub fn move_filter(mut self, filter: MoveFilter) -> MakeBook {
         self.move_filter = filter;
         self
     }
 
-    /// How much moves weigh in the book.
+    /// Sets how the weights of moves in the book are calculated.
     pub fn weights(mut self, weights: Weights) -> MakeBook {
         self.weights = weights;
         self
     }
 
-    /// Leaves moves out of the book that lose too much by evaluations, in the positions that its lines reach from the
-    /// start. Default: none.
+    /// Drops moves from the book that lose too much according to evaluations. Only positions that the lines of the book
+    /// reach from the start are checked. Default: no move is dropped.
     pub fn max_loss(mut self, max_loss: MaxLoss) -> MakeBook {
         self.max_loss = Some(max_loss);
         self
     }
 
-    /// How many times a move must have been played at least to be kept. Default: 3.
+    /// Sets how many times a move must have been played to be kept. Default: 3.
     pub fn min_game(mut self, times: u64) -> MakeBook {
         self.move_filter.min_game = times;
         self
     }
 
-    /// Text for the book's header in place of the one that says how the book was made.
+    /// Sets the text of the book's header, instead of the text that describes how the book was made.
     pub fn comment(mut self, comment: impl Into<String>) -> MakeBook {
         self.comment = Some(comment.into());
         self
     }
 
-    /// Whether the book has a header. Default: yes.
+    /// Sets whether the book has a header. Default: yes.
     pub fn with_header(mut self, header: bool) -> MakeBook {
         self.header = header;
         self
     }
 
-    /// How many threads replay games; 0 is one per core. Default: 0.
+    /// Sets the number of threads that replay games; 0 means one per core. Default: 0.
     pub fn threads(mut self, threads: usize) -> MakeBook {
         self.threads = threads;
         self
     }
 
-    /// How many bytes the counting tables may take before they go to temporary files. Default: 1 GiB.
+    /// Sets the memory budget in bytes. Counts that do not fit are spilled to temporary files. Default: 1 GiB.
     pub fn memory(mut self, bytes: usize) -> MakeBook {
         self.memory.bytes = bytes;
         self
     }
 
-    /// The directory of temporary files. Default: the system's.
+    /// Sets the directory for temporary files. Default: that of the operating system.
     pub fn temp_dir(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.memory.temp_dir = path.into();
         self
     }
 
-    /// A flag that, once set, ends the run with [`Error::Interrupted`](crate::Error::Interrupted).
+    /// Sets a flag that cancels the run: after it is set, the run fails with
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> MakeBook {
         self.stop = stop;
         self
     }
 
-    /// How far the run has come, for another thread to show.
+    /// Returns the progress of the run, which another thread can display.
     pub fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
     }
 
-    /// Whether games of other variants than standard chess may count.
+    /// Returns `true` if games of variants other than standard chess may be counted.
     pub(super) fn distinguishes_variants(&self) -> bool {
         !self.variant.is_standard()
     }
 
-    /// The options that decide which half-moves count and that are not the defaults, as the header of a book
+    /// Returns the options that affect which half-moves are counted and differ from the defaults, as the header of a book
     /// lists them.
     pub(super) fn option_text(&self) -> String {
         let (max_ply, letters, variant) = (self.max_ply, self.piece_letters, &self.variant);

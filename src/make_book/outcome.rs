@@ -1,4 +1,4 @@
-//! The result of a batch of games, which threads hand over.
+//! The outcome of replaying a batch of games.
 
 use std::collections::BTreeMap;
 
@@ -16,53 +16,55 @@ use crate::{
     tally::{CountRecord, KeyedIdentity, Stats},
 };
 
-/// The result of a batch.
+/// The data collected from one batch of games, or from counts.
 #[derive(Default)]
 pub(super) struct Outcome<'a> {
     pub totals: Totals,
-    /// A record for each half-move that counts, if the run counts by keys.
+    /// A record for each counted half-move, under the key of its position, if the run counts by key.
     pub records: Vec<CountRecord>,
-    /// The records under the [exact identity](crate::position::Keyed::exact_identity) of each position instead of
-    /// its key, if the run counts by identities.
+    /// A record for each counted half-move, under the [exact identity](crate::position::Keyed::exact_identity) of its
+    /// position, if the run counts by identity.
     pub identity_records: Vec<CountRecord>,
-    /// The key of each position, 0 if it is not for books, and its identity, if the run pairs them.
+    /// The key and the identity of each position, if the run collects such pairs. The key is 0 if it is not a valid book
+    /// key.
     pub pairs: Vec<KeyedIdentity>,
-    /// Positions other than the usual one in which games started that may count, if the run needs to know: the EPD of
-    /// each, and how many games.
+    /// Unusual starting positions of games, as EPDs with numbers of games, if the run collects them.
     pub starts: Vec<(Vec<u8>, u64)>,
-    /// Games that were filtered for their variant.
+    /// The number of games that were filtered because of their variant.
     pub filtered_variants: BTreeMap<FilteredVariant, u64>,
-    /// The first rejected games, numbered from the first game of the batch.
+    /// The first rejected games. Their numbers count from the first game of the batch.
     pub rejected: Vec<Rejection>,
-    /// Whether anything in the batch looked like PGN.
+    /// Whether any text of the batch looked like PGN.
     pub recognised: bool,
-    /// Whether there was more than blanks.
+    /// Whether the batch contained anything but blanks.
     pub has_text: bool,
-    /// Where text first stood that belongs to no game.
+    /// The offset in the file of the first text that does not belong to a game.
     pub stray_text: Option<u64>,
-    /// The offset of the first line among tags that is no tag pair.
+    /// The offset in the file of the first line among tags that is not a tag pair.
     pub bad_tag: Option<u64>,
-    /// The data that the outputs take of its games.
+    /// The data of the games for each sink that uses games.
     pub taken: Vec<Box<dyn BatchSink + 'a>>,
-    /// All games that count, if duplicates are dropped: their totals are here alone, and all records are theirs, in
-    /// this order.
+    /// All counted games of the batch, in this order, if duplicates are dropped. Their totals are stored only here, and all
+    /// records belong to them.
     pub candidates: Vec<PossibleDuplicate>,
 }
 
-/// A game that counts unless one before it is the same.
+/// A game that is counted unless an earlier game is equal to it.
 pub(super) struct PossibleDuplicate {
+    /// The fingerprint, or `None` if the game cannot be a duplicate.
     pub fingerprint: Option<u128>,
-    /// Its number in the batch.
+    /// The number of the game in the batch.
     pub number: u32,
-    /// Its share of the totals.
+    /// The amounts that the game adds to the totals.
     pub totals: Totals,
-    /// How many records it added to the outcome of its batch, by keys and by identities.
+    /// The number of records by key that the game added to the outcome of its batch.
     pub records: usize,
+    /// The number of records by identity that the game added to the outcome of its batch.
     pub identity_records: usize,
 }
 
 impl Outcome<'_> {
-    /// Nothing, of counts.
+    /// Creates an outcome without games, for counts.
     pub(super) fn of_counts() -> Self {
         Outcome {
             recognised: true,
@@ -71,7 +73,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Counts the half-moves of a game.
+    /// Adds the half-moves of a game to the totals and the records.
     pub(super) fn count(
         &mut self,
         needs: &Needs,
@@ -117,7 +119,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Counts those of its variations.
+    /// Adds the half-moves of a game's variations to the totals and the records.
     pub(super) fn count_variations(&mut self, needs: &Needs, variations: &Variations) {
         let totals = &mut self.totals;
         totals.plies += variations.branches.len() as u64;
@@ -134,7 +136,7 @@ impl Outcome<'_> {
             if needs.left_out() {
                 totals.ambiguous_castling += u64::from(!in_book);
             }
-            // A variation has no result.
+            // Count the half-move as a draw, because a variation has no result.
             let stats = Stats::of_game(None, turn);
             if needs.keys && in_book {
                 self.records.push(CountRecord::new(key, mv, turn, stats));

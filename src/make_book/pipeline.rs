@@ -1,4 +1,4 @@
-//! A run, from its inputs to the outputs in place.
+//! The stages of a run, from opening the inputs to renaming the outputs.
 
 use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
@@ -12,7 +12,7 @@ use super::{
     options::MakeBook,
     report::{Report, VARIANT_FILTERED},
     run::{Batches, Run},
-    sequence::{BatchPlace, Sequenced},
+    sequence::{BatchId, Sequenced},
     sink::{Plan, Sink},
     sinks,
 };
@@ -25,13 +25,17 @@ use crate::{
 };
 
 impl MakeBook {
-    /// Reads the games and makes the outputs. Each run begins anew.
+    /// Reads the inputs and writes the outputs. A builder can run several times; each run starts from the beginning.
     ///
     /// # Errors
     ///
-    /// An input that cannot be read or is neither PGN nor counts, an output that cannot be written, the first
-    /// rejected game if the run is [strict](MakeBook::strict), or [`Error::Interrupted`]. No output is
-    /// changed then, unless an output could not be put in place after another was, which the error says.
+    /// Returns an error if an input cannot be read or is neither PGN nor counts, if an output cannot be written, or if no
+    /// game is counted and [`allow_empty`](MakeBook::allow_empty) is not set. Returns [`Error::Rejected`] for the first
+    /// rejected game if the run is [strict](MakeBook::strict), and [`Error::Interrupted`] if the [stop
+    /// flag](MakeBook::stop_flag) is set.
+    ///
+    /// After an error, all old outputs are unchanged. There is one exception: if an output cannot be renamed after others
+    /// were, the error says which outputs are in place.
     pub fn run(&self) -> Result<Report> {
         task::caught(|| {
             let pool = task::pool(self.threads)?;
@@ -43,7 +47,7 @@ impl MakeBook {
         })
     }
 
-    /// Runs with opened inputs, whose variant the options have.
+    /// Runs with opened inputs. `self` must already have the variant and the classes of the inputs.
     fn run_with(&self, inputs: &Inputs<'_>, pool: &ThreadPool) -> Result<Report> {
         let (plans, needs) = sinks::plans(self, inputs);
         refuse_counts_for(&plans, inputs)?;
@@ -52,7 +56,7 @@ impl MakeBook {
         let threads = pool.current_num_threads();
         let of_outputs = plans.iter().map(|plan| plan.memory_shares);
         let shares = needs.tallies() + of_outputs.sum::<usize>();
-        // Counts by identities have another order.
+        // Counts by identity are in another order, so they cannot be merged with ordered counts.
         let ordered = match needs.keys && !needs.identities && !needs.shared_keys {
             true => inputs.ordered_size(),
             false => None,
@@ -69,7 +73,7 @@ impl MakeBook {
         let written = pool.install(|| self.write_outputs(inputs, &needs, collected, sinks));
         let (mut report, finished, counts) = written?;
         self.refuse_if_stopped()?;
-        // The disk takes its time, and so does giving all that memory back.
+        // Renaming waits for the disk, and freeing much memory takes time as well, so do both at once.
         let (committed, ()) = pool.join(|| commit_all(finished), || drop(counts));
         committed?;
         report.warnings.splice(0..0, repeated);
@@ -78,11 +82,11 @@ impl MakeBook {
         Ok(report)
     }
 
-    /// Counts the moves of all positions, and writes nothing.
+    /// Counts the moves of all positions without writing outputs.
     ///
     /// # Errors
     ///
-    /// As [`run`](MakeBook::run).
+    /// Returns the errors of [`run`](MakeBook::run) for inputs.
     pub(crate) fn count(&self) -> Result<(Counts, Report)> {
         task::caught(|| {
             let pool = task::pool(self.threads)?;
@@ -113,7 +117,7 @@ impl MakeBook {
         })
     }
 
-    /// Begins the outputs, so that one that cannot be written fails before games are read.
+    /// Opens the outputs, so that an output that cannot be written fails before any game is read.
     fn begin<'a>(&self, plans: Vec<Plan<'a>>, budget: &Budget) -> Result<Vec<Box<dyn Sink + 'a>>> {
         let outputs: Vec<&Path> = plans.iter().map(|plan| plan.path).collect();
         let inputs: Vec<&Path> = self.inputs.iter().map(Input::path).collect();
@@ -121,7 +125,7 @@ impl MakeBook {
         plans.into_iter().map(|plan| (plan.begin)(budget)).collect()
     }
 
-    /// Refuses options that would fail after an hour of counting.
+    /// Checks options that would otherwise fail only after an hour of counting.
     fn check(&self, inputs: &Inputs<'_>) -> Result<()> {
         inputs.all.iter().try_for_each(|input| input.check())?;
         let temp_dir = &self.memory.temp_dir;
@@ -134,7 +138,7 @@ impl MakeBook {
         Ok(())
     }
 
-    /// A warning for each input that was named before.
+    /// Returns a warning for each input that was already named before.
     fn repeated_inputs(&self) -> Vec<String> {
         let repeated = repeated(self.inputs.iter().map(Input::path));
         repeated
@@ -145,6 +149,7 @@ impl MakeBook {
             .collect()
     }
 
+    /// Returns [`Error::Interrupted`] if the run was cancelled.
     pub(super) fn refuse_if_stopped(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
@@ -152,7 +157,7 @@ impl MakeBook {
         Ok(())
     }
 
-    /// Reads all inputs and collects the data of the outputs.
+    /// Reads all inputs, and returns the sealed counts and the data in the order of the inputs.
     fn collect(
         &self,
         pool: &ThreadPool,
@@ -165,14 +170,15 @@ impl MakeBook {
             let mut batches = Batches {
                 run: &run,
                 scope,
-                next: BatchPlace {
+                next: BatchId {
                     number: 0,
                     input: 0,
                 },
                 in_flight,
             };
             match task::caught(|| inputs.read(&mut batches)) {
-                // Whole parts of counts may wait to be read. Batches are few, and an earlier one may have an error.
+                // Parts of counts may be waiting to be read on other threads. If one of the few earlier batches failed, its
+                // error is the one to report.
                 Err(err) if inputs.has_counts() => {
                     run.failure.set(err);
                     Ok(())
@@ -180,7 +186,7 @@ impl MakeBook {
                 read => read,
             }
         });
-        // If a job failed, that is why reading ended.
+        // If a job failed, its error is the reason why reading ended.
         run.failure.take().and(read)?;
         pool.install(|| {
             if let Some(merging) = &budget.merging {
@@ -190,8 +196,8 @@ impl MakeBook {
         })
     }
 
-    /// Makes the outputs of the collected data. They are complete then, but not in place. The counts
-    /// are not needed any more.
+    /// Writes the outputs from the collected data. They are complete afterwards, but not renamed yet. Also returns the
+    /// counts, which are no longer needed, so that the caller can drop them.
     fn write_outputs(
         &self,
         inputs: &Inputs<'_>,
@@ -235,10 +241,10 @@ impl MakeBook {
         Ok((counted.report, finished, sealed))
     }
 
-    /// Refuses outputs of no games.
+    /// Returns an error if no game was counted, unless the options allow empty outputs.
     fn refuse_without_games(&self, report: &Report) -> Result<()> {
         let totals = &report.totals;
-        // The moves before an illegal one count without their game.
+        // With `keep_prefix`, the moves before an illegal move are counted without their game.
         let is_empty = totals.games.counted == 0 && totals.plies == 0;
         if !is_empty || self.allow_empty {
             return Ok(());
@@ -261,7 +267,7 @@ impl MakeBook {
     }
 }
 
-/// Refuses outputs that are made of games, if some of the inputs are counts.
+/// Returns an error if an output is made from games, but some inputs are counts.
 fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
     let mut of_games = plans.iter().filter_map(|plan| Some((plan, plan.of_games?)));
     match of_games.next() {
@@ -274,7 +280,7 @@ fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
 }
 
 impl Run<'_> {
-    /// Adds the counts that are in order to the others. Works on all threads of the rayon pool that it is called in.
+    /// Merges the ordered counts with the tally by key. Uses all threads of the current rayon pool.
     fn merge_ordered(&mut self, inputs: &Inputs<'_>, merging: &Merging) -> Result<()> {
         let tally = self.tally.take().expect("only tallies by key are merged");
         let run = &*self;
@@ -288,12 +294,12 @@ impl Run<'_> {
             run.options.refuse_if_stopped()?;
             run.check_space(spilled)
         };
-        // In how many games a move of a position must have been played, so that the position is kept.
+        // The number of games in which a move of a position must have been played, so that the position is kept.
         let fewest = match run.needs.rare_positions {
             true => 0,
             false => run.options.move_filter.min_game,
         };
-        // If some were altered, that is the reason for any other error.
+        // Check for modified files first, because a modification would be the reason for any other error.
         inputs
             .ordered()
             .try_for_each(|counts| counts.check_bytes())?;

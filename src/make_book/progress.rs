@@ -1,28 +1,28 @@
-//! How far a run has come.
+//! The progress of a run.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::progress::Meter;
 
-/// The present step of a run.
+/// A phase of a run.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Phase {
-    /// Reads and replays games.
+    /// Games are read and replayed.
     Reading,
-    /// Sorts and adds up counts.
+    /// Counts are sorted and added up.
     Sorting,
-    /// Finds the positions of the OOBS database and writes its rows.
+    /// The positions of the OOBS database are found and its rows are written.
     Database,
-    /// Writes the counts.
+    /// The counts are written.
     Counts,
-    /// Writes the index.
+    /// The index is written.
     Index,
-    /// Writes the book and puts all outputs in place.
+    /// The book is written and all outputs are renamed.
     Book,
 }
 
 impl Phase {
-    /// All phases in their order.
+    /// All phases, in the order in which a run goes through them.
     pub const ALL: [Phase; 6] = [
         Phase::Reading,
         Phase::Sorting,
@@ -33,7 +33,7 @@ impl Phase {
     ];
 }
 
-/// How far a run has come, for another thread that shows it.
+/// The progress of a run, which another thread can read while the run is working.
 ///
 /// ```
 /// use polybook::{MakeBook, make_book::Phase, pgn::Input};
@@ -48,30 +48,30 @@ impl Phase {
 #[derive(Debug, Default)]
 pub struct Progress {
     phase: AtomicU8,
-    /// Bytes read from the inputs, packed as they are.
+    /// The number of bytes read from the inputs, before decompression.
     bytes: AtomicU64,
-    /// Bytes of all inputs, 0 if that is not known.
+    /// The total size of the inputs in bytes, or 0 if it is unknown.
     total_bytes: AtomicU64,
     games: AtomicU64,
-    /// The work of each phase after reading.
+    /// The progress within each phase after reading.
     meters: [Meter; Phase::ALL.len()],
-    /// How long each phase takes.
+    /// The estimated duration of each phase, in relative units.
     costs: [AtomicU64; Phase::ALL.len()],
 }
 
 impl Progress {
-    /// The present step of the run.
+    /// Returns the current phase of the run.
     pub fn phase(&self) -> Phase {
         Phase::ALL[usize::from(self.phase.load(Ordering::Relaxed))]
     }
 
-    /// Games read.
+    /// Returns the number of games read so far.
     pub fn games(&self) -> u64 {
         self.games.load(Ordering::Relaxed)
     }
 
-    /// Bytes read from the inputs, packed as they are, and how many there are; `None` if that is not known,
-    /// as of standard input.
+    /// Returns the number of bytes read so far, before decompression, and the total size of the inputs. The total is `None`
+    /// if it is unknown, for example for standard input.
     pub fn bytes(&self) -> (u64, Option<u64>) {
         let total = self.total_bytes.load(Ordering::Relaxed);
         (
@@ -80,7 +80,7 @@ impl Progress {
         )
     }
 
-    /// How much of the present phase is done, from 0 to 1; `None` while that is not known.
+    /// Returns the completed fraction of the current phase, from 0 to 1, or `None` if it is unknown.
     pub fn phase_fraction(&self) -> Option<f64> {
         match self.phase() {
             Phase::Reading => {
@@ -91,8 +91,8 @@ impl Progress {
         }
     }
 
-    /// How much of the whole run is done, by an estimate of how long each phase takes; `None` while the size of
-    /// the input is not known.
+    /// Returns the completed fraction of the whole run, from 0 to 1, based on an estimate of how long each phase takes.
+    /// Returns `None` while the size of the inputs is needed but unknown.
     pub fn fraction(&self) -> Option<f64> {
         let phase = self.phase();
         let present = self.phase_fraction();
@@ -109,8 +109,8 @@ impl Progress {
         Some((before + cost(&phase) * present.unwrap_or(0.0)) / total.max(1.0))
     }
 
-    /// Begins a run. Says also how long writing its outputs takes, where replaying a game of a thousand half-moves takes
-    /// 1000. The numbers were measured on games of masters, on two cores.
+    /// Begins a run. `writing` contains the estimated durations of writing the outputs. In these units, replaying a game of
+    /// a thousand half-moves takes 1000; they were measured with games of masters on two cores.
     pub(super) fn begin(
         &self,
         total_bytes: Option<u64>,
@@ -137,7 +137,7 @@ impl Progress {
         meter.advance(1);
     }
 
-    /// Begins a phase. Its work is counted on the meter that is returned.
+    /// Begins a phase, and returns the meter for its progress.
     pub(super) fn enter(&self, phase: Phase) -> &Meter {
         self.phase.store(phase as u8, Ordering::Relaxed);
         self.meter(phase)
@@ -147,12 +147,12 @@ impl Progress {
         &self.meters[phase as usize]
     }
 
-    /// Counts bytes that have been read.
+    /// Adds to the number of bytes read.
     pub(super) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts games.
+    /// Adds to the number of games read.
     pub(super) fn add_games(&self, games: u64) {
         self.games.fetch_add(games, Ordering::Relaxed);
     }
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_whole_is_made_of_its_phases() {
+    fn the_fraction_of_the_run_combines_its_phases() {
         let progress = Progress::default();
         progress.begin(Some(200), [(Phase::Book, 300), (Phase::Book, 600)]);
         assert_eq!(progress.fraction(), Some(0.0));

@@ -23,30 +23,32 @@ use crate::{
     provenance::Games,
 };
 
-/// About how many bytes of PGN are replayed at once.
+/// The approximate number of bytes of PGN in one batch.
 pub(super) const BATCH_SIZE: usize = 1 << 19;
 
-/// Replays the games of one batch.
+/// Replays the games of one batch, and collects its outcome.
 pub(super) struct Replayer<'a> {
     options: &'a MakeBook,
     needs: &'a Needs,
-    /// The half-moves of the current game.
+    /// The half-moves of the present game.
     line: MainLine,
-    /// Where it starts, if that is not the usual place and is needed.
+    /// The EPD of an unusual starting position of the present game, if an output needs it.
     start: Option<String>,
-    /// The places of positions in [`Outcome::starts`], by their identities.
+    /// The indices of positions in [`Outcome::starts`], by their identities.
     started: HashMap<u64, usize>,
-    /// Where the batch comes from.
+    /// The file from which the batch comes.
     input: &'a Path,
+    /// The offset of the batch in the decompressed file.
     batch_offset: u64,
     outcome: Outcome<'a>,
 }
 
-/// Hands the moves of a batch's games to `taken`. Returns what became of the games, and the first that was rejected.
+/// Passes the moves of the games in a batch to `taken`. Returns the numbers of counted, filtered and rejected games, and the
+/// first rejected game.
 ///
 /// # Errors
 ///
-/// Those of `taken`.
+/// Returns the errors of `taken`.
 pub(crate) fn replay_games(
     options: &MakeBook,
     input: &Path,
@@ -82,15 +84,16 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Replays the games. `taken` is given about how many moves there are, and returns what takes them.
+    /// Replays the games in `text`. `taken` receives the approximate number of half-moves, and returns the sinks that
+    /// collect data of the games.
     pub(super) fn replay(
         mut self,
         text: &[u8],
         taken: impl FnOnce(usize) -> Vec<Box<dyn BatchSink + 'a>>,
     ) -> Outcome<'a> {
         let mut games = GameReader::new(text).with_variations(self.options.variations);
-        // A game has some sixty half-moves, in about eight bytes each with its tags. A batch that is larger
-        // than most holds one odd game.
+        // A half-move takes about eight bytes, including the tags of its game. A batch that is much larger than usual
+        // contains one odd game, so it must not reserve more.
         let plies = text.len().min(2 * BATCH_SIZE) / 7;
         if self.needs.keys {
             self.outcome.records.reserve(plies);
@@ -111,6 +114,7 @@ impl<'a> Replayer<'a> {
         self.outcome
     }
 
+    /// Replays the present game, whose tags were read.
     fn game(&mut self, games: &mut GameReader<'_>) {
         let tags = games.tags();
         let tag_result = GameResult::of_tags(tags);
@@ -129,7 +133,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// The variant of a game that counts by its tags, or the filter that rejects it.
+    /// Returns the variant of a game that is admitted by its tags, or the filter that rejects the game.
     fn admitted(
         &mut self,
         tags: &Tags<'_>,
@@ -145,7 +149,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Counts the current game as left out.
+    /// Counts the present game as filtered.
     fn filter(&mut self, condition: Condition) {
         self.outcome.totals.games.filtered += 1;
         *self
@@ -156,7 +160,7 @@ impl<'a> Replayer<'a> {
             .or_default() += 1;
     }
 
-    /// Plays the current game from where it starts.
+    /// Plays the present game from its starting position.
     fn play_from_start(
         &mut self,
         games: &mut GameReader<'_>,
@@ -168,7 +172,7 @@ impl<'a> Replayer<'a> {
             .get(b"FEN")
             .filter(|fen| !fen.trim_ascii().is_empty())
             .map(|fen| String::from_utf8_lossy(fen).into_owned());
-        // Standard chess is played by its own type, which is the fastest.
+        // Standard chess has a position type of its own, which is the fastest.
         match (fen, variant) {
             (None, Variant::Standard) => {
                 let start = Keyed::new(Chess::default());
@@ -187,8 +191,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Plays the current game from a position other than the usual one, if that could be read, with or
-    /// without castling rights that had to be dropped.
+    /// Plays the present game from the position of its `FEN` tag, or rejects the game if that could not be read. The flag
+    /// says whether invalid castling rights were dropped.
     fn play_from<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -207,10 +211,10 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// The variant of a game that is to be counted.
+    /// Returns the variant of a game if the run counts this variant. Otherwise records why the game is filtered.
     fn variant(&mut self, tags: &Tags<'_>) -> Option<Variant> {
         let tag = tags.get(b"Variant");
-        // A run of standard chess rejects games of Chess960 without a tag, and says which variant to ask for.
+        // A run of standard chess rejects Chess960 games that lack the tag, and the message names the variant to ask for.
         let variant = if self.options.variant.is_standard() {
             Variant::from_tag(tag)
         } else {
@@ -231,7 +235,7 @@ impl<'a> Replayer<'a> {
         None
     }
 
-    /// Whether games of a variant count.
+    /// Returns `true` if the run counts games of a variant.
     fn admits_variant(&self, variant: Variant) -> bool {
         match self.options.variant {
             VariantChoice::Only(wanted) => wanted.is_played_like(variant),
@@ -239,7 +243,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Remembers where a game started that may count.
+    /// Records the starting position of a game that may be counted.
     fn note_start<P: Rules>(&mut self, start: &Keyed<P>) {
         let epd = || exact_epd_of(start.position());
         if self.needs.game_starts {
@@ -249,16 +253,17 @@ impl<'a> Replayer<'a> {
             return;
         }
         let starts = &mut self.outcome.starts;
-        let place = *self
+        let index = *self
             .started
             .entry(start.exact_identity())
             .or_insert_with(|| {
                 starts.push((epd().into_bytes(), 0));
                 starts.len() - 1
             });
-        starts[place].1 += 1;
+        starts[index].1 += 1;
     }
 
+    /// Rejects the present game because its starting position cannot be read.
     fn reject_start(&mut self, games: &mut GameReader<'_>, err: &LineError) {
         let problem = Problem {
             offset: games.game_offset(),
@@ -270,7 +275,7 @@ impl<'a> Replayer<'a> {
         self.reject(problem);
     }
 
-    /// Plays a game from its start and counts it.
+    /// Plays the present game from its starting position and counts it.
     fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -304,7 +309,7 @@ impl<'a> Replayer<'a> {
             }
             (None, None) => {}
         }
-        // A batch has fewer bytes than there are numbers.
+        // The number fits because a batch has fewer bytes than there are numbers.
         let number = self.outcome.totals.games.read as u32;
         let candidate = self.begin_candidate(games.tags(), result, start, number);
         let totals = &mut self.outcome.totals;
@@ -346,7 +351,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Keeps the totals so far, to know what the present game adds, if duplicates are dropped.
+    /// If duplicates are dropped, sets the totals aside and returns a candidate that holds them. Then the totals contain
+    /// only what the present game adds.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,
@@ -366,7 +372,7 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// Moves the totals that the present game added to the candidate.
+    /// Restores the totals, and moves the amounts that the present game added into the candidate.
     fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
             totals,
@@ -381,12 +387,14 @@ impl<'a> Replayer<'a> {
         candidates.push(candidate);
     }
 
+    /// Returns `true` if the run counts games with a result.
     fn admits_result(&self, result: GameResult) -> bool {
         let unfinished =
             result == GameResult::Unknown && self.options.unfinished == Unfinished::Skip;
         !unfinished && self.options.game_filter.admits_result(result)
     }
 
+    /// Records the present game as rejected.
     fn reject(&mut self, problem: Problem) {
         let game = self.outcome.totals.games.read;
         self.outcome.totals.games.rejected += 1;

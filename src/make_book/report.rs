@@ -1,4 +1,4 @@
-//! What a run did.
+//! The report of a run.
 
 use std::{
     collections::BTreeMap,
@@ -15,46 +15,46 @@ use crate::{
     provenance::{Games, Pruned},
 };
 
-/// What a run counted while it replayed games.
+/// The numbers that a run counted while it replayed games.
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct Totals {
-    /// What became of the games.
+    /// The numbers of counted, filtered and rejected games.
     pub games: Games,
-    /// Games that were left out, by the first filter that rejected each.
+    /// The number of filtered games, by the first condition that each did not meet.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub filtered_by: BTreeMap<Condition, u64>,
-    /// Half-moves that count.
+    /// The number of counted half-moves.
     pub plies: u64,
-    /// Half-moves that are not in the book because a rook may castle that is not the outermost of its
-    /// side, which only Chess960 knows.
+    /// The number of half-moves that are not in the book, because a rook other than the outermost one of its side may
+    /// castle. This occurs only in Chess960, and book keys cannot express it.
     #[serde(rename = "left_out", skip_serializing_if = "is_zero")]
     pub ambiguous_castling: u64,
-    /// Games, and variations if they count, that a null move ends: they count up to there.
+    /// The number of games and counted variations that a null move ends. They are counted up to there.
     #[serde(skip_serializing_if = "is_zero")]
     pub null_moves: u64,
-    /// Variations with a move that cannot be played: they count up to there.
+    /// The number of variations with a move that cannot be played. They are counted up to there.
     #[serde(skip_serializing_if = "is_zero")]
     pub unplayable_variations: u64,
-    /// Games whose start has castling rights without king and rook in their places: they are played without
-    /// these rights.
+    /// The number of games whose starting position has castling rights without king and rook in place. They are played
+    /// without these rights.
     #[serde(skip_serializing_if = "is_zero")]
     pub castling_dropped: u64,
-    /// Games that end with another result than their `Result` tag has: the tag counts.
+    /// The number of games whose termination marker contradicts their `Result` tag. The tag is used.
     #[serde(skip_serializing_if = "is_zero")]
     pub contradicted_results: u64,
-    /// Games that count though `since` or `until` is given and their year is unknown.
+    /// The number of games that are counted although their year is unknown and a filter on dates is set.
     #[serde(skip_serializing_if = "is_zero")]
     pub undated: u64,
-    /// Games that count though `min_elo` or `max_elo` is given and a rating is unknown.
+    /// The number of games that are counted although a rating is unknown and a filter on ratings is set.
     #[serde(skip_serializing_if = "is_zero")]
     pub unrated: u64,
-    /// Games that count, by their variant, unless only standard chess was asked for.
+    /// The number of counted games of each variant, unless the run counts only standard chess.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub variants: BTreeMap<Variant, u64>,
 }
 
 impl Totals {
-    /// What became of the games that do not count: "7 filtered by rating, 2 rejected".
+    /// Returns the reasons why games are not counted, such as "7 filtered by rating, 2 rejected".
     pub(super) fn why_none_counts(&self) -> String {
         let filtered = self.filtered_by.iter();
         let mut reasons: Vec<String> = filtered
@@ -66,7 +66,7 @@ impl Totals {
         reasons.join(", ")
     }
 
-    /// Returns the warnings about games that count in part, or though a filter could not judge them.
+    /// Returns warnings about games that are counted in part, or that passed a filter because a tag is missing.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         [
             (
@@ -147,140 +147,142 @@ impl AddAssign<&Totals> for Totals {
     }
 }
 
-/// What a run did.
+/// The report of a run.
 #[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct Report {
     /// The numbers that were counted while games were replayed.
     #[serde(flatten)]
     pub totals: Totals,
-    /// Positions in which a counted move was played; 0 if only an index was made.
+    /// The number of positions in which a counted move was played, or 0 if only an index was written.
     pub positions: u64,
-    /// Pairs of position and move that were counted; 0 if only an index was made.
+    /// The number of counted pairs of a position and a move, or 0 if only an index was written.
     #[serde(rename = "entries")]
     pub pairs: u64,
-    /// The book, if one was made.
+    /// The book, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub book: Option<BookReport>,
-    /// The index, if one was made.
+    /// The index, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<IndexReport>,
-    /// The OOBS database, if one was made.
+    /// The OOBS database, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub obs: Option<ObsReport>,
     /// The counts, if they were written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<CountsReport>,
-    /// The suite, if one was made.
+    /// The suite, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suite: Option<SuiteReport>,
     /// The first [100](Report::DESCRIBED) rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
-    /// Whether counts among the inputs do not say how many games they have. The [totals](Report::totals) lack these
+    /// Whether some counts among the inputs do not say how many games they contain. The [totals](Report::totals) lack these
     /// games.
     #[serde(skip_serializing_if = "is_false")]
     pub has_unknown_games: bool,
-    /// Warnings of the inputs, a line each.
+    /// Warnings about the inputs, one line each.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }
 
 impl Report {
-    /// How many rejected games are described.
+    /// The maximum number of rejected games that are described.
     pub const DESCRIBED: usize = 100;
 }
 
-/// A book that was made.
+/// A book that was written.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct BookReport {
-    /// The file.
+    /// The path of the file.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
-    /// Its records, without the header.
+    /// The number of entries, without the header.
     pub entries: u64,
     /// The largest weight before scaling.
     pub largest_weight: u64,
-    /// The factor of every weight.
+    /// The factor by which every weight was multiplied.
     pub scale: f64,
-    /// What became of moves by their evaluations, if these were asked for.
+    /// The numbers of moves that were dropped or kept because of evaluations, if evaluations were used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub losses: Option<LossSummary>,
-    /// What became of moves by what the counts show after them, if that was asked for.
+    /// The effects of `--minimax` on the weights, if it was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimax: Option<MinimaxSummary>,
 }
 
-/// An index that was made.
+/// An index that was written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct IndexReport {
-    /// The directory.
+    /// The path of the directory.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
-    /// Games of the inputs. Each has a record.
+    /// The number of games of the inputs. Each has a record.
     pub games: u64,
-    /// Positions that a game reached.
+    /// The number of positions that a game reached.
     pub positions: u64,
-    /// Postings: pairs of a position and a game that reached it.
+    /// The number of postings: pairs of a position and a game that reached it.
     pub postings: u64,
-    /// Rows, of an index of counts, which has no games.
+    /// The number of rows of an index of counts, which has no games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
 }
 
-/// An OOBS database that was made.
+/// An OOBS database that was written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ObsReport {
-    /// The file.
+    /// The path of the file.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
-    /// Its rows, one for each move of each position.
+    /// The number of rows, one for each move of each position.
     pub rows: u64,
 }
 
-/// A directory of counts that was made.
+/// A directory of counts that was written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct CountsReport {
-    /// The directory.
+    /// The path of the directory.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
-    /// Its rows, one for each move of each position.
+    /// The number of rows, one for each move of each position, or several if the counts have classes.
     pub rows: u64,
-    /// Its files of rows.
+    /// The number of Parquet files that contain the rows.
     pub parts: usize,
-    /// What was dropped, by this run and before, if positions were.
+    /// The positions that this run and earlier ones dropped, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pruned: Option<Pruned>,
 }
 
-/// A suite that was made.
+/// A suite that was written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct SuiteReport {
-    /// The file.
+    /// The path of the file.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
-    /// Its lines, or its positions.
+    /// The number of lines or positions.
     pub lines: u64,
-    /// Those that were left out because they have no evaluation, if they are chosen by it.
+    /// The number of lines that were left out because their positions have no evaluation, if the suite is selected by
+    /// evaluations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unevaluated: Option<u64>,
 }
 
-/// A word that all warnings about filtered variants have, and no other warning.
+/// A text that all warnings about filtered variants contain, and no other warning.
 pub(super) const VARIANT_FILTERED: &str = " filtered";
 
-/// A variant whose games were filtered.
+/// The reason why games of a variant were filtered.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum FilteredVariant {
-    /// The run counts another one.
+    /// The run counts another variant.
     Other(Variant),
-    /// A book has no keys for it.
+    /// The Polyglot format has no number for the variant, so its positions have no keys.
     Unnumbered(Variant),
-    /// No variant of this name is known.
+    /// There is no variant with this name.
     Unknown(String),
-    /// More names that are not known.
+    /// All further unknown names together.
     More,
 }
 
 impl FilteredVariant {
+    /// Returns the warning that this many games were filtered.
     pub(super) fn warning(&self, games: u64) -> String {
         let filtered = match games {
             1 => "1 game filtered".to_owned(),
@@ -304,7 +306,7 @@ impl FilteredVariant {
     }
 }
 
-/// Returns the warning about lines among tags that are no tag pairs.
+/// Returns the warning about lines among the tags that are not tag pairs.
 pub(super) fn bad_tag(file: &Path, offset: u64) -> String {
     format!(
         "{}: a line among the tags is no tag pair and was passed over, first at byte {offset}",
@@ -312,7 +314,7 @@ pub(super) fn bad_tag(file: &Path, offset: u64) -> String {
     )
 }
 
-/// Returns the warning about text that belongs to no game.
+/// Returns the warning about text that does not belong to any game.
 pub(super) fn stray_text(file: &Path, offset: u64) -> String {
     format!(
         "{}: text that belongs to no game was passed over, first at byte {offset}",

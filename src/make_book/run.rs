@@ -1,4 +1,4 @@
-//! A run: the data that its threads share, and the counts at its end.
+//! The state of a run that its threads share.
 
 use std::sync::{Condvar, Mutex, PoisonError, atomic::AtomicU64};
 
@@ -12,7 +12,7 @@ use super::{
     outcome::Outcome,
     progress::Phase,
     replay::Replayer,
-    sequence::{BatchPlace, Sequenced, Sequencer},
+    sequence::{BatchId, Sequenced, Sequencer},
     sink::Sink,
     space::TemporarySpace,
 };
@@ -24,26 +24,30 @@ use crate::{
     task::{self, Failure},
 };
 
-/// The data that the threads of a run share.
+/// The state of a run that its threads share while inputs are read.
 pub(super) struct Run<'a> {
     pub options: &'a MakeBook,
     pub needs: &'a Needs,
     pub sinks: &'a [Box<dyn Sink + 'a>],
+    /// The tally by position key, if an output needs it.
     pub tally: Option<Tally>,
+    /// The tally by identity, if an output needs it.
     pub identities: Option<Tally>,
+    /// The pairs of key and identity, if an output needs them.
     pub pairs: Option<Shards<KeyedIdentity>>,
-    /// Whether counts that are in order are merged with the tally when all else is read.
+    /// Whether ordered counts are merged with the tally after all other inputs were read.
     pub merges_ordered: bool,
-    /// The merged tally by keys and ordered counts.
+    /// The result of merging the tally by key with ordered counts.
     pub merged: Option<Counts>,
     space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
-    /// Signalled when the results of a batch are in order, and when a job failed.
-    placed: Condvar,
+    /// Signalled when a batch was sequenced, and when a job failed.
+    sequenced: Condvar,
+    /// The first error or panic of a job.
     pub failure: Failure,
-    /// Half-moves of all counts among the inputs.
+    /// The number of half-moves in all counts among the inputs.
     pub counted_plies: AtomicU64,
-    /// Half-moves of those that have no sidecar, which would say how many there are.
+    /// The number of half-moves in counts without a sidecar, whose number is unknown before they are read.
     pub plies_without_sidecar: AtomicU64,
 }
 
@@ -67,24 +71,25 @@ impl<'a> Run<'a> {
             pairs: needs.shared_keys.then(pairs),
             space: TemporarySpace::new(options.memory.temp_dir.clone()),
             sequencer: Mutex::new(Sequencer::new(options, sinks, budget)),
-            placed: Condvar::new(),
+            sequenced: Condvar::new(),
             failure: Failure::default(),
             counted_plies: AtomicU64::new(0),
             plies_without_sidecar: AtomicU64::new(0),
         }
     }
 
-    /// Waits until fewer than `in_flight` batches before batch `number` are not in order, or the run failed.
-    pub(super) fn wait_for_place(&self, number: u64, in_flight: u64) {
+    /// Blocks until fewer than `in_flight` batches before `number` are unsequenced, or until the run fails.
+    pub(super) fn wait_for_turn(&self, number: u64, in_flight: u64) {
         let sequencer = task::lock(&self.sequencer);
         let is_full = |sequencer: &mut Sequencer<'_>| {
             number >= sequencer.in_order() + in_flight && !self.failure.is_set()
         };
-        let waited = self.placed.wait_while(sequencer, is_full);
+        let waited = self.sequenced.wait_while(sequencer, is_full);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Ends the run early if the temporary files will not fit. `merged` bytes are there already of the sum.
+    /// Returns an error if the temporary files are not going to fit on the disk. `merged` is the number of bytes that the
+    /// merged counts take so far.
     pub(super) fn check_space(&self, merged: u64) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
@@ -94,21 +99,21 @@ impl<'a> Run<'a> {
         self.space.check(counts + pairs + sinks + merged, read)
     }
 
-    /// Does a job. Its error or panic ends the run.
+    /// Executes a job. If the job fails or panics, the run ends with its error.
     pub(super) fn watch(&self, job: impl FnOnce() -> Result<()>) {
         self.failure.watch(job);
         if self.failure.is_set() {
-            // Under the lock, so that the reader cannot miss it between its look and its wait.
+            // Notify under the lock, so that the reading thread cannot miss it between checking the condition and waiting.
             let _sequencer = task::lock(&self.sequencer);
-            self.placed.notify_all();
+            self.sequenced.notify_all();
         }
     }
 
-    /// Hands the outcome of a batch to the sequencer, and counts the games that had to wait for it.
-    pub(super) fn submit(&self, place: BatchPlace, outcome: Outcome<'a>) -> Result<()> {
+    /// Passes the outcome of a batch to the sequencer, and counts the games of all batches that are now in order.
+    pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
-        let in_order = task::lock(&self.sequencer).submit(place, outcome)?;
-        self.placed.notify_all();
+        let in_order = task::lock(&self.sequencer).submit(id, outcome)?;
+        self.sequenced.notify_all();
         for batch in in_order {
             self.add_records(&batch.records, &batch.identity_records)?;
             let mut taken = batch.taken.into_iter();
@@ -117,6 +122,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Adds records to the tallies by key and by identity.
     pub(super) fn add_records(
         &self,
         records: &[CountRecord],
@@ -131,13 +137,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Counts the games of a batch.
-    pub(super) fn replay(&self, batch: &Batch, place: BatchPlace) -> Result<()> {
+    /// Replays the games of a batch and passes on the outcome.
+    pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());
         }
         task::fault("replay");
-        let input = self.options.inputs[place.input].path();
+        let input = self.options.inputs[id.input].path();
         let replayer = Replayer::new(self.options, self.needs, input, batch.offset);
         let taken = |plies| {
             let sinks = self.sinks.iter();
@@ -145,20 +151,20 @@ impl<'a> Run<'a> {
         };
         let mut outcome = replayer.replay(&batch.text, taken);
         if !self.options.drop_duplicates {
-            // Taken out: an outcome may have to wait for its turn, and should not hold them meanwhile.
+            // An outcome may wait for earlier batches. It should not hold its records meanwhile, so take them out.
             let records = std::mem::take(&mut outcome.records);
             self.add_records(&records, &std::mem::take(&mut outcome.identity_records))?;
         }
         if let Some(pairs) = &self.pairs {
             pairs.append(&std::mem::take(&mut outcome.pairs))?;
         }
-        self.submit(place, outcome)
+        self.submit(id, outcome)
     }
 
-    /// Ends the run when all threads are done. Works on all threads of the rayon pool that it is called in.
+    /// Seals the counts after all jobs are done. Uses all threads of the current rayon pool.
     pub(super) fn finish(self) -> Result<(SealedCounts, Sequenced)> {
         self.options.refuse_if_stopped()?;
-        // Merging is reported as reading, and is done.
+        // Ordered counts were merged before, as part of the reading phase.
         self.options.progress.enter(Phase::Sorting);
         let counts = SealedCounts {
             by_key: match self.tally {
@@ -174,28 +180,28 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The batches of all inputs, on their way to the threads.
+/// Passes the batches of all inputs to the threads.
 pub(super) struct Batches<'s, 'scope, 'run> {
     pub run: &'scope Run<'run>,
     pub scope: &'s Scope<'scope>,
-    pub next: BatchPlace,
-    /// The most batches before the first of them is in order.
+    pub next: BatchId,
+    /// The maximum number of batches that may be started before the first of them is sequenced.
     pub in_flight: u64,
 }
 
 impl<'run> Batches<'_, '_, 'run> {
-    /// The place of another batch of the present input. Waits until few batches before it are not in order, or the run
-    /// failed.
-    pub(super) fn next_place(&mut self) -> BatchPlace {
-        let place = self.next;
+    /// Returns the number and the input of the next batch. Blocks until few batches before it are unsequenced, or until the
+    /// run fails.
+    pub(super) fn next_id(&mut self) -> BatchId {
+        let id = self.next;
         self.next.number += 1;
-        self.run.wait_for_place(place.number, self.in_flight);
-        place
+        self.run.wait_for_turn(id.number, self.in_flight);
+        id
     }
 
-    /// Hands over the outcome of another batch of the present input.
+    /// Passes on an outcome as the next batch of the present input.
     pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
-        let place = self.next_place();
-        self.run.submit(place, outcome)
+        let id = self.next_id();
+        self.run.submit(id, outcome)
     }
 }

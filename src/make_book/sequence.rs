@@ -1,7 +1,7 @@
-//! Putting the results of batches in the order of the inputs.
+//! Restoring the order of batches.
 //!
-//! Batches are completed in any order. Data that depends on their order (the numbers of games, which games are
-//! the first rejected) is kept here until all batches before are complete too.
+//! Batches are completed in any order. Data that depends on their order, such as game numbers and the first rejected games,
+//! waits here until all earlier batches are complete.
 
 use std::{collections::BTreeMap, iter::repeat_n};
 
@@ -22,38 +22,38 @@ use crate::{
     task,
 };
 
-/// How many names of filtered variants are counted apart.
+/// The maximum number of names of filtered variants that are counted separately.
 const NAMED_VARIANTS: usize = 20;
 
-/// The place of a batch in a run.
+/// The position of a batch in the order of a run.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct BatchPlace {
-    /// Counts all batches of the run.
+pub(super) struct BatchId {
+    /// The number of the batch among all batches of the run.
     pub number: u64,
-    /// Which input it comes from.
+    /// The index of the input from which the batch comes.
     pub input: usize,
 }
 
-/// Collects the outcomes of batches.
+/// Collects the outcomes of batches, and processes them in the order of the inputs.
 pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
     sinks: &'a [Box<dyn Sink + 'a>],
-    /// How many batches are in order.
+    /// The number of batches that were processed. This is the number of the next batch.
     in_order: u64,
-    /// Outcomes of later batches, with the number of their input.
+    /// Outcomes that wait for earlier batches, by their number, with the index of their input.
     early: BTreeMap<u64, (usize, Outcome<'a>)>,
     inputs: Vec<InputState>,
     report: Report,
     starts: Starts,
     filtered_variants: BTreeMap<FilteredVariant, u64>,
-    /// The games that count so far, if duplicates are dropped.
+    /// The fingerprints of the games counted so far, if duplicates are dropped.
     seen: Option<SpillingSet>,
 }
 
-/// The most games that the error about an input names, if none of its games can be played.
+/// The maximum number of games that the error names if no game of an input can be played.
 const NAMED_GAMES: usize = 3;
 
-/// The facts about an input so far.
+/// Facts about an input, as far as its batches were processed.
 #[derive(Clone, Default)]
 struct InputState {
     games: u64,
@@ -84,30 +84,26 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// How many batches are in order.
+    /// Returns the number of batches that were processed.
     pub(super) fn in_order(&self) -> u64 {
         self.in_order
     }
 
-    /// Takes the outcome of a batch, and puts in order all that can be. The caller counts the games that are
-    /// due then, so that other threads need not wait for that.
-    pub(super) fn submit(
-        &mut self,
-        place: BatchPlace,
-        outcome: Outcome<'a>,
-    ) -> Result<Vec<Outcome<'a>>> {
-        self.early.insert(place.number, (place.input, outcome));
+    /// Adds the outcome of a batch, and processes all batches that are now in order. Returns their outcomes. The caller adds
+    /// their records to the counts, so that other threads do not wait for this.
+    pub(super) fn submit(&mut self, id: BatchId, outcome: Outcome<'a>) -> Result<Vec<Outcome<'a>>> {
+        self.early.insert(id.number, (id.input, outcome));
         let mut in_order = Vec::new();
         while let Some((input, outcome)) = self.early.remove(&self.in_order) {
             self.in_order += 1;
             task::fault("sequence");
-            in_order.push(self.place(input, outcome)?);
+            in_order.push(self.process(input, outcome)?);
         }
         Ok(in_order)
     }
 
-    /// Takes the outcome of the next batch.
-    fn place(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<Outcome<'a>> {
+    /// Processes the outcome of the next batch.
+    fn process(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<Outcome<'a>> {
         if let Some(seen) = &mut self.seen {
             leave_out_duplicates(&mut outcome, seen)?;
         }
@@ -132,7 +128,7 @@ impl<'a> Sequencer<'a> {
         Ok(outcome)
     }
 
-    /// Numbers the rejected games of a batch and keeps the first of all.
+    /// Numbers the rejected games of a batch and keeps the first ones. Returns an error instead if the run is strict.
     fn reject(&mut self, input: usize, rejected: Vec<Rejection>) -> Result<()> {
         let room = Report::DESCRIBED.saturating_sub(self.report.rejected.len());
         for mut rejection in rejected.into_iter().take(room) {
@@ -145,8 +141,8 @@ impl<'a> Sequencer<'a> {
         Ok(())
     }
 
-    /// Adds up games that were filtered for their variant. An input that invents a name for every game does
-    /// not get all of them repeated.
+    /// Adds up games that were filtered because of their variant. The number of names is limited, because an input may have
+    /// a different name for every game.
     fn filter_variants(&mut self, filtered: BTreeMap<FilteredVariant, u64>) {
         for (variant, games) in filtered {
             let is_new = !self.filtered_variants.contains_key(&variant);
@@ -159,11 +155,15 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// The collected data, after the last batch.
+    /// Returns the collected data after the last batch.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an input contains text, but no game that can be played.
     pub(super) fn finish(mut self) -> Result<Sequenced> {
         for (state, input) in self.inputs.iter().zip(&self.options.inputs) {
             if state.has_text && !state.recognised {
-                // Prose may look like a game, but has no moves.
+                // Prose may look like a game, but its words do not look like moves.
                 let has_move = |it: &&Rejection| {
                     it.file == input.path()
                         && (looks_like_move(it.mv.as_bytes()) || it.reason.contains(LETTERS_OPTION))
@@ -212,16 +212,16 @@ impl<'a> Sequencer<'a> {
     }
 }
 
-/// The facts when all batches are done.
+/// The data of a run that depends on the order of its games.
 pub(super) struct Sequenced {
     pub report: Report,
     /// The number of each input's first game.
     pub first_games: Vec<u64>,
-    /// Where games started.
+    /// The positions in which games started.
     pub starts: Starts,
 }
 
-/// Takes the candidates of the next batch in order: the new ones count, the others are left out.
+/// Removes the data of games that are duplicates of earlier ones from the outcome of the next batch.
 fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Result<()> {
     let candidates = std::mem::take(&mut outcome.candidates);
     let mut is_new = Vec::with_capacity(candidates.len());
@@ -243,7 +243,7 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
             continue;
         }
         left_out.push(candidate.number);
-        // A game whose beginning alone counts is among the rejected ones.
+        // With `keep_prefix`, a rejected game may be a candidate; it is already counted as rejected.
         let games = candidate.totals.games.counted;
         if games > 0 {
             outcome.totals.games.filtered += games;
@@ -261,7 +261,8 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
     Ok(())
 }
 
-/// Keeps those stretches of a list that are to be kept.
+/// Keeps some sections of a list. Each section is given by its length and whether to keep it; together they must cover the
+/// list.
 pub(super) fn retain_stretches<T>(
     list: &mut Vec<T>,
     stretches: impl Iterator<Item = (usize, bool)>,
@@ -283,7 +284,7 @@ mod tests {
         provenance::Games,
     };
 
-    /// Notes in which order batches are called to take their turn.
+    /// A batch collector that records the order in which `in_order` is called.
     struct Noted<'a> {
         number: u64,
         order: &'a Mutex<Vec<u64>>,
@@ -304,7 +305,7 @@ mod tests {
         }
     }
 
-    /// The outcome of a batch of this many games, some of them rejected.
+    /// Returns the outcome of a batch of `games` games, some of which are rejected.
     fn outcome<'a>(games: u64, rejected: &[u64]) -> Outcome<'a> {
         let mut outcome = Outcome {
             recognised: true,
@@ -331,16 +332,16 @@ mod tests {
         outcome
     }
 
-    fn place(number: u64, input: usize) -> BatchPlace {
-        BatchPlace { number, input }
+    fn id(number: u64, input: usize) -> BatchId {
+        BatchId { number, input }
     }
 
     fn options() -> MakeBook {
         MakeBook::new(["a.pgn", "b.pgn"].map(Input::file))
     }
 
-    /// The result of twelve batches that are completed in this order, the first seven of the first input, and the
-    /// order in which they took their turns. The last game of each is rejected.
+    /// Returns the result of twelve batches that are completed in this order, and the order in which they were processed.
+    /// The first seven batches belong to the first input. The last game of each batch is rejected.
     fn sequenced(games: &[u64], order: &[u64]) -> (Sequenced, Vec<u64>) {
         let options = options();
         let turns = Mutex::default();
@@ -353,8 +354,8 @@ mod tests {
                 number: *number,
                 order: &turns,
             }));
-            let place = place(*number, usize::from(*number >= 7));
-            let in_order = sequencer.submit(place, outcome).unwrap();
+            let id = id(*number, usize::from(*number >= 7));
+            let in_order = sequencer.submit(id, outcome).unwrap();
             handed_back += in_order
                 .iter()
                 .map(|batch| batch.taken.len())
@@ -387,12 +388,9 @@ mod tests {
     fn a_strict_run_ends_with_the_first_rejected_game() {
         let options = options().strict(true);
         let mut sequencer = Sequencer::new(&options, &[], &Budget::default());
-        // The later batch is complete first, and does not decide.
-        assert!(sequencer.submit(place(1, 0), outcome(3, &[0])).is_ok());
-        let err = sequencer
-            .submit(place(0, 0), outcome(3, &[2]))
-            .err()
-            .unwrap();
+        // The later batch is complete first, but its rejected game is not reported.
+        assert!(sequencer.submit(id(1, 0), outcome(3, &[0])).is_ok());
+        let err = sequencer.submit(id(0, 0), outcome(3, &[2])).err().unwrap();
         assert_eq!(err.carried::<Rejection>().unwrap().game, 2);
     }
 
@@ -404,7 +402,7 @@ mod tests {
             has_text: true,
             ..Outcome::default()
         };
-        sequencer.submit(place(0, 1), text).unwrap();
+        sequencer.submit(id(0, 1), text).unwrap();
         assert!(
             sequencer
                 .finish()
@@ -416,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_kept_or_not() {
+    fn sections_are_kept_or_removed() {
         let mut list = vec![1, 2, 3, 4, 5, 6];
         retain_stretches(&mut list, [(2, true), (3, false), (1, true)].into_iter());
         assert_eq!(list, [1, 2, 6]);

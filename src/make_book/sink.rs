@@ -1,8 +1,8 @@
-//! The outputs of a run as the pipeline sees them.
+//! The interface of an output to the pipeline.
 //!
-//! A [`Plan`] says what an output needs of the run, and begins it next to its target before anything is read. From then
-//! on it is a [`Sink`]: it takes what each batch of games brings, writes when all is counted, and hands back a finished
-//! output.
+//! A [`Plan`] describes what an output needs from the run, and opens the output before any input is read. The open output is
+//! a [`Sink`]: it collects data from each batch of games, writes the output when all games are counted, and returns a
+//! finished output that only needs to be renamed.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -18,21 +18,22 @@ use crate::{
     position::Variant,
 };
 
-/// An output that is to be made.
+/// A plan for an output.
 pub(super) struct Plan<'a> {
     pub path: &'a Path,
-    /// Why the output cannot be made of counts, if it takes games.
+    /// The reason why the output cannot be made from counts, if it needs games.
     pub of_games: Option<&'static str>,
-    /// How many of the equal shares of memory it takes while games are read. Each tally takes one.
+    /// The number of equal shares of the memory budget that the output takes while games are read. For comparison, each
+    /// tally takes one share.
     pub memory_shares: usize,
-    /// Begins the output.
+    /// Opens the output.
     pub begin: Begin<'a>,
 }
 
 type Begin<'a> = Box<dyn FnOnce(&Budget) -> Result<Box<dyn Sink + 'a>> + 'a>;
 
 impl<'a> Plan<'a> {
-    /// An output that is made of counts alone.
+    /// Creates a plan for an output that is made only from counts.
     pub(super) fn of_counts<S: Sink + 'a>(
         path: &'a Path,
         begin: impl FnOnce() -> Result<S> + 'a,
@@ -46,111 +47,117 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// An output that has begun.
+/// An open output.
 pub(super) trait Sink: Send + Sync {
-    /// What it takes of a batch of about this many half-moves, if it takes games.
+    /// Returns a collector for the games of a batch with approximately this many half-moves, or `None` if the output does
+    /// not use games.
     fn batch(&self, _plies: usize) -> Option<Box<dyn BatchSink + '_>> {
         None
     }
 
-    /// Refuses games of these variants together, as soon as they were met.
+    /// Checks that the output can contain games of all these variants. Called as soon as the variants occur.
     ///
     /// # Errors
     ///
-    /// [`Error::File`] that names the output.
+    /// Returns [`Error::File`] with the path of the output if it cannot.
     fn check_variants(&self, _met: &BTreeMap<Variant, u64>) -> Result<()> {
         Ok(())
     }
 
-    /// How many bytes it has in temporary files.
+    /// Returns the number of bytes that the output has in temporary files.
     fn spilled_bytes(&self) -> u64 {
         0
     }
 
-    /// About how much memory it holds until it is written.
+    /// Returns the approximate number of bytes of memory that the output holds until it is written.
     fn held_bytes(&self) -> usize {
         0
     }
 
-    /// The phase in which it is written, and about how long that takes, where replaying a thousand half-moves takes 1000.
+    /// Returns the phase in which the output is written and the estimated duration, in units of which replaying a game of a
+    /// thousand half-moves takes 1000.
     fn cost(&self) -> Option<(Phase, u64)> {
         None
     }
 
-    /// Refuses an output that cannot be written, before anything is.
+    /// Checks that the output can be written. Called for all outputs before the first one is written.
     ///
     /// # Errors
     ///
-    /// [`Error::Empty`], or what the format cannot hold.
+    /// Returns [`Error::Empty`] if nothing would be written, or an error that says what the format cannot contain.
     fn check(&self, _counted: &Counted<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Writes the output, and says so in the report. It is complete then, but not in place.
+    /// Writes the output and adds it to the report. The output is complete afterwards, but not renamed yet.
     ///
     /// # Errors
     ///
-    /// A disk that cannot take it, a temporary file that cannot be read, and [`Error::Interrupted`].
+    /// Returns an error if the disk is full, if a temporary file cannot be read, or if the run is cancelled.
     fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished>;
 }
 
-/// The data that a sink takes of the games of one batch. Any thread may hold it.
+/// Collects the data of one batch of games for a sink. It may be moved between threads.
 pub(crate) trait BatchSink: Send {
-    /// Takes the next game; only its tags were read. The batch is at this offset of its input.
+    /// Begins the next game, of which only the tags were read. `batch_offset` is the offset of the batch in its input.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
 
-    /// Takes the moves of that game, which counts.
+    /// Adds the moves of the present game, which is counted.
     fn count(&mut self, game: &CountedGame<'_>);
 
-    /// Drops the moves of some games, by their ascending numbers: they do not count.
+    /// Removes the moves of some games, given by their ascending numbers, because they are not counted.
     fn leave_out(&mut self, games: &[u32]);
 
-    /// Does what depends on the order of games. It is called for each batch after those before it, of earlier inputs
-    /// too.
+    /// Does work that depends on the order of the games. Called for each batch after all earlier batches, including those of
+    /// earlier inputs.
     ///
     /// # Errors
     ///
-    /// More games than the output can hold, which names the input, and a temporary file that cannot be written.
+    /// Returns an error that names the input if there are more games than the output can contain, and an error if a
+    /// temporary file cannot be written.
     fn in_order(&mut self, _input: &Path) -> Result<()> {
         Ok(())
     }
 
-    /// Hands all over to the sink, in any order.
+    /// Adds the collected data to the sink. Called for the batches in any order.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     fn add(self: Box<Self>) -> Result<()>;
 }
 
-/// A game that counts.
+/// A game that is counted.
 pub(crate) struct CountedGame<'a> {
-    /// Counts the games of the batch.
+    /// The number of the game in its batch.
     pub number: u32,
     pub variant: Variant,
     pub result: GameResult,
-    /// Who moved first.
+    /// The side that moved first.
     pub first_turn: Color,
-    /// [Where it started](Needs::game_starts), `None` for the usual place.
+    /// The EPD of the starting position if it is not the usual one and an output [needs it](Needs::game_starts).
     pub start: Option<&'a str>,
-    /// How many half-moves it has, [if that is needed](Needs::game_lengths).
+    /// The number of half-moves, including those that are not counted if an output [needs them](Needs::game_lengths).
     pub length: usize,
-    /// The half-moves that count.
+    /// The half-moves that are counted.
     pub plies: &'a [Ply],
-    /// The identities of the positions before them, [if they are needed](Needs::game_identities).
+    /// The identities of the positions before these half-moves, if an output [needs them](Needs::game_identities).
     pub identities: &'a [u64],
-    /// The exact identities of these positions, which counts have, if the identities are needed.
+    /// The exact identities of the same positions, which counts use.
     pub exact_identities: &'a [u64],
-    /// The half-moves of its variations, if they count.
+    /// The half-moves of the game's variations, if the run counts them.
     pub branches: &'a [VariationPly],
-    /// The key, the identity and the exact identity of the last position, and whether it is for books.
+    /// The key of the last position.
     pub last_key: u64,
+    /// The identity of the last position.
     pub last_identity: u64,
+    /// The exact identity of the last position.
     pub last_exact_identity: u64,
+    /// Whether the key of the last position is a valid book key.
     pub last_in_book: bool,
 }
 
-/// Refuses games of several variants in an output whose positions do not say by which rules they are played.
+/// Returns an error if games of several variants would go into an output that does not store the variant of each position.
 pub(super) fn refuse_several_variants(
     path: &Path,
     output: &str,

@@ -1,4 +1,4 @@
-//! Watching the space for temporary files, so that a shortage is known before hours have passed.
+//! Watching the disk space for temporary files, so that a shortage is reported early instead of after hours.
 
 use std::{
     path::PathBuf,
@@ -7,20 +7,20 @@ use std::{
 
 use crate::error::{Error, Result};
 
-/// How many more bytes are spilled before the space is looked at again.
+/// The number of further spilled bytes after which the free space is checked again.
 const STEP: u64 = 64 << 20;
 
-/// The part of the input that must have been read before the rest can be judged by it.
+/// The fraction of the input that must have been read before the rest can be estimated.
 const ENOUGH_READ: f64 = 0.02;
 
-/// How much more than there is an estimate must ask for: it is only an estimate.
+/// The factor by which the estimated need must exceed the free space to end the run, because the estimate is inexact.
 const TOLERANCE: f64 = 1.25;
 
-/// The space for the temporary files of a run.
+/// Watches the disk space for the temporary files of a run.
 #[derive(Debug)]
 pub(super) struct TemporarySpace {
     directory: PathBuf,
-    /// The spilled bytes at which to look next.
+    /// The number of spilled bytes at which to check next.
     next: AtomicU64,
 }
 
@@ -32,17 +32,18 @@ impl TemporarySpace {
         }
     }
 
-    /// Judges by what was spilled for the part of the input that was read whether the rest will fit.
+    /// Estimates whether the temporary files will fit on the disk. `spilled` is the number of bytes spilled so far, and
+    /// `read` is the fraction of the input that was read.
     ///
     /// # Errors
     ///
-    /// [`Error::File`] says how much is needed and how much there is.
+    /// Returns [`Error::TooLarge`](crate::Error::TooLarge) with the needed and the free space if the files will not fit.
     pub(super) fn check(&self, spilled: u64, read: Option<f64>) -> Result<()> {
         if spilled < self.next.load(Ordering::Relaxed) {
             return Ok(());
         }
         self.next.store(spilled + STEP, Ordering::Relaxed);
-        // If the file system does not say, the write fails that fills it.
+        // If the free space is unknown, the write that fills the disk will fail.
         let Ok(free) = fs4::available_space(&self.directory) else {
             return Ok(());
         };
@@ -61,7 +62,7 @@ impl TemporarySpace {
     }
 }
 
-/// The bytes that the rest of the input will spill; `None` if too little was read to tell.
+/// Returns the number of bytes that the rest of the input will spill, or `None` if too little was read for an estimate.
 fn still_needed(spilled: u64, read: f64) -> Option<u64> {
     (read >= ENOUGH_READ).then(|| (spilled as f64 * (1.0 / read - 1.0)) as u64)
 }
@@ -71,18 +72,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_is_judged_by_what_was_read() {
+    fn the_need_is_estimated_from_the_part_that_was_read() {
         assert_eq!(still_needed(100, 0.25), Some(300));
         assert_eq!(still_needed(100, 1.0), Some(0));
         assert_eq!(still_needed(100, 0.01), None);
     }
 
     #[test]
-    fn a_shortage_is_told_with_both_numbers() {
+    fn a_shortage_is_reported_with_needed_and_free_space() {
         let space = TemporarySpace::new(std::env::temp_dir());
         space.check(STEP - 1, Some(0.5)).unwrap();
         space.check(STEP, Some(1.0)).unwrap();
-        // No disk has this much.
+        // No disk has this much free space.
         let err = space.check(1 << 60, Some(0.05)).unwrap_err().to_string();
         assert!(err.contains("MiB more are needed"), "{err}");
         space.check(u64::MAX - STEP, None).unwrap();

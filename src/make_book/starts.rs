@@ -9,22 +9,26 @@ use crate::{
     sort::{ByteRun, Memory},
 };
 
-/// How many positions are remembered so that they are not kept twice. Twice does no harm.
+/// The maximum number of positions that are remembered to avoid storing them twice. A position that is not remembered may be
+/// stored several times, which does no harm.
 const REMEMBERED: usize = 1 << 18;
 
-/// The positions other than the usual one in which games started, as EPDs, and how many games did.
+/// The unusual positions in which games started, as EPDs with numbers of games. The usual starting position is not included.
 #[derive(Debug)]
 pub(super) struct Starts {
-    /// For each start its EPD's length, the EPD, and its games.
+    /// For each starting position: the length of its EPD, the EPD, and the number of games.
     epds: ByteRun,
+    /// The number of stored positions.
     kept: u64,
-    /// Which of those kept first are remembered, by their fingerprints, and how many further games they have.
+    /// The indices of the remembered positions, by their fingerprints. The remembered positions are the first that were
+    /// stored.
     seen: HashMap<u128, usize>,
+    /// The number of further games for each remembered position.
     more: Vec<u64>,
 }
 
 impl Starts {
-    /// None yet; `memory` is for all that will come.
+    /// Creates an empty store. `memory` is the budget for all positions.
     pub(super) fn new(memory: &Memory) -> Starts {
         Starts {
             epds: ByteRun::new(memory.bytes, memory.temp_dir.clone()),
@@ -34,14 +38,14 @@ impl Starts {
         }
     }
 
-    /// Takes a position in which this many games started.
+    /// Adds a position in which `games` games started.
     pub(super) fn add(&mut self, epd: &[u8], games: u64) -> Result<()> {
         let fingerprint = SipHasher13::new().hash(epd).as_u128();
         if let Some(number) = self.seen.get(&fingerprint) {
             self.more[*number] += games;
             return Ok(());
         }
-        // The first ones are remembered, so their numbers are those of `more`.
+        // The first positions are remembered, so their indices are also those of `more`.
         if self.seen.len() < REMEMBERED {
             self.seen.insert(fingerprint, self.more.len());
             self.more.push(0);
@@ -52,7 +56,7 @@ impl Starts {
         self.epds.append(&games.to_le_bytes())
     }
 
-    /// All of them with their games, in the order in which they came first.
+    /// Returns an iterator over all positions and their numbers of games, in the order in which they were first added.
     pub(super) fn all(&self) -> impl Iterator<Item = Result<(String, u64)>> + '_ {
         let mut reader = self.epds.reader(0);
         let more = self.more.iter().copied().chain(std::iter::repeat(0));

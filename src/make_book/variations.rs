@@ -1,4 +1,4 @@
-//! The moves of variations, each counted once from where it branches.
+//! The moves of variations. Each variation is counted once, from the move where it branches.
 
 use shakmaty::Color;
 
@@ -8,43 +8,44 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules, has_inner_castling_rook},
 };
 
-/// How deep variations may be nested. Deeper ones are passed over.
+/// The maximum depth of nested variations. Deeper ones are skipped.
 const DEEPEST: usize = 64;
 
-/// The half-moves in the variations of the current game.
+/// The half-moves in the variations of the present game.
 #[derive(Debug, Default)]
 pub(super) struct Variations {
     pub branches: Vec<VariationPly>,
-    /// Variations with a move that cannot be played, which count up to there.
+    /// The number of variations with a move that cannot be played. They are counted up to there.
     pub unplayable: u64,
-    /// Variations with a null move, which count up to there.
+    /// The number of variations with a null move. They are counted up to there.
     pub null_moves: u64,
 }
 
 /// A half-move of a variation.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct VariationPly {
-    /// The key and the exact identity of the position before it.
+    /// The key of the position before the half-move.
     pub key: u64,
+    /// The exact identity of the position before the half-move.
     pub identity: u64,
     pub mv: BookMove,
     pub turn: Color,
-    /// Whether the position before it is for books.
+    /// Whether the key is a valid book key.
     pub in_book: bool,
 }
 
-/// A line that is being played: the main line, or a variation.
+/// A line that is being played: the main line or a variation.
 struct VariationLine<P: Rules> {
-    /// The position before its last move, from where a variation branches, if there is one.
+    /// The position before the last move, from which a variation branches, if there is one.
     before: Option<Keyed<P>>,
-    /// The position that is reached, `None` after a move that cannot be played.
+    /// The current position, or `None` after a move that cannot be played.
     now: Option<Keyed<P>>,
-    /// How many half-moves of the game lead there.
+    /// The number of half-moves of the game before the current position.
     plies: usize,
 }
 
 impl<P: Rules> VariationLine<P> {
-    /// A variation of this line, another move in place of its last.
+    /// Returns a new variation that replaces the last move of this line.
     fn branch(&self) -> VariationLine<P> {
         VariationLine {
             before: None,
@@ -55,6 +56,7 @@ impl<P: Rules> VariationLine<P> {
 }
 
 impl Variations {
+    /// Removes the half-moves of the previous game, but keeps the allocation.
     pub(super) fn clear(&mut self) {
         *self = Variations {
             branches: std::mem::take(&mut self.branches),
@@ -63,8 +65,8 @@ impl Variations {
         self.branches.clear();
     }
 
-    /// Plays the variation that has just begun, and all in it. It branches `before` the last of the
-    /// `plies` half-moves that were played.
+    /// Plays the variation that the reader has just entered, including all variations in it. It replaces the last of the
+    /// `plies` half-moves of the main line, which was played in the position `before`.
     pub(super) fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -108,6 +110,7 @@ impl Variations {
         }
     }
 
+    /// Plays a move of a variation and records it. Ends the variation if the move cannot be played.
     fn play_move<P: Rules>(
         &mut self,
         line: &mut VariationLine<P>,

@@ -1,4 +1,4 @@
-//! Counts among the inputs of a run.
+//! Inputs that are counts.
 
 use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
@@ -20,23 +20,25 @@ use crate::{
     task,
 };
 
-/// The memory that the metadata of a part may take besides the budget, which is that of some sixty row groups.
+/// The number of bytes of memory that the metadata of a part may take without counting against the budget. It is enough for
+/// about sixty row groups.
 const USUAL_METADATA: usize = 1 << 20;
 
-/// A directory of counts.
+/// A directory of counts as an input.
 pub(super) struct CountsInput {
     directory: CountsDirectory,
-    /// Its parts, if they are in order.
+    /// The parts in the order of their keys, if the directory is ordered.
     ordered: Option<OrderedParts>,
-    /// Its inputs and variant, if it has a sidecar.
+    /// The provenance and the variant, if the directory has a sidecar.
     origin: Option<(Provenance, VariantChoice)>,
     by: By,
-    /// About how much memory the metadata of a part take besides what is usual.
+    /// The approximate number of bytes of memory that the metadata of a part takes beyond [`USUAL_METADATA`].
     metadata: usize,
 }
 
 impl CountsInput {
-    /// Opens an input, if it is counts. The metadata of a part may take `most_metadata` bytes of memory.
+    /// Opens the input, or returns `None` if it is not a directory of counts. Returns an error if the metadata of a part
+    /// takes more than `most_metadata` bytes of memory.
     pub(super) fn open(input: &Input, most_metadata: usize) -> Result<Option<CountsInput>> {
         let path = input.path();
         if !matches!(input.kind(), Ok(FileKind::Counts)) {
@@ -74,7 +76,7 @@ impl CountsInput {
         }))
     }
 
-    /// Hands over where games started, part of the time in the order of the inputs.
+    /// Passes on the starting positions of games, if the run needs them, in the order of the inputs.
     fn read_starts(&self, batches: &mut Batches<'_, '_, '_>) -> Result<()> {
         let run = batches.run;
         let (Some(part), true) = (self.directory.starts(), run.needs.starts) else {
@@ -97,7 +99,7 @@ impl CountsInput {
         Ok(())
     }
 
-    /// The variant of the positions in which games started, `None` if they are of several.
+    /// Returns the variant of the starting positions, or `None` if they belong to several variants.
     fn variant_of_starts(&self, choice: VariantChoice) -> Option<Variant> {
         let about = self.directory.about();
         let met = about.map(|about| about.variants.keys().collect::<Vec<_>>());
@@ -108,7 +110,7 @@ impl CountsInput {
         }
     }
 
-    /// Adds up the rows of a part.
+    /// Adds the rows of a part to the tallies.
     fn add_part(&self, run: &Run<'_>, part: &Part) -> Result<()> {
         if run.needs.identities && !part.has_identities()? {
             return Err(Error::format(part.path(), CountsError::NoIdentity));
@@ -162,11 +164,12 @@ impl RunInput for CountsInput {
         batches.submit(found)?;
         self.read_starts(batches)?;
         if run.merges_ordered && self.ordered.is_some() {
-            // When all else is read.
+            // The ordered rows are merged after all other inputs were read.
             return Ok(());
         }
         if run.needs.tallies() == 0 && self.origin.is_some() {
-            // Counts by class are read when they are written. Without a sidecar, their half-moves have to be known before.
+            // Counts by class are read when the output is written. Without a sidecar they must be read now to learn their
+            // half-moves.
             run.options.progress.add_bytes(self.directory.size());
             return Ok(());
         }
@@ -206,7 +209,8 @@ impl OrderedInput for OrderedParts {
 }
 
 impl Run<'_> {
-    /// Counts the half-moves of counts, and the games that say where they started, so that no sum can overflow.
+    /// Adds to the number of half-moves, and of games with known starting positions, and returns an error if sums could
+    /// overflow.
     fn add_plies(&self, plies: u64, path: &Path) -> Result<()> {
         let before = self.counted_plies.fetch_add(plies, Ordering::Relaxed);
         if before.saturating_add(plies) > i64::MAX as u64 {
@@ -215,10 +219,11 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Adds rows to the tallies that the run needs.
     fn add_rows(&self, rows: &[Row], path: &Path) -> Result<()> {
         self.add_plies(rows.iter().map(|row| row.stats.games()).sum(), path)?;
         if let Some(tally) = &self.tally {
-            // Without a key no book can have it.
+            // A row without a key cannot be in a book.
             let rows = rows.iter().filter(|row| row.key != 0);
             add_keyed(tally, rows.map(|row| (row.key, row)), path)?;
         }
@@ -236,7 +241,7 @@ impl Run<'_> {
     }
 }
 
-/// Adds rows to a tally, each under a key.
+/// Adds rows to a tally, each under the key that comes with it.
 fn add_keyed<'r>(
     tally: &Tally,
     rows: impl Iterator<Item = (u64, &'r Row)>,
@@ -250,7 +255,7 @@ fn add_keyed<'r>(
     tally.refuse_many_large(path)
 }
 
-/// The outcome that the games of counts would have had.
+/// Returns the outcome that replaying the games of the counts would have had.
 fn outcome<'a>(about: &About, needs: &Needs) -> Result<Outcome<'a>, CountsError> {
     let mut totals = Totals {
         games: about.games.unwrap_or_default(),
@@ -286,7 +291,7 @@ fn outcome<'a>(about: &About, needs: &Needs) -> Result<Outcome<'a>, CountsError>
     })
 }
 
-/// Makes sure that the starts are positions. The first is in `row`.
+/// Checks that the starting positions can be parsed. `row` is the row number of the first one.
 fn check_starts(starts: &[Start], variant: Option<Variant>, row: u64) -> Result<(), CountsError> {
     let Some(variant) = variant else {
         return Ok(());

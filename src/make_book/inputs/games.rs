@@ -1,4 +1,4 @@
-//! Games among the inputs of a run: cut on one thread, replayed on all.
+//! Inputs that are games. One thread cuts them into batches, and all threads replay the batches.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -9,7 +9,7 @@ use crate::{
     task,
 };
 
-/// PGN.
+/// A PGN file as an input.
 pub(super) struct GamesInput<'a>(pub &'a Input);
 
 impl RunInput for GamesInput<'_> {
@@ -27,7 +27,7 @@ impl RunInput for GamesInput<'_> {
             stop: Arc::clone(&run.options.stop),
             memory: input.unpacking_memory(run.options.memory.bytes),
         };
-        // A pipe that gives nothing must not hold up the end of a run that failed.
+        // A silent pipe must not delay the end of a failed run.
         let stream = input.open_until(&options, run.failure.flag())?;
         let taken = Arc::clone(&stream.taken);
         let mut reported = 0;
@@ -36,7 +36,7 @@ impl RunInput for GamesInput<'_> {
             let so_far = taken.load(Ordering::Relaxed);
             run.options.progress.add_bytes(so_far - reported);
             reported = so_far;
-            let place = batches.next_place();
+            let id = batches.next_id();
             if run.failure.is_set() {
                 return Ok(());
             }
@@ -44,12 +44,13 @@ impl RunInput for GamesInput<'_> {
             run.check_space(0)?;
             batches
                 .scope
-                .spawn(move |_| run.watch(|| run.replay(&batch, place)));
+                .spawn(move |_| run.watch(|| run.replay(&batch, id)));
         }
         Ok(())
     }
 }
 
+/// Returns the next batch, or `None` at the end of the input.
 fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
     task::fault("cut");
     cutter.next_batch().map_err(|err| input.error(err))

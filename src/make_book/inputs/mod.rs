@@ -1,4 +1,4 @@
-//! The inputs of a run: games, and counts of games that were counted before.
+//! The inputs of a run: games, and counts from earlier runs.
 
 #[cfg(feature = "parquet")]
 mod counts;
@@ -20,10 +20,10 @@ use crate::{
     tally::By,
 };
 
-/// Separates the options of counts that were made with others.
+/// The separator between the options of counts that were made with different options.
 const BETWEEN_OPTIONS: &str = " | ";
 
-/// The last half-move that counts with these options have of a game; of added counts, those of each.
+/// Returns the numbers of half-moves that were counted of each game, one for each set of options in `options`.
 pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     let max_ply = |options: &str| {
         let number = options.strip_prefix("--max-ply ")?;
@@ -33,7 +33,7 @@ pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     all.map(move |options| max_ply(options).unwrap_or(MakeBook::DEFAULT_MAX_PLY))
 }
 
-/// The least of the half-moves at which `--max-ply` ended games; `None` if it was not given.
+/// Returns the smallest of the numbers of half-moves that `--max-ply` allowed, or `None` if the option was not given.
 pub(super) fn ended_at(last_plies: impl IntoIterator<Item = usize>) -> Option<usize> {
     let first = last_plies.into_iter().min();
     first.filter(|ply| *ply < MakeBook::DEFAULT_MAX_PLY)
@@ -42,24 +42,24 @@ pub(super) fn ended_at(last_plies: impl IntoIterator<Item = usize>) -> Option<us
 /// The inputs of a run, in their order.
 pub(super) struct Inputs<'a> {
     pub all: Vec<Box<dyn RunInput + 'a>>,
-    /// The options that all was counted with, as a header lists them.
+    /// The options with which everything was counted, as a header lists them.
     pub options: String,
-    /// The variant of all.
+    /// The variant of all inputs.
     pub variant: VariantChoice,
     /// The classes by which counts are written.
     pub by: By,
-    /// The positions that the counts lack.
+    /// The positions that the counts lack because they were pruned.
     pub pruned: Option<Pruned>,
-    /// About how much memory the metadata of counts take on all threads.
+    /// The approximate number of bytes of memory that the metadata of counts take on all threads.
     pub metadata: usize,
 }
 
 impl<'a> Inputs<'a> {
-    /// Opens the counts among the inputs.
+    /// Opens the inputs. Counts are opened at once, games only when they are read.
     ///
     /// # Errors
     ///
-    /// Counts that cannot be read, and options of the run that do not fit them.
+    /// Returns an error if counts cannot be read, or if options of the run contradict those of the counts.
     pub(super) fn open(run: &'a MakeBook, threads: usize) -> Result<Inputs<'a>> {
         let most_metadata = run.memory.bytes / 2 / threads;
         let open = |input| opened(input, most_metadata);
@@ -83,11 +83,12 @@ impl<'a> Inputs<'a> {
         Ok(inputs)
     }
 
-    /// The classes by which counts are written.
+    /// Returns the classes by which counts are written.
     ///
     /// # Errors
     ///
-    /// Counts without a class that is asked for, and counts of different classes if none are.
+    /// Returns an error if counts lack a class that the options name, or if counts have different classes and the options
+    /// name none.
     fn classes_of_all(&self, run: &MakeBook) -> Result<By> {
         if run.counts.is_none() && run.leveldb.is_none() {
             return Ok(By::default());
@@ -116,11 +117,12 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The positions that the counts lack.
+    /// Returns the positions that the counts lack, or `None` if they are complete.
     ///
     /// # Errors
     ///
-    /// Counts that lack positions, among other inputs: a position that both have too rarely may not be too rare in all.
+    /// Returns an error if pruned counts are combined with other inputs, because a position that is too rare in each input
+    /// may not be too rare in the sum.
     fn pruned(&self) -> Result<Option<Pruned>> {
         let mut pruned = self
             .counted()
@@ -138,13 +140,13 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Warnings about games that the counts lack.
+    /// Returns warnings about games that the counts lack.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         let pruned = self.pruned.map(|pruned| pruned.to_string());
         pruned.into_iter().chain(self.cut_differently())
     }
 
-    /// A warning if `--max-ply` differs among the options of the counts.
+    /// Returns a warning if the counts were made with different values of `--max-ply`.
     fn cut_differently(&self) -> Option<String> {
         if !self.has_counts() {
             return None;
@@ -158,26 +160,27 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// The counts among them.
+    /// Returns an iterator over the inputs that are counts.
     pub(super) fn counted(&self) -> impl Iterator<Item = CountedBefore<'_>> {
         self.all.iter().filter_map(|input| input.counted())
     }
 
+    /// Returns `true` if some inputs are counts.
     pub(super) fn has_counts(&self) -> bool {
         self.counted().next().is_some()
     }
 
-    /// Whether there are counts and nothing else.
+    /// Returns `true` if all inputs are counts.
     pub(super) fn are_counts(&self) -> bool {
         self.has_counts() && self.counted().count() == self.all.len()
     }
 
-    /// Those that are in order.
+    /// Returns an iterator over the inputs that are ordered counts.
     pub(super) fn ordered(&self) -> impl Iterator<Item = &dyn OrderedInput> {
         self.all.iter().filter_map(|input| input.ordered())
     }
 
-    /// The size of those that are in order, `None` if there are none.
+    /// Returns the size of the ordered counts, or `None` if there are none.
     pub(super) fn ordered_size(&self) -> Option<OrderedSize> {
         let directories = self.ordered().count();
         let ordered = self.all.iter().filter(|input| input.ordered().is_some());
@@ -190,7 +193,7 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Reads all inputs and hands their batches to the threads.
+    /// Reads all inputs and passes their batches to the threads.
     pub(super) fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()> {
         for (number, input) in self.all.iter().enumerate() {
             if batches.run.failure.is_set() {
@@ -202,12 +205,12 @@ impl<'a> Inputs<'a> {
         Ok(())
     }
 
-    /// The size of all in bytes, `None` if that is not known.
+    /// Returns the total size of the inputs in bytes, or `None` if it is unknown.
     pub(super) fn size(&self) -> Option<u64> {
         self.all.iter().map(|input| input.size()).sum()
     }
 
-    /// The inputs of all counts of the run.
+    /// Returns the inputs, the games and the options of everything that was counted.
     pub(super) fn provenance(&self, run: &MakeBook, games: Games) -> Provenance {
         let names = |(counted, named): (Option<CountedBefore<'_>>, &Input)| {
             let Some(counted) = counted else {
@@ -237,11 +240,12 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The options that all inputs are counted with, as a header lists them.
+    /// Returns the options with which all inputs are counted, as a header lists them.
     ///
     /// # Errors
     ///
-    /// Options for games next to counts that were made with others.
+    /// Returns an error if counts were made with other options than those of the run, or for another variant than other
+    /// counts.
     fn options_of_all(&self, run: &MakeBook) -> Result<String> {
         let own = run.option_text();
         let has_games = self.counted().count() < self.all.len();
@@ -283,7 +287,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// An input of a run, by its kind.
+/// Opens an input as counts or as games.
 #[cfg_attr(not(feature = "parquet"), expect(unused_variables))]
 fn opened(input: &Input, most_metadata: usize) -> Result<Box<dyn RunInput + '_>> {
     #[cfg(feature = "parquet")]
@@ -293,7 +297,7 @@ fn opened(input: &Input, most_metadata: usize) -> Result<Box<dyn RunInput + '_>>
     Ok(Box::new(games::GamesInput(input)))
 }
 
-/// Refuses to choose among the games of counts that do not say how they were made. Their variant may be given.
+/// Returns an error if the run filters games, but the counts do not say how they were made. The variant may be given.
 fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
     let mut other = run.clone();
     other.variant = VariantChoice::default();
@@ -305,7 +309,7 @@ fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> R
     Err(Error::file(path, problem))
 }
 
-/// Why counts that were made with options cannot be read with those of a run.
+/// Returns the error message for counts that were made with other options than those of the run.
 fn other_options(theirs: &str, by: By, own: &str, has_games: bool) -> String {
     let named = |options: &str| match options {
         "" => "the defaults".to_owned(),

@@ -1,4 +1,4 @@
-//! The Polyglot book among the outputs of a run.
+//! The Polyglot book as an output.
 
 use std::{iter::once, path::Path};
 
@@ -25,7 +25,7 @@ struct BookSink<'a> {
     file: AtomicFile,
 }
 
-/// The book, if there is to be one.
+/// Returns the plan for the book, if the options ask for one.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _: &'a Inputs<'_>,
@@ -47,7 +47,7 @@ pub(super) fn plan<'a>(
     }))
 }
 
-/// Refuses a variant without keys.
+/// Returns an error if the variant has no keys in the Polyglot format.
 fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
     match options.variant {
         VariantChoice::Only(variant) if variant.number().is_none() => Err(Error::file(
@@ -62,7 +62,8 @@ fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
 }
 
 impl BookSink<'_> {
-    /// The book with the weights that --minimax lowers, and without the moves that lose too much, if this is asked for.
+    /// Returns the book with the weights that `--minimax` lowers and without moves that lose too much, or `None` if neither
+    /// option is given.
     fn adjusted<'a>(&self, counted: &Counted<'a>) -> Result<Option<BookMaker<'a>>> {
         let counts = counted.counts.bytes_in_memory() as usize;
         let memory = Budget::left(self.options, counts, counted.held_bytes);
@@ -89,7 +90,7 @@ impl BookSink<'_> {
         Ok(Some(book))
     }
 
-    /// The header, `None` if there is to be none.
+    /// Returns the text of the header, or `None` if the book has no header.
     fn header(&self, counted: &Counted<'_>, book: &BookMaker<'_>) -> Result<Option<String>> {
         if !self.options.header {
             return Ok(None);

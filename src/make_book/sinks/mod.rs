@@ -1,5 +1,4 @@
-//! The outputs of a run, a file for each. A new output is a new file here with its option, a line in [`plans`], and what
-//! it reports.
+//! The outputs of a run, one file each. To add an output, add a file with its option, an entry in [`plans`], and a report.
 
 mod book;
 #[cfg(feature = "parquet")]
@@ -11,10 +10,10 @@ mod suite;
 
 use super::{inputs::Inputs, needs::Needs, options::MakeBook, sink::Plan};
 
-/// Says what an output needs and how it begins, if the options ask for it.
+/// Returns the plan for an output if the options ask for it, and adds what the output needs.
 type Planned = for<'a> fn(&'a MakeBook, &'a Inputs<'_>, &mut Needs) -> Option<Plan<'a>>;
 
-/// The outputs that the options ask for, in the order in which they are written, and what they need.
+/// Returns the plans for all outputs that the options ask for, in the order in which they are written, and what they need.
 pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<Plan<'a>>, Needs) {
     let all: &[Planned] = &[
         suite::plan,
@@ -31,7 +30,7 @@ pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<P
         .filter_map(|plan| plan(options, inputs, &mut needs));
     let plans: Vec<Plan<'_>> = plans.collect();
     if plans.is_empty() {
-        // For the report.
+        // Without outputs, the report still needs counts.
         needs.keys = true;
         needs.rare_positions = true;
     }

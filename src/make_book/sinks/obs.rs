@@ -1,4 +1,4 @@
-//! The OOBS database among the outputs of a run.
+//! The OOBS database as an output.
 
 use std::{
     collections::BTreeMap,
@@ -39,7 +39,7 @@ struct ObsSink<'a> {
     writer: ObsWriter,
 }
 
-/// The database, if there is to be one.
+/// Returns the plan for the database, if the options ask for one.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _: &'a Inputs<'_>,
@@ -68,7 +68,7 @@ impl Sink for ObsSink<'_> {
     }
 
     fn check(&self, counted: &Counted<'_>) -> Result<()> {
-        // A database has the moves that only lost.
+        // A database also contains moves that only lost, whose weight is 0.
         counted.refuse_without_moves(self.options, true)
     }
 
@@ -115,7 +115,7 @@ impl Sink for ObsSink<'_> {
     }
 }
 
-/// The starts that could be read, which are all: they were written from positions.
+/// Returns the starting positions without those that cannot be parsed. All can, because they were written from positions.
 fn positions<P: Rules>(
     starts: impl Iterator<Item = Result<Option<P>>>,
 ) -> impl Iterator<Item = Result<Keyed<P>>> {

@@ -1,4 +1,4 @@
-//! The suite among the outputs of a run.
+//! The suite of the games' lines as an output.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,13 +22,13 @@ struct SuiteSink<'a> {
     output: &'a SuiteOutput,
     file: BufferedFile,
     lines: GameLines,
-    /// The positions that are wanted, by their identities, none for those where games start.
+    /// The EPDs of the positions at which lines begin, by their identities. Empty if lines begin at the start of games.
     wanted: HashMap<u64, String>,
     /// The identities of the usual starting positions, by variant.
     usual: [u64; Variant::ALL.len()],
 }
 
-/// The suite, if there is to be one.
+/// Returns the plan for the suite, if the options ask for one.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _: &'a Inputs<'_>,
@@ -49,7 +49,7 @@ pub(super) fn plan<'a>(
                 output,
                 file: suite::begin(&output.path, options.force)?,
                 lines: GameLines::new(&budget.share),
-                // Of positions that differ in their counters of moves alone, the first stays.
+                // If positions differ only in their move counters, the first one is kept.
                 wanted: starts
                     .rev()
                     .map(|pos| (Keyed::new(pos.clone()).identity(), stored(pos)))
@@ -60,7 +60,7 @@ pub(super) fn plan<'a>(
     })
 }
 
-/// Refuses lines that are longer than the half-moves read of each game.
+/// Returns an error if the lines are longer than the half-moves that are read of each game.
 fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
     let (plies, max_ply) = (output.suite.plies, options.max_ply);
     if plies <= max_ply {
@@ -111,7 +111,8 @@ impl Sink for SuiteSink<'_> {
 }
 
 impl SuiteSink<'_> {
-    /// Where the line from the start of a game starts, nothing for the usual place; `None` if it is not wanted.
+    /// Returns the EPD of the start of a line that begins at the start of a game; it is empty for the usual position.
+    /// Returns `None` if the game's start does not qualify.
     fn start<'g>(&self, game: &CountedGame<'g>) -> Option<&'g str> {
         let first = game.identities.first().copied();
         if first.unwrap_or(game.last_identity) == self.usual[game.variant as usize] {
@@ -122,7 +123,7 @@ impl SuiteSink<'_> {
             .filter(|epd| is_chess960 && is_chess960_start(epd))
     }
 
-    /// The lines of a game: from its start, or from where it first comes to each position that is wanted.
+    /// Returns the lines of a game: one from its start, or one from each wanted position when the game first reaches it.
     fn lines(&self, game: &CountedGame<'_>) -> Vec<GameLine> {
         let length = self.output.suite.plies;
         let line_from = |start: &str, ply: usize| {
@@ -153,7 +154,7 @@ impl SuiteSink<'_> {
 /// The lines of a batch.
 struct SuiteBatch<'a> {
     sink: &'a SuiteSink<'a>,
-    /// With the numbers of their games.
+    /// The lines, with the numbers of their games in the batch.
     lines: Vec<(u32, GameLine)>,
 }
 

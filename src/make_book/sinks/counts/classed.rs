@@ -1,4 +1,4 @@
-//! The half-moves of games by class, for counts.
+//! Collecting half-moves by class, for counts.
 
 use shakmaty::Color;
 
@@ -13,18 +13,19 @@ use crate::{
     tally::{By, Class, ClassRecord, ClassTally, KeyedIdentity},
 };
 
-/// The half-moves of a batch.
+/// The half-moves of a batch, by class.
 pub(super) struct ClassBatch<'a> {
     tally: &'a ClassTally,
     by: By,
     has_identities: bool,
     records: Vec<ClassRecord>,
-    /// The keys of the positions, if records are under their identities.
+    /// The keys of the positions, if the records are stored under identities.
     keys: Vec<KeyedIdentity>,
-    /// The games that count, with the number of records of each.
+    /// The numbers of the counted games in the batch, with the number of records of each.
     games: Vec<(u32, usize)>,
-    /// The class and the ratings of White and Black of the present game.
+    /// The class of the present game.
     class: Class,
+    /// The ratings of White and Black in the present game, 0 if unknown.
     ratings: [u16; 2],
 }
 
@@ -47,7 +48,8 @@ impl<'a> ClassBatch<'a> {
         }
     }
 
-    /// Notes a move in a position, whose key is 0 if no book can have it; without a move, that the game ends there.
+    /// Adds a record of a move in a position, unless the record has no key. The move [`BookMove::NONE`] records that the
+    /// game ends in the position.
     fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, of: OfGame) {
         let key = match self.has_identities {
             true => position.identity(),
@@ -68,31 +70,32 @@ impl<'a> ClassBatch<'a> {
     }
 }
 
-/// The data of a half-move that are not of its class.
+/// The data of a half-move that its class does not determine.
 struct OfGame {
     book_only: bool,
     winner: Option<Color>,
     rating: u16,
 }
 
-/// A Bloom filter with one bit per position, of the positions in which a later move of the game is played. It avoids most
+/// A Bloom filter with one bit per position, for the positions in which a later move of the game is played. It avoids most
 /// searches for a repetition.
 #[derive(Default)]
 struct RepetitionFilter([u64; 16]);
 
 impl RepetitionFilter {
-    fn place(identity: u64) -> (usize, u64) {
+    /// Returns the index of the word and the bit that belong to a position.
+    fn bit(identity: u64) -> (usize, u64) {
         ((identity >> 6) as usize % 16, 1 << (identity % 64))
     }
 
     fn add(&mut self, identity: u64) {
-        let (word, bit) = RepetitionFilter::place(identity);
+        let (word, bit) = RepetitionFilter::bit(identity);
         self.0[word] |= bit;
     }
 
-    /// Returns `true` if `identity` is in `added`, which must be the positions that were added.
+    /// Returns `true` if `identity` is in `added`, which must contain exactly the positions that were added.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
-        let (word, bit) = RepetitionFilter::place(identity);
+        let (word, bit) = RepetitionFilter::bit(identity);
         self.0[word] & bit != 0 && added.contains(&identity)
     }
 }
@@ -120,7 +123,7 @@ impl BatchSink for ClassBatch<'_> {
             0 => game.first_turn,
             _ => !game.first_turn,
         };
-        // Backwards from the last half-move, so that it is known which positions are repeated later.
+        // Go backwards from the last half-move, so that it is known which positions are repeated later.
         let mut later = RepetitionFilter::default();
         let identities = game.identities.iter().zip(game.exact_identities);
         let moves = game.plies.iter().zip(identities).enumerate().rev();
@@ -146,7 +149,7 @@ impl BatchSink for ClassBatch<'_> {
             self.push(last, BookMove::NONE, turn_at(game.plies.len()), of);
         }
         for branch in game.branches {
-            // A variation has no result and no players.
+            // A variation has neither a result nor players.
             let of = OfGame {
                 book_only: true,
                 winner: None,

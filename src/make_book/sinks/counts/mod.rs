@@ -1,4 +1,4 @@
-//! The counts among the outputs of a run.
+//! Counts as an output.
 
 mod classed;
 pub(super) mod index;
@@ -28,20 +28,21 @@ use crate::{
 };
 
 impl MakeBook {
-    /// Writes the [counts](crate::counts) of all moves to this directory, whatever the book and the database keep.
+    /// Writes the [counts](crate::counts) of all moves to this directory, including moves that the book and the database
+    /// drop.
     pub fn counts(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.counts = Some(path.into());
         self
     }
 
-    /// The classes by which the [counts](MakeBook::counts) count games apart. Default: those of the counts among the inputs,
-    /// which must be the same in all, else none.
+    /// Sets the classes by which the [counts](MakeBook::counts) separate games. Default: the classes of the counts among the
+    /// inputs, which must agree, or no classes.
     pub fn by(mut self, by: By) -> MakeBook {
         self.by = Some(by);
         self
     }
 
-    /// Drops the positions from the [counts](MakeBook::counts) in which fewer moves than this were counted. Default: 0.
+    /// Drops positions from the [counts](MakeBook::counts) in which fewer moves than this were counted. Default: 0.
     pub fn prune_counts(mut self, min_game: u64) -> MakeBook {
         self.prune_counts = min_game;
         self
@@ -52,13 +53,13 @@ struct CountsSink<'a> {
     options: &'a MakeBook,
     path: &'a Path,
     writer: CountsWriter,
-    /// The half-moves of games by class and the counts among the inputs, if they are counted by classes.
+    /// The half-moves of games by class, and the counts by class among the inputs, if the output has classes.
     classes: Option<(ClassTally, ClassedCounts)>,
-    /// About how much memory a thread takes to read all counts among the inputs in order.
+    /// The approximate number of bytes of memory that a thread needs to read all counts among the inputs in order.
     reading: usize,
 }
 
-/// The counts, if they are to be written.
+/// Returns the plan for the counts, if the options ask for them.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     inputs: &'a Inputs<'_>,
@@ -74,7 +75,7 @@ pub(super) fn plan<'a>(
         needs.starts = true;
     } else {
         needs.all_positions(options);
-        // Books are made of counts.
+        // The counts must also contain keys, because books are made from counts.
         needs.shared_keys |= has_identities;
     }
     Some(Plan {
@@ -101,11 +102,11 @@ pub(super) fn plan<'a>(
     })
 }
 
-/// The counts by class among the inputs, to be added up by those of the run.
+/// Opens the counts by class among the inputs, which are added to those of the run.
 ///
 /// # Errors
 ///
-/// A part that cannot be read, or more directories than fit in memory.
+/// Returns an error if a part cannot be read, or if reading all directories needs more memory than the budget.
 fn opened_classed(options: &MakeBook, inputs: &Inputs<'_>) -> Result<ClassedCounts> {
     let directories: Vec<CountsDirectory> = inputs
         .counted()
@@ -192,7 +193,7 @@ impl Sink for CountsSink<'_> {
         }
         let report = &mut counted.report;
         if report.pairs == 0 {
-            // Counts by class alone.
+            // All counts are by class, so the run has not counted pairs yet.
             (report.positions, report.pairs) = (written.positions, written.pairs);
             report.totals.plies = written.plies;
         }
@@ -211,10 +212,10 @@ impl CountsSink<'_> {
         self.options.by.unwrap_or_default()
     }
 
-    /// The facts that the sidecar states.
+    /// Returns the contents of the sidecar.
     fn about(&self, counted: &Counted<'_>) -> About {
         let totals = &counted.report.totals;
-        // Where the files lie is not of the counts.
+        // The directories of the inputs are not part of the counts.
         let without_directory = |rejection: &Rejection| Rejection {
             file: PathBuf::from(rejection.file.file_name().unwrap_or_default()),
             ..rejection.clone()
