@@ -158,7 +158,7 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
   }
   if (clocks) {
     const cells = clocks.moves.map(({ uci, mean, games }) => ({ uci, text: mean.toFixed(1), of: games, title: `mean of ${counted(games)}` }));
-    columns.push({ name: "Time", title: `Mean time of the move in seconds, and in how many of the ${counted(clocks.read, "newest game")} it is known`, cells });
+    columns.push({ name: "Time", title: `Mean time of the move in seconds, and the number of games whose clocks give it, of the ${counted(clocks.read, "newest game")} read`, cells });
   }
   return columns;
 }
