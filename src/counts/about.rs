@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_listed_with_its_checksum() {
+    fn files_are_listed_with_their_checksums() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("file"), "123456789").unwrap();
         let listed = ListedFile::of(dir.path(), "file".to_owned(), 1, 2).unwrap();
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_sidecar_can_be_read() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(Sidecar::read(dir.path()).unwrap(), None);
         sidecar().write(dir.path(), dir.path()).unwrap();
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sidecar_is_written_that_would_not_be_read() {
+    fn a_sidecar_that_is_too_large_is_not_written() {
         let dir = tempfile::tempdir().unwrap();
         let mut long = sidecar();
         long.about.inputs = vec!["games.pgn".to_owned(); LONGEST as usize / 9];
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn contradictory_sidecars_are_refused() {
         let mut newer = sidecar();
         newer.version = VERSION + 1;
         assert_eq!(parsed(&newer), Err(CountsError::Version(VERSION + 1)));

@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_of_a_page_is_read_of_its_header() {
+    fn the_header_gives_the_size_of_a_page() {
         assert_eq!(unpacked_size(&[0x15, 0, 0x15, 0x80, 1, 0x15]), Some(64));
         assert_eq!(unpacked_size(&[0x15, 4, 0x15, 6]), Some(3));
         for header in [

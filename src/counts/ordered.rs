@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_have_all_rows_between_them() {
+    fn ranges_contain_each_row_once() {
         let dir = tempfile::tempdir().unwrap();
         let rows = 150_000;
         let directory = written(dir.path(), rows);

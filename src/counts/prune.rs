@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_a_key_that_wait_have_a_limit() {
+    fn the_number_of_buffered_rows_of_a_key_is_limited() {
         let mut pruner = Pruner::new(9, true, Path::new("x"));
         let row = ClassRow::from(Row {
             key: 1,

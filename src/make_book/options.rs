@@ -170,7 +170,7 @@ impl MakeBook {
     }
 
     /// Sets whether to replace an existing index, OOBS database or directory of counts, and any existing file at the path of
-    /// the book. Default: no, the run fails.
+    /// the book or the suite. Default: no, the run fails.
     pub fn force(mut self, force: bool) -> MakeBook {
         self.force = force;
         self

@@ -147,12 +147,12 @@ impl Progress {
         &self.meters[phase as usize]
     }
 
-    /// Adds to the number of bytes read.
+    /// Adds `bytes` to the number of bytes read.
     pub(super) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Adds to the number of games read.
+    /// Adds `games` to the number of games read.
     pub(super) fn add_games(&self, games: u64) {
         self.games.fetch_add(games, Ordering::Relaxed);
     }

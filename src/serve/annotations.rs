@@ -1,4 +1,4 @@
-//! What a game says of its moves: clocks, evaluations, marks and comments.
+//! The annotations in the text of a game: clocks, evaluations, marks and comments.
 
 use serde::Serialize;
 
@@ -7,25 +7,25 @@ use crate::{
     pgn::{TimeSaid, tag_text},
 };
 
-/// What a game says of a move, after it.
+/// The annotations that follow a move.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub(super) struct Annotations {
     /// The seconds left on the clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     clk: Option<f64>,
-    /// The evaluation from White's side.
+    /// The evaluation from White's point of view.
     #[serde(skip_serializing_if = "Option::is_none")]
     eval: Option<Score>,
-    /// Marks by their numbers in PGN: 1 is a good move, 4 a blunder.
+    /// The marks as numeric annotation glyphs (NAGs) of PGN: 1 is a good move, 4 a blunder.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     nags: Vec<u16>,
-    /// The comments without the commands of programs.
+    /// The comments, without commands such as `[%clk ...]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub comments: Vec<String>,
 }
 
 impl Annotations {
-    /// Reads the text between a move and the next one of the main line. Variations are passed over.
+    /// Reads the text between a move of the main line and the next one. Variations are skipped.
     pub(super) fn read(mut text: &[u8]) -> Annotations {
         let mut read = Annotations::default();
         let mut depth = 0u32;
@@ -75,7 +75,8 @@ impl Annotations {
         read
     }
 
-    /// Takes a comment of the main line: its clock and evaluation, and what it says besides commands.
+    /// Adds a comment of the main line: its clock, its evaluation, and its text without commands. Comments in variations are
+    /// ignored.
     fn take_comment(&mut self, comment: &[u8], depth: u32) {
         if depth > 0 {
             return;
@@ -103,11 +104,12 @@ impl Annotations {
     }
 }
 
+/// Returns the offset of the first line break, or the length of the text.
 fn line_end(text: &[u8]) -> usize {
     memchr::memchr2(b'\n', b'\r', text).unwrap_or(text.len())
 }
 
-/// The number of a mark that is written after a move.
+/// Returns the NAG of a mark that is written after a move, such as `!?`.
 fn nag(mark: &[u8]) -> Option<u16> {
     let marks: [&[u8]; 6] = [b"!", b"?", b"!!", b"??", b"!?", b"?!"];
     let at = marks.iter().position(|known| *known == mark)?;
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_left_out() {
+    fn malformed_values_are_left_out() {
         for text in [
             "{[%clk ]}",
             "{[%clk nan]}",

@@ -1,5 +1,5 @@
-//! What the page needs, since it lacks the rules of chess: positions with their lines and legal moves, and the moves of
-//! games and of text that people paste.
+//! Data for the page, which does not know the rules of chess: positions with their lines and legal moves, and the moves of
+//! games and of pasted texts.
 
 use serde::Serialize;
 use shakmaty::{Position, variant::VariantPosition};
@@ -14,64 +14,64 @@ use crate::{
     tree::move_number,
 };
 
-/// What a program needs that does not know the rules of chess.
+/// The data of a position that only the rules of chess give.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct Rules {
-    /// The position after the line.
+    /// The FEN of the position after the line.
     fen: String,
-    /// Whether the king of the side to move is attacked.
+    /// Whether the side to move is in check.
     check: bool,
-    /// The moves of the request.
+    /// The moves of the line in the request.
     line: Vec<WrittenMove>,
-    /// The moves that the rules allow.
+    /// The legal moves.
     legal: Vec<WrittenMove>,
 }
 
-/// A position for a board.
+/// The data that the page needs in addition to the answer of the explorer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Board {
-    /// `None` if the request has `legal=0`.
+    /// The position, or `None` if the request has `legal=0`.
     #[serde(flatten)]
     rules: Option<Rules>,
-    /// A name of the filters that no game has, if no game passes them.
+    /// A name in the filters that no game has, if no game passes the filters.
     #[serde(skip_serializing_if = "Option::is_none", rename = "unknownName")]
     unknown_name: Option<NearestNames>,
-    /// Of the moves of the answer, those whose positions more games reach than played them. `None` if that was asked for
-    /// and is not known of any.
+    /// The moves whose positions more games reach than played the move. `None` if the request asks for transpositions, but
+    /// they are unknown.
     transpositions: Option<Vec<Transpositions>>,
-    /// Of counts without rare positions: how many moves were counted in each that is there.
+    /// If the counts lack rare positions, the minimum number of moves counted in each position that they contain.
     #[serde(skip_serializing_if = "Option::is_none", rename = "minGame")]
     min_game: Option<u64>,
-    /// The last half-move that was counted of a game, if not all were.
+    /// The last half-move that was counted of each game, if the games were not counted to their end.
     #[serde(skip_serializing_if = "Option::is_none", rename = "maxPly")]
     max_ply: Option<usize>,
     /// The evaluation of the position.
     #[serde(skip_serializing_if = "Option::is_none")]
     eval: Option<Eval>,
-    /// Of the legal moves, those whose positions are evaluated.
+    /// The legal moves that lead to evaluated positions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     evals: Vec<MoveEval>,
-    /// The times that its moves took, if they were asked for.
+    /// The times that the moves took, if the request asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     clocks: Option<ClockTimes>,
 }
 
-/// A name that no game has.
+/// A name that no game has, with similar names.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct NearestNames {
     name: String,
-    /// The names that are most like it, the most alike first.
+    /// The most similar names, the best one first.
     nearest: Vec<String>,
 }
 
 /// The times that the moves of a position took.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct ClockTimes {
-    /// How many games of the position pass the filters.
+    /// The number of games of the position that pass the filters.
     games: u64,
-    /// How many of them were read, the newest.
+    /// The number of these games that were read, starting with the newest.
     read: u64,
-    /// The moves with known times.
+    /// The moves whose times are known.
     moves: Vec<MoveClock>,
 }
 
@@ -91,16 +91,16 @@ struct MoveEval {
     eval: Eval,
 }
 
-/// A move in both notations.
+/// A move in two notations.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct WrittenMove {
-    /// Coordinates, castling as the king taking its rook.
+    /// The move in UCI notation, in which castling is written as the king capturing its own rook.
     uci: String,
-    /// As people write it.
+    /// The move in standard algebraic notation.
     san: String,
 }
 
-/// Games that reach the position after a move by another move order.
+/// The number of games that reach the position after a move by another move order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct Transpositions {
     uci: String,
@@ -131,7 +131,7 @@ impl Rules {
 }
 
 impl Board {
-    /// The board of a request, with what an answer says of transpositions if it was asked for, and what the sources lack.
+    /// Creates the board of a request. It contains the transpositions in the answer, and the limits of the sources' counts.
     pub(super) fn new(request: &Request, answer: &Answer, explorer: &Explorer) -> Board {
         let filters = &request.query.filters;
         let line = &request.query.line;
@@ -158,7 +158,7 @@ impl Board {
         }
     }
 
-    /// Adds a name that no game has, and the names that may have been meant.
+    /// Sets the name that no game has, with similar names.
     pub(super) fn name_unknown(&mut self, unknown: UnknownName) {
         self.unknown_name = Some(NearestNames {
             name: unknown.name,
@@ -166,7 +166,7 @@ impl Board {
         });
     }
 
-    /// Adds the evaluations of a position and of those after its legal moves.
+    /// Adds the evaluations of a position and of the positions after its legal moves.
     pub(super) fn evaluate(&mut self, pos: &VariantPosition, evals: &Evals) -> Result<(), Error> {
         self.eval = evals.of_position(pos)?;
         for mv in pos.legal_moves() {
@@ -194,19 +194,20 @@ impl Board {
     }
 }
 
-/// How many moves of a game are read. The longest games have some 600, and the PGN has all.
+/// The maximum number of half-moves of a game that are read. The longest games have about 600.
 const MOST_MOVES: usize = 2000;
 
-/// What is wrong with a text that the page cannot read.
+/// The message for a text that the page cannot read.
 const NEITHER: &str = "this is neither a FEN nor moves from the start";
 
-/// Whether a text that is not a FEN was meant as one: its first word has the slashes between ranks.
+/// Returns `true` if a text that cannot be parsed was probably meant as a FEN: its first word contains the slashes between
+/// ranks.
 fn begins_like_fen(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
     word.contains('/') && !word.contains(['-', '['])
 }
 
-/// A move and what a game says of it.
+/// A move and its annotations in a game.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct AnnotatedMove {
     #[serde(flatten)]
@@ -215,28 +216,29 @@ struct AnnotatedMove {
     annotations: Annotations,
 }
 
-/// The moves of a game, as far as they can be played.
+/// The moves of a game or a pasted text, as far as they can be played.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub(super) struct Moves {
-    /// The variant, by its name in the protocol of engines.
+    /// The variant, by its name in the UCI protocol.
     variant: Variant,
-    /// Where the game begins, `None` for the start of its variant.
+    /// The FEN of the starting position, or `None` for the usual one of the variant.
     start: Option<String>,
-    /// What is said before the first move.
+    /// The comments before the first move.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     comments: Vec<String>,
-    /// The main line.
+    /// The moves of the main line.
     moves: Vec<AnnotatedMove>,
-    /// Why the line ends before the text does.
+    /// The reason why the line ends before the text does, if it does.
     problem: Option<String>,
     /// The tags in the order of the text.
     tags: Vec<(String, String)>,
+    /// Whether the starting position is known.
     #[serde(skip)]
     is_placed: bool,
 }
 
 impl Moves {
-    /// Whether it is known where the game begins: its variant is supported, and its FEN is one.
+    /// Returns `true` if the starting position is known: the variant is supported, and the FEN is valid.
     pub(super) fn are_placed(&self) -> bool {
         self.is_placed
     }
@@ -248,7 +250,7 @@ impl Moves {
         moves
     }
 
-    /// The main line.
+    /// Returns the line of the moves.
     pub(super) fn line(&self) -> Line {
         let moves = self.moves.iter().map(|mv| &*mv.mv.uci);
         let play = moves.collect::<Vec<_>>().join(",");
@@ -256,7 +258,7 @@ impl Moves {
         line.expect("the moves were played from there")
     }
 
-    /// The value of a tag that says something.
+    /// Returns the value of a tag, or `None` if the tag is missing or its value means "unknown".
     pub(super) fn tag(&self, name: &str) -> Option<String> {
         let found = self.tags.iter().find(|(known, _)| known == name);
         let value = found.map(|(_, value)| value.trim());
@@ -264,7 +266,7 @@ impl Moves {
         value.map(str::to_owned)
     }
 
-    /// Reads what was pasted: a FEN or EPD, or moves with or without tags, numbers and comments.
+    /// Reads a pasted text: a FEN or EPD, or moves with or without tags, move numbers and comments.
     pub(super) fn of_text(variant: Variant, text: &str) -> Moves {
         let text = text.trim();
         let mut moves = Moves {
@@ -288,7 +290,7 @@ impl Moves {
         moves
     }
 
-    /// Reads the tags and the moves of a game, as far as it can. The error says what stopped it.
+    /// Reads the tags and the moves of a game. If it cannot read the whole game, returns the reason as the error.
     fn read(&mut self, game_text: &[u8]) -> Result<(), String> {
         let mut game = GameReader::new(game_text);
         if !game.next_game() {
@@ -315,11 +317,11 @@ impl Moves {
         self.play(game_text, start)
     }
 
-    /// Plays the moves of a game from `pos`. The error says what stopped them.
+    /// Plays the moves of a game from `pos`. If it cannot play all moves, returns the reason as the error.
     fn play(&mut self, game_text: &[u8], mut pos: VariantPosition) -> Result<(), String> {
         let mut game = GameReader::new(game_text);
         game.next_game();
-        // Where the last move ends; at first, where the tags do.
+        // The end of the last move or, before the first move, the end of the tags.
         let mut last = game.tags_end();
         loop {
             let (text, offset, read) = match game.next_token() {
@@ -357,7 +359,7 @@ impl Moves {
         }
     }
 
-    /// Takes what is said after the last move.
+    /// Stores the annotations after the last move, or the comments before the first one.
     fn annotate(&mut self, text: &[u8]) {
         let said = Annotations::read(text);
         match self.moves.last_mut() {
@@ -384,7 +386,7 @@ mod tests {
         assert_eq!(sans(&game), "e4 e5 Nf3 Nc6 Bb5 a6 O-O");
         assert_eq!(game.problem.as_deref(), Some("4... Kd5: illegal move"));
         assert_eq!(game.tags, [("White".to_owned(), "A".to_owned())]);
-        // Tags are read as everywhere: with brackets in values, without their own, and in Latin-1.
+        // Tags are read as in all other places: with brackets in values, without a closing bracket, and in Latin-1.
         let tagged = Moves::of_game(b"[Event \"Open [A] 2015\"]\n[Site \"M\xfcnchen\"]\n\n1. e4 *");
         assert!(tagged.comments.is_empty() && tagged.are_placed());
         assert_eq!(tagged.tag("Site").as_deref(), Some("München"));

@@ -13,7 +13,7 @@ use crate::{
     position::BookMove,
 };
 
-/// A Polyglot book or an OOBS database that is open.
+/// An open Polyglot book or OOBS database.
 #[derive(Debug)]
 pub struct BookFile {
     name: String,
@@ -23,17 +23,18 @@ pub struct BookFile {
 #[derive(Debug)]
 enum BookFormat {
     Polyglot(Book),
-    /// A database, and how its weights are scaled.
+    /// A database, with the scaling of its weights.
     Oobs(Box<Obs>, Scaling),
 }
 
-/// What a book plays in a position.
+/// The moves of a book in a position.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct BookMoves {
     name: String,
     moves: Vec<WeighedMove>,
 }
 
+/// A move of a book with its weight and its share of the position's total weight.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct WeighedMove {
     uci: String,
@@ -43,11 +44,11 @@ struct WeighedMove {
 }
 
 impl BookFile {
-    /// Opens a book or a database. Its name is that of its file without endings.
+    /// Opens a book or a database. Its name is that of the file without extensions.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or that is neither.
+    /// Returns an error if the file cannot be read, or is neither a Polyglot book nor an OOBS database.
     pub fn open(path: impl AsRef<Path>) -> Result<BookFile> {
         let path = path.as_ref();
         let format = if FileKind::of(path)? == FileKind::Sqlite {
@@ -63,13 +64,13 @@ impl BookFile {
         })
     }
 
-    /// The name.
+    /// Returns the name of the book.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The moves that are legal in the last position of a line, as the book orders them. A book of another variant has
-    /// none.
+    /// Returns the legal moves of the book in the last position of a line, in the order of the book. Returns no moves if the
+    /// book belongs to another variant.
     pub(super) fn moves(&self, line: &Line) -> Result<BookMoves> {
         let pos = line.position();
         let weighed: Vec<(BookMove, u16)> = match &self.format {
@@ -110,7 +111,8 @@ impl BookFile {
     }
 }
 
-/// What a source or a book is called: its file's name up to the first dot, unless it begins with one.
+/// Returns the display name of a source or a book: the name of its file up to the first dot, or the whole name if it begins
+/// with a dot.
 ///
 /// ```
 /// use polybook::serve::source_name;
@@ -133,7 +135,7 @@ mod tests {
     use crate::{MakeBook, pgn::Input, position::Variant};
 
     #[test]
-    fn books_of_both_formats_answer_alike() {
+    fn books_of_both_formats_give_equal_answers() {
         let dir = tempfile::tempdir().unwrap();
         let (bin, db) = (dir.path().join("a.bin"), dir.path().join("b.obs.db3"));
         let run = MakeBook::new([Input::file("data/famous.pgn")]).min_game(1);
@@ -143,7 +145,7 @@ mod tests {
         let line = |variant| Line::parse(variant, None, "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6").unwrap();
         let standard = line(Variant::Standard);
         let (mut one, mut other) = (bin.moves(&standard).unwrap(), db.moves(&standard).unwrap());
-        // The position has the same key and the same EPD there.
+        // The position has the same key and the same EPD in this variant.
         let hill = line(Variant::KingOfTheHill);
         for book in [&bin, &db] {
             assert!(book.moves(&hill).unwrap().moves.is_empty());
@@ -181,7 +183,7 @@ mod tests {
         let found: Vec<_> = found.iter().map(|mv| (&mv.san[..], mv.weight)).collect();
         assert_eq!(found, [("O-O", 11), ("Ke2", 8)]);
 
-        // The same of a tree and of show, which lists the moves that are not to be played.
+        // The tree and `show` give the same move. `show` also lists moves that are not to be played.
         let obs = Obs::open(&path).unwrap();
         let pos = crate::position::Keyed::new(line.position().clone());
         let tree = crate::tree::Source::moves(&obs, &pos).unwrap();

@@ -1,5 +1,5 @@
-//! Repertoires built of the games that pass filters, as `polybook repertoire` builds them of counts, and the command that
-//! does. Gaps of repertoires in such games.
+//! Building repertoires from filtered games, as `polybook repertoire` does from counts, with the equivalent command. Also
+//! finds the gaps of repertoires in such games.
 
 use std::{
     path::Path,
@@ -29,11 +29,12 @@ use crate::{
     tree::Source,
 };
 
-/// How many games there may be for each that comes to a position: rarer replies are not answered.
+/// The maximum value of `reach`: positions that fewer than one in this many games reach are not answered.
 const RAREST: u32 = 10_000;
 
 impl AppState {
-    /// Builds a repertoire, or counts what is in it.
+    /// Builds a repertoire and returns its file. If the request has `count`, returns its size and the equivalent command
+    /// instead.
     pub(super) fn build(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -112,7 +113,7 @@ impl AppState {
         Ok(content)
     }
 
-    /// Finds the gaps of a repertoire.
+    /// Returns the gaps of a repertoire in the filtered games.
     pub(super) fn gaps(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -166,11 +167,13 @@ impl AppState {
     }
 }
 
+/// Returns the side of a repertoire, which the request must name.
 fn side(parameters: &Parameters) -> Result<Color, Refusal> {
     let color = parameters.choice("side", |side| side.parse().ok())?;
     color.ok_or_else(|| Refusal::bad("side: choose white or black"))
 }
 
+/// Returns the memory budget for a run whose temporary files go to `directory`.
 fn memory(directory: &Path) -> Memory {
     Memory {
         bytes: MEMORY,
@@ -178,7 +181,7 @@ fn memory(directory: &Path) -> Memory {
     }
 }
 
-/// Counts the games in a directory, as a source of moves. Returns how many counted too.
+/// Counts the games in a temporary directory. Returns the counts as a source of moves, and the number of counted games.
 fn counted(
     mut counting: Counting,
     what: &str,

@@ -1,4 +1,4 @@
-//! Indexes that are made of PGN files to be served, and found again next time.
+//! A cache of indexes that were made from PGN files, so that a later server can use them again.
 
 use std::{
     fs::{self, DirBuilder},
@@ -15,32 +15,32 @@ use crate::{
     position::VariantChoice,
 };
 
-/// Changes with the contents of indexes, so that those of an older version are made again.
+/// The version of the contents of indexes. Increase it when they change, so that indexes of older versions are made again.
 const GENERATION: u32 = 8;
 
-/// A directory of indexes, each named by its PGN file and what that was like.
+/// A directory of indexes. Each is named by a hash of its PGN file's path and state.
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
-    /// Removes a temporary directory.
+    /// Removes the directory when dropped, if it is temporary.
     _temporary: Option<TemporaryDir>,
 }
 
-/// The place of the index of one PGN file as it is now.
+/// The location of the index of a PGN file in its current state.
 #[derive(Clone, Debug)]
 pub struct CachedIndex {
     pgn: PathBuf,
     path: PathBuf,
-    /// What the names of all indexes of the file begin with.
+    /// The prefix of the names of all indexes of this file, including those of older states.
     prefix: String,
 }
 
 impl Cache {
-    /// A cache in a directory. A new directory is readable by its owner only.
+    /// Opens a cache in a directory, which is created if it does not exist. A new directory can be read only by its owner.
     ///
     /// # Errors
     ///
-    /// A directory that cannot be made.
+    /// Returns an error if the directory cannot be created.
     pub fn new(directory: impl Into<PathBuf>) -> Result<Cache> {
         let directory = directory.into();
         let mut builder = DirBuilder::new();
@@ -54,11 +54,11 @@ impl Cache {
         })
     }
 
-    /// A cache for one run, in a temporary directory that goes with it.
+    /// Creates a cache in a temporary directory, which is removed when the cache is dropped.
     ///
     /// # Errors
     ///
-    /// A directory that cannot be made.
+    /// Returns an error if the directory cannot be created.
     pub fn temporary() -> Result<Cache> {
         let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
         Ok(Cache {
@@ -67,20 +67,21 @@ impl Cache {
         })
     }
 
-    /// The directory.
+    /// Returns the path of the cache's directory.
     pub fn path(&self) -> &Path {
         &self.directory
     }
 
-    /// Where the index of a file is, or is to be made: another place for every path, size and time of the file.
+    /// Returns the location of the index of a PGN file. The location depends on the path, the size and the modification time
+    /// of the file.
     ///
     /// # Errors
     ///
-    /// A file that is not there.
+    /// Returns an error if the file does not exist.
     pub fn of(&self, pgn: &Path) -> Result<CachedIndex> {
         let pgn = fs::canonicalize(pgn).at(pgn, "open")?;
         let metadata = pgn.metadata().at(&pgn, "open")?;
-        // A file system without times shows changes by the size alone.
+        // If the file system has no modification times, only a change of the size is noticed.
         let state = (
             metadata.len(),
             metadata.modified().ok(),
@@ -96,29 +97,30 @@ impl Cache {
 }
 
 impl CachedIndex {
-    /// The directory of the index.
+    /// Returns the path of the index's directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it has been made. It may be damaged all the same.
+    /// Returns `true` if the directory is an index. The index may be damaged.
     pub fn is_made(&self) -> bool {
         is_index(&self.path).unwrap_or(false)
     }
 
-    /// Removes a damaged index or the rest of one, if there is any. It stays if it `is_sound` by now,
-    /// because another server has made it in the meantime.
+    /// Removes a damaged or incomplete index, if there is one. Does nothing if `is_sound` returns `true`, because then
+    /// another server has made the index meanwhile.
     ///
     /// # Errors
     ///
-    /// [`Error::Busy`] while another server removes it. Files that cannot be removed, or that are not of an index.
+    /// Returns [`Error::Busy`] while another server removes the index, and an error if files cannot be removed or do not
+    /// belong to an index.
     pub fn remove_unless(&self, is_sound: impl FnOnce() -> bool) -> Result<()> {
         let _claim = match claim_left_behind(&self.path, true) {
             Ok(None) => {
                 let path = self.path.clone();
                 return Err(Error::Busy { path });
             }
-            // Where nothing can be locked, looking again has to do.
+            // If locking is not possible, checking again has to suffice.
             claim => claim.ok(),
         };
         match self.path.exists() && !is_sound() {
@@ -127,7 +129,7 @@ impl CachedIndex {
         }
     }
 
-    /// The run that makes it, of games of all variants.
+    /// Returns a run that makes the index, with games of all variants.
     pub fn make(&self) -> MakeBook {
         MakeBook::new([Input::file(&self.pgn)])
             .variant(VariantChoice::Auto)
@@ -135,18 +137,18 @@ impl CachedIndex {
             .leveldb(&self.path)
     }
 
-    /// Removes indexes of what the file was before, as far as they can be removed; one that is damaged stays. A server
-    /// that has one open goes on answering from it.
+    /// Removes indexes of older states of the file, as far as possible. A damaged index stays. A server that has an index
+    /// open can continue to use it.
     pub fn remove_older(&self) {
         let directory = self.path.parent().unwrap_or(&self.path);
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let path = entry.path();
             let is_older = entry.file_name().to_string_lossy().starts_with(&self.prefix)
                 && path != self.path
-                // What a link leads to was not made here.
+                // Do not follow links, because their targets were not created by a cache.
                 && entry.file_type().is_ok_and(|kind| kind.is_dir());
             if is_older && is_index(&path).unwrap_or(false) {
-                // An old index that cannot be removed now is left for the next server.
+                // The next server can remove an index that cannot be removed now.
                 let _ = remove(&path);
             }
         }
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_an_index_is_removed_and_nothing_else() {
+    fn only_the_remains_of_an_index_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let pgn = dir.path().join("games.pgn");
         fs::copy("data/famous.pgn", &pgn).unwrap();
@@ -221,7 +223,7 @@ mod tests {
         index.remove_unless(|| index.is_made()).unwrap();
         index.make().run().unwrap();
         assert!(index.is_made());
-        // Another server was faster, or is at it.
+        // Another server has made the index, or is making it.
         index.remove_unless(|| index.is_made()).unwrap();
         assert!(index.is_made());
         let claim = claim_left_behind(index.path(), true).unwrap().unwrap();

@@ -1,7 +1,7 @@
-//! Who asks: whether a client is still there, and how much of the server it takes.
+//! Clients: whether they are still connected, and how much of the server they may use.
 //!
-//! What requests take, they take twice: of what the whole server has, and of the share of the client's address. So one
-//! address cannot keep the others from being answered.
+//! Every limited resource is limited twice: for the whole server, and for each address. So no single address can block all
+//! others.
 
 use std::{
     collections::HashMap,
@@ -19,26 +19,28 @@ use tokio::{
 
 use super::{Refusal, content::Content};
 
-/// How long a request waits for its share of the limits.
+/// The maximum time that a request waits for a permit.
 const WAITING: Duration = Duration::from_secs(10);
 
-/// The largest answer that needs no permit until it is sent. The system's own buffers hold about as much.
+/// The maximum size, in bytes, of an answer that needs no permits while it is being sent. The send buffers of the operating
+/// system have about this size.
 const SMALL: usize = 64 << 10;
 
-/// How many bytes the system keeps that a client has not read. A write goes on when a third of them is free: with the
-/// megabytes that the system would keep on this machine, a client that reads slowly looks like one that does not read.
+/// The size, in bytes, of the send buffer that the operating system keeps for a connection. A blocked write continues when a
+/// third of the buffer is free. With the default of several megabytes, a client that reads slowly could not be told from one
+/// that does not read.
 const SENT_AHEAD: u32 = 128 << 10;
 
-/// What clients take.
+/// A resource that clients use.
 #[derive(Copy, Clone)]
 enum Share {
-    /// Those beyond wait to be accepted.
+    /// Connections. Further connections wait to be accepted.
     Connections,
-    /// Requests that are answered. More wait.
+    /// Requests that are being answered. Further requests wait.
     Requests,
-    /// Requests that read games' texts or wait to, so that counts are still answered.
+    /// Requests that read the texts of games, or wait to. They are limited so that counts are still answered.
     Texts,
-    /// Requests that make books or wait to.
+    /// Requests that make books, or wait to.
     Books,
     /// Bytes of large answers that are not sent yet.
     Unsent,
@@ -46,16 +48,18 @@ enum Share {
     Waiting,
 }
 
-/// How much clients may take at once of each [`Share`], in their order.
+/// The maximum amounts of each [`Share`] that may be in use, in the order of its variants.
 type ClientLimits = [usize; 6];
 
+/// The limits of the whole server.
 const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8];
+/// The limits of each address.
 const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, Semaphore::MAX_PERMITS];
 
-/// On this machine all clients have the same address.
+/// The limits of each address if the server listens only on this machine, where all clients have the same address.
 const OF_THIS_MACHINE: ClientLimits = [Semaphore::MAX_PERMITS; 6];
 
-/// Permits, as many as the limits say.
+/// A semaphore for each limit.
 struct Capacity([Arc<Semaphore>; 6]);
 
 impl Capacity {
@@ -69,30 +73,32 @@ impl Capacity {
     }
 }
 
-/// All clients of a server.
+/// The clients of a server.
 pub(super) struct Clients {
+    /// The semaphores of the whole server.
     server: Arc<Capacity>,
+    /// The limits of each address.
     share: ClientLimits,
-    /// The shares of the addresses that have connections.
+    /// The semaphores of the addresses that have connections.
     shares: HashMap<IpAddr, Weak<Capacity>>,
 }
 
-/// The client of a connection. The connection counts until nothing is done for the client any more.
+/// The client of a connection. Its permits for the connection are held until the last clone is dropped.
 #[derive(Clone)]
 pub(super) struct Client {
     stream: Arc<net::TcpStream>,
     server: Arc<Capacity>,
     share: Arc<Capacity>,
-    _places: Arc<[OwnedSemaphorePermit; 2]>,
+    _permits: Arc<[OwnedSemaphorePermit; 2]>,
 }
 
 impl Clients {
-    /// No clients yet of a server that listens at this address.
+    /// Creates the clients of a server that listens at this address.
     pub(super) fn new(listening: IpAddr) -> Clients {
         let (mut server, mut share) = (OF_SERVER, OF_ADDRESS);
         let connections = most_connections();
         server[Share::Connections as usize] = connections;
-        // Where there may be few open files, an address may have a quarter of the places.
+        // If few files may be open, an address may use a quarter of the connections.
         let own = &mut share[Share::Connections as usize];
         *own = (*own).min(connections / 4);
         Clients {
@@ -105,17 +111,17 @@ impl Clients {
         }
     }
 
-    /// A place for a connection, once one is free.
-    pub(super) async fn place(&self) -> OwnedSemaphorePermit {
-        let place = self.server.of(Share::Connections).acquire_owned().await;
-        place.expect("nobody closes the semaphore")
+    /// Waits until another connection is allowed, and returns the permit for it.
+    pub(super) async fn connection_permit(&self) -> OwnedSemaphorePermit {
+        let permit = self.server.of(Share::Connections).acquire_owned().await;
+        permit.expect("nobody closes the semaphore")
     }
 
-    /// The client of a stream, and the stream for another runtime; `None` if its address has too many connections, or the system has
-    /// no more open files.
+    /// Returns the client of an accepted stream, and the stream for use in another runtime. Returns `None` if the address
+    /// has too many connections, or if no more files can be opened.
     pub(super) fn enter(
         &mut self,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
         stream: TcpStream,
         address: IpAddr,
     ) -> Option<(Client, net::TcpStream)> {
@@ -123,20 +129,20 @@ impl Clients {
         let own = share.of(Share::Connections).try_acquire_owned().ok()?;
         let stream = stream.into_std().ok()?;
         let socket = TcpSocket::from_std_stream(stream.try_clone().ok()?);
-        // Without it the system sends as it likes.
+        // If this fails, the operating system chooses the size of the buffer.
         let _ = socket.set_send_buffer_size(SENT_AHEAD);
         let client = Client {
             stream: Arc::new(stream.try_clone().ok()?),
             server: Arc::clone(&self.server),
             share,
-            _places: Arc::new([place, own]),
+            _permits: Arc::new([permit, own]),
         };
         Some((client, stream))
     }
 
-    /// The share of an address, which all of its connections have in common.
+    /// Returns the semaphores of an address, which all of its connections share.
     fn share_of(&mut self, address: IpAddr) -> Arc<Capacity> {
-        let address = owned(address);
+        let address = client_network(address);
         if let Some(share) = self.shares.get(&address).and_then(Weak::upgrade) {
             return share;
         }
@@ -147,8 +153,8 @@ impl Clients {
     }
 }
 
-/// How many connections there may be: each takes two open files, and half of those that there may be are for an index,
-/// some for the games and the program itself. Eight are left however few open files there may be.
+/// Returns the maximum number of connections. Each connection takes two open files. Half of the allowed open files are
+/// reserved for an index, and some for games and the program itself. At least eight connections are always allowed.
 #[cfg(unix)]
 fn most_connections() -> usize {
     let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
@@ -156,14 +162,14 @@ fn most_connections() -> usize {
     (files.saturating_sub(64) / 2).clamp(8, OF_SERVER[Share::Connections as usize])
 }
 
-/// Elsewhere the system has no limit that matters.
+/// Other operating systems have no limit that matters.
 #[cfg(not(unix))]
 fn most_connections() -> usize {
     OF_SERVER[Share::Connections as usize]
 }
 
-/// What one client has for itself: an IPv4 address, or the 64 bits of a network of IPv6.
-fn owned(client: IpAddr) -> IpAddr {
+/// Returns the part of an address that one client controls: an IPv4 address, or the 64-bit network of an IPv6 address.
+fn client_network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => {
@@ -174,7 +180,7 @@ fn owned(client: IpAddr) -> IpAddr {
 }
 
 impl Client {
-    /// Whether the client has hung up, which hyper does not always notice. Never waits.
+    /// Returns `true` if the client has closed the connection, which hyper does not always notice. Does not block.
     pub(super) fn is_gone(&self) -> bool {
         match self.stream.peek(&mut [0]) {
             Ok(waiting) => waiting == 0,
@@ -182,51 +188,52 @@ impl Client {
         }
     }
 
-    /// A place for a request, once one is free.
+    /// Waits for the permits to answer a request, first that of the address, then that of the server.
     ///
     /// # Errors
     ///
-    /// Waiting too long.
-    pub(super) async fn place_for_request(&self) -> Result<impl Send + use<>, Refusal> {
+    /// Returns a refusal after ten seconds.
+    pub(super) async fn request_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let own = in_time(self.share.of(Share::Requests).acquire_owned()).await?;
-        let place = in_time(self.server.of(Share::Requests).acquire_owned()).await?;
-        Ok((own, place))
+        let permit = in_time(self.server.of(Share::Requests).acquire_owned()).await?;
+        Ok((own, permit))
     }
 
-    /// A place for a request for games' texts, once the client's address has one.
+    /// Waits for the permit of the client's address to read the texts of games, and takes that of the server.
     ///
     /// # Errors
     ///
-    /// Waiting too long, and too many requests of all clients.
-    pub(super) async fn place_for_texts(&self) -> Result<impl Send + use<>, Refusal> {
+    /// Returns a refusal after ten seconds, or if all clients together read too many games.
+    pub(super) async fn text_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let own = in_time(self.share.of(Share::Texts).acquire_owned()).await?;
-        let place = self.server.of(Share::Texts).try_acquire_owned();
+        let permit = self.server.of(Share::Texts).try_acquire_owned();
         let too_many = |_| Refusal::unavailable("too many games are being read: ask again");
-        Ok((own, place.map_err(too_many)?))
+        Ok((own, permit.map_err(too_many)?))
     }
 
-    /// A place for a request for a book.
+    /// Takes the permits to make a book.
     ///
     /// # Errors
     ///
-    /// Too many requests of the client's address, or of all clients.
-    pub(super) fn place_for_book(&self) -> Result<impl Send + use<>, Refusal> {
-        let place = |of: &Capacity| of.of(Share::Books).try_acquire_owned();
+    /// Returns a refusal if the client's address or all clients together make too many books.
+    pub(super) fn book_permits(&self) -> Result<impl Send + use<>, Refusal> {
+        let permit = |of: &Capacity| of.of(Share::Books).try_acquire_owned();
         let too_many = |_| Refusal::unavailable("too many books are being made: ask again");
-        let own = place(&self.share).map_err(too_many)?;
-        Ok((own, place(&self.server).map_err(too_many)?))
+        let own = permit(&self.share).map_err(too_many)?;
+        Ok((own, permit(&self.server).map_err(too_many)?))
     }
 
-    /// A content that takes permits until it is sent, if it is large.
+    /// Returns the content with the permits that it needs until it is sent. Small contents need none.
     ///
     /// # Errors
     ///
-    /// An address that has too much to read, and too many that wait, or wait too long, for others to read theirs.
+    /// Returns a refusal if the address has too much unread data, if too many large answers are waiting, or after ten
+    /// seconds of waiting for others to read theirs.
     pub(super) async fn to_be_sent(&self, content: Content) -> Result<Content, Refusal> {
         if content.size() <= SMALL {
             return Ok(content);
         }
-        // One that is larger than a share is sent too, when nothing else is.
+        // A content that is larger than an address's share takes the whole share, so it is sent when nothing else is.
         let permits = content.size().min(OF_ADDRESS[Share::Unsent as usize]) as u32;
         let own = self.share.of(Share::Unsent).try_acquire_many_owned(permits);
         let too_much = |_| Refusal::unavailable("read the answers that you asked for before");
@@ -243,7 +250,7 @@ impl Client {
     }
 }
 
-/// A permit, or a refusal once that takes too long.
+/// Waits for a permit, and returns a refusal after ten seconds.
 pub(super) async fn in_time<T>(
     permit: impl Future<Output = Result<T, AcquireError>>,
 ) -> Result<T, Refusal> {
@@ -276,21 +283,21 @@ mod tests {
             OF_ADDRESS[Share::Requests as usize]
         );
         drop((first, network));
-        // Those of addresses without connections go when another comes.
+        // Entries of addresses without connections are removed when another address connects.
         share("10.0.0.3");
         assert_eq!(clients.shares.len(), 1);
     }
 
     #[test]
-    fn large_answers_are_counted_until_they_are_sent() {
+    fn large_answers_hold_permits_until_they_are_sent() {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_all().build().unwrap();
         runtime.block_on(async {
             let mut clients = on_network();
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let stream = TcpStream::connect(listener.local_addr().unwrap());
-            let (stream, place) = (stream.await.unwrap(), clients.place().await);
-            let client = clients.enter(place, stream, [10, 0, 0, 1].into());
+            let (stream, permit) = (stream.await.unwrap(), clients.connection_permit().await);
+            let client = clients.enter(permit, stream, [10, 0, 0, 1].into());
             let (client, _stream) = client.unwrap();
             let content = |size| Content::pgn(vec![b'x'; size]);
             let unsent = || {
@@ -304,7 +311,7 @@ mod tests {
             let etag = large.etag();
             let response = large.into_response(etag);
             assert_eq!(unsent(), 5 << 20);
-            // More than the address may have, whatever others read.
+            // This is more than the address may use, regardless of other addresses.
             let refusal = client.to_be_sent(content(12 << 20)).await;
             assert_eq!(refusal.map(|_| ()).unwrap_err().status(), 503);
             drop((small, response));

@@ -1,4 +1,4 @@
-//! The bodies of answers, and their validators (`ETag`), which say whether the asker has an answer already.
+//! The bodies of answers and their validators (`ETag`), by which a client knows whether its cached answer is still valid.
 
 use std::hash::Hash;
 
@@ -14,17 +14,17 @@ use super::{Refusal, hash};
 /// The media type of JSON documents.
 pub(super) const JSON: &str = "application/json";
 
-/// The media type of games.
+/// The media type of PGN games.
 pub(super) const PGN: &str = "application/x-chess-pgn";
 
-/// A body and its type.
+/// The body of an answer, with its media type.
 #[derive(Clone)]
 pub(super) struct Content {
     media_type: &'static str,
     body: Bytes,
 }
 
-/// A body, and a value that is held until it is sent.
+/// A body with a value that must be held until the body is sent.
 struct Holding<T> {
     body: Bytes,
     _held: T,
@@ -42,29 +42,29 @@ impl Content {
         Content { media_type, body }
     }
 
-    /// A JSON document.
+    /// Creates a JSON document.
     pub(super) fn json(document: &impl Serialize) -> Result<Content, Refusal> {
         Ok(Content::new(JSON, written(document)?))
     }
 
-    /// The same as the only line of a stream of documents.
+    /// Creates a stream of JSON documents (`application/x-ndjson`) that consists of one document.
     pub(super) fn line(document: &impl Serialize) -> Result<Content, Refusal> {
         let mut body = written(document)?;
         body.push(b'\n');
         Ok(Content::new("application/x-ndjson", body))
     }
 
-    /// The text of games. Its bytes are those of the file, in whatever encoding.
+    /// Creates the text of games. Its bytes are those of the PGN file, in any encoding.
     pub(super) fn pgn(body: Vec<u8>) -> Content {
         Content::new(PGN, body)
     }
 
-    /// A Polyglot book.
+    /// Creates a Polyglot book.
     pub(super) fn book(body: Vec<u8>) -> Content {
         Content::new("application/octet-stream", body)
     }
 
-    /// The same, which holds something until it is sent.
+    /// Returns the content together with a value that is held until the content is sent.
     pub(super) fn holding(self, held: impl Send + 'static) -> Content {
         let holding = Holding {
             body: self.body,
@@ -76,16 +76,17 @@ impl Content {
         }
     }
 
-    /// The size of the body in bytes.
+    /// Returns the size of the body in bytes.
     pub(super) fn size(&self) -> usize {
         self.body.len()
     }
 
-    /// The validator of an answer by what it says.
+    /// Returns a validator that is a hash of the content.
     pub(super) fn etag(&self) -> HeaderValue {
         etag_of(&(self.media_type, &self.body))
     }
 
+    /// Returns the response with this content and validator.
     pub(super) fn into_response(self, etag: HeaderValue) -> Response {
         let headers = [
             (
@@ -93,31 +94,33 @@ impl Content {
                 HeaderValue::from_static(self.media_type),
             ),
             (header::ETAG, etag),
-            // A browser asks again, and gets the answer only if it is another one by then.
+            // A browser must ask again each time, and gets the body only if it has changed.
             (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
             (header::VARY, HeaderValue::from_static("accept")),
         ];
         (headers, Body::from(self.body)).into_response()
     }
 
-    /// An answer from files that may change at any time, so that only the answer itself shows whether the asker has it.
+    /// Returns the response for a content from files that may change at any time. The validator is therefore a hash of the
+    /// content itself.
     pub(super) fn answer_from_files(self, asker: &HeaderMap) -> Response {
         let etag = self.etag();
         not_modified(asker, &etag).unwrap_or_else(|| self.into_response(etag))
     }
 }
 
+/// Serializes a document as JSON.
 fn written(document: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(document).map_err(|err| Refusal::unavailable(err.to_string()))
 }
 
-/// A validator. It is weak because an answer may be sent packed.
+/// Returns a validator for a value. It is weak because an answer may be sent compressed.
 pub(super) fn etag_of(value: &impl Hash) -> HeaderValue {
     let text = format!("W/\"{:016x}\"", hash(value));
     text.try_into().expect("a number is a header's value")
 }
 
-/// The answer to an asker who has the one with this validator.
+/// Returns a response with status 304 if the client's cached answer has this validator, otherwise `None`.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Response> {
     let hash = etag.to_str().unwrap_or_default().trim_start_matches("W/");
     let is_known = headers

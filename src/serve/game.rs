@@ -1,4 +1,4 @@
-//! A game as JSON.
+//! Games as JSON.
 
 use serde::Serialize;
 
@@ -21,20 +21,20 @@ struct OpenGame {
     date: Option<String>,
     round: Option<String>,
     eco: Option<String>,
-    /// The last position that has a name.
+    /// The last position of the game that has a name.
     opening: Option<Opening>,
     #[serde(flatten)]
     moves: Moves,
-    /// How many games reach the position after each move, `None` where the index does not say.
+    /// The number of games that reach the position after each move, or `None` if the index does not know it.
     reached: Vec<Option<u64>>,
-    /// The number, from 0, of the move that left the positions of other games for good, if the index says so.
+    /// The index of the move by which the game left the positions of other games for good, if the index knows it.
     novelty: Option<usize>,
-    /// After how many moves the game has the position that was asked for.
+    /// The number of half-moves after which the game reaches the position of the request, if it does.
     ply: Option<usize>,
 }
 
 impl AppState {
-    /// A game with its moves and what it says of them, by its number and its text.
+    /// Returns the game with this number and text as JSON, with its moves and annotations.
     pub(super) fn open_game(
         &self,
         number: u64,
@@ -66,8 +66,9 @@ impl AppState {
     }
 }
 
-/// Returns the number of the move by which a game leaves the positions of other games for good. The numbers of games
-/// are those after each move, the game itself among them; `None` where they are not known.
+/// Returns the index of the move by which a game leaves the positions of other games for good, or `None` if there is none.
+/// `reached` contains the number of games that reach the position after each move, including the game itself, and `None`
+/// where it is unknown.
 fn novelty(reached: &[Option<u64>]) -> Option<usize> {
     let known = reached
         .iter()

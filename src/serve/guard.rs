@@ -1,13 +1,14 @@
-//! Which requests a server answers, and what browsers may do with the answers.
+//! Decides which requests the server answers, and what browsers may do with the answers.
 //!
-//! A browser does not let a page of another origin read the answers, unless `--allow-origin` names the origin. Two ways
-//! around that are closed here:
+//! A browser does not let a page of another origin read the answers, unless `--allow-origin` names the origin. Two loopholes
+//! are closed here:
 //!
-//! - A page whose own host name resolves to this machine (DNS rebinding). Its requests name that host, and are refused.
-//! - A page that loads an address as a script, an image or a frame. It reads nothing, but it learns whether that worked,
-//!   and the server has done the work. Browsers mark such requests (`Sec-Fetch-Site`), and they are refused. Browsers do
-//!   not mark requests to plain HTTP at another host than this machine. There, costly routes need a header
-//!   ([`OWN_HEADER`]) that a page of another site cannot send without a preflight, which fails.
+//! - A page may use a host name of its own that resolves to this machine (DNS rebinding). Its requests contain that host
+//!   name, so they are refused.
+//! - A page may load an address as a script, an image or a frame. It cannot read the answer, but it learns whether loading
+//!   succeeded, and the server has done the work. Browsers mark such requests with `Sec-Fetch-Site`, and marked requests are
+//!   refused. Browsers do not mark requests over plain HTTP to another machine. For these, costly routes require a header
+//!   ([`OWN_HEADER`]) that a page of another site cannot send without a preflight request, which fails.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -18,13 +19,13 @@ use axum::{
 
 use super::refusal::Refusal;
 
-/// Where the page that makes a request comes from, as browsers say it.
+/// The header in which a browser tells whether the page that makes a request belongs to the same site.
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// What a browser wants an answer for, such as `document` or `script`.
+/// The header in which a browser tells how it will use the answer, such as `document` or `script`.
 const FETCH_DEST: &str = "sec-fetch-dest";
 
-/// The header that the page sends with each request of its scripts, with any value.
+/// The header that the page sends with each request of its scripts. Its value does not matter.
 const OWN_HEADER: &str = "x-polybook";
 
 /// The routes that read many games or write files.
@@ -39,14 +40,14 @@ const COSTLY_ROUTES: [&str; 8] = [
     "/scores",
 ];
 
-/// The parameters with which each route reads many games.
+/// The parameters that make any route read many games.
 const COSTLY_PARAMETERS: [&str; 2] = ["clocks", "duplicates"];
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
-/// The headers of every answer. The policy lets the page load its own files and nothing inline. An answer 304 has them
-/// too, because a browser replaces the headers of the answer that it keeps.
+/// The headers of every answer. The security policy lets the page load only its own files, and forbids inline scripts and
+/// styles. An answer with status 304 also has these headers, because a browser uses them to update its cached answer.
 const HEADERS: [(HeaderName, &str); 3] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -125,15 +126,15 @@ impl Guard {
     }
 }
 
-/// Returns `true` if a request makes the server read many games or write files.
+/// Returns `true` if the server must read many games or write files to answer a request.
 fn is_costly(uri: &Uri) -> bool {
     let query = uri.query().unwrap_or_default().as_bytes();
     COSTLY_ROUTES.contains(&uri.path())
         || form_urlencoded::parse(query).any(|(name, _)| COSTLY_PARAMETERS.contains(&&*name))
 }
 
-/// Returns `true` if a request names this machine as its host. Browsers mark requests to this machine by
-/// `Sec-Fetch-Site`, so a request without the header is not of a browser.
+/// Returns `true` if the host of a request is this machine. Browsers send `Sec-Fetch-Site` with all requests to this
+/// machine, so a request without this header does not come from a browser.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
@@ -146,22 +147,23 @@ fn names_this_machine(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Returns the address that a host is, `None` for a name.
+/// Returns the IP address if the host is one, or `None` for a name.
 fn bare_address(host: &str) -> Option<IpAddr> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.parse().ok()
 }
 
-/// The hosts that a server accepts.
+/// The host names that a server accepts.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
+    /// The address at which the server listens.
     pub(super) listening: IpAddr,
-    /// Names besides `localhost`.
+    /// Accepted names, in addition to `localhost`.
     pub(super) allowed: Vec<String>,
 }
 
 impl Hosts {
-    /// Checks that every host which a request names is one of this server's.
+    /// Checks that the host in the `Host` header, and the one in the URI if there is one, belong to this server.
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
@@ -174,7 +176,7 @@ impl Hosts {
         {
             let authority: Option<Authority> = named.parse().ok();
             let is_ours = authority.is_some_and(|authority| {
-                // Nothing but a host, with a port or without.
+                // The text must be a host and an optional port, without user information.
                 let is_plain = authority.as_str() == authority.host()
                     || (authority.port_u16().is_some() && !authority.as_str().contains('@'));
                 is_plain && self.accepts(authority.host())
@@ -186,9 +188,11 @@ impl Hosts {
         Ok(())
     }
 
+    /// Returns `true` if a host name or address belongs to this server.
     fn accepts(&self, host: &str) -> bool {
         if let Some(address) = bare_address(host) {
-            // An address is not resolved, so it cannot be another host's. A wildcard bind accepts any IP address.
+            // An address needs no resolution, so it cannot lead to another host. If the server listens on all addresses,
+            // every address is accepted.
             return address == self.listening || self.listening.is_unspecified();
         }
         let allowed = self.allowed.iter().map(String::as_str);
@@ -198,7 +202,7 @@ impl Hosts {
     }
 }
 
-/// An origin whose pages may read the answers: scheme, host and port as a browser names them, or `*` for all.
+/// An origin whose pages may read the answers: scheme, host and port in the form that browsers send, or `*` for all origins.
 ///
 /// ```
 /// use polybook::serve::Origin;
@@ -212,7 +216,7 @@ impl Hosts {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origin(pub(super) HeaderValue);
 
-/// A text that is no origin.
+/// The error of parsing a text that is not an origin.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "write an origin such as https://chess.example or http://localhost:3000, without a path, or *"
@@ -245,7 +249,7 @@ impl FromStr for Origin {
             return Err(OriginError);
         };
         let is_bare = lower == format!("{scheme}://{authority}") && !lower.contains('@');
-        // Browsers leave out the usual port.
+        // Browsers omit the default port.
         let usual = [("http", 80), ("https", 443)];
         let named = match authority.port_u16() {
             Some(port) if usual.contains(&(scheme, port)) => {
@@ -276,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_names_pass() {
+    fn only_the_hosts_of_the_server_are_accepted() {
         for host in [
             "127.0.0.1:8040",
             "127.0.0.1",
@@ -304,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_in_the_request_line_counts_too() {
+    fn the_host_in_the_request_line_is_checked_too() {
         let hosts = Hosts {
             listening: [127, 0, 0, 1].into(),
             allowed: Vec::new(),

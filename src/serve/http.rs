@@ -1,4 +1,4 @@
-//! Connections: accepting them, their limits, and ending them.
+//! Connections: accepting, limiting and closing them.
 
 use std::{
     convert::Infallible,
@@ -39,24 +39,25 @@ use super::{
     log::{Logging, Served},
 };
 
-/// The longest request, headers and all, in bytes. (The least that hyper takes.)
+/// The maximum size of a request's headers, in bytes. This is the smallest value that hyper accepts.
 const LONGEST_REQUEST: usize = 8 << 10;
 
-/// How long a request may take to arrive, and a connection may wait for the next one.
+/// The maximum time for a request to arrive, and for a connection to stay idle between requests.
 const ARRIVING: Duration = Duration::from_secs(10);
 
-/// How long a write may wait for a client that does not read. Without that, clients that never read would keep
-/// their connections and answers for ever.
+/// The maximum time that a write waits for a client that does not read. Without it, such clients would keep their
+/// connections and answers forever.
 const UNREAD: Duration = Duration::from_secs(5);
 
-/// After how many turns a thread looks who has sent something. A client that sends many requests at once has 16 of them
-/// answered in a turn, and the usual 61 turns let the others wait for seconds. Looking costs too little to be measured.
+/// The number of scheduler ticks after which a thread polls for new events. A client that pipelines requests gets 16 answers
+/// in one tick, so with tokio's default of 61 ticks the other clients would wait for seconds. The cost of polling more often
+/// is not measurable.
 const TURNS: u32 = 4;
 
-/// How long answers under way may take at the end.
+/// The maximum time that a shutdown waits for requests that are being answered.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
-/// What answers the requests of all connections.
+/// The services that answer the requests of all connections.
 #[derive(Clone)]
 pub(super) struct Site {
     pub(super) guard: Guard,
@@ -64,14 +65,14 @@ pub(super) struct Site {
     pub(super) log: Option<Logging>,
 }
 
-/// A connection that a thread is to serve.
+/// An accepted connection that is passed to a thread.
 type Arrival = (Client, net::TcpStream, Watcher);
 
-/// Threads that serve connections, and end when this is dropped.
+/// The senders to the threads that serve connections. The threads end when this is dropped.
 pub(super) type Threads = Vec<UnboundedSender<Arrival>>;
 
-/// Starts threads, each with a runtime of its own: one runtime of several threads would wait for ever for those that the
-/// system does not give.
+/// Starts threads that serve connections. Each thread has a runtime of its own, because a multi-threaded runtime waits
+/// forever for threads that the operating system cannot start.
 pub(super) fn start(count: usize, site: &Site) -> io::Result<Threads> {
     let start_one = |_| {
         let runtime = Builder::new_current_thread()
@@ -87,31 +88,33 @@ pub(super) fn start(count: usize, site: &Site) -> io::Result<Threads> {
     (0..count).map(start_one).collect()
 }
 
+/// Serves each connection that the thread receives, until the sender is dropped.
 async fn serve_arrivals(mut arrivals: UnboundedReceiver<Arrival>, site: Site) {
     while let Some((client, stream, watcher)) = arrivals.recv().await {
-        // Nothing can be answered on a connection that breaks.
+        // If the conversion fails, the connection is broken and cannot be answered.
         if let Ok(stream) = TcpStream::from_std(stream) {
             tokio::spawn(watcher.watch(connection(client, stream, site.clone())));
         }
     }
 }
 
-/// Accepts connections until `stop` says so, and then waits for the answers that are under way.
+/// Accepts connections and distributes them among the threads, until `stop` is used. Then waits for the requests that are
+/// being answered.
 pub(super) async fn serve(listener: TcpListener, threads: &Threads, stop: &Stop) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let connections = GracefulShutdown::new();
     let mut clients = Clients::new(listener.local_addr()?.ip());
     let accept = async {
         for thread in threads.iter().cycle() {
-            let place = clients.place().await;
+            let permit = clients.connection_permit().await;
             match listener.accept().await {
                 Ok((stream, address)) => {
-                    if let Some((client, stream)) = clients.enter(place, stream, address.ip()) {
-                        // The threads are there as long as `threads`.
+                    if let Some((client, stream)) = clients.enter(permit, stream, address.ip()) {
+                        // The receivers exist as long as `threads`, so sending cannot fail.
                         let _ = thread.send((client, stream, connections.watcher()));
                     }
                 }
-                // Too many open files, or a connection that is gone already.
+                // There are too many open files, or the connection was already closed. Both may pass.
                 Err(_) => sleep(Duration::from_millis(20)).await,
             }
         }
@@ -120,18 +123,18 @@ pub(super) async fn serve(listener: TcpListener, threads: &Threads, stop: &Stop)
         () = accept => {}
         () = stop.stopped() => {}
     }
-    // Those that take longer end with the program.
+    // Answers that take longer end when the program exits.
     let _ = timeout(LAST_ANSWERS, connections.shutdown()).await;
     Ok(())
 }
 
-/// A connection whose requests carry their client.
+/// Returns the future that serves one connection. Each of its requests carries the client.
 fn connection(
     client: Client,
     stream: TcpStream,
     site: Site,
 ) -> impl GracefulConnection<Error = hyper::Error> + Send {
-    // Answers are written whole: waiting for more to send only delays them. A stream that refuses is gone.
+    // Answers are written in one piece, so Nagle's algorithm would only delay them. If this fails, the stream is closed.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(UNREAD));
@@ -168,18 +171,18 @@ impl Site {
         response
     }
 
-    /// Answers a request that the guard lets pass, once there is a permit for it.
+    /// Answers a request that the guard allows, as soon as the client has a permit for it.
     async fn checked(
         self,
         mut request: Request<Incoming>,
         client: Client,
     ) -> Result<Response, Refusal> {
         self.guard.check(&request)?;
-        let _place = client.place_for_request().await?;
+        let _permits = client.request_permits().await?;
         request.extensions_mut().insert(client);
         let Ok(response) = TowerToHyperService::new(self.routes).call(request).await;
         match response.status() {
-            // Of the layer that packs answers, with the unpacked answer as its body.
+            // The compression layer returns this status together with the uncompressed body.
             StatusCode::NOT_ACCEPTABLE => Err(Refusal::no_coding()),
             _ => Ok(response),
         }

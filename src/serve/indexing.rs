@@ -1,4 +1,5 @@
-//! What is answered while the index of the games is made: the page, how far the index is, and to all else to ask again.
+//! The server while an index is being made. It serves the page and the progress, and asks clients to retry all other
+//! requests.
 
 use std::{net::TcpListener, sync::Arc};
 
@@ -16,19 +17,20 @@ use super::{
 };
 use crate::error::Result;
 
-/// After how many seconds to ask again.
+/// The header that tells clients after how many seconds to retry.
 const RETRY: [(HeaderName, &str); 1] = [(header::RETRY_AFTER, "1")];
 
-/// How far an index is: the bytes of games that were read, and how many there are.
+/// Returns the progress of an index: the number of bytes of games read so far, and the total if it is known.
 pub type HowFar = Arc<dyn Fn() -> (u64, Option<u64>) + Send + Sync>;
 
-/// A server of games that are being indexed. When the index is made, end it and serve the games at the same listener.
+/// A server for games that are still being indexed. When the index is complete, stop this server and serve the games at the
+/// same listener.
 pub struct Indexing {
     /// The names of the sources.
     pub sources: Vec<String>,
-    /// How far the index is.
+    /// The progress of the index.
     pub how_far: HowFar,
-    /// As of [`Server::hosts`](super::Server::hosts).
+    /// Host names that requests may use, like [`Server::hosts`](super::Server::hosts).
     pub hosts: Vec<String>,
 }
 
@@ -39,11 +41,11 @@ impl std::fmt::Debug for Indexing {
 }
 
 impl Indexing {
-    /// Takes a listener that is bound already.
+    /// Starts the threads of the server, and takes a listener that is already bound.
     ///
     /// # Errors
     ///
-    /// A listener that the system does not know, and a system that gives no threads.
+    /// Returns an error if the operating system rejects the listener or cannot start the threads.
     pub fn listen(self, listener: TcpListener) -> Result<Listening> {
         let (sources, how_far) = (self.sources, self.how_far);
         let about = move || {
@@ -59,6 +61,7 @@ impl Indexing {
     }
 }
 
+/// Returns the description of the server, with the progress of the index.
 fn about(sources: &[String], (read, of): (u64, Option<u64>)) -> Value {
     let sources = sources
         .iter()
@@ -74,6 +77,7 @@ fn about(sources: &[String], (read, of): (u64, Option<u64>)) -> Value {
     })
 }
 
+/// Returns the answer to a request that needs the index.
 fn not_yet() -> Response {
     let refusal = Refusal::unavailable("the index of the games is being made: ask again");
     (RETRY, refusal).into_response()

@@ -1,4 +1,4 @@
-//! What a server reports to a log, on a thread of its own: an answer must not wait for the reader of a log.
+//! Logging of requests on a separate thread, so that answers never wait for the reader of the log.
 
 use std::{
     io,
@@ -11,31 +11,31 @@ use std::{
     time::Duration,
 };
 
-/// How many requests may wait for a log that is slow. Those beyond are counted and left out.
+/// The maximum number of requests that wait for a slow log. Further requests are counted, but not logged.
 const WAITING: usize = 1024;
 
-/// How long the end waits for the last lines.
+/// The maximum time that a shutdown waits for the last log entries.
 pub(super) const LAST_LINES: Duration = Duration::from_millis(200);
 
-/// A request that was answered, for a log.
+/// A log entry about an answered request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Served {
-    /// `GET`, `HEAD`, ...
+    /// The method of the request, such as `GET` or `HEAD`.
     pub method: String,
-    /// The path and the query.
+    /// The path and the query string of the request.
     pub path: String,
-    /// The status of the answer.
+    /// The HTTP status of the answer.
     pub status: u16,
-    /// How long the answer took.
+    /// The time from the arrival of the request until its answer was ready.
     pub time: Duration,
-    /// How many requests before this one are not in the log, because it was too slow.
+    /// The number of requests before this one that were not logged because the log was too slow.
     pub left_out: u64,
 }
 
-/// Takes note of requests.
+/// A function that logs a request.
 pub type Log = Box<dyn Fn(&Served) + Send>;
 
-/// Hands requests to the thread of the log.
+/// Passes requests to the thread of the log.
 #[derive(Clone, Debug)]
 pub(super) struct Logging {
     waiting: SyncSender<Served>,
@@ -43,14 +43,14 @@ pub(super) struct Logging {
 }
 
 impl Logging {
-    /// Starts the thread. The receiver is disconnected when the thread ends.
+    /// Starts the thread of the log. The returned receiver is disconnected when the thread ends.
     pub(super) fn start(log: Log) -> io::Result<(Logging, Receiver<()>)> {
         let (waiting, requests) = mpsc::sync_channel(WAITING);
         let (ended, end) = mpsc::channel();
         thread::Builder::new()
             .name("log".to_owned())
             .spawn(move || {
-                // Dropped when the thread ends, in whatever way.
+                // This sender is dropped when the thread ends, even by a panic.
                 let _ended: mpsc::Sender<()> = ended;
                 requests.iter().for_each(|served| log(&served));
             })?;
@@ -58,7 +58,7 @@ impl Logging {
         Ok((Logging { waiting, left_out }, end))
     }
 
-    /// Notes a request if the log has room. Never waits.
+    /// Logs a request if the queue is not full. Never blocks.
     pub(super) fn note(&self, mut served: Served) {
         served.left_out = self.left_out.swap(0, Ordering::Relaxed);
         let noted = self.waiting.try_send(served);
@@ -74,12 +74,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_that_is_not_read_leaves_requests_out_and_says_how_many() {
+    fn a_slow_log_leaves_requests_out_and_counts_them() {
         let (go_on, waits) = mpsc::channel::<()>();
         let waits = std::sync::Mutex::new(waits);
         let (line, lines) = mpsc::channel();
         let log = move |served: &Served| {
-            // An error: the test has let it go on.
+            // An error means that the test has let the log continue.
             let _ = waits.lock().unwrap().recv();
             line.send(served.clone()).unwrap();
         };

@@ -1,4 +1,4 @@
-//! Books of the games that pass filters, as `make-book` makes them of the PGN files, and the command that does.
+//! Making books from filtered games, as `make-book` does from PGN files, with the equivalent command.
 
 use std::{
     fs::{self, File},
@@ -39,31 +39,31 @@ use crate::{
     tree::{Limits, LinesOf, Source, Tree},
 };
 
-/// How many bytes a book may have, which are held until they are sent.
+/// The maximum size of a book in bytes. The book is held in memory until it is sent.
 const LONGEST: u64 = 64 << 20;
 
-/// What to do if a book has more.
+/// The advice for a book that is too large.
 const WAYS: &str = "raise minGame or lower depth";
 
-/// What counting may take before it goes to temporary files.
+/// The memory budget for counting, in bytes. Counts that do not fit are spilled to temporary files.
 pub(super) const MEMORY: usize = 128 << 20;
 
-/// How many half-moves of a game count at most.
+/// The maximum number of half-moves of a game that are counted.
 const DEEPEST: u32 = 600;
 
-/// How often to look whether the client is still there.
+/// The interval at which to check that the client is still connected.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a book may take, and how long a request may wait for the book of another.
+/// The maximum time for making a book, and for waiting until the book of another request is finished.
 const MAKING: Duration = Duration::from_secs(60);
 
-/// What is wrong with files that have more or fewer games than the index.
+/// The message for files that contain more or fewer games than the index.
 const CHANGED: &str = "the files have other games than the index: make the index again";
 
-/// What make-book has no option for.
+/// The end of the message for a filter that `make-book` does not have.
 const NO_OPTION: &str = "make-book has no such filter; remove it";
 
-/// The seconds for 40 moves of the speeds that a range of them says exactly.
+/// The speeds that a range of time controls selects exactly, with the first and last number of seconds for 40 moves.
 const SECONDS: [(Speed, u32, u32); 4] = [
     (Speed::UltraBullet, 0, 29),
     (Speed::Bullet, 30, 179),
@@ -71,7 +71,7 @@ const SECONDS: [(Speed, u32, u32); 4] = [
     (Speed::Rapid, 480, 1499),
 ];
 
-/// Ends the run of a request that nobody waits for.
+/// Cancels the run of a request when the request is dropped.
 struct StopAtEnd(Arc<AtomicBool>);
 
 impl Drop for StopAtEnd {
@@ -80,12 +80,12 @@ impl Drop for StopAtEnd {
     }
 }
 
-/// What is made of games, one at a time.
+/// A product that is made from games, one at a time.
 #[derive(Copy, Clone)]
 pub(super) struct Making {
-    /// What it is called.
+    /// The name of the product in messages.
     what: &'static str,
-    /// What to do if it takes too long.
+    /// The advice if making it takes too long.
     ways: &'static str,
     make: fn(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal>,
 }
@@ -108,11 +108,12 @@ pub(super) const GAPS: Making = Making {
     ..REPERTOIRE
 };
 
-/// A route whose answer is made of games.
+/// Returns the route of a product that is made from games.
 pub(super) fn route(making: Making) -> MethodRouter<Arc<AppState>> {
     get(async move |state, client, request| made(state, client, request, making).await)
 }
 
+/// Answers a request for a product as soon as no other product is being made.
 async fn made(
     State(app): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
@@ -122,7 +123,7 @@ async fn made(
     if *request.method() == Method::HEAD {
         return Err(Refusal::bad(format!("HEAD: ask for a {what} by GET")));
     }
-    let _place = client.place_for_book()?;
+    let _permits = client.book_permits()?;
     let permit = Arc::clone(&app.makers.permits).acquire_owned();
     let another = || {
         let problem = format!("another book is being made: ask for the {what} again in a minute");
@@ -143,11 +144,11 @@ async fn made(
     Ok(content?.answer_from_files(request.headers()))
 }
 
-/// Awaits a future, for as long as a book may take.
+/// Awaits a future for at most [`MAKING`].
 ///
 /// # Errors
 ///
-/// Returns `too_long` if that time is over, and a refusal that nobody reads as soon as the client has gone.
+/// Returns `too_long` if the time is over, and another refusal as soon as the client has gone.
 async fn while_wanted<T>(
     client: &Client,
     mut future: impl Future<Output = T> + Unpin,
@@ -164,8 +165,8 @@ async fn while_wanted<T>(
     }
 }
 
-/// What a book or repertoire is made of: the path and the parameters of the request, but for `count`, and the files with
-/// their sizes and times.
+/// The identity of a book or repertoire: the path and the parameters of the request, except `count`, and the sizes and
+/// modification times of the files.
 #[derive(PartialEq)]
 pub(super) struct MadeOf {
     path: String,
@@ -174,7 +175,7 @@ pub(super) struct MadeOf {
 }
 
 impl AppState {
-    /// Returns what a request makes a book or repertoire of.
+    /// Returns the identity of the book or repertoire that a request asks for.
     pub(super) fn made_of(
         &self,
         key: &CacheKey,
@@ -192,29 +193,29 @@ impl AppState {
         })
     }
 
-    /// Takes the content that an earlier request for the size has made, if it was made of the same.
+    /// Takes the content that an earlier request for its size has made, if it has the same identity.
     pub(super) fn take_made(&self, of: &MadeOf) -> Option<Content> {
         let last = task::lock(&self.last_made).take();
         last.filter(|(made_of, _)| made_of == of)
             .map(|(_, content)| content)
     }
 
-    /// Keeps a content for its download, in place of the one before.
+    /// Stores a content for its download, replacing the previous one.
     pub(super) fn keep_made(&self, of: MadeOf, content: Content) {
         *task::lock(&self.last_made) = Some((of, content));
     }
 }
 
-/// A run over the filtered games of the files.
+/// A run that counts the filtered games of the files.
 pub(super) struct Counting {
     pub(super) run: MakeBook,
     pub(super) variant: Variant,
-    /// How many games the files had when they were indexed.
+    /// The number of games that the files had when they were indexed.
     games: u64,
 }
 
 impl Counting {
-    /// Counts the games for what is made of them.
+    /// Executes the run. `what` is the name of the product in messages.
     pub(super) fn report(self, what: &str, stop: &Arc<AtomicBool>) -> Result<Report, Refusal> {
         let report = self.run.memory(MEMORY).stop_flag(Arc::clone(stop)).run();
         let report = report.map_err(|err| match err {
@@ -228,7 +229,7 @@ impl Counting {
     }
 }
 
-/// A run, and what of its book is asked for.
+/// A run that makes a book, with the requested side and format.
 struct BookPlan {
     counting: Counting,
     side: Option<Color>,
@@ -237,7 +238,7 @@ struct BookPlan {
 }
 
 impl AppState {
-    /// Makes a book, or counts what is in it.
+    /// Makes a book and returns its file. If the request has `count`, returns its size and the equivalent command instead.
     fn make(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -285,7 +286,7 @@ impl AppState {
         }))
     }
 
-    /// The run that a request asks for, and its command.
+    /// Returns the run that a request asks for, and the equivalent command.
     fn plan(
         &self,
         filters: &Filters,
@@ -349,7 +350,7 @@ impl AppState {
         })
     }
 
-    /// The run over the filtered games of the files, and its options.
+    /// Returns the run that counts the filtered games, and adds its options to `words`.
     pub(super) fn counting(
         &self,
         filters: &Filters,
@@ -406,20 +407,20 @@ impl AppState {
     }
 }
 
-/// How many half-moves of a game count.
+/// Returns the number of half-moves of each game that are counted.
 pub(super) fn depth(parameters: &Parameters) -> Result<u32, Refusal> {
     let depth = parameters.number("depth")?.unwrap_or(24);
     Ok(depth.clamp(1, DEEPEST))
 }
 
-/// How many moves and positions a book has.
+/// Returns the number of moves and the number of positions of a book.
 fn counts_of(book: &[u8]) -> (usize, usize) {
     let keys = book.chunks_exact(16).map(|record| &record[..8]);
     let keys: Vec<&[u8]> = keys.filter(|key| *key != [0; 8]).collect();
     (keys.len(), keys.chunk_by(|a, b| a == b).count())
 }
 
-/// The words of a command.
+/// The words of a command line.
 #[derive(Default)]
 pub(super) struct OptionWords(Vec<String>);
 
@@ -435,7 +436,7 @@ impl OptionWords {
     pub(super) fn add(&mut self, name: &str, value: impl ToString) {
         let value = value.to_string();
         if value.starts_with('-') {
-            // It would be taken for an option.
+            // Without the equals sign, a value that begins with a dash would be read as an option.
             self.0.push(quoted(&format!("{name}={value}")));
         } else {
             self.switch(name);
@@ -449,7 +450,7 @@ impl OptionWords {
     }
 }
 
-/// A word for a shell.
+/// Returns a word, quoted for a shell if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@%+,=-".contains(&byte);
     match !word.is_empty() && word.bytes().all(is_plain) {
@@ -458,7 +459,8 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// The filters as make-book has them, exactly, and their options.
+/// Converts the filters to exactly equivalent filters of `make-book`, and adds their options to `words`. Returns a refusal
+/// for a filter that `make-book` does not have.
 fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter, Refusal> {
     let refused = |name: &str| Err(Refusal::bad(format!("{name}: {NO_OPTION}")));
     let mut made = GameFilter {
@@ -530,22 +532,22 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
         words.add("--min-plies", made.min_plies);
     }
     if let Some(speeds) = &filters.speeds {
-        let places = speeds
+        let indices = speeds
             .iter()
             .map(|speed| SECONDS.iter().position(|(known, ..)| known == speed));
-        let Some(mut places) = places.collect::<Option<Vec<_>>>() else {
+        let Some(mut indices) = indices.collect::<Option<Vec<_>>>() else {
             return Err(Refusal::bad(format!(
                 "speeds: make-book filters {} to {} only",
                 Speed::UltraBullet,
                 Speed::Rapid
             )));
         };
-        places.sort_unstable();
-        places.dedup();
-        let (Some(first), Some(last)) = (places.first(), places.last()) else {
+        indices.sort_unstable();
+        indices.dedup();
+        let (Some(first), Some(last)) = (indices.first(), indices.last()) else {
             return Err(Refusal::bad("speeds: none is chosen"));
         };
-        if last - first + 1 != places.len() {
+        if last - first + 1 != indices.len() {
             return Err(Refusal::bad(
                 "speeds: choose neighbors, as make-book takes one range",
             ));
@@ -581,7 +583,7 @@ fn lines(
     Ok(path)
 }
 
-/// What a file has, if that is not too much to be held.
+/// Returns the contents of a file, or a refusal if they are too large to be held in memory.
 pub(super) fn short(path: &Path, what: &str, ways: &str) -> Result<Vec<u8>, Refusal> {
     let size = fs::metadata(path).at(path, "read")?.len();
     if size > LONGEST {
@@ -604,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_not_taken_for_an_option() {
+    fn a_file_name_with_a_dash_is_not_an_option() {
         let mut words = OptionWords::default();
         words.file("-dash.pgn");
         words.file("a b.pgn");
@@ -612,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_options_or_refused() {
+    fn filters_become_options_or_are_refused() {
         for (query, expected) in [
             ("", ""),
             (

@@ -1,8 +1,11 @@
-//! The explorer over HTTP: the API that Lichess's opening explorer speaks, and a page with a board.
+//! The explorer over HTTP: the API of Lichess's opening explorer, and a page with a board.
 //!
-//! [`Server`] holds an [`Explorer`](crate::explorer::Explorer) and books, [`listen`](Server::listen) takes a listener, and
-//! [`run`](Listening::run) answers until its [`Stop`] says so. [`Parameters`] and [`Request`] are what a request asks; a
-//! [`Refusal`] is what it gets when it cannot be answered. The page's files are part of the program.
+//! A [`Server`] holds an [`Explorer`](crate::explorer::Explorer) and books. [`listen`](Server::listen) binds it to a
+//! listener, and [`run`](Listening::run) answers requests until its [`Stop`] is used. [`Parameters`] is a parsed query
+//! string, and [`Request`] is a checked request. A [`Refusal`] is the answer to a request that cannot be answered, with an
+//! HTTP status and a message. The files of the page are part of the program.
+//!
+//! While an index is still being made, an [`Indexing`] server shows its progress at the same address.
 
 mod annotations;
 mod board;
@@ -43,6 +46,7 @@ pub use self::{
     server::{Listening, Server, Stop},
 };
 
+/// Returns a 64-bit hash of a value, which stays the same while the program runs.
 fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

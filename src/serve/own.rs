@@ -1,15 +1,15 @@
-//! Routes that are polybook's own: what the page needs besides the counts of a position.
+//! Routes that Lichess's explorer does not have, which the page needs besides the counts of a position.
 
 use super::{
     Parameters, Refusal, Route, content::Content, response_cache::CacheKey, state::AppState,
 };
 use crate::explorer::SuggestField;
 
-/// How many names are suggested if the request does not say.
+/// The default number of suggested names.
 const SUGGESTED: u32 = 8;
 
 impl AppState {
-    /// Names that a text may mean.
+    /// Returns the names that best match a text.
     pub(super) fn suggest(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let own = ["field", "text", "limit", "source"];
         let parameters = Parameters::parse_only(&key.query, &own)?;
@@ -35,14 +35,14 @@ impl AppState {
         self.kept(key, Content::json(&found)?)
     }
 
-    /// How many games each value of a filter would give.
+    /// Returns the number of games that each value of a filter would select.
     pub(super) fn facets(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Facets)?.query;
         let facets = self.explorer.facets(&query.line, &query.filters)?;
         self.kept(key, Content::json(&facets)?)
     }
 
-    /// Results by the groups of ratings.
+    /// Returns the results by rating group.
     pub(super) fn scores(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Scores)?.query;
         let scores = self.explorer.scores(&query.line, &query.filters)?;

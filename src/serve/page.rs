@@ -1,4 +1,5 @@
-//! The page's files, which are part of the program. They are sent without what only people read.
+//! The files of the page, which are part of the program. They are sent without comments and other text that only people
+//! read.
 
 use std::{str::Chars, sync::LazyLock};
 
@@ -37,10 +38,11 @@ macro_rules! files {
 const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// What packed scripts do without.
+/// Pairs of characters in scripts that can be shortened.
 const PACKED: [(&str, &str); 4] = [(";}", "}"), (",}", "}"), (",)", ")"), (",]", "]")];
 
-/// Words of packed scripts. They are modules: to change a constant would fail the check of their types.
+/// Keywords in scripts that can be shortened. Scripts are modules, and the check of their types already ensures that
+/// constants do not change.
 const WORDS: [(&str, &str); 4] = [
     ("const", "let"),
     ("false", "!1"),
@@ -85,14 +87,14 @@ const FILES: [File; 34] = files! {
     "/years.js" "years.js" SCRIPT;
 };
 
-/// The custom properties of the style sheets, which scripts set too.
+/// The names of the custom properties in the style sheets. Scripts set some of these properties.
 static PROPERTIES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let styles = FILES.iter().filter(|file| file.media_type == STYLE);
     let styles = styles.map(|file| String::from_utf8_lossy(file.bytes));
     names(&styles.collect::<String>(), "var(--")
 });
 
-/// The routes of the page.
+/// Returns the routes of the page.
 pub(super) fn routes() -> Router {
     let routes = FILES.into_iter().fold(Router::new(), |router, file| {
         let body = Bytes::from(file.packed());
@@ -105,6 +107,7 @@ pub(super) fn routes() -> Router {
 }
 
 impl File {
+    /// Answers a request for the file, whose minified text is `body`.
     fn answer(self, request: &Request, body: Bytes) -> Response {
         let etag = etag_of(&self.bytes);
         if let Some(response) = not_modified(request.headers(), &etag) {
@@ -117,7 +120,7 @@ impl File {
         ([(header::ETAG, etag)], headers, Body::from(body)).into_response()
     }
 
-    /// The file without comments, indentation, and blanks beside punctuation.
+    /// Returns the text of the file without comments, indentation, and blanks next to punctuation.
     fn packed(self) -> String {
         let text = String::from_utf8_lossy(self.bytes);
         match self.media_type {
@@ -141,20 +144,20 @@ impl File {
     }
 }
 
-/// The lines of a text that have more than blanks, without those at their ends.
+/// Returns the lines of a text that are not blank, without blanks at both ends.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty())
 }
 
-/// A script without comments and blanks beside punctuation, with short names. Its statements end with semicolons, so that
-/// lines can be joined.
+/// Returns a script without comments and blanks next to punctuation, with short private names. All statements must end with
+/// semicolons, so that lines can be joined.
 fn packed_script(text: &str) -> String {
     let text = renamed(text, "#", &names(text, ".#"));
     let text = without_comments(&renamed(&text, "--", &PROPERTIES), "/**");
     let mut joined = String::new();
     let mut declares = false;
     for line in lines(&text).filter(|line| !line.starts_with("//")) {
-        // A constant after one on a line of its own is of the same declaration.
+        // Consecutive constants are joined into one declaration.
         let constant = line.strip_prefix("const ");
         match constant {
             Some(more) if declares => {
@@ -174,7 +177,8 @@ fn packed_script(text: &str) -> String {
     packed.collect()
 }
 
-/// A text without its comments, which begin like this and end with `*/`. The page has no such texts in strings.
+/// Returns a text without its comments, which start with `begin` and end with `*/`. The page has no strings that contain
+/// these characters.
 fn without_comments(text: &str, begin: &str) -> String {
     let mut parts = text.split(begin);
     let first = parts.next().unwrap_or_default();
@@ -185,11 +189,12 @@ fn without_comments(text: &str, begin: &str) -> String {
     [first].into_iter().chain(rest).collect()
 }
 
-/// A script in pieces: code, or texts and regular expressions, which stay as they are.
+/// Splits a script into pieces. The flag is `true` for code, and `false` for strings and regular expressions, which must not
+/// change.
 fn pieces(script: &str) -> Vec<(bool, String)> {
     let mut pieces = Vec::new();
     let mut code = String::new();
-    // How many braces are open in each template that is open.
+    // The number of open braces in each open template.
     let mut open: Vec<usize> = Vec::new();
     let mut letters = script.chars();
     while let Some(letter) = letters.next() {
@@ -218,7 +223,7 @@ fn pieces(script: &str) -> Vec<(bool, String)> {
     pieces
 }
 
-/// The rest of a text, or that of a template up to where code begins.
+/// Returns the rest of a string, or the rest of a template up to the next code in it.
 fn read_text(letters: &mut Chars<'_>, open: &mut Vec<usize>, end: &str) -> String {
     let mut text = String::new();
     for letter in letters {
@@ -234,7 +239,7 @@ fn read_text(letters: &mut Chars<'_>, open: &mut Vec<usize>, end: &str) -> Strin
     text
 }
 
-/// Whether a slash after this code begins a regular expression, and does not divide.
+/// Returns `true` if a slash after this code begins a regular expression, rather than divides.
 fn begins_expression(code: &str) -> bool {
     let code = code.trim_end();
     code.ends_with(['(', ',', '=', ':', '[', '!', '&', '|', '?', '{', ';'])
@@ -242,7 +247,7 @@ fn begins_expression(code: &str) -> bool {
         || code.ends_with("return")
 }
 
-/// The rest of a regular expression.
+/// Returns the rest of a regular expression.
 fn read_expression(letters: &mut Chars<'_>) -> String {
     let (mut text, mut is_escaped, mut is_class) = (String::new(), false, false);
     for letter in letters {
@@ -259,7 +264,7 @@ fn read_expression(letters: &mut Chars<'_>) -> String {
     text
 }
 
-/// The names that come after a mark.
+/// Returns the names that follow `mark` in a text, sorted and deduplicated.
 fn names(text: &str, mark: &str) -> Vec<String> {
     let names = text.split(mark).skip(1).map(|part| split_name(part).0);
     let mut names: Vec<String> = names.map(str::to_owned).collect();
@@ -268,7 +273,7 @@ fn names(text: &str, mark: &str) -> Vec<String> {
     names
 }
 
-/// A text with short names for these, where they come after the mark.
+/// Returns a text in which each of the names is replaced by a short one wherever it follows `mark`.
 fn renamed(text: &str, mark: &str, names: &[String]) -> String {
     let mut parts = text.split(mark);
     let mut renamed = parts.next().unwrap_or_default().to_owned();
@@ -289,13 +294,14 @@ fn renamed(text: &str, mark: &str, names: &[String]) -> String {
     renamed
 }
 
-/// A text after its first name, and the name.
+/// Splits a text after the name that it starts with.
 fn split_name(text: &str) -> (&str, &str) {
     let is_end = |letter: char| !letter.is_ascii_alphanumeric() && letter != '-';
     text.split_at(text.find(is_end).unwrap_or(text.len()))
 }
 
-/// Code without the blanks beside punctuation, with shorter words, and without parentheses around single parameters.
+/// Returns code without blanks next to punctuation, with shortened keywords, and without parentheses around single
+/// parameters.
 fn tight_code(code: &str) -> String {
     let is_word = |letter: char| letter.is_alphanumeric() || "_$".contains(letter);
     let code = without_blanks(code);
@@ -325,7 +331,7 @@ fn tight_code(code: &str) -> String {
     packed.fold(shorter, |code, (whole, short)| code.replace(whole, short))
 }
 
-/// Code without the blanks beside punctuation. `a - -b` stays so: `a--b` would be another expression.
+/// Returns code without blanks next to punctuation. The blank in `a - -b` is kept, because `a--b` has another meaning.
 fn without_blanks(code: &str) -> String {
     let code = code.replace('\n', " ");
     let is_punctuation = |letter: &char| "=+-*/?:<>&|,;{}()[]!.".contains(*letter);
@@ -333,7 +339,7 @@ fn without_blanks(code: &str) -> String {
     let mut letters = code.chars().peekable();
     while let Some(letter) = letters.next() {
         let last = tight.chars().last();
-        // A string that comes next ends the code too.
+        // Strings are separate pieces, so the end of the code is next to punctuation, too.
         let is_beside =
             last.as_ref().is_none_or(is_punctuation) || letters.peek().is_none_or(is_punctuation);
         let is_doubled = last == letters.peek().copied() && matches!(last, Some('+' | '-'));
@@ -344,7 +350,7 @@ fn without_blanks(code: &str) -> String {
     tight
 }
 
-/// A line of a style sheet without the spaces after punctuation and before blocks.
+/// Returns a line of a style sheet without spaces after punctuation and before blocks.
 fn tight_style(line: &str) -> String {
     let mut line = line.replace(" {", "{");
     for sign in [':', ';', ',', '{'] {
@@ -431,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_modules_import_is_there() {
+    fn imports_of_the_modules_exist() {
         for file in FILES.iter().filter(|file| file.media_type == SCRIPT) {
             let text = std::str::from_utf8(file.bytes).unwrap();
             for import in text.split("from \"./").skip(1) {

@@ -1,8 +1,8 @@
-//! The parameters of a request: reading a query string, and values of the types that routes need.
+//! Query strings: splitting them into parameters, and parsing the values of parameters.
 
 use super::refusal::Refusal;
 
-/// The parameters of a request that polybook knows, each at most once.
+/// The known parameters of a request. Each name occurs at most once.
 ///
 /// ```
 /// use polybook::serve::Parameters;
@@ -17,7 +17,7 @@ use super::refusal::Refusal;
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// The parameters of lists of games; those before `moves` say where and which games.
+    /// The parameters of lists of games. Those before `moves` select a position and filter games.
     pub const OF_GAMES: [&str; 22] = [
         "variant",
         "fen",
@@ -43,7 +43,7 @@ impl Parameters {
         "fold",
     ];
 
-    /// Those that only other routes know.
+    /// The parameters that lists of games do not have, but other routes do.
     pub const OF_OTHERS: [&str; 7] = [
         "topGames",
         "recentGames",
@@ -54,18 +54,18 @@ impl Parameters {
         "legal",
     ];
 
-    /// Reads the query of an address. Parameters that no route knows are ignored.
+    /// Parses a query string. Unknown parameters are ignored.
     ///
     /// # Errors
     ///
-    /// A parameter that is given twice.
+    /// Returns a refusal if a known parameter is given twice.
     pub fn parse(query: &str) -> Result<Parameters, Refusal> {
         let (of_games, of_others) = (Parameters::OF_GAMES, Parameters::OF_OTHERS);
         let is_known = |name: &str| of_games.contains(&name) || of_others.contains(&name);
         Ok(Parameters::split(query, is_known)?.0)
     }
 
-    /// Reads the query of an address that has some parameters only.
+    /// Parses a query string that may contain only the parameters in `own`.
     ///
     /// ```
     /// use polybook::serve::Parameters;
@@ -76,7 +76,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Others, and a parameter that is given twice.
+    /// Returns a refusal if another parameter is given, or if a parameter is given twice.
     pub fn parse_only(query: &str, own: &[&str]) -> Result<Parameters, Refusal> {
         let (found, others) = Parameters::split(query, |name| own.contains(&name))?;
         if others.is_empty() {
@@ -91,7 +91,7 @@ impl Parameters {
         Err(Refusal::bad(problem))
     }
 
-    /// The parameters that are known, and the names of others.
+    /// Returns the known parameters, and the names of the others.
     fn split(
         query: &str,
         is_known: impl Fn(&str) -> bool,
@@ -109,23 +109,23 @@ impl Parameters {
         Ok((found, others))
     }
 
-    /// Returns the other parameters.
+    /// Returns a copy without the parameter `name`.
     pub(super) fn without(&self, name: &str) -> Parameters {
         let others = self.0.iter().filter(|(known, _)| known != name);
         Parameters(others.cloned().collect())
     }
 
-    /// A parameter's text, `None` if it is not given.
+    /// Returns the text of a parameter, or `None` if it is not given.
     pub fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| &**value)
     }
 
-    /// The same where an empty text is a mistake.
+    /// Returns the text of a parameter that must not be empty, or `None` if it is not given.
     ///
     /// # Errors
     ///
-    /// An empty text.
+    /// Returns a refusal if the text is empty.
     pub fn filled(&self, name: &str) -> Result<Option<&str>, Refusal> {
         match self.text(name) {
             Some("") => Err(Refusal::bad(format!("{name}: empty"))),
@@ -133,11 +133,12 @@ impl Parameters {
         }
     }
 
-    /// A number. One too large for its type becomes the largest: the routes bound it anyway.
+    /// Returns the number that a parameter contains, or `None` if it is not given. A number that is too large for `u32`
+    /// becomes the largest one; routes have lower limits anyway.
     ///
     /// # Errors
     ///
-    /// A text that is not a number, or one below 0.
+    /// Returns a refusal if the text does not consist of digits.
     pub fn number(&self, name: &str) -> Result<Option<u32>, Refusal> {
         let Some(text) = self.text(name) else {
             return Ok(None);
@@ -149,11 +150,12 @@ impl Parameters {
         Ok(Some(text.parse().unwrap_or(u32::MAX)))
     }
 
-    /// A yes or no.
+    /// Returns the boolean that a parameter contains, or `None` if it is not given. The words are `true`, `1`, `on`, `yes`
+    /// and their opposites.
     ///
     /// # Errors
     ///
-    /// Anything else.
+    /// Returns a refusal for any other text.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
         self.choice(name, |text| match &*text.to_ascii_lowercase() {
             "true" | "1" | "on" | "yes" => Some(true),
@@ -162,11 +164,11 @@ impl Parameters {
         })
     }
 
-    /// A value that `parse` accepts.
+    /// Returns the value that `parse` makes of a parameter's text, or `None` if the parameter is not given.
     ///
     /// # Errors
     ///
-    /// One that it does not know.
+    /// Returns a refusal if `parse` returns `None`.
     pub fn choice<T>(
         &self,
         name: &str,
@@ -176,11 +178,12 @@ impl Parameters {
         text.map(|text| known(name, text, parse)).transpose()
     }
 
-    /// Values joined by commas, each accepted by `parse`. An empty text has none.
+    /// Returns the values of a list that is separated by commas, each converted by `parse`. Returns `None` if the parameter
+    /// is not given, and an empty list for an empty text.
     ///
     /// # Errors
     ///
-    /// A value that `parse` does not know.
+    /// Returns a refusal if `parse` returns `None` for a value.
     pub fn list<T>(
         &self,
         name: &str,
@@ -197,6 +200,7 @@ impl Parameters {
     }
 }
 
+/// Parses a value of a parameter, or returns a refusal that names both.
 fn known<T>(name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Refusal> {
     parse(text).ok_or_else(|| Refusal::bad(format!("{name}: unknown value \"{text}\"")))
 }
@@ -210,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_parameters_are_ignored_and_known_ones_stand_once() {
+    fn unknown_parameters_are_ignored_and_known_ones_occur_once() {
         assert_eq!(
             parsed("speeds[]=blitz&speeds[]=rapid&x"),
             Parameters::default()
@@ -242,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_and_lists() {
+    fn flags_and_lists_are_parsed() {
         for (text, expected) in [("True", true), ("on", true), ("0", false), ("No", false)] {
             let query = format!("history={text}");
             assert_eq!(parsed(&query).flag("history"), Ok(Some(expected)));

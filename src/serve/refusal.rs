@@ -1,4 +1,4 @@
-//! Requests that are not answered: a status and one line of text.
+//! Refusals: answers with an error status and one line of text.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use axum::{
 
 use crate::error::{self, Error};
 
-/// Why a request for texts is not answered after ten seconds.
+/// The message for requests that need more than ten seconds to read the texts of games.
 const TOO_SLOW: &str =
     "reading these games takes too long: ask for fewer of them, or serve an unpacked PGN";
 
 const PANICKED: &str = "internal error; please report it with this address";
 
-/// Why a request is not answered.
+/// The answer to a request that the server refuses or cannot answer: an HTTP status and a message.
 ///
 /// ```
 /// use polybook::serve::Refusal;
@@ -31,44 +31,44 @@ pub struct Refusal {
 
 impl Refusal {
     fn new(status: StatusCode, text: impl Into<String>) -> Refusal {
-        // One line, whatever a name or a path has in it.
+        // Keep the text on one line, even if a name or a path contains control characters.
         let text = text.into().replace(char::is_control, " ");
         Refusal { status, text }
     }
 
-    /// The request itself is wrong: 400.
+    /// Creates a refusal for a malformed request, with status 400.
     pub fn bad(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, text)
     }
 
-    /// A page of another site asks: 403.
+    /// Creates a refusal for a request of another site's page, with status 403.
     pub(super) fn forbidden(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::FORBIDDEN, text)
     }
 
-    /// There is nothing like that: 404.
+    /// Creates a refusal for something that does not exist, with status 404.
     pub fn unknown(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::NOT_FOUND, text)
     }
 
-    /// No game has the id of the address: 404.
+    /// Creates a refusal for a game id that does not exist, with status 404.
     pub(super) fn no_such_game() -> Refusal {
         Refusal::unknown("no game has this id")
     }
 
-    /// The client accepts no coding in which the server can send the answer: 406.
+    /// Creates a refusal for a client that accepts none of the server's encodings, with status 406.
     pub(super) fn no_coding() -> Refusal {
         let text = "Accept-Encoding: allow identity or gzip";
         Refusal::new(StatusCode::NOT_ACCEPTABLE, text)
     }
 
-    /// Neither `GET` nor `HEAD`: 405.
+    /// Creates a refusal for a method other than `GET` and `HEAD`, with status 405.
     pub(super) fn method() -> Refusal {
         let text = "only GET and HEAD are answered";
         Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text)
     }
 
-    /// A host that this server does not go by: 421.
+    /// Creates a refusal for a host name that is not one of this server's, with status 421.
     pub(super) fn misdirected(host: &str) -> Refusal {
         let text = format!(
             "this server does not accept the host name \"{host}\": start it with --allow-host NAME"
@@ -76,23 +76,23 @@ impl Refusal {
         Refusal::new(StatusCode::MISDIRECTED_REQUEST, text)
     }
 
-    /// The server cannot answer now, or a file of its data cannot be read: 503.
+    /// Creates a refusal for a server that is too busy or cannot read its data, with status 503.
     pub fn unavailable(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text)
     }
 
-    /// The status as a number.
+    /// Returns the HTTP status.
     pub fn status(&self) -> u16 {
         self.status.as_u16()
     }
 
-    /// The line of text, without its end.
+    /// Returns the message, without a line break at its end.
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// An error of the data, which names files without the directories that they are in.
+/// Converts an error in reading data. The message names files without their directories.
 impl From<Error> for Refusal {
     fn from(err: Error) -> Refusal {
         let name = |path: &Path| path.file_name().unwrap_or_default().display().to_string();
@@ -102,7 +102,7 @@ impl From<Error> for Refusal {
                 doing,
                 source,
             } => {
-                // The system's own text has no path; that of a library may have one.
+                // A message of the operating system contains no path, but one of a library may.
                 let reason = match source.raw_os_error() {
                     Some(_) => error::reason(&source),
                     None => source.kind().to_string(),
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_of_the_system_has_its_words_and_no_directories() {
+    fn errors_of_the_system_are_quoted_without_directories() {
         let text_of = |source: io::Error| {
             let path = "games/secret/idx".into();
             let doing = "open";

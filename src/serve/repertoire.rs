@@ -19,7 +19,7 @@ use crate::{
     repertoire::{LineReport, MoveSource, Predecessors, along},
 };
 
-/// A repertoire of a side.
+/// A repertoire of one side.
 #[derive(Debug, Serialize)]
 pub struct ServedRepertoire {
     pub(super) name: String,
@@ -29,19 +29,20 @@ pub struct ServedRepertoire {
     pub(super) known: MoveSource,
     #[serde(skip)]
     predecessors: Predecessors,
-    /// Answers about another state of the file are others.
+    /// The size and the modification time of the file. Answers depend on them, because another state of the file may give
+    /// other answers.
     #[serde(skip)]
     changed: Option<(u64, SystemTime)>,
 }
 
-/// What answers of it depend on.
+/// Hashes everything that answers of the repertoire depend on.
 impl Hash for ServedRepertoire {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.name, self.color, self.changed).hash(state);
     }
 }
 
-/// What a repertoire says of a position.
+/// The report of a repertoire about a position.
 #[derive(Serialize)]
 struct RepertoireReport<'a> {
     #[serde(flatten)]
@@ -51,11 +52,11 @@ struct RepertoireReport<'a> {
 }
 
 impl ServedRepertoire {
-    /// A repertoire, under the name of its file without endings.
+    /// Creates a repertoire that is named like its file, without extensions.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn new(path: &Path, color: Color, known: MoveSource) -> Result<ServedRepertoire> {
         let metadata = path.metadata().ok();
         let changed = metadata.and_then(|file| Some((file.len(), file.modified().ok()?)));
@@ -69,12 +70,13 @@ impl ServedRepertoire {
     }
 }
 
+/// Serializes a color as its name.
 fn named<S: Serializer>(color: &Color, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     color.fold_wb("white", "black").serialize(serializer)
 }
 
 impl AppState {
-    /// `/repertoire`: what each repertoire says of a position, under the filters.
+    /// Answers `/repertoire`: the report of each repertoire about a position, restricted by the filters.
     pub(super) fn repertoires(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Facets)?.query;
         let mut reports = Vec::new();

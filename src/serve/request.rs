@@ -1,4 +1,4 @@
-//! What a request for counts or games asks.
+//! Requests for counts, games and books, checked and converted to queries.
 
 use shakmaty::{Color, uci::UciMove};
 
@@ -9,64 +9,65 @@ use crate::{
     position::Variant,
 };
 
-/// How many moves a request may play.
+/// The maximum number of moves in a request.
 const MOST_PLIES: usize = 600;
 
-/// How many games a page of a list has, and at most.
+/// The default number of games on a page of a list.
 const PAGE: u32 = 20;
+/// The maximum number of games on a page of a list.
 const LONGEST_PAGE: u32 = 200;
 
-/// How many games a page may leave out. To find a page, all games before it are ranked.
+/// The maximum number of games before a page of a list. All of them are ranked to find the page.
 pub(super) const MOST_SKIPPED: u32 = 10_000;
 
-/// How many parameters of lists say where and which games.
+/// The number of parameters in [`Parameters::OF_GAMES`] that select a position and filter games.
 const FILTERS: usize = 17;
 
-/// The parameters of the route of books.
+/// The parameters of the route for books.
 const OF_BOOKS: [&str; 7] = [
     "variant", "fen", "play", "source", "moves", "since", "until",
 ];
 
-/// The parameters of books that are made, besides filters.
+/// The parameters for making a book, in addition to filters.
 const OF_MAKING: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
 
-/// The parameters of repertoires that are built, besides filters.
+/// The parameters for building a repertoire, in addition to filters.
 const OF_BUILDING: [&str; 5] = ["side", "depth", "reach", "by", "count"];
 
-/// The parameters of lists of gaps, besides filters.
+/// The parameters for listing gaps, in addition to filters.
 const OF_FINDING: [&str; 4] = ["repertoire", "side", "depth", "limit"];
 
-/// How many of both say where.
+/// The number of parameters, both in [`Parameters::OF_GAMES`] and in [`OF_BOOKS`], that select a position and a source.
 const PLACE: usize = 4;
 
-/// The routes that answer about a position.
+/// The routes whose requests contain a position or filters.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Route {
     /// `/lichess`: counts with top and recent games.
     Lichess,
-    /// `/masters`: counts with top games, years instead of months.
+    /// `/masters`: counts with top games. Dates are years instead of months.
     Masters,
-    /// `/player`: the games of one player with one color.
+    /// `/player`: counts of the games that one player played with one color.
     Player,
-    /// `/games`: games of a position, a page of them.
+    /// `/games`: a page of the games of a position.
     Games,
-    /// `/facets`: what each value of a filter would give.
+    /// `/facets`: the number of games that each value of a filter would select.
     Facets,
-    /// `/scores`: results by ratings.
+    /// `/scores`: results by rating group.
     Scores,
-    /// `/book.bin` and `/book.pgn`: a book of games.
+    /// `/book.bin` and `/book.pgn`: a book made from games.
     Make,
-    /// `/repertoire.bin` and `/repertoire.pgn`: a repertoire of games.
+    /// `/repertoire.bin` and `/repertoire.pgn`: a repertoire built from games.
     Build,
     /// `/gaps`: the gaps of a repertoire.
     Gaps,
-    /// `/game/{id}`: a game, and where it has a position.
+    /// `/game/{id}`: a game, and the number of half-moves after which it reaches a position.
     Game,
-    /// `/book`: what books play.
+    /// `/book`: the moves of the books in a position.
     Book,
 }
 
-/// A position with filters and limits, as a query string has them.
+/// A request for a position with filters and limits, parsed from a query string.
 ///
 /// ```
 /// use polybook::serve::{Request, Route};
@@ -79,24 +80,26 @@ pub enum Route {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What the explorer is asked.
+    /// The query for the explorer.
     pub query: Query,
-    /// Which page of the games.
+    /// The page of the list of games.
     pub page: Page,
-    /// Whether the times of the moves are asked for, which are in the texts of the games.
+    /// Whether the answer must contain the times that moves took, which are read from the texts of the games.
     pub clocks: bool,
-    /// Whether the answer has the FEN, the line and the legal moves, which a program needs that does not know the rules.
+    /// Whether the answer must contain the FEN, the line and the legal moves, which a program needs that does not know the
+    /// rules of chess.
     pub legal: bool,
-    /// All that was asked.
+    /// All parameters of the request.
     pub(super) parameters: Parameters,
 }
 
 impl Request {
-    /// Reads a query string.
+    /// Parses a query string for a route.
     ///
     /// # Errors
     ///
-    /// A parameter of the route that is malformed or missing, or one that a route of polybook's own does not have.
+    /// Returns a refusal with status 400 if a parameter is malformed, missing or given twice. Routes that only polybook has
+    /// also refuse unknown parameters; the routes of Lichess ignore them.
     pub fn parse(route: Route, query: &str) -> Result<Request, Refusal> {
         let parameters = match route {
             Route::Lichess | Route::Masters | Route::Player => Parameters::parse(query),
@@ -159,11 +162,11 @@ impl Request {
     }
 }
 
-/// The variant that a request names; standard chess if it names none.
+/// Returns the variant that a request names, or standard chess if it names none.
 ///
 /// # Errors
 ///
-/// An unknown name.
+/// Returns a refusal if there is no variant with this name.
 pub(super) fn variant(parameters: &Parameters) -> Result<Variant, Refusal> {
     let named = parameters.choice("variant", |name| match name {
         "" => None,
@@ -172,6 +175,7 @@ pub(super) fn variant(parameters: &Parameters) -> Result<Variant, Refusal> {
     Ok(named.unwrap_or_default())
 }
 
+/// Returns the line that a request names by `variant`, `fen` and `play`.
 fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     let variant = variant(parameters)?;
     let fen = parameters.filled("fen")?;
@@ -189,6 +193,7 @@ fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     Line::parse(variant, fen, play).map_err(|err| Refusal::bad(err.to_string()))
 }
 
+/// Returns the filters of a request, after checking that they do not exclude each other.
 fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     let filters = unchecked_filters(route, parameters)?;
     filters
@@ -197,6 +202,7 @@ fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     Ok(filters)
 }
 
+/// Returns the filters of a request. Each route ignores the filters that it does not have.
 fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     let mut filters = Filters {
         source: parameters.filled("source")?.map(str::to_owned),
@@ -261,7 +267,7 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     Ok(filters)
 }
 
-/// A name that is not blank, as a blank name would match every name.
+/// Returns the name that a parameter contains. A blank name is refused because it would match every name.
 fn name(parameters: &Parameters, parameter: &str) -> Result<Option<String>, Refusal> {
     match parameters.text(parameter).map(str::trim) {
         Some("") => Err(Refusal::bad(format!("{parameter}: empty; write a name"))),
@@ -269,7 +275,7 @@ fn name(parameters: &Parameters, parameter: &str) -> Result<Option<String>, Refu
     }
 }
 
-/// A month `YYYY-MM` or a year `YYYY`.
+/// Returns the date that a parameter contains: a month `YYYY-MM` or a year `YYYY`.
 fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     let Some(text) = parameters.text(name) else {
         return Ok(None);
@@ -307,7 +313,7 @@ fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), 
     Ok((Some(named.into_iter().flatten().collect()), unrated))
 }
 
-/// A side, `None` for both.
+/// Parses a side: `Some(None)` for "both", `None` for an unknown word.
 pub(super) fn side(name: &str) -> Option<Option<Color>> {
     match name {
         "both" => Some(None),
@@ -315,6 +321,7 @@ pub(super) fn side(name: &str) -> Option<Option<Color>> {
     }
 }
 
+/// Parses a result, as a word or as in PGN.
 fn result(text: &str) -> Option<GameResult> {
     match text {
         "white" => Some(GameResult::WhiteWins),
@@ -324,6 +331,7 @@ fn result(text: &str) -> Option<GameResult> {
     }
 }
 
+/// Returns the page of the list that a request names. Only [`Route::Games`] has pages.
 fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     let mut page = Page {
         skip: 0,
@@ -360,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lichess_refuses_is_refused() {
+    fn requests_that_lichess_refuses_are_refused() {
         let plies = |count: usize| {
             let moves = ["g1f3", "g8f6", "f3g1", "f6g8"].into_iter().cycle();
             format!("play={}", moves.take(count).collect::<Vec<_>>().join(","))
@@ -409,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_belong_to_a_route_is_ignored_where_lichess_ignores_it() {
+    fn parameters_of_other_routes_are_ignored_as_on_lichess() {
         parsed(
             Route::Masters,
             "speeds=fast&ratings=x&player=&since=1952&until=1990&modes=x",
@@ -440,7 +448,7 @@ mod tests {
             Some(FromIterator::from_iter(groups))
         );
         assert!(request.query.history);
-        // All groups are all games, those without ratings too.
+        // All groups mean all games, including games without ratings.
         let all = "ratings=0,1000,1200,1400,1600,1800,2000,2200,2500";
         let filters = parsed(Route::Lichess, all).query.filters;
         assert_eq!((filters.groups, filters.unrated), (None, false));
@@ -455,7 +463,7 @@ mod tests {
         let results = [GameResult::WhiteWins, GameResult::Draw];
         assert_eq!(request.query.filters.results, results);
         assert_eq!(parsed(Route::Games, "skip=10000").page.skip, 10_000);
-        // Another page than the one that was asked for would be a wrong answer.
+        // A page other than the requested one would be a wrong answer.
         for skip in ["10001", "4294967295", "99999999999"] {
             let refusal = Request::parse(Route::Games, &format!("skip={skip}")).unwrap_err();
             assert_eq!(refusal.status(), 400);

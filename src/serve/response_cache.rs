@@ -1,20 +1,21 @@
-//! Answers that were given lately: most requests of an explorer are for the same few positions.
+//! A cache of recent answers. Most requests concern the same few positions.
 
 use axum::{extract::Request, http::header};
 use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
 
 use super::content::Content;
 
-/// How many bytes of answers are kept.
+/// The maximum total size of the cached answers, in bytes.
 const KEPT: u64 = 16 << 20;
 
-/// About the size of an answer, which only decides how much the cache reserves.
+/// The typical size of an answer in bytes, from which the cache estimates how many entries to reserve.
 const USUAL: usize = 4 << 10;
 
-/// Parts of the cache, each with its own lock. With few of them the largest answers still fit into one.
+/// The number of shards of the cache, each with its own lock. It is small enough that the largest answers fit into one
+/// shard.
 const PARTS: usize = 8;
 
-/// What was asked, and in which form the answer is wanted.
+/// A request and the accepted media types, which identify an answer.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct CacheKey {
     pub(super) path: String,
@@ -22,9 +23,10 @@ pub(super) struct CacheKey {
     pub(super) accept: String,
 }
 
-/// The latest answers. Others may push them out.
+/// The recent answers. New answers evict old ones when the cache is full.
 pub(super) type ResponseCache = Cache<CacheKey, Content, Size>;
 
+/// Measures the size of cache entries.
 #[derive(Clone)]
 pub(super) struct Size;
 
@@ -69,14 +71,14 @@ impl CacheKey {
 
 impl Weighter<CacheKey, Content> for Size {
     fn weight(&self, key: &CacheKey, content: &Content) -> u64 {
-        // The places of both in the tables, and what allocating takes.
+        // The entries in the tables of the cache, and the overhead of allocations.
         const BESIDES: usize = 256;
         let asked = key.path.len() + key.query.len() + key.accept.len();
         (asked + content.size() + BESIDES) as u64
     }
 }
 
-/// A cache without answers.
+/// Creates an empty cache.
 pub(super) fn response_cache() -> ResponseCache {
     let options = OptionsBuilder::new()
         .estimated_items_capacity(KEPT as usize / USUAL)
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_kept_up_to_a_bound() {
+    fn the_size_of_the_cache_is_bounded() {
         let cache = response_cache();
         let content = Content::pgn(vec![b'x'; 10_000]);
         for number in 0..5_000 {

@@ -24,16 +24,16 @@ use super::{
     guard::Origin,
     make, page,
     response_cache::CacheKey,
-    state::{AppState, GoesOn, How, made},
+    state::{AppState, GoesOn, Thread, made},
 };
 
-/// How long the texts for a request may take to read.
+/// The maximum time for reading the texts that a request needs.
 const READING: Duration = Duration::from_secs(10);
 
 type Server = State<Arc<AppState>>;
 type Asker = Extension<Client>;
 
-/// Returns all routes: those of the page, and those of the API, whose answers pages of `origins` may read.
+/// Returns all routes: those of the page, and those of the API. Pages of `origins` may read the answers of the API.
 pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
     let cors = (!origins.is_empty()).then(|| cors(origins));
     let of_position = [
@@ -81,7 +81,8 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .layer(CompressionLayer::new())
 }
 
-/// Allows pages of some origins to read the answers. Without it browsers allow only the server's own page.
+/// Returns a layer that allows pages of these origins to read the answers. By default, browsers allow only the server's own
+/// page.
 fn cors(origins: &[Origin]) -> CorsLayer {
     let allowed = origins.to_vec();
     let is_allowed =
@@ -103,7 +104,7 @@ fn cors(origins: &[Origin]) -> CorsLayer {
         .allow_private_network(AllowPrivateNetwork::predicate(is_allowed))
 }
 
-/// A route that is answered from the index.
+/// Returns a route whose answers come from the index.
 fn index(
     answer: impl Fn(&AppState, &CacheKey) -> Result<Content, Refusal> + Copy + Send + Sync + 'static,
 ) -> MethodRouter<Arc<AppState>> {
@@ -114,15 +115,15 @@ fn index(
     )
 }
 
-/// Names, once they are read. No thread waits for that.
+/// Suggests names. Waits without blocking a thread until the names are read.
 async fn suggest(state: Server, client: Asker, request: Request) -> Result<Response, Refusal> {
     let mut names = state.names.clone();
-    // An error inside: they are read, or could not be, which the answer says.
+    // An error means that the names were read or could not be read; the answer says which.
     let _ = in_time(async { Ok(names.changed().await) }).await?;
     of_index(state, client, request, AppState::suggest).await
 }
 
-/// Counts, from the texts of games too if clocks are asked for.
+/// Answers with the counts of a position. If the clocks are requested, the texts of games are read, too.
 async fn position(
     state: Server,
     client: Asker,
@@ -136,12 +137,13 @@ async fn position(
         };
         of_texts(state, client, request, answer).await
     } else {
-        let how = state.how(&parameters);
+        let thread = state.thread_for(&parameters);
         let answer = move |app: &AppState, key: &CacheKey| app.position(key, route, &|| true);
-        answered(state, client, request, how, answer).await
+        answered(state, client, request, thread, answer).await
     }
 }
 
+/// Answers with a list of games, as PGN texts if the client prefers PGN.
 async fn games(state: Server, client: Asker, request: Request) -> Result<Response, Refusal> {
     if CacheKey::of(&request).prefers(PGN, JSON) {
         of_texts(state, client, request, AppState::texts).await
@@ -150,19 +152,21 @@ async fn games(state: Server, client: Asker, request: Request) -> Result<Respons
     }
 }
 
+/// Answers with the text or the moves of a game.
 async fn game(
     state: Server,
     client: Asker,
     id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    // An id that is not UTF-8.
+    // The id is not valid UTF-8.
     let Path(id) = id.map_err(|_| Refusal::no_such_game())?;
     let answer =
         move |app: &AppState, key: &CacheKey, goes_on: GoesOn<'_>| app.game(key, &id, goes_on);
     of_texts(state, client, request, answer).await
 }
 
+/// Answers with the moves of the books in a position.
 async fn book(
     State(app): Server,
     Extension(client): Asker,
@@ -177,21 +181,22 @@ async fn book(
     Ok(content.answer_from_files(request.headers()))
 }
 
+/// Answers from the index on a worker thread.
 async fn of_index(
     state: Server,
     client: Asker,
     request: Request,
     answer: impl FnOnce(&AppState, &CacheKey) -> Result<Content, Refusal> + Send + 'static,
 ) -> Result<Response, Refusal> {
-    answered(state, client, request, How::ByWorkers, answer).await
+    answered(state, client, request, Thread::Worker, answer).await
 }
 
-/// Answers from the index, unless the asker has the answer already or it was given lately.
+/// Answers from the index, unless the client's cached answer is still valid or the server has the answer in its cache.
 async fn answered(
     State(app): Server,
     Extension(client): Asker,
     request: Request,
-    how: How,
+    thread: Thread,
     answer: impl FnOnce(&AppState, &CacheKey) -> Result<Content, Refusal> + Send + 'static,
 ) -> Result<Response, Refusal> {
     let key = CacheKey::of(&request);
@@ -204,23 +209,23 @@ async fn answered(
         None => {
             let state = Arc::clone(&app);
             let work = move || answer(&state, &key);
-            match how {
-                How::AtOnce => client.to_be_sent(made(work)?).await?,
-                How::ByWorkers => app.counters.content(&client, work).await?,
+            match thread {
+                Thread::OfConnection => client.to_be_sent(made(work)?).await?,
+                Thread::Worker => app.counters.content(&client, work).await?,
             }
         }
     };
     Ok(content.into_response(etag))
 }
 
-/// Answers from the texts of games. Few are read at a time.
+/// Answers from the texts of games. Only few such requests run at a time.
 async fn of_texts(
     State(app): Server,
     Extension(client): Asker,
     request: Request,
     answer: impl FnOnce(&AppState, &CacheKey, GoesOn<'_>) -> Result<Content, Refusal> + Send + 'static,
 ) -> Result<Response, Refusal> {
-    let _place = client.place_for_texts().await?;
+    let _permits = client.text_permits().await?;
     let (key, state) = (CacheKey::of(&request), Arc::clone(&app));
     let reader = client.clone();
     let work = move || {

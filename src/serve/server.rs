@@ -1,4 +1,4 @@
-//! The server: its games and books, its address, and its end.
+//! The server: its configuration, its listener and its shutdown.
 
 use std::{
     fmt,
@@ -29,28 +29,28 @@ use crate::{
     explorer::Explorer,
 };
 
-/// How long a run that makes a book may take to end with the server.
+/// The maximum time that a shutdown waits for a running job that makes a book.
 const LAST_BOOK: Duration = Duration::from_secs(2);
 
-/// An explorer and books that are to be served.
+/// The explorer, the books and the options of a server.
 pub struct Server {
-    /// The games.
+    /// The explorer, which answers queries about the games.
     pub explorer: Explorer,
-    /// Books whose moves are shown next to the counts.
+    /// Books whose moves the page shows next to the counts.
     pub books: Vec<BookFile>,
-    /// Repertoires whose moves and gaps are shown.
+    /// Repertoires whose moves and gaps the page shows.
     pub repertoires: Vec<ServedRepertoire>,
-    /// Evaluations that are in the answers about a position.
+    /// Evaluations, which are added to answers about a position.
     pub evals: Option<Evals>,
-    /// Hosts that requests may name, besides the listening address and `localhost`.
+    /// Host names that requests may use, in addition to the listening address and `localhost`.
     pub hosts: Vec<String>,
-    /// Origins whose pages may read the answers, besides the server's own.
+    /// Origins whose pages may read the answers, in addition to the server's own page.
     pub origins: Vec<Origin>,
-    /// The most games that the sources may have for books to be made of them.
+    /// The maximum number of games in the sources for which the server makes books.
     pub book_games: u64,
-    /// Threads that answer; 0 is one per core.
+    /// The number of threads that answer requests, or 0 for one per core.
     pub threads: usize,
-    /// Called for every request that was answered, on a thread of its own. When it is too slow, it misses some.
+    /// Called for every answered request, on a separate thread. If it is too slow, some requests are left out.
     pub log: Option<Log>,
 }
 
@@ -61,11 +61,11 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Takes a listener that is bound already.
+    /// Starts the threads of the server, and takes a listener that is already bound.
     ///
     /// # Errors
     ///
-    /// A listener that the system does not know, and a system that gives no threads.
+    /// Returns an error if the operating system rejects the listener or cannot start the threads.
     pub fn listen(self, listener: TcpListener) -> Result<Listening> {
         let threads = match self.threads {
             0 => thread::available_parallelism().map_or(1, usize::from),
@@ -79,7 +79,8 @@ impl Server {
         let allowed = (self.hosts, self.origins);
         let mut listening = listening(listener, allowed, routes, self.log, threads)?;
         listening.makers = Some(Arc::clone(&state.makers.permits));
-        // Who asks before that waits, and an index that cannot be read says so to who asks.
+        // Requests for names wait until the names are read. If an index cannot be read, the answers to these requests say
+        // so.
         let thread = thread::Builder::new().name("names".to_owned());
         let warm_up = thread.spawn(move || {
             let _reading = reading;
@@ -90,7 +91,8 @@ impl Server {
     }
 }
 
-/// Answers by these routes at a listener.
+/// Starts a server that answers requests at a listener with these routes. Its first tuple contains the allowed host names
+/// and origins.
 pub(super) fn listening(
     listener: TcpListener,
     (allowed, origins): (Vec<String>, Vec<Origin>),
@@ -125,48 +127,48 @@ pub(super) fn listening(
     })
 }
 
-/// A server that has its address and its threads.
+/// A server that has a listener and running threads, but does not accept connections yet.
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
     address: SocketAddr,
     threads: Threads,
-    /// Disconnected when all that was logged is written.
+    /// Disconnected as soon as all logged requests are written.
     last_lines: Option<Receiver<()>>,
-    /// All are there when no book is being made.
+    /// The permits for making books. All are available when no book is being made.
     makers: Option<Arc<Semaphore>>,
 }
 
 impl Listening {
-    /// The address, with the port that was found free.
+    /// Returns the address at which the server listens, with the port that the operating system chose if it was 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers requests until `stop` says so, and then those that are under way, for half a second at most.
+    /// Answers requests until `stop` is used. Then waits at most half a second for requests that are being answered.
     ///
     /// # Errors
     ///
-    /// A listener that the system does not know.
+    /// Returns an error if the operating system rejects the listener.
     pub fn run(self, stop: &Stop) -> Result<()> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.at("connections", "wait for")?;
         let served = runtime.block_on(http::serve(self.listener, &self.threads, stop));
-        // The requests for books go with them, which ends the run and removes its files.
+        // Dropping the threads cancels the requests for books, so their jobs stop and remove their files.
         drop(self.threads);
         if let Some(makers) = self.makers {
-            // A run that takes longer ends with the program.
+            // A job that takes longer ends when the program exits.
             let _ = runtime.block_on(async { timeout(LAST_BOOK, makers.acquire()).await });
         }
         if let Some(last_lines) = self.last_lines {
-            // Both are an error: the thread has ended, or nobody reads the log.
+            // Errors need no handling: either the log thread has ended, or the reader of the log is too slow.
             let _ = last_lines.recv_timeout(LAST_LINES);
         }
         served.at(self.address.to_string(), "serve at")
     }
 }
 
-/// Ends a server from another thread.
+/// A handle that stops a server from another thread.
 ///
 /// ```
 /// let stop = polybook::serve::Stop::default();
@@ -183,13 +185,14 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Takes no more requests. Returns at once.
+    /// Stops the server, which then accepts no more requests. Returns immediately.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
 
+    /// Waits until the server is stopped.
     pub(super) async fn stopped(&self) {
-        // The channel is open as long as `self` is there.
+        // The channel cannot close while `self` exists.
         let _ = self.0.subscribe().wait_for(|stopped| *stopped).await;
     }
 }

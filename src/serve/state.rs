@@ -1,4 +1,4 @@
-//! What answers requests: the explorer, the books, the texts of games.
+//! The state that answers requests: the explorer, the books, the worker threads and the caches.
 
 use std::{
     collections::BTreeMap,
@@ -32,47 +32,48 @@ use crate::{
     task,
 };
 
-/// How many requests read games' texts at once. In a packed file that takes long, and must not hold up counts.
+/// The number of threads that read the texts of games. Reading from a compressed file takes long, so it must not block the
+/// threads that answer counts.
 const READERS: usize = 4;
 
-/// A page of texts takes no further game once it has this size.
+/// The size, in bytes, from which a page of PGN texts gets no further game.
 const LONG_PAGE: usize = 7 << 20;
 
-/// How many games are read for the times of moves, the newest.
+/// The maximum number of games, starting with the newest, that are read for the times of moves.
 const TIMED: usize = 200;
 
-/// The most years that are added up at once, with the months of the first and the last.
+/// The maximum range of years for which sums are added up immediately instead of on a worker thread.
 const FEW_YEARS: u16 = 100;
 
-/// Whether texts are read on, which is asked again and again while much is read.
+/// Returns `true` as long as reading texts should continue. Called repeatedly while a lot of text is read.
 pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
 
-/// What answers requests.
+/// The state of the server, shared by all requests.
 pub(super) struct AppState {
     pub(super) explorer: Explorer,
     about: About,
     books: Vec<BookFile>,
     pub(super) repertoires: Vec<ServedRepertoire>,
     evals: Option<Evals>,
-    /// Answers of the index alone, which stay true as long as the server runs.
+    /// Answers that depend only on the index. They stay valid as long as the server runs.
     pub(super) cache: ResponseCache,
-    /// Changes when an answer may change.
+    /// A hash of everything that answers depend on, for validators.
     identity: u64,
-    /// They do anything but read games' texts.
+    /// The threads for all work except reading the texts of games.
     pub(super) counters: Workers,
-    /// They read games' texts.
+    /// The threads that read the texts of games.
     pub(super) readers: Workers,
-    /// It makes books, one at a time.
+    /// The thread that makes books, one at a time.
     pub(super) makers: Workers,
-    /// The book or repertoire whose size was asked for last, for its download.
+    /// The last book or repertoire whose size was requested, kept for its download.
     pub(super) last_made: Mutex<Option<(MadeOf, Content)>>,
-    /// The most games of files that books are made of.
+    /// The maximum number of games in the files for which books are made.
     pub(super) book_games: u64,
-    /// Closed when the names that are suggested are read.
+    /// Closed as soon as the names for suggestions are read.
     pub(super) names: watch::Receiver<()>,
 }
 
-/// The explorer's answer with what the page needs.
+/// An answer of the explorer together with what the page needs.
 #[derive(Serialize)]
 struct WithBoard {
     #[serde(flatten)]
@@ -82,36 +83,40 @@ struct WithBoard {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads that may wait for files, each with a permit to use it. All are there from the start: none has to be found for
-/// a request.
+/// Threads that may block on files, with a permit for each. All threads are started at the beginning, so a request never
+/// needs a new thread.
 pub(super) struct Workers {
-    /// Those that wait for a job, the one last used at the end. They do not share a lock with the others while they wait.
+    /// The senders to idle threads; the last one used is at the end. Idle threads wait on their own channels, so they do not
+    /// contend for this lock.
     idle: Arc<Mutex<Vec<Sender<Job>>>>,
+    /// One permit for each thread.
     pub(super) permits: Arc<Semaphore>,
 }
 
-/// On which thread a content is made.
+/// The thread on which an answer is produced.
 #[derive(Copy, Clone)]
-pub(super) enum How {
-    /// On that of the connection, which is sooner than to hand it on. Other requests wait meanwhile.
-    AtOnce,
-    ByWorkers,
+pub(super) enum Thread {
+    /// The thread of the connection. This is faster than passing the work on, but other requests wait meanwhile.
+    OfConnection,
+    /// A worker thread.
+    Worker,
 }
 
-/// Whether few sums answer a question about counts of some years. A history has one for each month, transpositions those
-/// of the positions after all moves, and a date needs one for each year.
+/// Returns `true` if counts of a position need only few sums. A history needs one sum for each month, transpositions need
+/// the sums of the positions after all moves, and a filter on dates needs one sum for each year.
 fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     let has = |name| parameters.text(name).is_some();
     let many_years = years.is_some_and(|[first, last]| last - first > FEW_YEARS);
     !has("history") && !has("transpositions") && !(many_years && (has("since") || has("until")))
 }
 
-/// What work makes. A panic ends this request alone.
+/// Does the work for an answer. A panic becomes a refusal of this request alone.
 pub(super) fn made(work: impl FnOnce() -> Result<Content, Refusal>) -> Result<Content, Refusal> {
     task::caught(|| Ok(work())).unwrap_or_else(|err| Err(err.into()))
 }
 
 impl Workers {
+    /// Starts `count` threads.
     fn start(count: usize) -> Result<Workers> {
         let mut idle = Vec::new();
         for _ in 0..count {
@@ -127,11 +132,11 @@ impl Workers {
         })
     }
 
-    /// Makes a content on a thread once one is free, unless the client has gone by then.
+    /// Produces a content on a worker thread as soon as one is free. Does not start if the client has gone by then.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if no thread is free for ten seconds, and the refusal of `work`.
+    /// Returns a refusal if no thread becomes free within ten seconds, and the refusal of `work`.
     pub(super) async fn content(
         &self,
         client: &Client,
@@ -141,12 +146,12 @@ impl Workers {
         self.content_with(permit, client, work).await
     }
 
-    /// Makes a content on a thread, unless the client has gone. The permit is held until the content is made, also if
-    /// the client goes meanwhile.
+    /// Produces a content on a worker thread, unless the client has gone. The permit is held until the content is ready,
+    /// even if the client goes meanwhile.
     ///
     /// # Errors
     ///
-    /// Returns the refusal of `work`, and one if it panics.
+    /// Returns the refusal of `work`, and a refusal if it panics.
     pub(super) async fn content_with(
         &self,
         permit: OwnedSemaphorePermit,
@@ -163,24 +168,24 @@ impl Workers {
         let job = move || {
             let made = made(work);
             task::lock(&idle).push(again);
-            // An error: the client has gone.
+            // Sending fails if the client has gone, which does no harm.
             let _ = sender.send((made, permit));
         };
         let ended = || Refusal::unavailable("the server has ended");
         worker.send(Box::new(job)).map_err(|_| ended())?;
         let (made, permit) = receiver.await.map_err(|_| ended())?;
-        // Others are answered while a large content waits for its turn.
+        // Release the thread for others while a large content waits to be sent.
         drop(permit);
         client.to_be_sent(made?).await
     }
 }
 
 impl AppState {
-    /// A state for these games, books, repertoires and evaluations, with this many threads.
+    /// Creates the state with these books, repertoires and evaluations, and starts the threads.
     ///
     /// # Errors
     ///
-    /// A system that gives no threads.
+    /// Returns an error if the operating system cannot start the threads.
     pub(super) fn new(
         explorer: Explorer,
         (books, repertoires, evals): (Vec<BookFile>, Vec<ServedRepertoire>, Option<Evals>),
@@ -188,7 +193,7 @@ impl AppState {
         book_games: u64,
         names: watch::Receiver<()>,
     ) -> Result<AppState> {
-        // The explorer goes through many games on the threads of rayon, which panics where it does not get them.
+        // The explorer uses rayon's threads, and rayon panics if it cannot start them. Start them now.
         let of_rayon = task::caught(|| Ok(rayon::current_num_threads()));
         let too_few = |_: Error| io::Error::other("the system gives too few");
         of_rayon
@@ -217,21 +222,22 @@ impl AppState {
         })
     }
 
-    /// The validator of an answer of the index: what was asked, of what, and in which form.
+    /// Returns the validator of an answer from the index: a hash of the state and of the request.
     pub(super) fn etag(&self, key: &CacheKey) -> HeaderValue {
         etag_of(&(self.identity, key))
     }
 
-    /// How counts of a position are answered: at once if few sums are read, however many games these are of.
-    pub(super) fn how(&self, parameters: &Parameters) -> How {
+    /// Returns the thread on which counts of a position are produced. Sources of counts answer immediately if only few sums
+    /// are read, regardless of the number of games.
+    pub(super) fn thread_for(&self, parameters: &Parameters) -> Thread {
         let source = parameters.text("source");
         match self.explorer.lacks_games(source, "games") {
-            Some(_) if reads_few_sums(parameters, self.about.years) => How::AtOnce,
-            _ => How::ByWorkers,
+            Some(_) if reads_few_sums(parameters, self.about.years) => Thread::OfConnection,
+            _ => Thread::Worker,
         }
     }
 
-    /// Counts of a position.
+    /// Returns the counts of a position.
     pub(super) fn position(
         &self,
         key: &CacheKey,
@@ -253,7 +259,7 @@ impl AppState {
             let times = self.explorer.times(&request.query, TIMED, goes_on)?;
             polybook.time(request.query.line.position(), &times);
         }
-        // The board has it, and strict clients need not see it.
+        // The board contains these numbers, and strict clients of Lichess's API do not expect them.
         for mv in &mut answer.moves {
             mv.reached = None;
         }
@@ -263,13 +269,13 @@ impl AppState {
             _ => Content::json(&document),
         }?;
         match request.clocks {
-            // The files of the games may change.
+            // An answer with clocks is not cached, because the files of the games may change.
             true => Ok(content),
             false => self.kept(key, content),
         }
     }
 
-    /// A page of the games of a position, as JSON.
+    /// Returns a page of the games of a position as JSON.
     pub(super) fn games(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let mut list = self.explorer.games(&request.query, &request.page)?;
@@ -279,7 +285,7 @@ impl AppState {
         self.kept(key, Content::json(&list)?)
     }
 
-    /// A page of the games of a position, as PGN. It ends early where the texts are long.
+    /// Returns a page of the games of a position as PGN. The page is shorter if the texts are long.
     pub(super) fn texts(&self, key: &CacheKey, goes_on: GoesOn<'_>) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let (_, numbers) = self.explorer.game_numbers(&request.query, &request.page)?;
@@ -289,7 +295,7 @@ impl AppState {
                 break;
             }
             text.extend(self.explorer.text_while(number?, goes_on)?);
-            // Texts end where the next game began, or at the end of a file.
+            // Separate the texts by blank lines. Each ends where the next game began, or at the end of its file.
             while !text.is_empty() && !text.ends_with(b"\n\n") {
                 text.push(b'\n');
             }
@@ -297,14 +303,14 @@ impl AppState {
         Ok(Content::pgn(text))
     }
 
-    /// The text of a game, or its moves where JSON is asked for.
+    /// Returns the text of a game, or its moves if the client prefers JSON.
     pub(super) fn game(
         &self,
         key: &CacheKey,
         id: &str,
         goes_on: GoesOn<'_>,
     ) -> Result<Content, Refusal> {
-        // The other routes of a game are Lichess's.
+        // The other routes of a game are Lichess's, which have no parameters.
         let request = match key.path.starts_with("/game/") {
             true => Some(self.request(key, Route::Game)?),
             false => None,
@@ -320,7 +326,7 @@ impl AppState {
         }
     }
 
-    /// What each book plays in a position.
+    /// Returns the moves of each book in a position.
     pub(super) fn book(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let request = Request::parse(Route::Book, &key.query)?;
         let books = self.books.iter();
@@ -329,7 +335,7 @@ impl AppState {
         Content::json(&BTreeMap::from([("books", books)]))
     }
 
-    /// The games and books that are served.
+    /// Returns a description of the games and books that are served.
     pub(super) fn about(&self, key: &CacheKey) -> Result<Content, Refusal> {
         Parameters::parse_only(&key.query, &[])?;
         let mut about = json!(self.about);
@@ -339,14 +345,14 @@ impl AppState {
         self.kept(key, Content::json(&about)?)
     }
 
-    /// Reads pasted moves or a pasted position.
+    /// Returns the moves or the position that a user pasted.
     pub(super) fn read(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let parameters = Parameters::parse_only(&key.query, &["variant", "text"])?;
         let text = parameters.text("text").unwrap_or_default();
         Content::json(&Moves::of_text(request::variant(&parameters)?, text))
     }
 
-    /// A request about a source that there is.
+    /// Parses a request and checks that its source exists and can answer it.
     pub(super) fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
         let request = Request::parse(route, &key.query)?;
         let filters = &request.query.filters;
@@ -369,7 +375,7 @@ impl AppState {
         }
     }
 
-    /// Refuses a source that there is not.
+    /// Returns a refusal if there is no source with this name.
     pub(super) fn check_source(&self, source: Option<&str>) -> Result<(), Refusal> {
         let known = &self.about.sources;
         match source {
@@ -381,7 +387,7 @@ impl AppState {
         }
     }
 
-    /// Keeps an answer of the index for who asks next.
+    /// Stores an answer from the index in the cache, and returns it.
     pub(super) fn kept(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
         self.cache.insert(key.clone(), content.clone());
         Ok(content)
@@ -393,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_sums_are_read_without_months_other_positions_and_centuries() {
+    fn simple_queries_read_few_sums() {
         for (query, years, few) in [
             ("since=2020", [1950, 2026], true),
             ("since=2020", [1, 9999], false),

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_have_one_order() {
+    fn classes_are_written_in_one_order() {
         let by: By = "month,speed,month".parse().unwrap();
         assert_eq!(by.to_string(), "speed,month");
         assert_eq!(serde_json::to_string(&by).unwrap(), "[\"speed\",\"month\"]");

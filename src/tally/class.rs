@@ -365,7 +365,7 @@ mod tests {
                 ClassRecord::new(1, BookMove(796), Color::White, Class::default(), Some(Color::White), *rating)
             };
             let mut records: Vec<ClassRecord> = ratings.iter().map(of).collect();
-            // What was folded may be folded again.
+            // Folding folded records again must not change the sums.
             for _ in 0..rounds {
                 records.sort();
                 let (mut fold, mut folded) = (AddGames::default(), Vec::new());

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn sides() {
+    fn side_filters_keep_one_side() {
         let filter = MoveFilter {
             only: Some(Color::Black),
             ..MoveFilter::default()

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_in_nothing() {
+    fn empty_counts_contain_no_position() {
         let counts = Tally::new(Memory::default()).seal().unwrap();
         let finder = counts.finder().unwrap();
         for key in [0, 1, u64::MAX] {
