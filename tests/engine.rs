@@ -7,6 +7,8 @@ use std::{
     process::{Child, ChildStdin, Stdio},
 };
 
+#[cfg(unix)]
+use crate::common::make_fifo;
 use crate::common::{
     fails, fed, has_ended, ok, polybook_in, python, run_python, sample, temp, until,
 };
@@ -87,6 +89,7 @@ const PLAIN: &str = r#"
 while read -r line; do
   case "$line" in
     uci) echo "id name Behind 1"; echo "option name Hash type spin default 16"; echo "option name Seed type spin default 1"
+         echo "option name Book File type string default <empty>"
          echo "option name MultiPV type spin default 1"; echo uciok;;
     isready) echo readyok;;
     quit) exit;;
@@ -237,6 +240,25 @@ fn other_positions_go_to_the_engine_behind() {
     assert_eq!(session.ask("isready", "readyok"), ["readyok"]);
     let said = session.ask("setoption name Hash value 32", "info string told");
     assert_eq!(said, ["info string told setoption name Hash value 32"]);
+    let said = session.ask("setoption name Book File value x.bin", "info string told");
+    assert_eq!(
+        said,
+        ["info string told setoption name Book File value x.bin"]
+    );
+    assert_eq!(
+        session.ask("register later", "info"),
+        ["info string told register later"]
+    );
+    // It does not know the variants, so there is no use in their options.
+    let said = session.ask("uci", "uciok");
+    assert!(
+        !said
+            .iter()
+            .any(|line| line.contains("UCI_") && !line.contains("UCI_ShowWDL")),
+        "{said:?}"
+    );
+    let said = session.ask("setoption name UCI_Variant value atomic", "info");
+    assert_eq!(said, ["info string there is no option UCI_Variant"]);
     // Known, unknown, known again.
     let said = session.ask("position startpos\ngo", "bestmove");
     assert!(said.last().unwrap() != "bestmove a7a6", "{said:?}");
@@ -268,6 +290,25 @@ fn other_positions_go_to_the_engine_behind() {
         "{said:?}"
     );
     assert!(said.last().unwrap() != "bestmove a7a6", "{said:?}");
+    session.ask("isready", "readyok");
+    // The limits of the search hold for the engine's part too.
+    let said = session.ask("go searchmoves e7e5 a7a6 h7h6 depth 4", "bestmove");
+    let told: Vec<&String> = said.iter().filter(|line| line.contains(" told ")).collect();
+    assert_eq!(
+        told,
+        [
+            "info string told setoption name MultiPV value 499",
+            "info string told position startpos moves e2e4",
+            "info string told go depth 4 searchmoves a7a6 h7h6",
+        ]
+    );
+    assert_eq!(
+        session.ask("isready", "readyok"),
+        [
+            "info string told setoption name MultiPV value 500",
+            "readyok"
+        ]
+    );
     session.say("quit");
     assert!(session.child.wait().unwrap().success());
 }
@@ -295,6 +336,20 @@ fn engines_behind_that_misbehave() {
     assert_eq!(said[1], "bestmove (none)");
     assert!(session.ask(known, "bestmove").last().unwrap() != "bestmove (none)");
     assert_eq!(session.ask("isready", "readyok"), ["readyok"]);
+    drop(session);
+    // It dies in a search without limits, whose answer waits for `stop` all the same. Options keep their names.
+    with_engine(
+        dir.path(),
+        &format!(
+            "while read -r word rest; do case $word in uci) echo 'option name Seed type spin default 1'; echo uciok;; isready) echo readyok;; go) exit 7;; esac; done"
+        ),
+    );
+    let mut session = Session::start(dir.path(), "engine a.bin -- ./engine.sh");
+    session.ask(&format!("{unknown} infinite"), "info string");
+    assert_eq!(session.ask("isready", "readyok"), ["readyok"]);
+    assert_eq!(session.ask("stop", "bestmove"), ["bestmove (none)"]);
+    let said = session.ask("setoption name Book Seed value 3\nisready", "readyok");
+    assert_eq!(said, ["readyok"]);
     drop(session);
     // It writes rubbish, an answer before it is asked, and many lines; it answers late, after stop.
     let flood = "seq 5000 | sed 's/^/info depth /'";
@@ -340,6 +395,135 @@ fn engines_behind_that_misbehave() {
         let error = fails(dir.path(), &format!("engine a.bin -- {engine}"), 1);
         assert!(error.contains("the engine ended"), "{error}");
     }
+}
+
+/// The engine behind waits for a line in a pipe before it answers.
+#[cfg(unix)]
+#[test]
+fn slow_engines_do_not_mix_up_searches() {
+    let dir = temp();
+    with_sources(dir.path());
+    make_fifo(&dir.path().join("gate"));
+    with_engine(
+        dir.path(),
+        "while read -r word rest; do case $word in uci) echo uciok;; \
+         isready) read -r x <gate; echo readyok;; \
+         stop) read -r x <gate; echo \"bestmove $x\";; quit) exit;; esac; done",
+    );
+    let open_gate = |text: &str| fs::write(dir.path().join("gate"), format!("{text}\n")).unwrap();
+    let unknown = "position startpos moves a2a3";
+    let mut session = Session::start(dir.path(), "engine a.idx --play best -- ./engine.sh");
+    // Known positions are answered while the engine is not ready.
+    session.say("isready");
+    let said = session.ask("position startpos\ngo", "bestmove");
+    assert!(!said.iter().any(|line| line == "readyok"), "{said:?}");
+    open_gate("");
+    assert_eq!(session.ask("", "readyok"), ["readyok"]);
+    // The program does not wait for the answer of the first search, nor for that of the second.
+    session.say(&format!("{unknown}\ngo infinite\nstop"));
+    session.say(&format!(
+        "{unknown} a7a6\ngo ponder\nstop\nposition startpos\ngo"
+    ));
+    let said = session.ask("uci", "uciok");
+    assert!(
+        !said.iter().any(|line| line.starts_with("bestmove")),
+        "{said:?}"
+    );
+    open_gate("h7h6");
+    assert_eq!(session.ask("", "bestmove"), ["bestmove h7h6"]);
+    open_gate("b2b3");
+    assert_eq!(session.ask("", "bestmove"), ["bestmove b2b3"]);
+    let said = session.ask("", "bestmove");
+    assert!(
+        said.last().unwrap().starts_with("bestmove e2e4"),
+        "{said:?}"
+    );
+    // Commands do not pile up.
+    session.say(&format!("{unknown}\ngo infinite"));
+    session.say(&"ucinewgame\n".repeat(100));
+    let said = session.ask("uci", "uciok");
+    let refused = said
+        .iter()
+        .filter(|line| line.contains("too many commands"));
+    assert_eq!(refused.count(), 36);
+}
+
+#[test]
+fn chess960_and_variants_are_played_by_their_rules() {
+    let dir = temp();
+    let castling = "1. e4 e5 2. Nf3 Nc6 3. Bc4 Bc5 4. O-O 1-0\n";
+    let drop = "[Variant \"Crazyhouse\"]\n\n1. e4 d5 2. exd5 Qxd5 3. Nc3 Qa5 4. P@d6 1-0\n";
+    fs::write(dir.path().join("games.pgn"), castling).unwrap();
+    fs::write(dir.path().join("house.pgn"), drop).unwrap();
+    for make in [
+        "games.pgn --bin a.bin",
+        "house.pgn --variant crazyhouse --bin h.bin",
+    ] {
+        ok(dir.path(), &format!("make-book -q --min-game 1 {make}"));
+    }
+    let castling = "position startpos moves e2e4 e7e5 g1f3 b8c6 f1c4 f8c5\ngo\n";
+    let drop = "position startpos moves e2e4 d7d5 e4d5 d8d5 b1c3 d5a5\ngo\n";
+    for (book, commands, answer) in [
+        ("a.bin", castling.to_owned(), "e1g1"),
+        (
+            "a.bin",
+            format!("setoption name UCI_Chess960 value true\n{castling}"),
+            "e1h1",
+        ),
+        (
+            "h.bin",
+            format!("setoption name UCI_Variant value crazyhouse\n{drop}"),
+            "P@d6",
+        ),
+        ("h.bin", drop.to_owned(), "(none)"),
+    ] {
+        let output = fed(dir.path(), &format!("engine {book}"), commands.as_bytes());
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.ends_with(&format!("bestmove {answer}\n")), "{said}");
+    }
+}
+
+#[test]
+fn filters_are_options() {
+    let dir = temp();
+    with_sources(dir.path());
+    let mut session = Session::start(dir.path(), "engine a.idx --player Fischer --color white");
+    let said = session.ask("uci", "uciok");
+    assert!(
+        said.iter()
+            .any(|line| line == "option name Player type string default Fischer")
+    );
+    let games = |session: &mut Session, commands: &str| -> u64 {
+        let said = session.ask(
+            &format!("{commands}\nsetoption name MultiPV value 500\ngo"),
+            "bestmove",
+        );
+        let nodes = said.iter().filter_map(|line| line.split(" nodes ").nth(1));
+        nodes
+            .map(|nodes| nodes.split(' ').next().unwrap().parse::<u64>().unwrap())
+            .sum()
+    };
+    let white = games(&mut session, "");
+    let both = games(&mut session, "setoption name Color value any");
+    let none = games(&mut session, "setoption name Since value 2000");
+    let all = games(
+        &mut session,
+        "setoption name Player value <empty>\nsetoption name Since value",
+    );
+    assert!(
+        0 < white && white < both && none == 0 && both < all,
+        "{white} {both} {none} {all}"
+    );
+    // A range can be moved one end after the other.
+    let said = session.ask(
+        "setoption name Since value 1970\nsetoption name Until value 1960",
+        "info",
+    );
+    assert!(said[0].contains("exchange the dates"), "{said:?}");
+    let early = games(&mut session, "setoption name Since value 1950");
+    assert!(0 < early && early < all, "{early} {all}");
+    let said = session.ask("setoption name Opponent value Xyz", "info");
+    assert_eq!(said, ["info string no player's name contains \"Xyz\""]);
 }
 
 #[test]

@@ -1309,7 +1309,7 @@ fn a_second_server_waits_until_the_first_has_made_the_index() {
     let mut second = start("second");
     let third = start("third");
     for log in ["second", "third"] {
-        until("it waits", || says(log, "another server makes the index"));
+        until("it waits", || says(log, "another process makes the index"));
     }
     // One that waits ends when it is told to.
     assert_eq!(end(third), Some(143));

@@ -22,7 +22,10 @@ pub fn run(data: &[u8]) {
     let book = Book::open(&bin).expect("it was just written");
     let engine = SourceEngine {
         sources: vec![EngineSource::Moves(Box::new(book))],
-        settings: Settings::default(),
+        settings: Settings {
+            seed: 1,
+            ..Settings::default()
+        },
         behind: None,
     };
     let mut said = Vec::new();

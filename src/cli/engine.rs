@@ -6,23 +6,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use polybook::{
-    Error, FileKind,
-    book::is_book_or_empty,
-    engine::{EngineSource, Fallback, Play, Settings, SourceEngine},
-    explorer::Filters,
-    index::Index,
-    output::TemporaryDir,
-    tally::Memory,
-};
-use shakmaty::Color;
-
+#[cfg(feature = "serve")]
+use super::serve::cached_index;
 use super::{
     Context,
     filters::{ExplorerFilterArgs, check_names, explorer_of},
     input::file_or_index,
-    repertoire::Opener,
+    repertoire::{Opener, with_side},
     usage::Usage,
+    weighting::one_of,
+};
+use polybook::{
+    FileKind,
+    book::is_book_or_empty,
+    engine::{EngineSource, Fallback, Play, Settings, SourceEngine},
+    explorer::Filters,
+    index::Index,
 };
 
 /// Play the moves of books, databases, indexes and games as a UCI engine
@@ -32,8 +31,8 @@ A SOURCE is a Polyglot book, an OOBS database, an index, counts, a PGN file, or 
 first source that knows a position answers. An index of a PGN file is kept in the cache of serve. ENGINE, with its arguments
 after --, plays in positions that no source knows; without it, the answer is bestmove (none).
 
-A program that speaks UCI sets the options below under the names Play, Seed, MinScore, MinGames, MaxPly, Fallback, Player,
-Color, Since, MinElo and Speed. MultiPV sets how many moves an answer lists.
+A program that speaks UCI sets the options below, except --exact and --result, under the names Play, Seed, MinScore, MinGames,
+MaxPly, Fallback, Player, Color and so on. MultiPV sets how many moves an answer lists.
 
 Examples:
   polybook engine book.bin
@@ -48,11 +47,12 @@ pub struct Args {
     #[arg(value_name = "ENGINE", last = true)]
     engine: Vec<OsString>,
 
-    /// How a move is chosen: weighted (at random by weight, or by the square of the score times the games), best or uniform
-    #[arg(long, value_name = "HOW", default_value = "weighted")]
+    /// How a move is chosen: at random by weight (without results) or by the square of the score times the games, the best
+    /// one, or each as often as any other
+    #[arg(long, default_value = "weighted", value_parser = one_of(Play::NAMES))]
     play: Play,
 
-    /// The seed of random choices: the same seed gives the same choices
+    /// The seed of random choices: the same seed gives the same choices; 0 gives other choices in each run
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
@@ -68,8 +68,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_ply: u32,
 
-    /// Without ENGINE, what to play in unknown positions: none or random
-    #[arg(long, value_name = "WHAT", default_value = "none")]
+    /// Without ENGINE, what to play in unknown positions: no move or a random one
+    #[arg(long, default_value = "none", value_parser = one_of(Fallback::NAMES))]
     fallback: Fallback,
 
     #[command(flatten)]
@@ -78,14 +78,7 @@ pub struct Args {
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let filters = args.filters.filters()?;
-    let memory = Memory::default();
-    let opener = Opener {
-        variant: None,
-        directory: TemporaryDir::new_in(&memory.temp_dir)?,
-        memory,
-        threads: 0,
-        context,
-    };
+    let opener = Opener::with_defaults(context)?;
     let sources = args.sources.iter();
     let sources: anyhow::Result<Vec<EngineSource>> = sources
         .map(|path| opened(path, &opener, &filters, context))
@@ -127,7 +120,8 @@ fn opened(
     filters: &Filters,
     context: Context,
 ) -> anyhow::Result<EngineSource> {
-    if let Some((path, color)) = repertoire(argument) {
+    let repertoire = argument.to_str().map(with_side);
+    if let Some(Ok((path, color))) = repertoire {
         let known = opener.repertoire(&path, color)?;
         return Ok(EngineSource::Moves(Box::new(known)));
     }
@@ -146,17 +140,11 @@ fn opened(
     } else {
         let path = file_or_index(argument)?;
         if FileKind::of(&path)? != FileKind::Sqlite && !is_book_or_empty(&path)? {
-            return games(indexed(&path, context)?, filters);
+            return games(cached_index(&path, context)?, filters);
         }
     }
     let known = opener.source(argument, None)?;
     Ok(EngineSource::Moves(Box::new(known)))
-}
-
-/// Splits `FILE:white` and `FILE:black`.
-fn repertoire(argument: &Path) -> Option<(PathBuf, Color)> {
-    let (path, color) = argument.to_str()?.rsplit_once(':')?;
-    Some((path.into(), color.parse().ok()?))
 }
 
 fn games(index: PathBuf, filters: &Filters) -> anyhow::Result<EngineSource> {
@@ -165,30 +153,8 @@ fn games(index: PathBuf, filters: &Filters) -> anyhow::Result<EngineSource> {
     Ok(EngineSource::Games(Box::new(explorer)))
 }
 
-/// Returns the index of a PGN file in the cache, and makes it first if it is missing.
-#[cfg(feature = "serve")]
-fn indexed(pgn: &Path, context: Context) -> anyhow::Result<PathBuf> {
-    let Some(directory) = dirs::cache_dir() else {
-        let usage = "this system has no directory for caches: make an index with make-book --leveldb --explorer";
-        return Err(Usage(usage.to_owned()).into());
-    };
-    let cache = polybook::serve::Cache::new(directory.join("polybook"))?;
-    let index = cache.of(pgn)?;
-    if !index.is_made() {
-        // Remains of an index that was cut off.
-        index.remove_unless(|| index.is_made())?;
-        context.say(&format!("indexing {}\n", pgn.display()));
-        match index.make().run() {
-            // Another process was faster.
-            Err(Error::Exists { .. }) if index.is_made() => {}
-            made => drop(made?),
-        }
-    }
-    Ok(index.path().to_owned())
-}
-
 #[cfg(not(feature = "serve"))]
-fn indexed(pgn: &Path, _context: Context) -> anyhow::Result<PathBuf> {
+fn cached_index(pgn: &Path, _context: Context) -> anyhow::Result<PathBuf> {
     let problem = "games, and this build has no cache of indexes: make an index with make-book --leveldb --explorer";
-    Err(Error::file(pgn, problem).into())
+    Err(polybook::Error::file(pgn, problem).into())
 }

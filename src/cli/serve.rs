@@ -18,19 +18,23 @@ use polybook::{
     Error,
     explorer::Explorer,
     make_book::{Progress, Unfinished},
-    output::TemporaryDir,
     serve::{
         BookFile, Cache, CachedIndex, Indexing, Listening, Log, Origin, Served, ServedRepertoire,
         Server, Stop,
     },
-    tally::Memory,
 };
 
 use shakmaty::Color;
 
 use super::{
-    Context, counted, errors, evals::EvalsArg, input, progress::Bar, repertoire::Opener, signals,
-    terminal, usage::Usage, weighting::one_of,
+    Context, counted, errors,
+    evals::EvalsArg,
+    input,
+    progress::Bar,
+    repertoire::{Opener, with_side},
+    signals, terminal,
+    usage::Usage,
+    weighting::one_of,
 };
 
 /// The time-out for the answers in flight when a signal ends the server, including a book that is cancelled.
@@ -75,7 +79,7 @@ pub struct Args {
 
     /// Also show the moves and the gaps of this repertoire (PGN, .bin or OOBS), as FILE:white or FILE:black; can be given
     /// several times
-    #[arg(long, value_name = "FILE:COLOR", value_parser = repertoire)]
+    #[arg(long, value_name = "FILE:COLOR", value_parser = with_side)]
     repertoire: Vec<(PathBuf, Color)>,
 
     #[command(flatten)]
@@ -115,6 +119,13 @@ pub struct Args {
     /// Print a line for each request
     #[arg(short, long)]
     verbose: bool,
+}
+
+impl Args {
+    /// Returns the number of threads; 0 stands for one thread per core.
+    fn threads(&self) -> usize {
+        self.threads.map_or(0, usize::from)
+    }
 }
 
 /// The advice if an index cannot be written to the cache.
@@ -175,7 +186,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
         book_games: args.book_games,
-        threads: args.threads.map_or(0, usize::from),
+        threads: args.threads(),
         log: args.verbose.then(|| Box::new(print_served) as Log),
     };
     let listening = server.listen(listener)?;
@@ -195,26 +206,12 @@ fn cannot_listen(address: SocketAddr, err: io::Error) -> anyhow::Error {
     }
 }
 
-/// Parses `FILE:white` or `FILE:black`.
-fn repertoire(text: &str) -> Result<(PathBuf, Color), &'static str> {
-    let of_side = text.rsplit_once(':');
-    let of_side = of_side.and_then(|(path, color)| Some((path.into(), color.parse().ok()?)));
-    of_side.ok_or("write the side after the file: my.pgn:white")
-}
-
 /// Opens the repertoires to serve.
 fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepertoire>> {
     if args.repertoire.is_empty() {
         return Ok(Vec::new());
     }
-    let memory = Memory::default();
-    let opener = Opener {
-        variant: None,
-        directory: TemporaryDir::new_in(&memory.temp_dir)?,
-        memory,
-        threads: 0,
-        context,
-    };
+    let opener = Opener::with_defaults(context)?;
     let opened = args.repertoire.iter().map(|(path, color)| {
         Ok(ServedRepertoire::new(
             path,
@@ -316,7 +313,7 @@ fn open(
     let (mut shown, mut without_games) = (Vec::new(), Vec::new());
     for source in sources {
         let made = source.cached.as_ref().map_or(Ok(()), |index| {
-            make(source.path, index, args, context, running)
+            make(source.path, index, args.threads(), context, running)
         });
         match made {
             Err(Error::Empty { reason }) => without_games.push((source.path, reason)),
@@ -350,17 +347,41 @@ fn open(
         .iter()
         .filter_map(|source| Some((source.path, source.cached.as_ref()?)));
     for (pgn, index) in cached {
-        let is_sound = || Explorer::open([(String::new(), index.path().to_owned())]).is_ok();
-        if !is_sound() {
-            let name = pgn.display();
-            context.say(&format!(
-                "the index of {name} is damaged: making it again\n"
-            ));
-            index.remove_unless(is_sound)?;
-            make(pgn, index, args, context, running)?;
-        }
+        make_again_if_damaged(pgn, index, args.threads(), context, running)?;
     }
     Ok(open()?)
+}
+
+/// Returns the index of a PGN file in the user's cache. Makes the index first if it is missing or damaged.
+pub fn cached_index(pgn: &Path, context: Context) -> anyhow::Result<PathBuf> {
+    let Some(directory) = dirs::cache_dir() else {
+        let usage = "this system has no directory for caches: make an index with make-book --leveldb --explorer";
+        return Err(Usage(usage.to_owned()).into());
+    };
+    let index = Cache::new(directory.join("polybook"))?.of(pgn)?;
+    let running = Running::default();
+    make(pgn, &index, 0, context, &running)?;
+    make_again_if_damaged(pgn, &index, 0, context, &running)?;
+    Ok(index.path().to_owned())
+}
+
+fn make_again_if_damaged(
+    pgn: &Path,
+    index: &CachedIndex,
+    threads: usize,
+    context: Context,
+    running: &Running,
+) -> polybook::Result<()> {
+    let is_sound = || Explorer::open([(String::new(), index.path().to_owned())]).is_ok();
+    if is_sound() {
+        return Ok(());
+    }
+    let name = pgn.display();
+    context.say(&format!(
+        "the index of {name} is damaged: making it again\n"
+    ));
+    index.remove_unless(is_sound)?;
+    make(pgn, index, threads, context, running)
 }
 
 /// Returns the cache for the indexes of PGN files: the user's cache directory, or a temporary directory.
@@ -385,7 +406,7 @@ fn cache(args: &Args) -> anyhow::Result<Cache> {
 fn make(
     pgn: &Path,
     index: &CachedIndex,
-    args: &Args,
+    threads: usize,
     context: Context,
     running: &Running,
 ) -> polybook::Result<()> {
@@ -393,12 +414,12 @@ fn make(
     while !index.is_made() {
         // Remove what remains of an index that is incomplete.
         let removed = index.remove_unless(|| index.is_made());
-        match removed.and_then(|()| made(pgn, index, args, context, running)) {
+        match removed.and_then(|()| made(pgn, index, threads, context, running)) {
             Err(Error::Busy { .. }) => {
                 if !has_said {
                     let pgn = pgn.display();
                     context.say(&format!(
-                        "another server makes the index of {pgn}: waiting for it\n"
+                        "another process makes the index of {pgn}: waiting for it\n"
                     ));
                 }
                 has_said = true;
@@ -417,11 +438,11 @@ fn make(
 fn made(
     pgn: &Path,
     index: &CachedIndex,
-    args: &Args,
+    threads: usize,
     context: Context,
     running: &Running,
 ) -> polybook::Result<()> {
-    let run = index.make().threads(args.threads.map_or(0, usize::from));
+    let run = index.make().threads(threads);
     let mut shown = running.lock().unwrap_or_else(PoisonError::into_inner);
     *shown = Some(run.progress());
     drop(shown);

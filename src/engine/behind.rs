@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{AHEAD, session::Event};
+use super::session::Event;
 use crate::{
     error::Result,
     task::{Feed, Feeder},
@@ -18,6 +18,9 @@ const START: Duration = Duration::from_secs(30);
 
 /// The maximum time that an engine gets to end after `quit`.
 const QUIT: Duration = Duration::from_secs(1);
+
+/// The maximum number of lines that may wait until an engine reads them. Some programs set a hundred options at once.
+const AHEAD: usize = 1 << 10;
 
 /// The maximum number of lines before `uciok`.
 const MOST_LINES: usize = 1 << 12;
@@ -75,6 +78,12 @@ impl Behind {
             lines,
             options,
         })
+    }
+
+    /// Returns `true` if the engine declares an option.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let mut known = self.options.iter();
+        known.any(|known| known.eq_ignore_ascii_case(name))
     }
 
     /// Asks the engine to end, and kills it with all that it started if it does not.

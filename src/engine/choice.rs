@@ -1,18 +1,23 @@
 //! Ranking the moves of a source, and choosing one.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 use super::settings::{Play, Settings};
 use crate::{tally::Stats, walk::TreeMove};
 
-/// Keeps the moves that the settings allow, and puts the best first: by the lower bound of the score, or without results by
-/// weight.
-pub(super) fn rank(moves: &mut Vec<TreeMove>, settings: &Settings) {
+/// Removes the moves that the settings do not allow. `None` allows all moves that were played or have a weight.
+pub(super) fn restrict(moves: &mut Vec<TreeMove>, settings: Option<&Settings>) {
+    let (min_games, min_score) = settings.map_or((1, 0), |settings| {
+        (settings.min_games.max(1), settings.min_score)
+    });
     moves.retain(|mv| match mv.stats {
-        Some(stats) => {
-            let is_frequent = stats.games() >= settings.min_games.max(1);
-            is_frequent && stats.score() * 100.0 >= f64::from(settings.min_score)
-        }
+        Some(stats) => stats.games() >= min_games && stats.score() * 100.0 >= f64::from(min_score),
         None => mv.weight > 0,
     });
+}
+
+/// Sorts moves, the best first: by the lower bound of the score, or without results by weight.
+pub(super) fn rank(moves: &mut [TreeMove]) {
     moves.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
 }
 
@@ -63,9 +68,16 @@ pub(super) fn wdl(stats: Stats) -> [u64; 3] {
 }
 
 /// A sequence of random numbers, the same for the same seed: SplitMix64 by G. L. Steele, D. Lea and C. H. Flood (2014).
-pub(super) struct Random(pub u64);
+pub(super) struct Random(u64);
 
 impl Random {
+    /// Creates the sequence of a seed. The seed 0 gives another sequence each time.
+    pub(super) fn new(seed: u64) -> Random {
+        // The standard library takes the keys of its hashers from the system's random numbers.
+        let new = || RandomState::new().build_hasher().finish();
+        Random(if seed == 0 { new() } else { seed })
+    }
+
     /// Returns the next number from 0 to 1, without 1.
     pub(super) fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -98,14 +110,15 @@ mod tests {
     #[test]
     fn one_lucky_game_does_not_lead() {
         let mut ranked = moves(&[(1, 0, 0), (600, 100, 300), (10, 0, 90)]);
-        rank(&mut ranked, &Settings::default());
+        restrict(&mut ranked, Some(&Settings::default()));
+        rank(&mut ranked);
         assert_eq!(ranked[0].weight, 1000);
         let strict = Settings {
             min_score: 45,
             min_games: 2,
             ..Settings::default()
         };
-        rank(&mut ranked, &strict);
+        restrict(&mut ranked, Some(&strict));
         assert_eq!(ranked.len(), 1);
         let stats = ranked[0].stats.unwrap();
         assert!(centipawns(stats) > 0 && centipawns(stats) < 110);
@@ -122,7 +135,7 @@ mod tests {
     #[test]
     fn choices_are_as_frequent_as_their_weights() {
         let ranked = moves(&[(100, 0, 0), (50, 0, 50), (0, 100, 0)]);
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         let mut counts = [0.0; 3];
         for _ in 0..2000 {
             counts[choose(&ranked, Play::Weighted, random.next())] += 1.0;
@@ -135,6 +148,7 @@ mod tests {
         assert!(chi < 13.8, "{counts:?}");
         assert_eq!(choose(&ranked, Play::Best, 0.99), 0);
         assert_eq!(choose(&ranked, Play::Uniform, 0.5), 1);
+        assert_ne!(Random::new(0).next(), Random::new(0).next());
         let lost = moves(&[(0, 0, 5), (0, 0, 9)]);
         assert_eq!(choose(&lost, Play::Weighted, 0.9), 0);
     }

@@ -6,11 +6,12 @@ use crate::position::Variant;
 
 /// Returns the first known command word of a line and the text after it. UCI asks to skip unknown words.
 pub(super) fn split(line: &str) -> Option<(&str, &str)> {
-    const KNOWN: [&str; 10] = [
+    const KNOWN: [&str; 11] = [
         "uci",
         "debug",
         "isready",
         "setoption",
+        "register",
         "ucinewgame",
         "position",
         "go",
@@ -41,31 +42,48 @@ pub(super) fn option(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-/// The arguments of `go` that matter to a source.
-#[derive(Default)]
-pub(super) struct Go {
-    /// Whether the answer waits for `stop`.
-    pub is_infinite: bool,
-    /// Whether the answer waits for `ponderhit` or `stop`.
-    pub is_ponder: bool,
-    /// The only moves that may be played; none for all.
-    pub moves: Vec<String>,
+/// What a program must say before an answer may be given.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) enum Wait {
+    /// Nothing.
+    #[default]
+    None,
+    /// `ponderhit` or `stop`.
+    Ponderhit,
+    /// `stop`.
+    Stop,
 }
 
-impl Go {
-    /// Reads the arguments of `go`. Limits of time, depth and nodes have no meaning for a source.
-    pub(super) fn read(text: &str) -> Go {
+/// The arguments of `go`.
+#[derive(Default)]
+pub(super) struct Go<'a> {
+    pub wait: Wait,
+    /// The only moves that may be played; none for all.
+    pub moves: Vec<UciMove>,
+    /// The arguments without `searchmoves`.
+    pub limits: Vec<&'a str>,
+}
+
+impl<'a> Go<'a> {
+    /// Reads the arguments of `go`.
+    pub(super) fn read(text: &'a str) -> Go<'a> {
         let mut go = Go::default();
         let mut is_move = false;
         for word in text.split_ascii_whitespace() {
+            if word == "searchmoves" {
+                is_move = true;
+                continue;
+            }
+            if is_move && let Ok(mv) = word.parse() {
+                go.moves.push(mv);
+                continue;
+            }
+            is_move = false;
+            go.limits.push(word);
             match word {
-                "searchmoves" => is_move = true,
-                "infinite" => go.is_infinite = true,
-                "ponder" => go.is_ponder = true,
-                word if is_move && word.parse::<UciMove>().is_ok() => {
-                    go.moves.push(word.to_owned());
-                }
-                _ => is_move = false,
+                "infinite" => go.wait = Wait::Stop,
+                "ponder" if go.wait == Wait::None => go.wait = Wait::Ponderhit,
+                _ => {}
             }
         }
         go
@@ -73,10 +91,7 @@ impl Go {
 
     /// Returns `true` if `searchmoves` allows a move.
     pub(super) fn allows(&self, pos: &VariantPosition, mv: Move) -> bool {
-        let is_same = |text: &String| {
-            let read = text.parse::<UciMove>().ok();
-            read.and_then(|read| read.to_move(pos).ok()) == Some(mv)
-        };
+        let is_same = |allowed: &UciMove| allowed.to_move(pos).is_ok_and(|allowed| allowed == mv);
         self.moves.is_empty() || self.moves.iter().any(is_same)
     }
 }
@@ -139,8 +154,9 @@ mod tests {
         let pos = position("startpos moves e2e4 e7e5 e1e2", Variant::Standard).unwrap();
         assert_eq!(pos.fullmoves().get(), 2);
         let start = position("startpos", Variant::Standard).unwrap();
-        let go = Go::read("wtime 1 searchmoves e2e4 g1f3 infinite");
-        assert!(go.is_infinite && go.moves.len() == 2);
+        let go = Go::read("wtime 1 searchmoves e2e4 g1f3 infinite ponder");
+        assert_eq!((go.wait, go.moves.len()), (Wait::Stop, 2));
+        assert_eq!(go.limits, ["wtime", "1", "infinite", "ponder"]);
         let allowed = start.legal_moves().into_iter();
         assert_eq!(allowed.filter(|mv| go.allows(&start, *mv)).count(), 2);
     }

@@ -37,15 +37,9 @@ use self::{
     behind::Behind,
     session::{Event, Session},
 };
-use crate::{
-    error::{At, Result},
-    explorer::Explorer,
-    task,
-    uci::read_lines,
-    walk::Source,
-};
+use crate::{error::Result, explorer::Explorer, task, uci::read_lines, walk::Source};
 
-/// Lines that may wait until they are read.
+/// The maximum number of lines of the program and of the engine behind that may wait until they are handled.
 const AHEAD: usize = 64;
 
 /// A source of moves.
@@ -87,12 +81,4 @@ impl SourceEngine {
         let session = Session::new(self.sources, self.settings, behind, output);
         session.run(&mut events)
     }
-}
-
-/// Writes a line and flushes it.
-fn write_line(output: &mut impl Write, line: &str) -> Result<()> {
-    output
-        .write_all(format!("{line}\n").as_bytes())
-        .and_then(|()| output.flush())
-        .at("standard output", "write to")
 }

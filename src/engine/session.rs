@@ -1,20 +1,20 @@
 //! A conversation with a program that speaks UCI.
 
-use std::io::Write;
+use std::{collections::VecDeque, io::Write};
 
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
     EngineSource,
     behind::Behind,
-    choice::{Random, centipawns, choose, rank, wdl},
-    command::{self, Go},
-    settings::{Fallback, PREFIX, Settings, declarations, has, own},
-    write_line,
+    choice::{Random, centipawns, choose, rank, restrict, wdl},
+    command::{self, Go, Wait},
+    settings::{Fallback, OwnOption, Settings},
 };
 use crate::{
-    error::Result,
+    error::{At, Result},
     position::{Keyed, uci},
+    tally::Stats,
     task::Feed,
     tree::played,
     uci::is_answer,
@@ -23,6 +23,9 @@ use crate::{
 
 /// The maximum number of half-moves of a line.
 const LONGEST_LINE: usize = 5;
+
+/// The maximum number of commands that wait for the end of a search.
+const MOST_WAITING: usize = 64;
 
 /// What happened to a program that is listened to.
 pub(super) enum Event {
@@ -37,21 +40,23 @@ pub(super) enum Event {
 }
 
 /// The search that is not answered yet.
-enum Search {
-    /// None.
-    Idle,
-    /// A source has answered, and the answer waits for `stop`, or also for `ponderhit`.
-    Held { answer: String, is_ponder: bool },
-    /// The engine behind searches.
-    Passed,
-    /// The engine behind searches for moves to list after `listed` moves of a source, whose answer counts.
-    Filled { answer: String, listed: usize },
+struct Search {
+    /// The answer of a source, or `None` if the answer is that of the engine behind.
+    answer: Option<String>,
+    /// What the program must say before the answer of a source may be given.
+    wait: Wait,
+    /// Whether `stop` came.
+    is_stopped: bool,
+    /// The number of moves of a source that were listed before those of the engine behind, or `None` if the engine does
+    /// not search.
+    listed: Option<usize>,
 }
 
 /// The state of a conversation.
 pub(super) struct Session<W> {
     sources: Vec<EngineSource>,
     settings: Settings,
+    options: Vec<OwnOption>,
     behind: Option<Behind>,
     output: W,
     random: Random,
@@ -59,7 +64,9 @@ pub(super) struct Session<W> {
     position: String,
     /// Its position, or `None` if it cannot be read.
     pos: Option<VariantPosition>,
-    search: Search,
+    search: Option<Search>,
+    /// Commands that came before the search was answered. Some programs do not wait for the answer after `stop`.
+    waiting: VecDeque<String>,
     /// How often the engine behind has still to answer `isready`.
     ready_asked: usize,
 }
@@ -73,13 +80,15 @@ impl<W: Write> Session<W> {
     ) -> Session<W> {
         Session {
             sources,
-            random: Random(settings.seed),
+            options: OwnOption::all(behind.as_ref()),
+            random: Random::new(settings.seed),
             pos: Some(settings.rules().start()),
             settings,
             behind,
             output,
             position: "position startpos".to_owned(),
-            search: Search::Idle,
+            search: None,
+            waiting: VecDeque::new(),
             ready_asked: 0,
         }
     }
@@ -90,25 +99,54 @@ impl<W: Write> Session<W> {
     ///
     /// Returns an error if the output cannot be written.
     pub(super) fn run(mut self, events: &mut Feed<Event>) -> Result<()> {
-        while let Some(event) = events.next(&[])? {
+        loop {
+            let event = match self.next_waiting() {
+                Some(line) => Some(Event::Command(line)),
+                None => events.next(&[])?,
+            };
             match event {
-                Event::Command(line) => {
-                    let Some((word, rest)) = command::split(&line) else {
-                        continue;
-                    };
-                    if word == "quit" {
-                        break;
-                    }
-                    self.obey(word, rest)?;
-                }
-                Event::End => break,
-                Event::Behind(line) => self.hear(&line)?,
-                Event::BehindEnd => self.lose_behind()?,
+                Some(Event::Command(line)) => match command::split(&line) {
+                    Some(("quit", _)) => break,
+                    Some((word, _)) if !self.can_obey(word) => self.postpone(line)?,
+                    Some((word, rest)) => self.obey(word, rest)?,
+                    None => {}
+                },
+                Some(Event::Behind(line)) => self.hear(&line)?,
+                Some(Event::BehindEnd) => self.lose_behind()?,
+                Some(Event::End) | None => break,
             }
         }
         if let Some(behind) = self.behind {
             behind.quit(events);
         }
+        Ok(())
+    }
+
+    /// Returns `true` if a command does not have to wait for the end of the search. A second `stop` is for the search that
+    /// waits.
+    fn can_obey(&self, word: &str) -> bool {
+        let Some(search) = &self.search else {
+            return true;
+        };
+        match word {
+            "stop" | "ponderhit" => !search.is_stopped,
+            "uci" | "isready" | "debug" => true,
+            _ => false,
+        }
+    }
+
+    /// Removes the first of the commands that waited, if it does not have to wait any more.
+    fn next_waiting(&mut self) -> Option<String> {
+        let (word, _) = command::split(self.waiting.front()?)?;
+        let can_obey = self.can_obey(word);
+        can_obey.then(|| self.waiting.pop_front()).flatten()
+    }
+
+    fn postpone(&mut self, line: String) -> Result<()> {
+        if self.waiting.len() == MOST_WAITING {
+            return self.inform("too many commands before the answer of a search: one is left out");
+        }
+        self.waiting.push_back(line);
         Ok(())
     }
 
@@ -121,26 +159,24 @@ impl<W: Write> Session<W> {
             }
             "isready" => self.say("readyok"),
             "setoption" => self.set(rest),
-            "ucinewgame" => self.pass("ucinewgame"),
-            "debug" => self.pass(&format!("debug {rest}")),
             "position" => self.take_position(rest),
             "go" => self.go(rest),
-            "stop" => self.end_wait("stop", true),
-            "ponderhit" => self.end_wait("ponderhit", false),
-            _ => Ok(()),
+            "stop" | "ponderhit" => self.end_wait(word),
+            // These words concern the engine behind only.
+            _ => self.pass(format!("{word} {rest}").trim()),
         }
     }
 
     fn introduce(&mut self) -> Result<()> {
-        let (mut lines, names) = match &self.behind {
-            Some(behind) => (behind.lines.clone(), &behind.options[..]),
-            None => {
-                let name = concat!("id name polybook ", env!("CARGO_PKG_VERSION"));
-                let author = "id author the authors of polybook";
-                (vec![name.to_owned(), author.to_owned()], &[][..])
-            }
+        let mut lines = match &self.behind {
+            Some(behind) => behind.lines.clone(),
+            None => vec![
+                concat!("id name polybook ", env!("CARGO_PKG_VERSION")).to_owned(),
+                "id author the authors of polybook".to_owned(),
+            ],
         };
-        lines.extend(declarations(names));
+        let own = self.options.iter();
+        lines.extend(own.filter_map(|option| option.declaration(&self.settings)));
         lines.push("uciok".to_owned());
         lines.iter().try_for_each(|line| self.say(line))
     }
@@ -149,134 +185,137 @@ impl<W: Write> Session<W> {
         let Some((name, value)) = command::option(text) else {
             return self.inform("write setoption name NAME value VALUE");
         };
-        let names = self
-            .behind
-            .as_ref()
-            .map_or(&[][..], |behind| &behind.options);
-        let (own, is_behind) = (own(names, name), has(names, name));
-        if let Some(own) = own {
-            if let Err(problem) = self.settings.set(own, value) {
-                return self.inform(&format!("option {own}: {problem}"));
+        let mut own = self.options.iter();
+        let own = own.find(|option| option.name.eq_ignore_ascii_case(name));
+        let is_own = own.is_some();
+        if let Some(option) = own {
+            let (filters, is_seed) = (self.settings.filters.clone(), option.is_seed());
+            if let Err(problem) = option.set(&mut self.settings, value) {
+                return self.inform(&problem);
             }
-            if own.eq_ignore_ascii_case("seed") {
-                self.random = Random(self.settings.seed);
+            if is_seed {
+                self.random = Random::new(self.settings.seed);
+            }
+            if self.settings.filters != filters {
+                self.check_filters()?;
             }
         }
-        // The engine behind has the options of the protocol too; those of its own have no prefix.
-        if is_behind && !name.starts_with(PREFIX) {
-            return self.pass(&format!("setoption {text}"));
+        // An option of both has the same value in both.
+        match self.behind.as_ref().is_some_and(|behind| behind.has(name)) {
+            true => self.pass(&format!("setoption {text}")),
+            false if is_own => Ok(()),
+            false => self.inform(&format!("there is no option {name}")),
         }
-        match own {
-            Some(_) => Ok(()),
-            None => self.inform(&format!("there is no option {name}")),
+    }
+
+    /// Says which filters no game can pass. The filters stay, because a program sets one option after another.
+    fn check_filters(&mut self) -> Result<()> {
+        let filters = &self.settings.filters;
+        let mut problems = Vec::new();
+        if let Err(err) = filters.check() {
+            problems.push(err.to_string());
         }
+        for source in &self.sources {
+            if let EngineSource::Games(explorer) = source {
+                match explorer.unknown_name(filters) {
+                    Ok(unknown) => problems.extend(unknown.map(|unknown| unknown.to_string())),
+                    Err(err) => problems.push(err.to_string()),
+                }
+            }
+        }
+        problems.iter().try_for_each(|problem| self.inform(problem))
     }
 
     fn take_position(&mut self, text: &str) -> Result<()> {
         self.position = format!("position {text}");
-        match command::position(text, self.settings.rules()) {
-            Ok(pos) => {
-                self.pos = Some(pos);
-                Ok(())
-            }
-            Err(problem) => {
-                self.pos = None;
-                self.inform(&format!("position: {problem}"))
-            }
-        }
+        let read = command::position(text, self.settings.rules());
+        let problem = read
+            .as_ref()
+            .err()
+            .map(|problem| format!("position: {problem}"));
+        self.pos = read.ok();
+        problem.map_or(Ok(()), |problem| self.inform(&problem))
     }
 
     fn go(&mut self, text: &str) -> Result<()> {
-        if !matches!(self.search, Search::Idle) {
-            return self.inform("a search is not answered yet: send stop first");
-        }
         let go = Go::read(text);
-        let Some(pos) = self.pos.clone() else {
-            return self.leave_book(text);
+        let mut search = Search {
+            answer: None,
+            wait: go.wait,
+            is_stopped: false,
+            listed: None,
         };
-        let mut moves = self.known(&pos)?;
-        moves.retain(|mv| go.allows(&pos, mv.mv));
-        if moves.is_empty() {
-            return self.leave_book(text);
+        // What the engine behind has to do.
+        let mut commands = Vec::new();
+        let known = match self.pos.clone() {
+            Some(pos) => self.list(&pos, &go)?,
+            None => None,
+        };
+        if let Some((answer, listed, others)) = known {
+            search.answer = Some(answer);
+            if !others.is_empty() {
+                search.listed = Some(listed);
+                let (rest, limits) = (self.settings.multi_pv - listed, go.limits.join(" "));
+                commands.push(format!("setoption name MultiPV value {rest}"));
+                commands.push(self.position.clone());
+                commands.push(format!("go {limits} searchmoves {}", others.join(" ")));
+            }
+        } else if self.behind.is_some() {
+            search.listed = Some(0);
+            commands.push(self.position.clone());
+            commands.push(format!("go {text}").trim().to_owned());
+        } else {
+            self.inform("out of book")?;
+            search.answer = Some(self.fallback());
         }
-        let random = self.random.next();
-        let chosen = choose(&moves, self.settings.play, random);
-        let most = self.settings.multi_pv;
+        self.search = Some(search);
+        commands.iter().try_for_each(|command| self.pass(command))?;
+        self.conclude()
+    }
+
+    /// Lists the moves of the sources, and chooses one. Returns the answer, the number of listed moves, and the moves that
+    /// the engine behind has to add; `None` if no source knows the position.
+    fn list(
+        &mut self,
+        pos: &VariantPosition,
+        go: &Go<'_>,
+    ) -> Result<Option<(String, usize, Vec<String>)>> {
+        let mut moves = self.known(pos, true)?;
+        moves.retain(|mv| go.allows(pos, mv.mv));
+        if moves.is_empty() {
+            return Ok(None);
+        }
+        let chosen = choose(&moves, self.settings.play, self.random.next());
+        let line = self.line_from(pos, moves[chosen].mv)?;
+        let most = self.settings.multi_pv.max(1);
         let first = if most == 1 { chosen } else { 0 };
         let shown = first..moves.len().min(first + most);
         let listed = shown.len();
-        let sum: u64 = moves.iter().map(|mv| mv.weight).sum();
-        let mut answered = None;
-        for (number, at) in shown.enumerate() {
-            let line = self.line_from(&pos, moves[at].mv)?;
-            self.list(&pos, &moves[at], number + 1, &line, sum)?;
-            if at == chosen {
-                answered = Some(line);
-            }
+        let sum = moves.iter().map(|mv| mv.weight).sum();
+        for at in shown {
+            let other = (at != chosen).then(|| self.line_from(pos, moves[at].mv));
+            let shown = other.transpose()?;
+            self.say_move(
+                &moves[at],
+                at - first + 1,
+                shown.as_ref().unwrap_or(&line),
+                sum,
+            )?;
         }
-        let line = match answered {
-            Some(line) => line,
-            None => self.line_from(&pos, moves[chosen].mv)?,
-        };
         let ponder = line.get(1).map(|reply| format!(" ponder {reply}"));
         let answer = format!("bestmove {}{}", line[0], ponder.unwrap_or_default());
-        if listed < most && self.fill(&pos, &go, text, &moves)? {
-            self.search = Search::Filled { answer, listed };
-            return Ok(());
+        let can_add = self
+            .behind
+            .as_ref()
+            .is_some_and(|behind| behind.has("MultiPV"));
+        let mut others = Vec::new();
+        if listed < most && can_add {
+            let is_known = |mv: Move| moves.iter().any(|known| known.mv == mv);
+            let legal = pos.legal_moves().into_iter();
+            let legal = legal.filter(|mv| go.allows(pos, *mv) && !is_known(*mv));
+            others.extend(legal.map(|mv| uci(pos, mv)));
         }
-        if go.is_infinite || go.is_ponder {
-            let is_ponder = !go.is_infinite;
-            self.search = Search::Held { answer, is_ponder };
-            return Ok(());
-        }
-        self.say(&answer)
-    }
-
-    /// Lets the engine behind search for moves that no source has. Returns `false` if there is no engine or no such move.
-    fn fill(
-        &mut self,
-        pos: &VariantPosition,
-        go: &Go,
-        text: &str,
-        known: &[TreeMove],
-    ) -> Result<bool> {
-        let is_other = |mv: &Move| go.allows(pos, *mv) && known.iter().all(|known| known.mv != *mv);
-        let others = pos.legal_moves().into_iter().filter(is_other);
-        let others: Vec<String> = others.map(|mv| uci(pos, mv)).collect();
-        let can_fill = self.behind.as_ref();
-        let can_fill = can_fill.is_some_and(|behind| has(&behind.options, "MultiPV"));
-        if others.is_empty() || !can_fill {
-            return Ok(false);
-        }
-        let rest = self.settings.multi_pv - known.len();
-        let limits = text.split("searchmoves").next().unwrap_or_default().trim();
-        for line in [
-            format!("setoption name MultiPV value {rest}"),
-            self.position.clone(),
-            format!("go {limits} searchmoves {}", others.join(" ")),
-        ] {
-            self.pass(&line)?;
-        }
-        Ok(self.behind.is_some())
-    }
-
-    /// Answers `go` in a position that no source knows.
-    fn leave_book(&mut self, text: &str) -> Result<()> {
-        if self.behind.is_some() {
-            self.search = Search::Passed;
-            let position = self.position.clone();
-            self.pass(&position)?;
-            return self.pass(format!("go {text}").trim());
-        }
-        let go = Go::read(text);
-        self.inform("out of book")?;
-        let answer = self.fallback();
-        if go.is_infinite || go.is_ponder {
-            let is_ponder = !go.is_infinite;
-            self.search = Search::Held { answer, is_ponder };
-            return Ok(());
-        }
-        self.say(&answer)
+        Ok(Some((answer, listed, others)))
     }
 
     fn fallback(&mut self) -> String {
@@ -293,19 +332,34 @@ impl<W: Write> Session<W> {
     }
 
     /// Handles `stop` and `ponderhit`.
-    fn end_wait(&mut self, word: &str, is_stop: bool) -> Result<()> {
-        match std::mem::replace(&mut self.search, Search::Idle) {
-            Search::Held { answer, is_ponder } if is_stop || is_ponder => self.say(&answer),
-            search => {
-                let is_behind = matches!(search, Search::Passed | Search::Filled { .. });
-                self.search = search;
-                if is_behind { self.pass(word) } else { Ok(()) }
-            }
+    fn end_wait(&mut self, word: &str) -> Result<()> {
+        let Some(search) = &mut self.search else {
+            return Ok(());
+        };
+        search.is_stopped = word == "stop";
+        if search.is_stopped || search.wait == Wait::Ponderhit {
+            search.wait = Wait::None;
+        }
+        match search.listed {
+            Some(_) => self.pass(word),
+            None => self.conclude(),
+        }
+    }
+
+    /// Gives the answer of a source, unless the program or the engine behind has something to say before.
+    fn conclude(&mut self) -> Result<()> {
+        let is_over = |search: &mut Search| search.wait == Wait::None && search.listed.is_none();
+        match self.search.take_if(is_over) {
+            Some(search) => self.say(&search.answer.unwrap_or_default()),
+            None => Ok(()),
         }
     }
 
     /// Handles a line of the engine behind.
     fn hear(&mut self, line: &str) -> Result<()> {
+        if self.behind.is_none() {
+            return Ok(());
+        }
         if line == "readyok" {
             // An answer that nobody asked for is dropped.
             if self.ready_asked > 0 {
@@ -314,24 +368,20 @@ impl<W: Write> Session<W> {
             }
             return Ok(());
         }
-        match std::mem::replace(&mut self.search, Search::Idle) {
-            Search::Passed if is_answer(line) => self.say(line),
-            Search::Filled { answer, .. } if is_answer(line) => {
+        let listed = self.search.as_ref().and_then(|search| search.listed);
+        match (listed, is_answer(line)) {
+            // An answer without a search would be taken for that of the next search.
+            (None, true) => Ok(()),
+            (None | Some(0), false) => self.say(line),
+            (Some(listed), false) => self.say(&renumbered(line, listed)),
+            (Some(0), true) => {
+                self.search = None;
+                self.say(line)
+            }
+            (Some(_), true) => {
                 let most = self.settings.multi_pv;
                 self.pass(&format!("setoption name MultiPV value {most}"))?;
-                self.say(&answer)
-            }
-            Search::Filled { answer, listed } => {
-                self.search = Search::Filled { answer, listed };
-                self.say(&renumbered(line, listed))
-            }
-            // An answer without a search would be taken for that of the next search.
-            search => {
-                self.search = search;
-                match is_answer(line) {
-                    true => Ok(()),
-                    false => self.say(line),
-                }
+                self.end_search_behind()
             }
         }
     }
@@ -347,17 +397,18 @@ impl<W: Write> Session<W> {
         for _ in 0..std::mem::take(&mut self.ready_asked) {
             self.say("readyok")?;
         }
-        match std::mem::replace(&mut self.search, Search::Idle) {
-            Search::Passed => {
-                let answer = self.fallback();
-                self.say(&answer)
-            }
-            Search::Filled { answer, .. } => self.say(&answer),
-            search => {
-                self.search = search;
-                Ok(())
-            }
+        self.end_search_behind()
+    }
+
+    /// Gives the answer of a source if the engine behind searched, or a fallback without one.
+    fn end_search_behind(&mut self) -> Result<()> {
+        let fallback = self.fallback();
+        if let Some(search) = &mut self.search
+            && search.listed.take().is_some()
+        {
+            search.answer.get_or_insert(fallback);
         }
+        self.conclude()
     }
 
     /// Writes a line to the engine behind, if there is one.
@@ -371,8 +422,9 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Returns the moves of the first source that knows a position and whose moves the settings allow, the best first.
-    fn known(&mut self, pos: &VariantPosition) -> Result<Vec<TreeMove>> {
+    /// Returns the moves of the first source that knows a position, the best first. With `is_choice`, these are the moves
+    /// that may be played.
+    fn known(&mut self, pos: &VariantPosition, is_choice: bool) -> Result<Vec<TreeMove>> {
         let ply =
             2 * (u64::from(pos.fullmoves().get()) - 1) + u64::from(pos.turn() == Color::Black);
         let max_ply = u64::from(self.settings.max_ply);
@@ -381,8 +433,9 @@ impl<W: Write> Session<W> {
         }
         for number in 0..self.sources.len() {
             let mut moves = self.moves_of(number, pos)?;
-            rank(&mut moves, &self.settings);
+            restrict(&mut moves, is_choice.then_some(&self.settings));
             if !moves.is_empty() {
+                rank(&mut moves);
                 return Ok(moves);
             }
         }
@@ -417,7 +470,8 @@ impl<W: Write> Session<W> {
             if line.len() == LONGEST_LINE {
                 return Ok(line);
             }
-            let moves = self.known(&pos)?;
+            // The opponent may play what the settings do not allow.
+            let moves = self.known(&pos, line.len() % 2 == 0)?;
             let Some(next) = moves.iter().max_by_key(|mv| mv.weight) else {
                 return Ok(line);
             };
@@ -426,28 +480,22 @@ impl<W: Write> Session<W> {
     }
 
     /// Writes the `info` line of a move; `sum` is the weight of all moves.
-    fn list(
-        &mut self,
-        pos: &VariantPosition,
-        mv: &TreeMove,
-        number: usize,
-        line: &[String],
-        sum: u64,
-    ) -> Result<()> {
-        let (length, pv) = (line.len(), line.join(" "));
-        let Some(stats) = mv.stats else {
-            let weight = mv.weight;
-            let percent = weight as f64 * 100.0 / sum.max(1) as f64;
-            self.say(&format!(
-                "info depth 1 seldepth {length} multipv {number} nodes {weight} pv {pv}"
-            ))?;
-            let mv = uci(pos, mv.mv);
-            return self.inform(&format!("{mv} has {percent:.1} % of the weight"));
-        };
-        let (cp, [wins, draws, losses], games) = (centipawns(stats), wdl(stats), stats.games());
-        self.say(&format!(
-            "info depth 1 seldepth {length} multipv {number} score cp {cp} wdl {wins} {draws} {losses} nodes {games} pv {pv}"
-        ))
+    fn say_move(&mut self, mv: &TreeMove, number: usize, line: &[String], sum: u64) -> Result<()> {
+        let mut info = format!("info depth 1 seldepth {} multipv {number}", line.len());
+        if let Some(stats) = mv.stats {
+            let [wins, draws, losses] = wdl(stats);
+            info += &format!(" score cp {}", centipawns(stats));
+            if self.settings.show_wdl {
+                info += &format!(" wdl {wins} {draws} {losses}");
+            }
+        }
+        let nodes = mv.stats.map_or(mv.weight, Stats::games);
+        self.say(&format!("{info} nodes {nodes} pv {}", line.join(" ")))?;
+        if mv.stats.is_none() {
+            let percent = mv.weight as f64 * 100.0 / sum.max(1) as f64;
+            self.inform(&format!("{} has {percent:.1} % of the weight", line[0]))?;
+        }
+        Ok(())
     }
 
     fn inform(&mut self, text: &str) -> Result<()> {
@@ -456,30 +504,59 @@ impl<W: Write> Session<W> {
     }
 
     fn say(&mut self, line: &str) -> Result<()> {
-        write_line(&mut self.output, line)
+        let written = self.output.write_all(format!("{line}\n").as_bytes());
+        let written = written.and_then(|()| self.output.flush());
+        written.at("standard output", "write to")
     }
 }
 
-/// Adds `listed` to the number of a variation.
+/// Adds `listed` to the number of a variation, which is 1 if the line has none.
 fn renumbered(line: &str, listed: usize) -> String {
     let mut words: Vec<String> = line.split_ascii_whitespace().map(str::to_owned).collect();
-    let is_info = words.first().is_some_and(|word| word == "info");
-    let end = words
-        .iter()
-        .position(|word| word == "string" || word == "pv");
-    let at = words.iter().position(|word| word == "multipv");
-    match at.filter(|at| end.is_none_or(|end| *at < end)) {
-        Some(at) if is_info => {
-            if let Some(number) = words.get_mut(at + 1)
-                && let Ok(old) = number.parse::<usize>()
-            {
-                *number = old.saturating_add(listed).to_string();
-            }
+    let of = |name: &str| words.iter().position(|word| word == name);
+    let end = of("string").or(of("pv")).unwrap_or(words.len());
+    let number = of("multipv").filter(|at| *at < end);
+    let has_score = of("score").is_some_and(|at| at < end) || of("pv") == Some(end);
+    if of("info") != Some(0) {
+        return line.to_owned();
+    }
+    match number.and_then(|at| words.get_mut(at + 1)) {
+        Some(number) => {
+            let old: usize = number.parse().unwrap_or(1);
+            *number = old.saturating_add(listed).to_string();
         }
-        _ if is_info && end.is_some_and(|end| words[end] == "pv") => {
-            words.insert(1, format!("multipv {}", listed + 1));
-        }
-        _ => {}
+        None if has_score => words.insert(1, format!("multipv {}", listed + 1)),
+        None => {}
     }
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variations_of_the_engine_come_after_the_listed_moves() {
+        for (line, renumbered_line) in [
+            (
+                "info depth 3 multipv 2 score cp 1 pv a2a3",
+                "info depth 3 multipv 5 score cp 1 pv a2a3",
+            ),
+            (
+                "info depth 3 score cp 1",
+                "info multipv 4 depth 3 score cp 1",
+            ),
+            ("info depth 3 pv a2a3", "info multipv 4 depth 3 pv a2a3"),
+            ("info multipv x pv a2a3", "info multipv 4 pv a2a3"),
+            ("info currmove a2a3", "info currmove a2a3"),
+            (
+                "info string score multipv 1 pv",
+                "info string score multipv 1 pv",
+            ),
+            ("info multipv", "info multipv"),
+            ("score multipv 1", "score multipv 1"),
+        ] {
+            assert_eq!(renumbered(line, 3), renumbered_line);
+        }
+    }
 }

@@ -1,9 +1,12 @@
 //! The options of the engine.
 
-use std::str::FromStr;
+use std::{fmt::Display, str::FromStr};
 
+use shakmaty::Color;
+
+use super::behind::Behind;
 use crate::{
-    explorer::{Filters, NameMatch},
+    explorer::{Filters, NameMatch, RatingGroup},
     position::Variant,
 };
 
@@ -29,48 +32,61 @@ pub enum Fallback {
     Random,
 }
 
-impl FromStr for Play {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Play, String> {
-        match &*text.to_ascii_lowercase() {
-            "weighted" => Ok(Play::Weighted),
-            "best" => Ok(Play::Best),
-            "uniform" => Ok(Play::Uniform),
-            _ => Err("write weighted, best or uniform".to_owned()),
-        }
-    }
+impl Play {
+    /// The names of all values.
+    pub const NAMES: [(&str, Play); 3] = [
+        ("weighted", Play::Weighted),
+        ("best", Play::Best),
+        ("uniform", Play::Uniform),
+    ];
 }
 
-impl FromStr for Fallback {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Fallback, String> {
-        match &*text.to_ascii_lowercase() {
-            "none" => Ok(Fallback::None),
-            "random" => Ok(Fallback::Random),
-            _ => Err("write none or random".to_owned()),
-        }
-    }
+impl Fallback {
+    /// The names of all values.
+    pub const NAMES: [(&str, Fallback); 2] =
+        [("none", Fallback::None), ("random", Fallback::Random)];
 }
+
+/// The names of the variants in the protocol.
+const VARIANTS: [(&str, Variant); 10] = [
+    ("chess", Variant::Standard),
+    ("crazyhouse", Variant::Crazyhouse),
+    ("suicide", Variant::Suicide),
+    ("giveaway", Variant::Giveaway),
+    ("antichess", Variant::Giveaway),
+    ("atomic", Variant::Atomic),
+    ("3check", Variant::ThreeCheck),
+    ("horde", Variant::Horde),
+    ("kingofthehill", Variant::KingOfTheHill),
+    ("racingkings", Variant::RacingKings),
+];
+
+/// The names of colors. Without a color, a player's games with both count.
+const COLORS: [(&str, Option<Color>); 3] = [
+    ("any", None),
+    ("white", Some(Color::White)),
+    ("black", Some(Color::Black)),
+];
 
 /// The values of the options.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How a move is chosen.
     pub play: Play,
-    /// The seed of the random choices.
+    /// The seed of the random choices, or 0 for other choices in each run.
     pub seed: u64,
-    /// The lowest score of a move that is played, in percent. Moves without results have no score.
+    /// The lowest score of a move that is played, in percent. Moves without results have no score and pass.
     pub min_score: u8,
-    /// The lowest number of games of a move that is played. Moves without results have none.
+    /// The lowest number of games of a move that is played. Moves without results have no number and pass.
     pub min_games: u64,
     /// The number of half-moves after which no position is known; 0 for no limit.
     pub max_ply: u32,
     /// What is played in an unknown position without an engine behind.
     pub fallback: Fallback,
-    /// How many moves an answer lists.
+    /// How many moves an answer lists, at least 1.
     pub multi_pv: usize,
+    /// Whether an answer lists wins, draws and losses.
+    pub show_wdl: bool,
     /// Which games of an index count.
     pub filters: Filters,
     /// The variant, without Chess960.
@@ -89,76 +105,15 @@ impl Default for Settings {
             max_ply: 0,
             fallback: Fallback::default(),
             multi_pv: 1,
-            filters: Filters::default(),
+            show_wdl: true,
+            filters: Filters {
+                names: NameMatch::Part,
+                ..Filters::default()
+            },
             variant: Variant::Standard,
             is_chess960: false,
         }
     }
-}
-
-/// The names and types of the options. The first five are those of the protocol's own options, which are shared with the
-/// engine behind.
-const OPTIONS: [(&str, &str); 16] = [
-    ("MultiPV", "spin default 1 min 1 max 500"),
-    ("Ponder", "check default false"),
-    ("UCI_ShowWDL", "check default true"),
-    ("UCI_Chess960", "check default false"),
-    (
-        "UCI_Variant",
-        "combo default chess var chess var crazyhouse var suicide var giveaway var antichess var atomic var 3check var horde var kingofthehill var racingkings",
-    ),
-    (
-        "Play",
-        "combo default weighted var weighted var best var uniform",
-    ),
-    ("Seed", "spin default 0 min 0 max 2147483647"),
-    ("MinScore", "spin default 0 min 0 max 100"),
-    ("MinGames", "spin default 0 min 0 max 1000000000"),
-    ("MaxPly", "spin default 0 min 0 max 10000"),
-    ("Fallback", "combo default none var none var random"),
-    ("Player", "string default <empty>"),
-    ("Color", "combo default any var any var white var black"),
-    ("Since", "string default <empty>"),
-    ("MinElo", "spin default 0 min 0 max 4000"),
-    ("Speed", "string default <empty>"),
-];
-
-/// The options that are shared with the engine behind: it declares them if it has them.
-const SHARED: usize = 5;
-
-/// The word before the name of an option that the engine behind has too.
-pub(super) const PREFIX: &str = "Book ";
-
-/// Returns the lines that declare the options, for an engine behind with options of these names.
-pub(super) fn declarations(behind: &[String]) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (number, (name, kind)) in OPTIONS.iter().enumerate() {
-        let is_taken = has(behind, name);
-        if is_taken && number < SHARED {
-            continue;
-        }
-        let prefix = if is_taken { PREFIX } else { "" };
-        lines.push(format!("option name {prefix}{name} type {kind}"));
-    }
-    lines
-}
-
-/// Returns `true` if an option is among those of the engine behind.
-pub(super) fn has(behind: &[String], name: &str) -> bool {
-    behind.iter().any(|known| known.eq_ignore_ascii_case(name))
-}
-
-/// Returns the own option that a name of `setoption` means, or `None` if it means one of the engine behind.
-pub(super) fn own<'a>(behind: &[String], name: &'a str) -> Option<&'a str> {
-    if let Some(rest) = name.strip_prefix(PREFIX)
-        && has(behind, rest)
-    {
-        return Some(rest);
-    }
-    let number = OPTIONS
-        .iter()
-        .position(|(own, _)| own.eq_ignore_ascii_case(name))?;
-    (number < SHARED || !has(behind, name)).then_some(name)
 }
 
 impl Settings {
@@ -169,61 +124,244 @@ impl Settings {
             variant => variant,
         }
     }
+}
 
-    /// Sets an own option.
+/// A value of [`Settings`] as the text of an option. An empty text is a missing value.
+trait Value {
+    fn text(&self) -> String;
+
+    /// Sets the value, unless the text cannot be read.
+    fn read(&mut self, text: &str) -> Result<(), String>;
+
+    /// Returns the values that the option admits, as the protocol declares them.
+    fn values(&self) -> String {
+        String::new()
+    }
+}
+
+/// A value with a name.
+struct Choice<'a, T: 'static>(&'a mut T, &'static [(&'static str, T)]);
+
+impl<T: Copy + PartialEq> Value for Choice<'_, T> {
+    fn text(&self) -> String {
+        let mut names = self.1.iter();
+        let chosen = names.find(|(_, value)| value == self.0);
+        chosen.map_or("", |(name, _)| name).to_owned()
+    }
+
+    fn read(&mut self, text: &str) -> Result<(), String> {
+        let mut names = self.1.iter();
+        let chosen = names.find(|(name, _)| name.eq_ignore_ascii_case(text));
+        *self.0 = chosen.ok_or("not one of the values")?.1;
+        Ok(())
+    }
+
+    fn values(&self) -> String {
+        let names = self.1.iter().map(|(name, _)| format!("var {name}"));
+        names.collect::<Vec<String>>().join(" ")
+    }
+}
+
+/// A value that is never missing.
+struct Always<'a, T>(&'a mut T);
+
+impl<T: Display + FromStr<Err: Display>> Value for Always<'_, T> {
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn read(&mut self, text: &str) -> Result<(), String> {
+        *self.0 = text.parse().map_err(|err: T::Err| err.to_string())?;
+        Ok(())
+    }
+}
+
+/// A value that may be missing, and the word for that.
+struct Maybe<'a, T>(&'a mut Option<T>, &'static str);
+
+impl<T: Display + FromStr<Err: Display>> Value for Maybe<'_, T> {
+    fn text(&self) -> String {
+        let text = self.0.as_ref().map(T::to_string);
+        text.unwrap_or_else(|| self.1.to_owned())
+    }
+
+    fn read(&mut self, text: &str) -> Result<(), String> {
+        let words = Some(text).filter(|text| !text.is_empty() && *text != self.1);
+        *self.0 = parsed(words.into_iter())?.pop();
+        Ok(())
+    }
+}
+
+/// A list with commas or blanks, of which an empty one admits everything.
+struct List<'a, T>(&'a mut Option<Vec<T>>);
+
+impl<T: Display + FromStr<Err: Display>> Value for List<'_, T> {
+    fn text(&self) -> String {
+        joined(self.0.iter().flatten())
+    }
+
+    fn read(&mut self, text: &str) -> Result<(), String> {
+        *self.0 = Some(parsed(words(text))?).filter(|list| !list.is_empty());
+        Ok(())
+    }
+}
+
+/// A list of rating groups, with a word for games without a known rating.
+struct Ratings<'a>(&'a mut Filters);
+
+impl Ratings<'_> {
+    const UNKNOWN: &'static str = "unknown";
+}
+
+impl Value for Ratings<'_> {
+    fn text(&self) -> String {
+        let groups = self.0.groups.iter().flatten().map(RatingGroup::to_string);
+        joined(groups.chain(self.0.unrated.then(|| Self::UNKNOWN.to_owned())))
+    }
+
+    fn read(&mut self, text: &str) -> Result<(), String> {
+        let groups = parsed(words(text).filter(|word| *word != Self::UNKNOWN))?;
+        self.0.unrated = words(text).any(|word| word == Self::UNKNOWN);
+        self.0.groups = Some(groups).filter(|groups| self.0.unrated || !groups.is_empty());
+        Ok(())
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', ' ']).filter(|word| !word.is_empty())
+}
+
+fn parsed<'a, T: FromStr<Err: Display>>(
+    words: impl Iterator<Item = &'a str>,
+) -> Result<Vec<T>, String> {
+    words
+        .map(|word| word.parse().map_err(|err: T::Err| err.to_string()))
+        .collect()
+}
+
+fn joined(values: impl Iterator<Item = impl Display>) -> String {
+    let values: Vec<String> = values.map(|value| value.to_string()).collect();
+    values.join(",")
+}
+
+/// An option: its name, its type, the range of a number, and its place in the settings.
+struct Definition {
+    name: &'static str,
+    kind: &'static str,
+    range: &'static str,
+    value: for<'a> fn(&'a mut Settings) -> Box<dyn Value + 'a>,
+}
+
+macro_rules! options {
+    ($($name:literal, $kind:literal, $range:literal, $settings:ident => $value:expr;)*) => {
+        [$(Definition {
+            name: $name,
+            kind: $kind,
+            range: $range,
+            value: |$settings| Box::new($value),
+        }),*]
+    };
+}
+
+/// All options. The engine behind must know the variants that it is asked about, so the first [`RULES`] options do not exist
+/// if it does not have them. If it has one of the first [`SHARED`] options, both have the same value.
+static OPTIONS: [Definition; 21] = options! {
+    "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
+    "UCI_Variant", "combo", "", s => Choice(&mut s.variant, &VARIANTS);
+    "UCI_ShowWDL", "check", "", s => Always(&mut s.show_wdl);
+    "MultiPV", "spin", "min 1 max 500", s => Always(&mut s.multi_pv);
+    "Play", "combo", "", s => Choice(&mut s.play, &Play::NAMES);
+    "Seed", "spin", "min 0 max 2147483647", s => Always(&mut s.seed);
+    "MinScore", "spin", "min 0 max 100", s => Always(&mut s.min_score);
+    "MinGames", "spin", "min 0 max 1000000000", s => Always(&mut s.min_games);
+    "MaxPly", "spin", "min 0 max 10000", s => Always(&mut s.max_ply);
+    "Fallback", "combo", "", s => Choice(&mut s.fallback, &Fallback::NAMES);
+    "Player", "string", "", s => Maybe(&mut s.filters.player, "");
+    "Color", "combo", "", s => Choice(&mut s.filters.color, &COLORS);
+    "Opponent", "string", "", s => Maybe(&mut s.filters.opponent, "");
+    "Event", "string", "", s => Maybe(&mut s.filters.event, "");
+    "Since", "string", "", s => Maybe(&mut s.filters.since, "");
+    "Until", "string", "", s => Maybe(&mut s.filters.until, "");
+    "MinElo", "spin", "min 0 max 4000", s => Maybe(&mut s.filters.min_elo, "0");
+    "MaxElo", "spin", "min 0 max 4000", s => Maybe(&mut s.filters.max_elo, "0");
+    "Rating", "string", "", s => Ratings(&mut s.filters);
+    "Speed", "string", "", s => List(&mut s.filters.speeds);
+    "Eco", "string", "", s => Maybe(&mut s.filters.eco, "");
+};
+
+const RULES: usize = 2;
+const SHARED: usize = 4;
+
+/// The word before the name of an option that the engine behind has too.
+const PREFIX: &str = "Book ";
+
+/// The value of a string option that is empty, as the protocol writes it.
+const EMPTY: &str = "<empty>";
+
+/// An option of polybook under its name in this conversation.
+pub(super) struct OwnOption {
+    pub name: String,
+    definition: &'static Definition,
+    /// Whether the engine behind declares the option too.
+    is_shared: bool,
+}
+
+impl OwnOption {
+    /// Returns the options next to those of an engine.
+    pub(super) fn all(behind: Option<&Behind>) -> Vec<OwnOption> {
+        let has = |name: &str| behind.is_some_and(|behind| behind.has(name));
+        let mut own = Vec::new();
+        for (number, definition) in OPTIONS.iter().enumerate() {
+            let mut name = definition.name.to_owned();
+            let is_shared = number < SHARED && has(&name);
+            if number < RULES && behind.is_some() && !is_shared {
+                continue;
+            }
+            while !is_shared && has(&name) {
+                name.insert_str(0, PREFIX);
+            }
+            own.push(OwnOption {
+                name,
+                definition,
+                is_shared,
+            });
+        }
+        own
+    }
+
+    /// Returns `true` if the option starts the random choices again.
+    pub(super) fn is_seed(&self) -> bool {
+        self.definition.name == "Seed"
+    }
+
+    /// Returns the line that declares the option with its current value as the default: a program that sends all defaults
+    /// must not change what the command line says. Returns `None` if the engine behind declares the option.
+    pub(super) fn declaration(&self, settings: &Settings) -> Option<String> {
+        let Definition { kind, range, .. } = self.definition;
+        let mut settings = settings.clone();
+        let value = (self.definition.value)(&mut settings);
+        let text = match value.text() {
+            text if text.is_empty() => EMPTY.to_owned(),
+            text => text,
+        };
+        let (name, values) = (&self.name, value.values());
+        let line = format!("option name {name} type {kind} default {text} {range}{values}");
+        (!self.is_shared).then(|| line.trim_end().to_owned())
+    }
+
+    /// Sets the option.
     ///
     /// # Errors
     ///
-    /// Returns what to write if the value is not one of the option. The option keeps its value.
-    pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        fn number<T: FromStr>(value: &str) -> Result<T, String> {
-            value.parse().map_err(|_| "write a number".to_owned())
-        }
-        fn optional<T: FromStr>(value: &str) -> Result<Option<T>, String>
-        where
-            T::Err: ToString,
-        {
-            match value {
-                "" | "<empty>" | "any" | "0" => Ok(None),
-                value => value
-                    .parse()
-                    .map(Some)
-                    .map_err(|err: T::Err| err.to_string()),
-            }
-        }
-        let mut filters = self.filters.clone();
-        match &*name.to_ascii_lowercase() {
-            "multipv" => self.multi_pv = number::<usize>(value)?.clamp(1, 500),
-            "uci_chess960" => self.is_chess960 = value.eq_ignore_ascii_case("true"),
-            "uci_variant" => {
-                self.variant = value.parse().map_err(|err| format!("{err}"))?;
-            }
-            "play" => self.play = value.parse()?,
-            "seed" => self.seed = number(value)?,
-            "minscore" => self.min_score = number::<u8>(value)?.min(100),
-            "mingames" => self.min_games = number(value)?,
-            "maxply" => self.max_ply = number(value)?,
-            "fallback" => self.fallback = value.parse()?,
-            "player" => {
-                filters.player = optional(value)?;
-                filters.names = NameMatch::Part;
-            }
-            "color" => filters.color = optional(value)?,
-            "since" => filters.since = optional(value)?,
-            "minelo" => filters.min_elo = optional(value)?,
-            "speed" => {
-                let speeds: Result<Vec<_>, String> = value
-                    .split([',', ' '])
-                    .filter_map(|speed| optional(speed).transpose())
-                    .collect();
-                filters.speeds = Some(speeds?).filter(|speeds| !speeds.is_empty());
-            }
-            // Nothing depends on the others.
-            _ => {}
-        }
-        filters.check().map_err(|err| err.to_string())?;
-        self.filters = filters;
-        Ok(())
+    /// Returns what is wrong with the value. The option keeps its old value.
+    pub(super) fn set(&self, settings: &mut Settings, text: &str) -> Result<(), String> {
+        let Definition { kind, range, .. } = self.definition;
+        let text = if text == EMPTY { "" } else { text };
+        let mut value = (self.definition.value)(settings);
+        let values = value.values();
+        value
+            .read(text)
+            .map_err(|problem| format!("option {}: {problem} ({kind} {range}{values})", self.name))
     }
 }
 
@@ -231,43 +369,89 @@ impl Settings {
 mod tests {
     use super::*;
 
+    fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
+        let own = OwnOption::all(None).into_iter();
+        let option = own.into_iter().find(|option| option.name == name);
+        option.expect(name).set(settings, value)
+    }
+
     #[test]
-    fn options_are_declared_and_set() {
-        let behind = ["MultiPV", "Seed", "Hash"].map(str::to_owned);
-        let lines = declarations(&behind);
-        assert!(
-            lines
-                .iter()
-                .any(|line| line.starts_with("option name Book Seed type spin"))
-        );
-        assert!(!lines.iter().any(|line| line.contains("MultiPV")));
-        assert_eq!(own(&behind, "Book Seed"), Some("Seed"));
-        assert_eq!(own(&behind, "Seed"), None);
-        assert_eq!(own(&behind, "multipv"), Some("multipv"));
-        assert_eq!(own(&behind, "Hash"), None);
+    fn a_value_is_the_default_of_its_declaration() {
         let mut settings = Settings::default();
-        for (name, value) in [
-            ("Play", "best"),
-            ("MinScore", "45"),
-            ("Speed", "blitz, rapid"),
-            ("Color", "black"),
-            ("Since", "2020"),
+        let own = OwnOption::all(None);
+        let declared = |settings: &Settings| -> Vec<String> {
+            let lines = own.iter();
+            lines.filter_map(|own| own.declaration(settings)).collect()
+        };
+        let defaults = declared(&settings);
+        assert!(defaults.contains(&"option name Player type string default <empty>".to_owned()));
+        assert!(defaults.contains(&"option name UCI_ShowWDL type check default true".to_owned()));
+        let values = [
+            ("UCI_Chess960", "true"),
             ("UCI_Variant", "crazyhouse"),
-        ] {
-            settings.set(name, value).unwrap();
+            ("UCI_ShowWDL", "false"),
+            ("MultiPV", "3"),
+            ("Play", "best"),
+            ("Seed", "7"),
+            ("MinScore", "45"),
+            ("MinGames", "2"),
+            ("MaxPly", "20"),
+            ("Fallback", "random"),
+            ("Player", "Carlsen, Magnus"),
+            ("Color", "black"),
+            ("Opponent", "Anand"),
+            ("Event", "Wch"),
+            ("Since", "2013"),
+            ("Until", "2014.11.30"),
+            ("MinElo", "2700"),
+            ("MaxElo", "2900"),
+            ("Rating", "2200,2500,unknown"),
+            ("Speed", "blitz,rapid"),
+            ("Eco", "B20-B99"),
+        ];
+        assert_eq!(values.len(), own.len());
+        for (name, value) in values {
+            set(&mut settings, name, value).unwrap();
         }
-        assert_eq!((settings.play, settings.min_score), (Play::Best, 45));
-        assert_eq!(settings.filters.speeds.as_ref().unwrap().len(), 2);
+        for ((name, value), line) in values.iter().zip(declared(&settings)) {
+            assert!(
+                line.starts_with(&format!("option name {name} type ")),
+                "{line}"
+            );
+            assert!(line.contains(&format!(" default {value}")), "{line}");
+        }
         assert_eq!(settings.rules(), Variant::Crazyhouse);
+        assert_eq!(settings.filters.max_elo, Some(2900));
+        assert!(settings.filters.unrated);
+        // The declared defaults are values that take all filters back.
+        for (name, line) in values.map(|(name, _)| name).iter().zip(defaults) {
+            let default = line.split(" default ").nth(1).unwrap();
+            let default = default.split(" min ").next().unwrap();
+            let default = default.split(" var ").next().unwrap();
+            set(&mut settings, name, default).unwrap();
+        }
+        assert_eq!(settings.filters, Settings::default().filters);
+    }
+
+    #[test]
+    fn a_wrong_value_changes_nothing() {
         for (name, value) in [
             ("Play", "wild"),
             ("MinGames", "-1"),
             ("Since", "soon"),
             ("Speed", "light"),
+            ("Rating", "high"),
+            ("UCI_Chess960", "perhaps"),
+            ("UCI_Variant", "xiangqi"),
         ] {
-            assert!(settings.set(name, value).is_err(), "{name}");
+            let mut settings = Settings::default();
+            let problem = set(&mut settings, name, value).unwrap_err();
+            assert!(
+                problem.starts_with(&format!("option {name}: ")),
+                "{problem}"
+            );
+            let before = format!("{:?}", Settings::default());
+            assert_eq!(format!("{settings:?}"), before);
         }
-        settings.set("Speed", "<empty>").unwrap();
-        assert_eq!(settings.filters.speeds, None);
     }
 }

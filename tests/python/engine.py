@@ -82,23 +82,40 @@ def games_against(stockfish):
             assert board.ply() >= 7
 
 
+def options_are_declared():
+    """The options have the values of the command line as defaults, and can be set."""
+    with popen("a.idx", "--min-score", "45", "--player", "Fischer") as engine:
+        engine.ping()
+        assert engine.options["MinScore"].default == 45
+        assert engine.options["Player"].default == "Fischer"
+        assert engine.options["Play"].var == ["weighted", "best", "uniform"]
+        every = {option.name: option.default for option in engine.options.values() if not option.is_managed()}
+        engine.configure(every)
+        engine.configure({"Player": "", "Play": "best"})
+        assert engine.play(chess.Board(), chess.engine.Limit(time=1)).move == chess.Move.from_uci("e2e4")
+
+
 def chess960_and_variants():
-    board = chess.Board.from_chess960_pos(11)
-    with popen("a.bin", "--fallback", "random") as engine:
-        for _ in range(20):
-            if board.is_game_over():
-                break
-            board.push(engine.play(board, chess.engine.Limit(time=1)).move)
-    board = chess.variant.CrazyhouseBoard()
-    with popen("a.bin", "--fallback", "random") as engine:
-        for _ in range(20):
-            if board.is_game_over():
-                break
-            board.push(engine.play(board, chess.engine.Limit(time=1)).move)
+    """python-chess sets UCI_Chess960 and UCI_Variant by the board."""
+    for board, games in [
+        (chess.Board(chess960=True), "1. e4 e5 2. Nf3 Nc6 3. Bc4 Bc5 4. O-O 1-0"),
+        (chess.variant.CrazyhouseBoard(), "1. e4 d5 2. exd5 Qxd5 3. Nc3 Qa5 4. P@d6 1-0"),
+    ]:
+        is_crazyhouse = board.uci_variant == "crazyhouse"
+        with open("variant.pgn", "w") as file:
+            file.write('[Variant "Crazyhouse"]\n\n' * is_crazyhouse + games + "\n")
+        make = [polybook, "make-book", "-q", "variant.pgn", "--min-game", "1", "--bin", "variant.bin"]
+        subprocess.check_call(make + ["--variant", "crazyhouse"] * is_crazyhouse)
+        with popen("variant.bin", "--fallback", "random") as engine:
+            while board.ply() < 20 and not board.is_game_over():
+                board.push(engine.play(board, chess.engine.Limit(time=1)).move)
+        played = board.root().variation_san(board.move_stack)
+        assert played.startswith(games[:-4]), played
 
 
 counts_of_the_explorer()
 choices_follow_the_weights()
+options_are_declared()
 chess960_and_variants()
 if stockfish := shutil.which("stockfish") or shutil.which("stockfish", path="/usr/games"):
     games_against(stockfish)

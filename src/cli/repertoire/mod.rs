@@ -5,7 +5,11 @@ mod check;
 mod gaps;
 mod new_moves;
 
-use std::{any::Any, path::Path, sync::Arc};
+use std::{
+    any::Any,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Subcommand;
 use polybook::{
@@ -111,12 +115,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 
 /// Opens the files of a command.
 pub struct Opener {
-    pub variant: Option<Variant>,
-    pub memory: Memory,
-    pub threads: usize,
+    variant: Option<Variant>,
+    memory: Memory,
+    threads: usize,
     /// The temporary directory for the index that is made from a source in PGN.
-    pub directory: TemporaryDir,
-    pub context: Context,
+    directory: TemporaryDir,
+    context: Context,
 }
 
 impl Opener {
@@ -125,14 +129,27 @@ impl Opener {
         resources: &ResourceArgs,
         context: Context,
     ) -> polybook::Result<Opener> {
-        let memory = resources.memory();
+        Opener::with_resources(variant, resources.memory(), resources.threads(), context)
+    }
+
+    fn with_resources(
+        variant: Option<Variant>,
+        memory: Memory,
+        threads: usize,
+        context: Context,
+    ) -> polybook::Result<Opener> {
         Ok(Opener {
             variant,
             directory: TemporaryDir::new_in(&memory.temp_dir)?,
             memory,
-            threads: resources.threads(),
+            threads,
             context,
         })
+    }
+
+    /// Creates an opener with the default memory and all cores, for any variant.
+    pub fn with_defaults(context: Context) -> polybook::Result<Opener> {
+        Opener::with_resources(None, Memory::default(), 0, context)
     }
 
     /// Opens the repertoire of one side.
@@ -186,6 +203,13 @@ impl Opener {
         }
         Ok(known)
     }
+}
+
+/// Parses `FILE:white` or `FILE:black`.
+pub fn with_side(text: &str) -> Result<(PathBuf, Color), &'static str> {
+    let of_side = text.rsplit_once(':');
+    let of_side = of_side.and_then(|(path, color)| Some((path.into(), color.parse().ok()?)));
+    of_side.ok_or("write the side after the file: my.pgn:white")
 }
 
 /// Returns an error if the output is standard output, where the list is printed.
