@@ -187,7 +187,8 @@ fn facets_say_what_each_value_would_give() {
     assert_eq!(facets["years"], json!({"2015": 1, "2016": 1}));
     assert!(facets.get("colors").is_none());
     let all = "ratings=0,1000,1200,1400,1600,1800,2000,2200,2500";
-    assert_eq!((with(all), with(&format!("{all},unknown"))), (2, 4));
+    // All groups mean all games, even those without a known rating.
+    assert_eq!((with(all), with(&format!("{all},unknown"))), (4, 4));
     // One of the two games has one known rating.
     assert_eq!(with("ratings=2500"), 2);
 
@@ -650,7 +651,7 @@ fn a_repertoire_is_that_of_its_command() {
         ("side=white&player=nobody", "no repertoire: none of"),
         ("side=white&by=weight", "by: "),
         ("side=white&ratings=2500", "ratings: "),
-        ("side=white&minGame=2", "minGame: not a parameter"),
+        ("side=white&minGame=2", "minGame: unknown parameter"),
     ] {
         let refusal = served.get(&format!("/repertoire.bin?{wrong}"));
         assert_eq!(refusal.status, 400, "{wrong}");

@@ -200,7 +200,7 @@ const tests = {
     }
     await page.click("text=Years");
     await field.fill("1985-05-03");
-    assert.match(await text(page, "#filters .years .note"), /Days do not count: from May 1985/);
+    assert.match(await text(page, "#filters .years .note"), /Days are ignored: from May 1985/);
     await field.fill("soon");
     assert.match(await text(page, "#filters .years .note"), /“soon” is not a date/);
     assert.ok(await page.locator("#filters .bottom .main").isDisabled());
@@ -344,7 +344,7 @@ const tests = {
     assert.equal(await text(page, "#strip-bottom .clock"), "5:11");
     assert.equal(await text(page, "#strip-bottom .point"), "1");
     // Four games had 2... g6.
-    assert.match(await text(page, "#game-moves .note"), /^3\. Bf4 is new: no other of 549 games has it\.$/);
+    assert.match(await text(page, "#game-moves .note"), /^3\. Bf4 is new: no other game of 549 reached this position\.$/);
     // The chart is a slider.
     await page.locator("#evaluations input").focus();
     await page.keyboard.press("ArrowRight");
@@ -478,7 +478,7 @@ const tests = {
   async "games from other positions, and ids that are none, say so"() {
     const { page, context } = await open(browser, variants, "/?variant=chess960");
     await page.waitForSelector("#moves .ways button");
-    assert.match(await text(page, "#moves .blank"), /These games start from other positions4 games of this variant/);
+    assert.match(await text(page, "#moves .blank"), /These games start from other positionsThere are 4 games of this variant/);
     await page.goto(new URL("/?game=..", variants).href);
     await page.waitForSelector("#notice .banner");
     assert.match(await text(page, "#notice"), /This game cannot be shown/);
@@ -546,7 +546,7 @@ const tests = {
     await page.locator("#games .game").first().click();
     await page.waitForSelector("#game-moves:not([hidden])");
     await followed(page);
-    assert.match(await text(page, "#others"), /^[\d,]+ games? with these filters came here$/);
+    assert.match(await text(page, "#others"), /^[\d,]+ games? with these filters reached this position$/);
     assert.equal(await text(page, order), "Latest");
     assert.deepEqual(faults, []);
     await context.close();
@@ -616,7 +616,7 @@ const tests = {
     await page.keyboard.press("b");
     await page.waitForSelector("#book .size");
     assert.equal(await page.locator("#book [aria-label='Moves of'] [aria-checked=true]").textContent(), "White");
-    const fewest = page.locator("#book [aria-label='Fewest games, as a number']");
+    const fewest = page.locator("#book [aria-label='Minimum games, as a number']");
     await fewest.fill("1");
     await fewest.press("Enter");
     const size = await api("/book.bin?player=Morphy,+Paul&color=white&side=white&depth=24&minGame=1&weights=results&count=true");

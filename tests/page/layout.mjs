@@ -211,7 +211,7 @@ const tests = {
       '- region "Filters"',
       '- region "Board"',
       'img "Black to move. White: king e1',
-      '- toolbar "Along the line"',
+      '- toolbar "Move through the line"',
       '- region "Moves of the position"',
       '- heading "B00 King\'s Pawn Game',
       '- img "White ',

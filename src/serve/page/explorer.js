@@ -359,7 +359,7 @@ function drawGame(counts, common, isInGame) {
   const reached = isInGame && common && !isFiltered ? game.reached[common - 1] : undefined;
   // Whether the filters leave the open game is not known.
   const came = reached ? counted(reached - 1, "other game") : counted(sum(counts));
-  fill(others, `${came}${isFiltered ? " with these filters" : ""} came here`);
+  fill(others, `${came}${isFiltered ? " with these filters" : ""} reached this position`);
   markMove(moves, common);
   markEvaluation(evaluations, game, common);
   if (isInGame) return;
@@ -683,7 +683,7 @@ async function goToRead(read) {
   const play = ucis(read.moves);
   known = [];
   await go({ variant, fen: read.start ?? "", play, game: "" }, { push: true });
-  if (read.problem) notice.show("Not all was read.", `The line stops before ${read.problem}.`, undefined, "warn");
+  if (read.problem) notice.show("Some of it was not read.", `The line stops before ${read.problem}.`, undefined, "warn");
 }
 
 /**
@@ -803,20 +803,20 @@ const ACTS = /** @type {Record<string, () => void>} */ ({
 });
 
 const openKeys = listen([
-  { keys: ["ArrowLeft", "ArrowRight"], does: "one move back, one forward; after the end of the line the most played move", act: (key) => walk(key === "ArrowLeft" ? "back" : "forward") },
-  { keys: ["Home", "End"], does: "to the start, to the end", act: (key) => walk(key === "Home" ? "first" : "last") },
-  { keys: ["ArrowUp", "ArrowDown"], does: "choose a move of the table", act: (key) => table.choose(key === "ArrowUp" ? -1 : 1) },
-  { keys: ["Enter"], does: "play it" },
-  { keys: ["/"], does: "search players, events, openings; paste a FEN or moves", act: () => input.focus() },
+  { keys: ["ArrowLeft", "ArrowRight"], does: "go one move back or forward; at the end of the line, play the most played move", act: (key) => walk(key === "ArrowLeft" ? "back" : "forward") },
+  { keys: ["Home", "End"], does: "go to the start or the end of the line", act: (key) => walk(key === "Home" ? "first" : "last") },
+  { keys: ["ArrowUp", "ArrowDown"], does: "select a move in the table", act: (key) => table.choose(key === "ArrowUp" ? -1 : 1) },
+  { keys: ["Enter"], does: "play the selected move" },
+  { keys: ["/"], does: "search players, events and openings, or paste a FEN or moves", act: () => input.focus() },
   { keys: ["f"], does: "flip the board", act: flip },
-  { keys: ["F"], does: "filters", act: () => openFilters() },
+  { keys: ["F"], does: "open the filters", act: () => openFilters() },
   { keys: ["b"], does: "make a book", act: () => void openBook("book") },
   { keys: ["r"], does: "make a repertoire", act: () => void openBook("repertoire") },
-  { keys: ["g"], does: "games, trends", act: () => chooseTab(tab === "games" ? "trends" : "games") },
-  { keys: ["t"], does: "mean times of the moves, by the clocks of the games", act: () => ACTS.clock?.() },
+  { keys: ["g"], does: "switch between games and trends", act: () => chooseTab(tab === "games" ? "trends" : "games") },
+  { keys: ["t"], does: "show the mean time of each move, from the clocks in the games", act: () => ACTS.clock?.() },
   { keys: ["c"], does: "copy the link", act: () => void share() },
-  { keys: ["?"], does: "this help", act: () => openKeys() },
-  { keys: ["Escape"], does: "back to the game, or close it", act: leave },
+  { keys: ["?"], does: "open this help", act: () => openKeys() },
+  { keys: ["Escape"], does: "go back to the open game, or close it", act: leave },
 ]);
 
 for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-act], [data-icon]"))) {

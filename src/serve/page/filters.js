@@ -226,7 +226,7 @@ export class FiltersDialog {
       });
       return box;
     });
-    return make("fieldset", { class: "field", "data-field": name }, make("legend", "", `${label} `, span("", "none chosen: any")), div("options", ...boxes));
+    return make("fieldset", { class: "field", "data-field": name }, make("legend", "", `${label} `, span("", "any, if none is chosen")), div("options", ...boxes));
   }
 
   /** @param {string} variant */
@@ -242,7 +242,7 @@ export class FiltersDialog {
   }
 
   #least() {
-    const input = make("input", { name: "minPly", inputmode: "numeric", placeholder: "Any length", "aria-label": "At least so many moves" });
+    const input = make("input", { name: "minPly", inputmode: "numeric", placeholder: "Any length", "aria-label": "Minimum number of moves" });
     const plies = Number(this.#choice.filters.minPly);
     input.value = plies ? String(Math.ceil(plies / 2)) : "";
     const note = p("note wrong");

@@ -107,7 +107,7 @@ export function showGameMoves(place, game, known, go) {
     }
     row.append(moveButton(move, index, go));
     const texts = [...(move.comments ?? [])];
-    if (index === fresh) texts.push(`${plyNumber(ply)} ${move.san} is new: no other ${known === null ? "game" : `of ${number(known)} games`} has it.`);
+    if (index === fresh) texts.push(`${plyNumber(ply)} ${move.san} is new: no other game ${known === null ? "" : `of ${number(known)} `}reached this position.`);
     for (const text of texts) note(text);
     // After a note the next move begins a row of its own.
     if (texts.length) row = undefined;

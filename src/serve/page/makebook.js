@@ -94,11 +94,11 @@ export class BookDialog {
       field("depth", "Depth", "moves from the start", this.#number("depth", "Depth in moves", 1, 40)),
       ...(isBook
         ? [
-            field("minGame", "Fewest games", "a move needs to be kept", this.#number("minGame", "Fewest games", 1, 50)),
-            choice("weights", "Weights", [["results", "By results"], ["games", "By number of games"], ["uniform", "All alike"]]),
+            field("minGame", "Minimum games", "of each move in the book", this.#number("minGame", "Minimum games", 1, 50)),
+            choice("weights", "Weights", [["results", "By results"], ["games", "By number of games"], ["uniform", "All equal"]]),
           ]
         : [
-            field("reach", "Replies", "that occur at least once in this many games", this.#number("reach", "Once in games", 10, 1000)),
+            field("reach", "Replies", "that occur in one game of this many", this.#number("reach", "One game of", 10, 1000)),
             choice("by", "Own moves", [["games", "Most games"], ["score", "Best score"]]),
           ]),
       field(
@@ -201,9 +201,9 @@ export class BookDialog {
     fill(
       this.#preview,
       p("size", counted(made, entries === undefined ? "answer" : "move")),
-      p("quiet", made ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}; fewer games a move keep more moves${this.#choice.weights === "results" ? ", or weights by number of games" : ""}`),
+      p("quiet", made ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}. To keep more moves, require fewer games of each move${this.#choice.weights === "results" ? ", or choose weights by number of games" : ""}.`),
       ...(entries ? this.#firstMoves() : []),
-      make("details", { open: "" }, make("summary", "", "The same on the command line"), make("code", "command", command)),
+      make("details", { open: "" }, make("summary", "", "Command for the terminal"), make("code", "command", command)),
     );
   }
 

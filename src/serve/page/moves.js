@@ -154,7 +154,7 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
   }));
   if (evals) {
     const cells = evals.map((one) => ({ uci: one.uci, text: evaluationWords(one, 2), title: `depth ${one.depth || "not known"}` }));
-    columns.push({ name: "Eval", title: "Evaluation after the move, seen from White", cells });
+    columns.push({ name: "Eval", title: "Evaluation after the move, from White's point of view", cells });
   }
   if (clocks) {
     const cells = clocks.moves.map(({ uci, mean, games }) => ({ uci, text: mean.toFixed(1), of: games, title: `mean of ${counted(games)}` }));
@@ -178,7 +178,7 @@ function headings(answer, { ofPlayer }, columns) {
     cell("games", "", "Games", answer.polybook.transpositions?.length ? small("+ transposed") : ""),
     cell("results", "", span("long", long), span({ class: "short", "aria-hidden": "true" }, short)),
     ...(ofPlayer
-      ? [cell("score", "", "Score"), cell("performance", "Performance rating, from ten games with a result and a rated opponent", "Perf."), cell("latest", "", "Last")]
+      ? [cell("score", "", "Score"), cell("performance", "Performance rating; needs ten games with a result and a rated opponent", "Perf."), cell("latest", "", "Last")]
       : [cell("rating", "Mean of the known ratings of the players who made the move", "Rating")]),
     ...columns.map(({ name, title }) => cell("extra", title, name)),
   );

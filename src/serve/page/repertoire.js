@@ -65,7 +65,7 @@ export function repertoireLines(repertoires, answer, filters, go) {
     const open = gaps.reduce((all, gap) => all + gap.games, 0);
     const met = games && games > 1 ? `, met in ${oneIn(games)}` : "";
     const text = !repertoire.is_known
-      ? "does not have this position"
+      ? "does not contain this position"
       : isOwn
         ? `plays ${moves.map(({ san }) => san).join(" or ")}${met}`
         : `answers ${total ? `${percent(1 - open / total)} of the games here` : counted(moves.length, "move")}${gaps.length ? `, ${counted(gaps.length, "gap")}` : ""}${met}`;

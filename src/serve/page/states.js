@@ -30,7 +30,7 @@ export function noGames({ all, unfiltered, back, isFiltered, isOver, isEnd, else
     return blank("grid", "There are no games of standard chess", [p("", "The games are of other variants. Choose one:")], ways);
   }
   if (elsewhere) {
-    const text = `${counted(elsewhere)} of this variant. Paste the FEN or the moves of one into the search.`;
+    const text = `There are ${counted(elsewhere)} of this variant. To see one, paste its FEN or its moves into the search.`;
     return blank("grid", "These games start from other positions", [p("", text)], [button("", ["Remove the variant"], on.clear)]);
   }
   const title = !isFiltered ? "No games reached this position" : all ? `None of the ${counted(all)} reached this position` : "No games pass these filters";
@@ -50,7 +50,7 @@ export function noGames({ all, unfiltered, back, isFiltered, isOver, isEnd, else
  */
 export function noName(kind, name, near, choose, remove) {
   const ways = near.map((one) => button("", [one.name, small(counted(one.games))], () => choose(one.name)));
-  const text = near.length ? "Did you mean:" : "The search finds names by the beginning of a word, and with two typing errors.";
+  const text = near.length ? "Did you mean:" : "The search finds names by the beginning of a word, even with two typing errors.";
   return blank("search", `No ${kind} is called “${name}”`, [p("", text)], [...ways, button("plain", ["Remove this filter"], remove)]);
 }
 
@@ -64,7 +64,7 @@ export function reading({ read, of }, name) {
   const inner = make("i");
   inner.style.width = `${done ?? 0}%`;
   const bar = div({ class: "progress", role: "progressbar", "aria-valuenow": done, "aria-label": "Reading the games" }, inner);
-  const text = `${done === undefined ? "" : `${done}% is read. `}The counts come when all is read; the next start finds the index.`;
+  const text = `${done === undefined ? "" : `${done}% is read. `}The counts appear when all games are read. The next start uses the finished index.`;
   return blank("menu", `Reading ${name}`, [bar, p("", text)], []);
 }
 
