@@ -583,7 +583,7 @@ fn positions_of_few_moves_are_dropped_and_the_counts_say_so() {
         "make-book -q all --by none --bin beside.bin --counts beside --min-game 5",
     );
     assert!(files(&dir.join("beside")) == files(&dir.join("all")));
-    let other = "positions in which fewer than 5 moves were counted are missing, so that nothing can be added";
+    let other = "lacks positions in which fewer than 5 moves were counted, so it cannot be added to other inputs";
     for (inputs, output) in [
         ("pruned a.counts --by none", "--counts x"),
         ("a.pgn pruned", "--bin x"),

@@ -382,16 +382,20 @@ fn an_option_that_changes_nothing_is_an_error() {
     refused(
         dir,
         &[
-            ("convert games.obs.db3 a.csv --weighted", 2, "for suites"),
+            (
+                "convert games.obs.db3 a.csv --weighted",
+                2,
+                "only to suites",
+            ),
             (
                 "convert games.obs.db3 a.csv --no-header",
                 2,
-                "for Polyglot books",
+                "only to Polyglot books",
             ),
             (
                 "convert games.obs.db3 a.epd --comment x",
                 2,
-                "for Polyglot books",
+                "only to Polyglot books",
             ),
             ("convert games.obs.db3 a.pgn --uniform", 2, "--weighted"),
             (
@@ -399,12 +403,16 @@ fn an_option_that_changes_nothing_is_an_error() {
                 2,
                 "--weighted",
             ),
-            ("convert games.obs.db3 a.pgn --opcodes", 2, "for positions"),
-            ("convert book.bin a.pgn --weighted", 2, "for databases"),
+            (
+                "convert games.obs.db3 a.pgn --opcodes",
+                2,
+                "only to positions",
+            ),
+            ("convert book.bin a.pgn --weighted", 2, "only to databases"),
             (
                 "make-book famous.pgn --suite a.pgn --opcodes",
                 2,
-                "for positions",
+                "only to positions",
             ),
             (
                 "make-book famous.pgn --leveldb a.idx --comment x",
@@ -439,11 +447,15 @@ fn an_option_that_changes_nothing_is_an_error() {
                 2,
                 "--reachable",
             ),
-            ("verify games.obs.db3 --fix a.db3", 2, "for Polyglot books"),
+            (
+                "verify games.obs.db3 --fix a.db3",
+                2,
+                "only to Polyglot books",
+            ),
             (
                 "merge-book book.bin --out a.bin --force",
                 2,
-                "for OOBS databases",
+                "only to OOBS databases",
             ),
         ],
     );

@@ -1186,7 +1186,7 @@ fn options_of_books_are_not_for_counts_alone() {
         for other in ["", "--leveldb i.idx"] {
             let line = format!("make-book -q games.pgn --counts c {option} {other}");
             let err = fails(dir, line.as_str(), 2);
-            let expected = format!("{name} is for books, and counts have every move");
+            let expected = format!("{name} applies only to books, and counts contain every move");
             assert!(err.contains(&expected), "{err}");
         }
     }

@@ -975,8 +975,9 @@ fn games_and_moves_have_the_same_result_of_a_game() {
     );
     let summary = String::from_utf8_lossy(&summary.stderr).into_owned();
     assert!(
-        summary
-            .contains("2 games end with another result than their Result tag has: the tag counts"),
+        summary.contains(
+            "2 games end with a result that differs from their Result tag: the tag was used"
+        ),
         "{summary}"
     );
 }

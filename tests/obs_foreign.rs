@@ -155,7 +155,7 @@ fn rows_that_make_no_sense_are_passed_over_and_named() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{error}");
     assert!(
-        error.contains("4 rows passed over") && error.contains("e2e5"),
+        error.contains("4 rows skipped") && error.contains("e2e5"),
         "{error}"
     );
     assert!(error.contains("odd.bin: 2 entries"), "{error}");
@@ -332,14 +332,14 @@ fn cells_that_hold_no_text_or_number_are_counted() {
         let output = run(dir.path(), &format!("convert odd.db3 {out} --min-game 1"));
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(
-            output.status.success() && error.contains("8 rows passed over"),
+            output.status.success() && error.contains("8 rows skipped"),
             "{error}"
         );
     }
     let output = run(dir.path(), "merge-book odd.db3 --out merged.db3");
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(
-        output.status.success() && error.contains("8 rows passed over"),
+        output.status.success() && error.contains("8 rows skipped"),
         "{error}"
     );
     assert_eq!(rows(&dir.path().join("merged.db3")).len(), 2);

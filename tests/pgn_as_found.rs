@@ -445,7 +445,7 @@ fn a_line_among_the_tags_that_is_no_tag_costs_nothing() {
             let entries = made.book.moves_of(&pos).unwrap();
             assert_eq!(entries.first().map(|entry| entry.weight), Some(4), "{bad}");
             let offset = lines[..at].concat().len();
-            let warning = format!("no tag pair and was passed over, first at byte {offset}");
+            let warning = format!("not a tag pair and was skipped, first at byte {offset}");
             assert!(
                 made.report.warnings.iter().any(|it| it.contains(&warning)),
                 "{bad}: {:?}",
@@ -655,7 +655,7 @@ fn games_that_pass_with_unknown_dates_and_ratings_are_reported() {
     let (all, dated) = (report(false), report(true));
     assert_eq!((all.totals.games.counted, all.totals.undated), (4, 2));
     assert_eq!((dated.totals.games.counted, dated.totals.undated), (2, 0));
-    let advice = |warning: &String| warning.starts_with("2 games count though their dates");
+    let advice = |warning: &String| warning.starts_with("2 games without a readable date");
     assert!(all.warnings.iter().any(advice), "{:?}", all.warnings);
 
     let text = "[WhiteElo \"1200?\"][BlackElo \"1300P\"]\n\n1. a3 *\n\n[WhiteElo \"DWZ=1500\"][BlackElo \"2600\"]\n\n\

@@ -965,7 +965,7 @@ fn a_player_without_games_is_said() {
     let none = |name: &str| fails(dir, &format!("{line} {name}"), 1);
     assert_eq!(
         none("carlsn").trim(),
-        "polybook: --player: no game has \"carlsn\" in the name of a player who is checked: did you mean \"Carlsen,M\"?"
+        "polybook: --player: no game to check has a player with \"carlsn\" in the name: did you mean \"Carlsen,M\"?"
     );
     assert!(none("x --exact").contains("no game has \"x\""));
     assert!(none("x --json").contains("no game has \"x\""));
@@ -1526,7 +1526,7 @@ fn where_a_source_ends_is_said() {
     let output = run(dir, line);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.contains("no games after 1. e4, where 1 game in 1.0 comes"),
+        said.contains("no games after 1. e4, although 1 game in 1.0 reaches this position"),
         "{said}"
     );
     let document = gaps(dir, "mine.pgn", "games.pgn", "white");

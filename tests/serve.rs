@@ -392,7 +392,7 @@ fn parameters_that_a_route_of_ours_does_not_have_are_named() {
         let reply = served.get(path);
         assert_eq!(reply.status, 400, "{path}");
         assert!(
-            reply.text().starts_with("limits: not a parameter"),
+            reply.text().starts_with("limits: unknown parameter"),
             "{}",
             reply.text()
         );
@@ -794,7 +794,7 @@ fn a_file_without_games_does_not_hide_the_others() {
     let log = fs::read_to_string(dir.path().join("log")).unwrap();
     for said in [
         "warning: empty.pgn is left out: there is no game\n",
-        "warning: bad.pgn is left out: none of 1 games counts (1 rejected)",
+        "warning: bad.pgn is left out: none of 1 games can be counted (1 rejected)",
     ] {
         assert!(log.contains(said), "{log}");
     }

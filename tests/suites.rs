@@ -511,12 +511,12 @@ fn what_cannot_be() {
         (
             "convert games.obs.db3 t.csv --limit 4",
             2,
-            "--limit is for suites",
+            "--limit applies only to suites",
         ),
         (
             "make-book none.epd --plies 4",
             2,
-            "--plies is for --suite; the lines of a book end at --max-ply",
+            "--plies applies only to --suite; the lines of a book end at --max-ply",
         ),
         (
             "convert book.bin s.epd --from tagged.pgn",
@@ -558,7 +558,7 @@ fn what_cannot_be() {
         (
             "convert games.obs.db3 t.csv --from bad.epd",
             2,
-            "--from is for",
+            "--from applies only to",
         ),
         ("convert book.bin t.txt", 2, ".jsonl"),
         ("convert - s.epd --from -", 2, "one standard input"),
@@ -591,7 +591,7 @@ fn a_suite_alone_takes_no_options_of_books() {
         let name = option.split(' ').next().unwrap();
         let line = format!("make-book -q games.pgn --suite s.pgn --plies 2 --min-game 1 {option}");
         let error = fails(dir, &line, 2);
-        let expected = format!("{name} is for books, not for --suite");
+        let expected = format!("{name} applies only to books, not to --suite");
         assert!(error.contains(&expected), "{error}");
         assert!(!dir.join("s.pgn").exists());
     }

@@ -199,7 +199,7 @@ fn book(
     let variant = of_book(&args.input, &book, args.variant)?;
     refuse_unused(args, format)?;
     let weighted = args.weighted.then_some("--weighted");
-    let reason = "is for databases: suites of a Polyglot book have no moves of weight 0";
+    let reason = "applies only to databases: a Polyglot book has no moves of weight 0";
     Usage::refuse(weighted, reason)?;
     if !format.is_suite() {
         args.suite.refuse_but_starts(SUITES)?;
@@ -231,15 +231,15 @@ fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
     if format != TargetFormat::Bin {
         let given = args.header.given().or(args.losses.given());
         let given = given.or(args.weighting.minimax());
-        Usage::refuse(given, "is for Polyglot books, .bin")?;
+        Usage::refuse(given, "applies only to Polyglot books, .bin")?;
     }
     if format.is_suite() && !args.weighted {
         let reason =
-            "is for weights: give --weighted too, without which a suite has moves of any weight";
+            "changes weights, which a suite uses only with --weighted: give this option too";
         Usage::refuse(args.weighting.given(OptionNeeds::Weights), reason)?;
     }
     if args.weighted && !format.is_suite() {
-        Usage::refuse(Some("--weighted"), "is for suites, .pgn and .epd")?;
+        Usage::refuse(Some("--weighted"), "applies only to suites, .pgn and .epd")?;
     }
     args.suite.refuse_unused(format == TargetFormat::Pgn)
 }
@@ -301,7 +301,7 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
     let passed_over = &converted.passed_over;
     if let Some(example) = &passed_over.example {
         text.push_str(&format!(
-            "warning: {}: {} passed over: {example}\n",
+            "warning: {}: {} skipped: {example}\n",
             input::name(&args.input),
             counted(passed_over.rows, "row")
         ));
@@ -322,7 +322,7 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
     text.push_str(&minimax(converted.minimax));
     if converted.is_cut {
         text.push_str(
-            "warning: there may be more lines of this length: polybook does not look at all of them\n",
+            "warning: polybook did not examine all lines of this length, so the suite may lack some\n",
         );
     }
     text.push_str(&format!(

@@ -123,7 +123,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     );
     if summary.inexact > 0 {
         text.push_str(&format!(
-            "{path}: {} off by more than 1 %, because weights end at 65535\n",
+            "{path}: {} cannot be reached within 1 %, because the largest weight is 65535\n",
             counted(summary.inexact, "share")
         ));
     }

@@ -197,7 +197,7 @@ impl MaxLossArgs {
     /// option other than `--max-loss` uses it.
     pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
         if self.evals.is_some() && self.max_loss.is_none() && !is_needed {
-            let usage = "--evals is for --max-loss, and for --eval and --eval-abs of a suite: give one of them too";
+            let usage = "--evals needs one of the options that use evaluations: --max-loss, or --eval or --eval-abs for a suite";
             return Err(Usage(usage.to_owned()));
         }
         Ok(self.evals.as_deref())
@@ -284,9 +284,9 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let mut text = summary(&args.out, &report);
     if variations > 0 {
         document["engine"]["variations"] = variations.into();
-        let passed_over = counted(variations, "variation");
-        let hint = "name a book to evaluate all of its positions";
-        text = format!("{passed_over} passed over: {hint}\n{text}");
+        let skipped = counted(variations, "variation");
+        let hint = "to evaluate them too, make a book with make-book --variations --uniform --min-game 1, and name the book";
+        text = format!("{skipped} skipped: {hint}\n{text}");
     }
     context.report(&text, args.json, document)
 }

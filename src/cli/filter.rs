@@ -86,7 +86,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let max_loss = args.losses.open(&memory)?;
     if let Some(asked) = args.variant {
         if !args.reachable && args.max_ply.is_none() && max_loss.is_none() {
-            let usage = "--variant is for --reachable, --max-ply and --max-loss";
+            let usage = "--variant needs --reachable, --max-ply or --max-loss";
             return Err(Usage(usage.to_owned()).into());
         }
         for (argument, path) in args.books.iter().zip(&paths) {

@@ -310,12 +310,12 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     let has_moves = args.bin.is_some() || args.obs.is_some();
     if args.suite.is_some() && !has_moves {
         let given = weighting.given(OptionNeeds::Book).or(header);
-        Usage::refuse(given, "is for books, not for --suite")?;
+        Usage::refuse(given, "applies only to books, not to --suite")?;
     }
     if args.bin.is_none() {
         let given = weighting.given(OptionNeeds::OwnWeights).or(header);
         let given = given.or(args.losses.given());
-        Usage::refuse(given, "is for books: give --bin too")?;
+        Usage::refuse(given, "applies only to books: give --bin too")?;
     }
     let mut missing = args.inputs.iter().filter(|input| !input.exists());
     let number = missing.find_map(|input| input.to_str()?.parse::<u8>().ok());
@@ -332,7 +332,7 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     if prunes_counts(args) {
         Usage::refuse(
             weighting.given(OptionNeeds::Book),
-            "is for books, and counts have every move: give it when you make a book of the counts",
+            "applies only to books, and counts contain every move: give it when you make a book from the counts",
         )?;
     }
     Ok(())

@@ -80,11 +80,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let paths = files_of(&named)?;
     let are_databases = are_databases(&paths)?;
     if are_databases && args.policy == MergePolicy::First {
-        let usage = "--policy first is for Polyglot books: databases add up";
+        let usage = "--policy first applies only to Polyglot books: the results in databases are always added";
         return Err(Usage(usage.to_owned()).into());
     }
     if args.force && !are_databases {
-        let usage = "--force is for OOBS databases: a book replaces a book, and nothing else";
+        let usage =
+            "--force applies only to OOBS databases: a book replaces a book, and no other file";
         return Err(Usage(usage.to_owned()).into());
     }
     let default = if are_databases {
@@ -173,7 +174,7 @@ fn merge_databases(
     let name = output_name(out);
     if let Some(example) = &merged.passed_over.example {
         text.push_str(&format!(
-            "warning: {name}: {} passed over: {example}\n",
+            "warning: {name}: {} skipped: {example}\n",
             counted(merged.passed_over.rows, "row")
         ));
     }

@@ -104,8 +104,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             run_plain(args, &index)?;
             if !args.json {
                 context.say(
-                    "these numbers are those of the positions after the moves; an index made with --explorer also \
-                     has the games that played each move here, ratings, names of openings and filters\n",
+                    "these numbers count the games that reached the position after each move, by any order of moves; an index \
+                     made with --explorer counts the games that played the move here, and has ratings, names of \
+                     openings and filters\n",
                 );
             }
             Ok(())

@@ -199,13 +199,13 @@ impl SuiteArgs {
     /// Returns an error if an option is given that has no effect on this kind of suite.
     pub fn refuse_unused(&self, is_of_lines: bool) -> Result<(), Usage> {
         let opcodes = (is_of_lines && self.opcodes).then_some("--opcodes");
-        Usage::refuse(opcodes, "is for positions, .epd")
+        Usage::refuse(opcodes, "applies only to positions, .epd")
     }
 
     /// Returns an error if an option is given that applies only to suites. The error names `suites` as the required output.
     pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
         let from = self.from.as_ref().map(|_| "--from");
-        Usage::refuse(from, &format!("is for {suites}"))?;
+        Usage::refuse(from, &format!("applies only to {suites}"))?;
         self.refuse_but_starts(suites)
     }
 
@@ -231,6 +231,6 @@ impl SuiteArgs {
             (Some("--limit"), ONLY_SUITE) => "; --min-game drops rare moves from a book",
             _ => "",
         };
-        Usage::refuse(given, &format!("is for {suites}{instead}"))
+        Usage::refuse(given, &format!("applies only to {suites}{instead}"))
     }
 }

@@ -93,7 +93,7 @@ fn outputs(text: &mut String, report: &Report) {
     if report.totals.ambiguous_castling > 0 {
         let _ = writeln!(
             text,
-            "{} half-moves are not in the book: an inner rook may castle there",
+            "{} half-moves are not in the book, because in their positions a rook may castle that is not the outermost one",
             report.totals.ambiguous_castling
         );
     }

@@ -158,7 +158,7 @@ fn opened(
         return Ok((Box::new(obs), variant));
     }
     if args.min_game > 0 {
-        let usage = "--min-game is for databases and indexes: a Polyglot book has weights, for --min-weight";
+        let usage = "--min-game applies only to databases and indexes: for a Polyglot book, use --min-weight";
         return Err(Usage(usage.to_owned()).into());
     }
     let book = Book::open_within(path, in_memory(&args.memory.memory()))?;

@@ -136,7 +136,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         );
         check_output(out, &[&file], args.json)?;
         if matches!(kind, FileKind::Sqlite | FileKind::Evals) {
-            let usage = "--fix is for Polyglot books: make another damaged file again, or take a copy of it";
+            let usage = "--fix applies only to Polyglot books: make other damaged files again, or take a copy of them";
             return Err(Usage(usage.to_owned()).into());
         }
     }
@@ -182,7 +182,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let checked = match (found.second_opinion, found.checksum_differs) {
         (Some(true), _) => "its checksums match, and rusty-leveldb sees the same",
         (Some(false), _) => {
-            "its checksums match; rusty-leveldb was not asked, because a list is too long"
+            "its checksums match; rusty-leveldb did not read it, because a list is too long"
         }
         (None, Some(_)) => "its checksum matches",
         (None, None) => "but it has no checksum, so a changed move or weight would not show",

@@ -12,20 +12,20 @@ use super::terminal;
 const WAYS: [(&str, &str); 3] = [
     (
         "make-book games.pgn",
-        "makes an opening book of games in PGN",
+        "makes an opening book from games in PGN",
     ),
     (
         "serve games.pgn --open",
-        "shows in the browser what was played in them",
+        "shows the games and their openings in the browser",
     ),
-    ("--help", "lists all that polybook does"),
+    ("--help", "lists all commands"),
 ];
 
 const IN_A_WINDOW: &str = "
-To enter one of these lines, put polybook and your games into one folder. Open it in the
-Explorer, click into its address, type cmd and press Enter.
+To use one of these commands, put polybook and your games into one folder. Open the folder in
+the Explorer, click into its address, type cmd and press Enter. Then type the command.
 
-If this window was opened for polybook, Enter closes it.
+If this window was opened for polybook, press Enter to close it.
 ";
 
 /// Prints the text. Its examples use the name by which polybook was called.

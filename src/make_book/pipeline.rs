@@ -252,7 +252,7 @@ impl MakeBook {
         let mut reason = match totals.games.read {
             0 => "there is no game".to_owned(),
             games => format!(
-                "none of {games} games counts ({})",
+                "none of {games} games can be counted ({})",
                 totals.why_none_counts()
             ),
         };

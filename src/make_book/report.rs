@@ -71,13 +71,13 @@ impl Totals {
         [
             (
                 self.null_moves,
-                "game or variation has a null move and counts up to there",
-                "games or variations have a null move and count up to there",
+                "game or variation contains a null move and was read up to this move",
+                "games or variations contain a null move and were read up to this move",
             ),
             (
                 self.unplayable_variations,
-                "variation has a move that cannot be played and counts up to there",
-                "variations have a move that cannot be played and count up to there",
+                "variation contains an illegal move and was read up to this move",
+                "variations contain an illegal move and were read up to this move",
             ),
             (
                 self.castling_dropped,
@@ -86,18 +86,18 @@ impl Totals {
             ),
             (
                 self.contradicted_results,
-                "game ends with another result than its Result tag has: the tag counts",
-                "games end with another result than their Result tag has: the tag counts",
+                "game ends with a result that differs from its Result tag: the tag was used",
+                "games end with a result that differs from their Result tag: the tag was used",
             ),
             (
                 self.undated,
-                "game counts though its date is missing or cannot be read: --require-date leaves it out",
-                "games count though their dates are missing or cannot be read: --require-date leaves them out",
+                "game without a readable date passed the filters: --require-date drops it",
+                "games without a readable date passed the filters: --require-date drops them",
             ),
             (
                 self.unrated,
-                "game counts though a rating is missing or cannot be read: --require-elo leaves it out",
-                "games count though a rating is missing or cannot be read: --require-elo leaves them out",
+                "game without readable ratings passed the filters: --require-elo drops it",
+                "games without readable ratings passed the filters: --require-elo drops them",
             ),
         ]
         .into_iter()
@@ -309,7 +309,7 @@ impl FilteredVariant {
 /// Returns the warning about lines among the tags that are not tag pairs.
 pub(super) fn bad_tag(file: &Path, offset: u64) -> String {
     format!(
-        "{}: a line among the tags is no tag pair and was passed over, first at byte {offset}",
+        "{}: a line among the tags is not a tag pair and was skipped, first at byte {offset}",
         file.display()
     )
 }
@@ -317,7 +317,7 @@ pub(super) fn bad_tag(file: &Path, offset: u64) -> String {
 /// Returns the warning about text that does not belong to any game.
 pub(super) fn stray_text(file: &Path, offset: u64) -> String {
     format!(
-        "{}: text that belongs to no game was passed over, first at byte {offset}",
+        "{}: text that belongs to no game was skipped, first at byte {offset}",
         file.display()
     )
 }

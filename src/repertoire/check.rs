@@ -209,8 +209,7 @@ pub fn check(
         && read > 0
     {
         let meant = did_you_mean(&nearest.names());
-        let problem =
-            format!("no game has \"{name}\" in the name of a player who is checked{meant}");
+        let problem = format!("no game to check has a player with \"{name}\" in the name{meant}");
         return Err(Error::file("--player", problem));
     }
     Ok(found.summary(read))

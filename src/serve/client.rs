@@ -207,7 +207,8 @@ impl Client {
     pub(super) async fn text_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let own = in_time(self.share.of(Share::Texts).acquire_owned()).await?;
         let permit = self.server.of(Share::Texts).try_acquire_owned();
-        let too_many = |_| Refusal::unavailable("too many games are being read: ask again");
+        let too_many =
+            |_| Refusal::unavailable("the server is reading too many games: try again later");
         Ok((own, permit.map_err(too_many)?))
     }
 
@@ -218,7 +219,8 @@ impl Client {
     /// Returns a refusal if the client's address or all clients together make too many books.
     pub(super) fn book_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let permit = |of: &Capacity| of.of(Share::Books).try_acquire_owned();
-        let too_many = |_| Refusal::unavailable("too many books are being made: ask again");
+        let too_many =
+            |_| Refusal::unavailable("the server is making too many books: try again later");
         let own = permit(&self.share).map_err(too_many)?;
         Ok((own, permit(&self.server).map_err(too_many)?))
     }
@@ -243,8 +245,8 @@ impl Client {
             return Ok(content.holding((own, unsent)));
         }
         let waits = self.server.of(Share::Waiting).try_acquire_owned();
-        let _waits =
-            waits.map_err(|_| Refusal::unavailable("too many large answers: ask again"))?;
+        let _waits = waits
+            .map_err(|_| Refusal::unavailable("too many large answers at once: try again later"))?;
         let unsent = in_time(unsent().acquire_many_owned(permits)).await?;
         Ok(content.holding((own, unsent)))
     }
@@ -256,7 +258,9 @@ pub(super) async fn in_time<T>(
 ) -> Result<T, Refusal> {
     match timeout(WAITING, permit).await {
         Ok(Ok(permit)) => Ok(permit),
-        _ => Err(Refusal::unavailable("too many requests at once: ask again")),
+        _ => Err(Refusal::unavailable(
+            "too many requests at once: try again later",
+        )),
     }
 }
 

@@ -79,6 +79,6 @@ fn about(sources: &[String], (read, of): (u64, Option<u64>)) -> Value {
 
 /// Returns the answer to a request that needs the index.
 fn not_yet() -> Response {
-    let refusal = Refusal::unavailable("the index of the games is being made: ask again");
+    let refusal = Refusal::unavailable("the server is still indexing the games: try again later");
     (RETRY, refusal).into_response()
 }

@@ -58,7 +58,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const MAKING: Duration = Duration::from_secs(60);
 
 /// The message for files that contain more or fewer games than the index.
-const CHANGED: &str = "the files have other games than the index: make the index again";
+const CHANGED: &str = "the files contain other games than the index: make the index again";
 
 /// The end of the message for a filter that `make-book` does not have.
 const NO_OPTION: &str = "make-book has no such filter; remove it";
@@ -126,7 +126,8 @@ async fn made(
     let _permits = client.book_permits()?;
     let permit = Arc::clone(&app.makers.permits).acquire_owned();
     let another = || {
-        let problem = format!("another book is being made: ask for the {what} again in a minute");
+        let problem =
+            format!("the server is making another book: request the {what} again in a minute");
         Refusal::unavailable(problem)
     };
     let permit = while_wanted(&client, Box::pin(permit), another).await?;
@@ -549,7 +550,7 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
         };
         if last - first + 1 != indices.len() {
             return Err(Refusal::bad(
-                "speeds: choose neighbors, as make-book takes one range",
+                "speeds: choose adjacent speeds, because make-book filters by one range",
             ));
         }
         let range = format!("{}-{}", SECONDS[*first].1, SECONDS[*last].2);

@@ -71,7 +71,7 @@ impl Parameters {
     /// use polybook::serve::Parameters;
     ///
     /// let refusal = Parameters::parse_only("skip=7&limits=9", &["skip", "limit"]).unwrap_err();
-    /// assert_eq!(refusal.text(), "limits: not a parameter of this route, which has skip, limit");
+    /// assert_eq!(refusal.text(), "limits: unknown parameter; this address has the parameters skip, limit");
     /// ```
     ///
     /// # Errors
@@ -83,11 +83,11 @@ impl Parameters {
             return Ok(found);
         }
         let own = match own {
-            [] => "none".to_owned(),
-            own => own.join(", "),
+            [] => "no parameters".to_owned(),
+            own => format!("the parameters {}", own.join(", ")),
         };
         let others = others.join(", ");
-        let problem = format!("{others}: not a parameter of this route, which has {own}");
+        let problem = format!("{others}: unknown parameter; this address has {own}");
         Err(Refusal::bad(problem))
     }
 

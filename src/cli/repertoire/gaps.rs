@@ -183,7 +183,7 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
         };
         let one_in = end.one_in;
         context.say(&format!(
-            "the source has no games {line}, where 1 game in {one_in:.1} comes\n"
+            "the source has no games {line}, although 1 game in {one_in:.1} reaches this position\n"
         ));
     }
     let asked = found.gaps.iter().take(add);
@@ -191,7 +191,7 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
     if unanswered > 0 {
         let gaps = counted(unanswered, "gap");
         context.say(&format!(
-            "{gaps} without an answer because no game of the source goes on there\n"
+            "{gaps} without an answer, because no game of the source continues after the move\n"
         ));
     }
 }

@@ -248,7 +248,7 @@ fn say_contradictions(number: u64, context: Context) {
     if number > 0 {
         let positions = counted(number, "position");
         context.say(&format!(
-            "the repertoire has several moves in {positions} that games came to: each is in it\n"
+            "the repertoire has several moves in {positions} that games reached: all of these moves count as in the repertoire\n"
         ));
     }
 }

@@ -100,7 +100,7 @@ impl<'a> Inputs<'a> {
                 Some(CountedBefore { path, by, .. }) => Err(Error::file(
                     path,
                     format!(
-                        "counted by {by}, and others by {first}: name with --by the classes to keep, which all must have, or none"
+                        "counted by {by}, and others by {first}: choose with --by classes that all inputs have, or none"
                     ),
                 )),
                 None => Ok(first),
@@ -130,8 +130,8 @@ impl<'a> Inputs<'a> {
         match pruned.next() {
             Some((path, pruned)) if self.all.len() > 1 => {
                 let problem = format!(
-                    "positions in which fewer than {} moves were counted are missing, so that nothing can be added: add the \
-                     counts as they were before --min-game {0}",
+                    "lacks positions in which fewer than {} moves were counted, so it cannot be added to other inputs: use the \
+                     complete counts, made without --min-game {0}",
                     pruned.min_game
                 );
                 Err(Error::file(path, problem))

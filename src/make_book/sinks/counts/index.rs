@@ -43,7 +43,8 @@ struct CountedIndexSink<'a> {
     writer: IndexWriter,
 }
 
-const OF_VARIANTS: &str = "an index of counts is of standard chess: make one of the games";
+const OF_VARIANTS: &str =
+    "an index can be made from counts of standard chess only: make it from the games";
 
 /// The index, if it is to be one of counts: all inputs are.
 pub(in crate::make_book::sinks) fn plan<'a>(
@@ -61,7 +62,7 @@ pub(in crate::make_book::sinks) fn plan<'a>(
         if inputs.by != ALL {
             let by = inputs.by;
             let problem = format!(
-                "an index of counts needs them by {ALL}, and these are by {by}: count the games with --by {ALL}"
+                "an index needs counts by {ALL}, and these are by {by}: count the games with --by {ALL}"
             );
             return Err(Error::file(path, problem));
         }
