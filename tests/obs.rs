@@ -150,6 +150,28 @@ fn make(dir: &Path, options: &str) -> serde_json::Value {
     )
 }
 
+/// A run says how many moves a database lacks because they were played too seldom.
+#[test]
+fn rare_moves_are_counted() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "1. e4 e5 *\n\n".repeat(3) + "1. e4 c5 *\n\n1. d4 *\n\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    let output = run(dir, "make-book games.pgn --obs games.obs.db3");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let line =
+        "games.obs.db3: 2 rows; 2 moves were played fewer than 3 times: --min-game 1 keeps them\n";
+    assert!(said.contains(line), "{said}");
+    let report = ok_json(
+        dir,
+        "make-book -q games.pgn --obs games.obs.db3 --force --json --min-game 1",
+    );
+    assert_eq!(
+        (&report["obs"]["rows"], &report["obs"]["rare"]),
+        (&4.into(), &0.into())
+    );
+}
+
 #[test]
 fn every_half_move_is_in_the_database_in_order() {
     let dir = temp();
@@ -157,6 +179,7 @@ fn every_half_move_is_in_the_database_in_order() {
     let db = dir.path().join("all.obs.db3");
     let found = rows(&db);
     assert_eq!(report["obs"]["path"], "all.obs.db3");
+    assert_eq!(report["obs"]["rare"], 0);
     assert_eq!(report["obs"]["rows"], found.len());
     assert_eq!(report["entries"], found.len());
     let games = |row: &Row| row.3 + row.4 + row.5;

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{fails, ok, ok_json, python, records, refused, run_python, sample, temp};
+use crate::common::{fails, ok, ok_json, python, records, refused, run, run_python, sample, temp};
 
 /// A book and a database of the sample games.
 fn made() -> tempfile::TempDir {
@@ -1095,5 +1095,72 @@ fn castling_rights_that_cannot_be_are_dropped_wherever_a_position_is_read() {
     ok(
         dir,
         "make-book -q g.pgn --suite f.epd --from from.epd --plies 1 --min-game 1",
+    );
+}
+
+/// `verify` checks the entries of a suite.
+#[test]
+fn suites_are_verified() {
+    let dir = made();
+    let dir = dir.path();
+    let said = |line: &str| String::from_utf8(run(dir, line).stderr).unwrap();
+    ok(dir, "convert -q games.obs.db3 lines.pgn --plies 6 --unique");
+    ok(dir, "convert -q games.obs.db3 positions.epd --plies 5");
+    let text = said("verify lines.pgn");
+    assert!(text.contains(" lines of 6 half-moves, all legal"), "{text}");
+    let text = said("verify positions.epd");
+    assert!(text.contains("; White to move in 0\n"), "{text}");
+
+    fs::write(
+        dir.join("mate.pgn"),
+        "1. f3 e5 2. g4 Qh4# *\n\n1. e4 e5 *\n\n1. e4 e5 *\n\n",
+    )
+    .unwrap();
+    let mated = "rnb1kbnr/pppp1ppp/8/4p3/6Pq/5P2/PPPPP2P/RNBQKBNR w KQkq -";
+    let first = "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq -";
+    fs::write(
+        dir.join("mate.epd"),
+        format!("{mated}\n{first} ce 20;\n{first} hmvc 0;\n"),
+    )
+    .unwrap();
+    fs::write(
+        dir.join("over.pgn"),
+        "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Ng1 Ng8 *\n\n",
+    )
+    .unwrap();
+    fs::write(dir.join("illegal.epd"), "8/8/8/8/8/8/8/K7 w - -\n").unwrap();
+    let repeated = "entry 1: the game is over there; entry 3: repeats entry 2";
+    refused(
+        dir,
+        &[
+            ("verify mate.pgn", 1, repeated),
+            ("verify mate.epd", 1, repeated),
+            ("verify over.pgn", 1, "entry 1: the game is over there"),
+            ("verify illegal.epd", 1, "line 1"),
+            ("verify lines.pgn --fix new.bin", 1, "PGN"),
+        ],
+    );
+
+    let turn = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -";
+    fs::write(
+        dir.join("even.epd"),
+        format!("{first} ce 20;\n{turn} ce -31;\n"),
+    )
+    .unwrap();
+    let document = ok_json(dir, "verify even.epd --json -q");
+    assert_eq!(document["evaluations"], serde_json::json!([20, 31]));
+    assert_eq!(
+        (&document["entries"], &document["white_to_move"]),
+        (&2.into(), &1.into())
+    );
+    // Two orders of the same moves are two lines to one position.
+    fs::write(
+        dir.join("orders.pgn"),
+        "1. d4 Nf6 2. c4 *\n\n1. c4 Nf6 2. d4 *\n\n",
+    )
+    .unwrap();
+    assert_eq!(
+        ok_json(dir, "verify orders.pgn --json -q")["transpositions"],
+        1
     );
 }

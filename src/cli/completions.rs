@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
 };
 
@@ -115,6 +116,11 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
             commit_all(written)?;
             context.say(&format!("{pages} written to {}\n", dir.display()));
             Ok(())
+        }
+        // A terminal shows roff's requests as they are, so it gets the same text without them.
+        None if io::stdout().is_terminal() => {
+            let mut command = command;
+            terminal::print(&command.render_long_help().to_string())
         }
         None => {
             let mut page = Vec::new();

@@ -22,7 +22,7 @@ use super::{
 };
 
 /// An upper bound on the memory of parsed entries, as a multiple of the size of the suite in bytes.
-const ENTRIES: usize = 16;
+pub const ENTRIES: usize = 16;
 
 /// Show the results of an engine match for each opening of its suite
 #[derive(clap::Args, Debug)]

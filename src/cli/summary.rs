@@ -117,7 +117,19 @@ fn outputs(text: &mut String, report: &Report) {
         say(&index.path, what);
     }
     if let Some(obs) = &report.obs {
-        say(&obs.path, counted(obs.rows, "row"));
+        let mut what = counted(obs.rows, "row");
+        if obs.rare > 0 {
+            let (moves, were) = (
+                counted(obs.rare, "move"),
+                if obs.rare == 1 { "was" } else { "were" },
+            );
+            let _ = write!(
+                what,
+                "; {moves} {were} played fewer than {} times: --min-game 1 keeps them",
+                obs.min_game
+            );
+        }
+        say(&obs.path, what);
     }
     if let Some(counts) = &report.counts {
         let (rows, parts) = (counts.rows, counts.parts as u64);

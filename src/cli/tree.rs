@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use polybook::{
-    FileKind,
+    ErrorKind, FileKind, ForeignFormat,
     book::Book,
     explorer::{Explorer, Filters},
     index::Index,
     obs::Obs,
+    output::TemporaryDir,
     position::Variant,
     progress::Meter,
+    repertoire::{MoveSource, OpenOptions},
     tree::{Evaluated, Explored, Format, Limits, LinesOf, Source, Tree},
 };
 use serde_json::json;
@@ -20,14 +22,14 @@ use super::{
     evals::EvalsArg,
     input::{check_output, file_or_index, in_memory, is_standard_output, output_name},
     position::{self, PositionArgs, of_book, of_database, refuse_other_of_index},
-    progress::beside_lines,
+    progress::{Bar, beside_lines},
     resources::MemoryArgs,
     terminal::Output,
     usage::Usage,
     weighting::{one_of, percent},
 };
 
-/// Print the lines of a book, a database or an index, with each position once
+/// Print the lines of a book, a database, an index or a repertoire, with each position once
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The moves of a book are printed with weights. The moves of an OOBS database, or of an index made with --explorer or
@@ -45,7 +47,7 @@ Examples:
   polybook make-book tree.pgn --variations --uniform --min-game 1
       the moves of a tree as a book again")]
 pub struct Args {
-    /// The book, OOBS database or index; - is a book or database on standard input
+    /// The book, OOBS database, index or repertoire in PGN; - is a book, database or repertoire on standard input
     #[arg(value_name = "SOURCE")]
     source: PathBuf,
 
@@ -161,9 +163,40 @@ fn opened(
         let usage = "--min-game applies only to databases and indexes: for a Polyglot book, use --min-weight";
         return Err(Usage(usage.to_owned()).into());
     }
-    let book = Book::open_within(path, in_memory(&args.memory.memory()))?;
+    let book = match Book::open_within(path, in_memory(&args.memory.memory())) {
+        Err(err) if err.kind() == ErrorKind::Foreign(ForeignFormat::Pgn) => {
+            return repertoire(args, path, context);
+        }
+        book => book?,
+    };
     let variant = of_book(&args.source, &book, asked)?;
     Ok((Box::new(book), variant))
+}
+
+/// Opens a repertoire in PGN. Returns it with the variant to read it as.
+fn repertoire(
+    args: &Args,
+    path: &Path,
+    context: Context,
+) -> anyhow::Result<(Box<dyn Source>, Variant)> {
+    let (asked, memory) = (args.position.variant, args.memory.memory());
+    let directory = TemporaryDir::new_in(&memory.temp_dir)?;
+    let repertoire = MoveSource::repertoire(
+        path,
+        &OpenOptions {
+            variant: asked,
+            filter: None,
+            memory,
+            threads: 0,
+            directory: directory.path(),
+            counting: &|progress| Box::new(Bar::of_make_book(progress, context)),
+        },
+    )?;
+    for warning in repertoire.warnings() {
+        context.say(&format!("{warning}\n"));
+    }
+    let variant = asked.unwrap_or(repertoire.variant());
+    Ok((Box::new(repertoire), variant))
 }
 
 /// Writes the tree and returns its number of moves.

@@ -1,12 +1,14 @@
-//! `polybook verify`: checks a book, a database, an index or a store of evaluations.
+//! `polybook verify`: checks a book, a database, an index, a store of evaluations or a suite.
 
 use std::path::{Path, PathBuf};
 
 use polybook::{
-    FileKind,
+    ErrorKind, FileKind, ForeignFormat,
     book::{self, fix},
     evals::Evals,
     index, obs,
+    position::Variant,
+    suite::{SuiteFile, SuiteFormat},
     tally::Memory,
 };
 use serde_json::json;
@@ -14,11 +16,12 @@ use serde_json::json;
 use super::{
     Context, counted,
     input::{self, check_output, file_or_index, output_name},
+    position, suite_report,
     terminal::print_json,
     usage::Usage,
 };
 
-/// Check a book, an OOBS database, an index or a store of evaluations for faults
+/// Check a book, an OOBS database, an index, a store of evaluations or a suite for faults
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The exit status is 1 if the file has faults, unless --fix writes a copy without them.
@@ -30,13 +33,18 @@ marks illegal moves.
 Of an index, verify reads every block and every value, and compares them with what the crate rusty-leveldb reads. It does not
 detect a changed name of the variant, or a PGN file that is missing or was changed.
 
+Of a suite (EPD, FEN or PGN), verify finds illegal positions and moves, positions in which the game is over, and entries that
+occur twice. It prints the lengths of the lines, the number of lines that transpose to an earlier one, and the evaluations, if
+every position has one.
+
 Examples:
   polybook verify book.bin
   polybook verify games.obs.db3
   polybook verify games.idx
+  polybook verify suite.epd
   polybook verify old.bin --fix new.bin")]
 pub struct Args {
-    /// The book, database, index or store; - is standard input
+    /// The book, database, index, store or suite; - is standard input
     #[arg(value_name = "BOOK")]
     book: PathBuf,
 
@@ -44,10 +52,17 @@ pub struct Args {
     #[arg(long, value_name = "OUT")]
     fix: Option<PathBuf>,
 
+    /// The variant of a suite of positions; lines have it in their tag Variant
+    #[arg(long, value_name = "NAME", default_value = "standard", value_parser = position::variant())]
+    variant: Variant,
+
     /// Print a JSON document
     #[arg(long)]
     json: bool,
 }
+
+/// The number of faults of a suite that a message lists.
+const SHOWN: usize = 10;
 
 /// The result of a check.
 struct Findings {
@@ -125,6 +140,75 @@ fn texts(faults: &[impl ToString]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }
 
+/// Checks a suite. `refusal` is the error of the check as a book, which is returned if the file is not a suite either.
+fn verify_suite(
+    args: &Args,
+    file: &Path,
+    refusal: polybook::Error,
+    context: Context,
+) -> anyhow::Result<()> {
+    let name = input::name(&args.book);
+    let is_pgn = refusal.kind() == ErrorKind::Foreign(ForeignFormat::Pgn);
+    let text = match input::read_text(file, &Memory::default(), suite_report::ENTRIES) {
+        Ok(text) if is_pgn || SuiteFormat::of_text(&text) == SuiteFormat::Epd => text,
+        _ => return Err(refusal.into()),
+    };
+    let found = SuiteFile::read(name.as_ref(), text, args.variant)?.check();
+    let faults = texts(&found.faults);
+    if args.json {
+        print_json(&json!({
+            "path": name,
+            "entries": found.entries,
+            "faults": faults,
+            "white_to_move": found.white_to_move,
+            "transpositions": found.transpositions,
+            "plies": found.plies.as_ref().map(|plies| [*plies.start(), *plies.end()]),
+            "evaluations": found.evaluations.as_ref().map(|range| [*range.start(), *range.end()]),
+        }))?;
+    }
+    anyhow::ensure!(
+        faults.is_empty(),
+        "{name}: as a suite, {}{}: leave these entries out",
+        faults[..faults.len().min(SHOWN)].join("; "),
+        match faults.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!("; and {}", counted(more as u64, "more fault")),
+        }
+    );
+    let lengths = match &found.plies {
+        Some(plies) if plies.start() == plies.end() => {
+            format!(" of {}", counted(*plies.start() as u64, "half-move"))
+        }
+        Some(plies) => format!(" of {} to {} half-moves", plies.start(), plies.end()),
+        None => String::new(),
+    };
+    let transpositions = match found.transpositions {
+        0 => String::new(),
+        lines => format!(
+            "; {} to the position of an earlier line",
+            counted(lines, "transposition")
+        ),
+    };
+    let evaluations = match &found.evaluations {
+        Some(range) => format!(
+            "; evaluations from {:+} to {:+} centipawns for White",
+            range.start(),
+            range.end()
+        ),
+        None => String::new(),
+    };
+    let thing = match found.format {
+        SuiteFormat::Pgn => "line",
+        SuiteFormat::Epd => "position",
+    };
+    context.say(&format!(
+        "{name}: a suite of {}{lengths}, all legal, none over, none repeated; White to move in {}{transpositions}{evaluations}\n",
+        counted(found.entries, thing),
+        found.white_to_move
+    ));
+    Ok(())
+}
+
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let file = file_or_index(&args.book)?;
     let name = input::name(&args.book);
@@ -140,7 +224,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             return Err(Usage(usage.to_owned()).into());
         }
     }
-    let found = find(&file, context)?;
+    let found = match find(&file, context) {
+        Err(refusal) if args.fix.is_none() && matches!(refusal.kind(), ErrorKind::Foreign(_)) => {
+            return verify_suite(args, &file, refusal, context);
+        }
+        found => found?,
+    };
     if args.json {
         let checksum = found.checksum_differs;
         let mut document = json!({

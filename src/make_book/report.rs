@@ -234,6 +234,10 @@ pub struct ObsReport {
     pub path: PathBuf,
     /// The number of rows, one for each move of each position.
     pub rows: u64,
+    /// The number of moves that the database lacks because they were played fewer than `min_game` times.
+    pub rare: u64,
+    /// The minimum number of times that a move of the database was played.
+    pub min_game: u64,
 }
 
 /// A directory of counts that was written.

@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io::{Read, Seek, Write},
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
     time::Duration,
 };
@@ -55,6 +55,8 @@ pub struct ObsWriter {
 pub struct ObsSummary {
     /// Rows of the table `Book`.
     pub rows: u64,
+    /// The number of moves that were left out because they were played fewer times than the filter's minimum.
+    pub rare: u64,
     /// The number of positions and moves that are missing because two positions share a key. Almost always 0.
     pub strays: u64,
 }
@@ -104,6 +106,7 @@ impl ObsWriter {
         meter: &Meter,
     ) -> Result<(ObsSummary, Finished)> {
         let piles = Piles::new(rayon::current_num_threads(), memory);
+        let rare = AtomicU64::new(0);
         let strays = walk(
             counts,
             starts,
@@ -113,6 +116,11 @@ impl ObsWriter {
                 if seen.is_multiple_of(METERED) {
                     meter.advance(METERED);
                 }
+                let is_rare = |count: &&LegalCount| count.stats.games() < info.move_filter.min_game;
+                rare.fetch_add(
+                    moves.iter().filter(is_rare).count() as u64,
+                    Ordering::Relaxed,
+                );
                 match pack(packer, pos, moves, info) {
                     Some(packed) => piles.push(packed),
                     None => Ok(()),
@@ -140,7 +148,8 @@ impl ObsWriter {
                 })
             })
         })?;
-        Ok((ObsSummary { rows, strays }, finished))
+        let rare = rare.into_inner();
+        Ok((ObsSummary { rows, rare, strays }, finished))
     }
 
     /// Inserts the rows that `gather` adds, in this order. Returns the number of rows and the finished file.

@@ -21,7 +21,8 @@ use crate::{
 /// How the player's moves are chosen. Of moves with equal values, the one with more games is chosen.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum By {
-    /// By score: the lower bound of its Wilson interval, so that a few lucky games do not decide.
+    /// By score: the lower bound of its Wilson interval. A move that fewer than 1 % of the games of its position played is chosen only
+    /// if no other move has a score. So a few lucky games do not decide.
     Score,
     /// By the number of games.
     Games,
@@ -41,7 +42,10 @@ impl By {
 
     /// Returns the best of some moves, or `None` if there are none.
     fn best(self, moves: Vec<TreeMove>) -> Option<TreeMove> {
+        let games: u64 = moves.iter().map(TreeMove::games).sum();
+        let is_rare = |mv: &TreeMove| mv.games().saturating_mul(100) < games;
         let value = |mv: &TreeMove| match self {
+            By::Score if is_rare(mv) => -1.0,
             By::Score => mv.stats.map_or(0.0, Stats::lower_bound),
             By::Games => mv.games() as f64,
             By::Weight => mv.weight as f64,
@@ -103,8 +107,10 @@ pub struct Build<'a> {
     pub by: By,
     /// A reply is answered if at least one game in this many is expected to reach the position after it.
     pub one_in: f64,
-    /// The minimum number of games of a move that is chosen. Lines end where no move has so many.
-    pub min_game: u64,
+    /// The minimum number of games of a move that is chosen. Lines end where no move has so many. `None` stands for a minimum that
+    /// grows with the games of the first position: the square root of their number divided by 25, rounded down. That is 0 for up to
+    /// 624 games, 10 for 67,000, and 40 for a million. It does not prevent answers without games, which lead back to games.
+    pub min_game: Option<u64>,
     /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
     pub max_ply: Option<usize>,
     /// The memory for positions, in bytes.
@@ -116,6 +122,8 @@ pub struct Build<'a> {
 /// A repertoire that [`build`] built. As a [`Source`] it has the player's moves and the replies that they answer.
 #[derive(Debug)]
 pub struct Built {
+    /// The side of the repertoire.
+    color: Color,
     moves: FxHashMap<u64, Vec<TreeMove>>,
     /// The reach of the position after each move. Keys are the identity of the position before the move, and the move.
     reach: FxHashMap<(u64, BookMove), f64>,
@@ -126,6 +134,8 @@ pub struct Built {
 /// The numbers of positions and moves of a repertoire that was built.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct BuildSummary {
+    /// The minimum number of games of a move that was chosen.
+    pub min_game: u64,
     /// Positions in which the player has a move.
     pub positions: u64,
     /// Moves of the player that were kept from another repertoire.
@@ -156,11 +166,19 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
         meter: build.meter,
     };
     let start = Keyed::new(build.start.clone());
-    if build.source.moves(&start)?.is_empty() {
+    let first = build.source.moves(&start)?;
+    if first.is_empty() {
         let problem = "the source knows no move in the first position: choose another with --from";
         return Err(Error::file("--from", problem));
     }
-    let mut summary = BuildSummary::default();
+    let games: u64 = first.iter().map(TreeMove::games).sum();
+    let by_weight = !build.source.has_results();
+    let usual = if by_weight { 0 } else { games.isqrt() / 25 };
+    let min_game = build.min_game.unwrap_or(usual);
+    let mut summary = BuildSummary {
+        min_game,
+        ..BuildSummary::default()
+    };
     let mut unanswered = FxHashSet::default();
     let met = walk.run(&mut |pos, reach| {
         let kept = match build.keep {
@@ -178,8 +196,12 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
             return Ok(Some(with_results.collect()));
         }
         let mut known = build.source.moves(pos)?;
-        known.retain(|mv| mv.games() >= build.min_game);
-        let is_end = known.is_empty() && build.min_game > 0;
+        let had_games = !known.is_empty();
+        known.retain(|mv| mv.games() >= min_game);
+        let is_end = match build.min_game {
+            Some(least) => known.is_empty() && least > 0,
+            None => known.is_empty() && had_games,
+        };
         if reach * build.one_in < ALMOST || is_end {
             return Ok(None);
         }
@@ -199,6 +221,7 @@ impl Built {
     /// Collects the moves of the player, and the replies that have an answer, sorted by games in descending order.
     fn of(met: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
         let mut built = Built {
+            color,
             moves: FxHashMap::default(),
             reach: FxHashMap::default(),
             summary,
@@ -227,25 +250,50 @@ impl Built {
         built
     }
 
-    /// Returns the comment of a move: its games, its score, and in how many games the position after it is expected
-    /// once. Returns `kept` for a move that the walk did not visit, which comes from another repertoire.
-    pub fn comment(&self, branch: &Branch<'_>) -> String {
+    /// Returns the comment of a move: its games, its score, and, for a reply, in how many games the position after it is expected once.
+    /// The short comment is the score of an own move, and the expectation of a reply. Returns `kept` for a move that the walk did not
+    /// visit, which comes from another repertoire, and an empty text if `comments` is [`Comments::None`].
+    pub fn comment(&self, branch: &Branch<'_>, comments: Comments) -> String {
+        if comments == Comments::None {
+            return String::new();
+        }
         let reach = self
             .reach
             .get(&(branch.pos.identity(), branch.mv.mv.into()));
         let Some(reach) = reach else {
             return "kept".to_owned();
         };
-        let games = match branch.mv.stats {
-            None => "no games".to_owned(),
-            Some(stats) => {
+        let is_own = branch.pos.position().turn() == self.color;
+        let one_in = format!("1 in {:.1}", 1.0 / reach.min(1.0));
+        let score = branch.mv.stats.map(|stats| stats.score() * 100.0);
+        match (comments, score, branch.mv.stats) {
+            (Comments::Short, _, _) if !is_own => one_in,
+            (Comments::Short, Some(score), _) => format!("{score:.1}%"),
+            (_, Some(score), Some(stats)) => {
                 let s = if stats.games() == 1 { "" } else { "s" };
-                let score = stats.score() * 100.0;
-                format!("{} game{s}, {score:.1}%", stats.games())
+                let games = format!("{} game{s}, {score:.1}%", stats.games());
+                if is_own {
+                    games
+                } else {
+                    format!("{games}, {one_in}")
+                }
             }
-        };
-        format!("{games}, 1 in {:.1}", 1.0 / reach.min(1.0))
+            _ if is_own => "no games".to_owned(),
+            _ => format!("no games, {one_in}"),
+        }
     }
+}
+
+/// The comments of the moves of a repertoire in PGN.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Comments {
+    /// No comments.
+    None,
+    /// The score of an own move; for a reply, the number of games of which one is expected to reach it.
+    Short,
+    /// The games and the score of each move, and the expectation of a reply.
+    #[default]
+    Full,
 }
 
 impl Source for Built {

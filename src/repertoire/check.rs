@@ -376,7 +376,7 @@ impl Check<'_> {
 }
 
 /// Returns the name of a player by the tags of a game, or `?` without the tag.
-fn name_of(tags: &Tags<'_>, color: Color) -> String {
+pub(super) fn name_of(tags: &Tags<'_>, color: Color) -> String {
     let tag: &[u8] = color.fold_wb(b"White", b"Black");
     tag_text(tags.get(tag).unwrap_or(b"?")).into_owned()
 }

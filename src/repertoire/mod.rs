@@ -57,7 +57,7 @@ use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
 pub use self::{
     along::{LineGap, LineMove, LineReport, Predecessors, along},
-    build::{Build, BuildSummary, Built, By, build},
+    build::{Build, BuildSummary, Built, By, Comments, build},
     check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
     gaps::{Added, FindGaps, Gap, Gaps, SourceEnd, gaps},
     move_source::{MoveSource, OpenOptions},

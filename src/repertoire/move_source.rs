@@ -92,11 +92,17 @@ impl MoveSource {
                 warnings: Vec::new(),
             }),
             Some(known) => Ok(known),
-            None => Ok(MoveSource {
-                pgn: Some(path.to_owned()),
-                starts: options.starts_of(path)?,
-                ..MoveSource::counted(path, MakeBook::variations, options)?
-            }),
+            None => {
+                let mut lines = MoveSource::counted(path, MakeBook::variations, options)?;
+                if let Kind::Counts(counts) = lines.kind {
+                    lines.kind = Kind::Lines(counts);
+                }
+                Ok(MoveSource {
+                    pgn: Some(path.to_owned()),
+                    starts: options.starts_of(path)?,
+                    ..lines
+                })
+            }
         }
     }
 
@@ -125,9 +131,25 @@ impl MoveSource {
                 None => Ok(known),
             };
         }
+        MoveSource::indexed(
+            options.run([Input::file(path)]).keep_prefix(keep_prefix),
+            options,
+        )
+    }
+
+    /// Opens several PGN inputs as one source.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an input cannot be read, or if it is not PGN.
+    pub fn games(inputs: Vec<Input>, options: &OpenOptions<'_>) -> Result<MoveSource> {
+        MoveSource::indexed(options.run(inputs), options)
+    }
+
+    /// Indexes the games of a run, and opens the index.
+    fn indexed(run: MakeBook, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let index = options.directory.join("games.idx");
-        let run = options.run(path).keep_prefix(keep_prefix).allow_empty(true);
-        let run = run.leveldb(&index).explorer(true);
+        let run = run.allow_empty(true).leveldb(&index).explorer(true);
         let run = run.game_filter(options.filter.cloned().unwrap_or_default());
         let shown = (options.counting)(run.progress());
         let report = run.run()?;
@@ -212,8 +234,10 @@ impl MoveSource {
     ) -> Result<MoveSource> {
         // Counts bring the options that they were made with.
         let run = match path.is_dir() {
-            true => options.run(path).variant(VariantChoice::default()),
-            false => options.run(path).keep_prefix(true),
+            true => options
+                .run([Input::file(path)])
+                .variant(VariantChoice::default()),
+            false => options.run([Input::file(path)]).keep_prefix(true),
         };
         let run = how(run, true);
         let shown = (options.counting)(run.progress());
@@ -380,9 +404,9 @@ impl MoveSource {
 }
 
 impl OpenOptions<'_> {
-    /// Creates a run that reads `path` with these options.
-    fn run(&self, path: &Path) -> MakeBook {
-        MakeBook::new([Input::file(path)])
+    /// Creates a run that reads some inputs with these options.
+    fn run(&self, inputs: impl IntoIterator<Item = Input>) -> MakeBook {
+        MakeBook::new(inputs)
             .variant(VariantChoice::Auto)
             .memory(self.memory.bytes)
             .threads(self.threads)

@@ -9,12 +9,12 @@ use rayon::{ThreadPool, prelude::*};
 use serde::Serialize;
 use shakmaty::{Color, Move, variant::VariantPosition};
 
-use super::{MoveSource, position_after, san};
+use super::{MoveSource, check::name_of, position_after, san};
 use crate::{
     error::{Error, Result},
     explorer::{Arrivals, Ask, Explorer, GameInfo, Reached, first_day, last_departure},
     index::layout::Subject,
-    pgn::{Date, GameReader, Games, commented, play_from_start, tag_text},
+    pgn::{Date, GameReader, Games, NameMatch, commented, folded, play_from_start, tag_text},
     position::{Keyed, Variant, fen_of},
     task,
     tree::{Source, move_number},
@@ -62,11 +62,16 @@ pub struct Reference<'a> {
     /// Which half-move is the new move. If `true`, it is the first that leads to an unknown position. If `false`, it is
     /// the last that leads from a known to an unknown position, so that all later positions of the game are unknown.
     pub first: bool,
+    /// Part of the name of the player whose games are compared, in any case. `None` compares all games.
+    pub player: Option<&'a str>,
+    /// Whether `player` must equal the whole name.
+    pub exact: bool,
     /// Whether each [`NewMove`] contains the text of the game.
     pub with_text: bool,
 }
 
-/// Finds the new move of each game, and passes it to `take`, in the order of the games. Returns the number of games.
+/// Finds the new move of each game of the player, and passes it to `take`, in the order of the games. Returns the number of these
+/// games.
 ///
 /// # Errors
 ///
@@ -89,12 +94,16 @@ pub fn new_moves(
             None => None,
         },
         pool: task::pool(games.threads)?,
+        player: reference.player.map(folded),
     };
     let most = games.memory.bytes / 2;
     let (mut waiting, mut bytes) = (Vec::new(), 0);
-    let read = games.for_each(
+    let mut found = 0;
+    games.for_each(
         |text, reader| lookup.read(text, reader),
-        |number, mut game| {
+        |number, game| {
+            let Some(mut game) = game else { return Ok(()) };
+            found += 1;
             game.found.game = number;
             bytes += game.bytes();
             waiting.push(game);
@@ -106,7 +115,7 @@ pub fn new_moves(
         },
     )?;
     lookup.finish(waiting, &mut take)?;
-    Ok(read)
+    Ok(found)
 }
 
 /// A game that waits until its positions are looked up together with those of many others.
@@ -152,12 +161,26 @@ struct Lookup<'a> {
     reference: &'a Reference<'a>,
     explored: Option<(&'a Explorer, Arrivals<'a>)>,
     pool: ThreadPool,
+    /// The folded name of [`Reference::player`].
+    player: Option<String>,
 }
 
 impl Lookup<'_> {
-    /// Reads the next game. If the reference has no games, also looks its positions up.
-    fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Game> {
+    /// Reads the next game. If the reference has no games, also looks its positions up. Returns `None` for a game of other players.
+    fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Option<Game>> {
         let tags = reader.tags().clone();
+        let how = match self.reference.exact {
+            true => NameMatch::Whole,
+            false => NameMatch::Part,
+        };
+        let is_of_player = |player: &str| {
+            let has_name = |color| how.matches(&folded(&name_of(&tags, color)), player);
+            Color::ALL.into_iter().any(has_name)
+        };
+        if !self.player.as_deref().is_none_or(is_of_player) {
+            reader.skip_moves();
+            return Ok(None);
+        }
         let name = |tag: &[u8]| tag_text(tags.get(tag).unwrap_or(b"?")).into_owned();
         let mut found = NewMove {
             game: 0,
@@ -197,7 +220,7 @@ impl Lookup<'_> {
             found.text = text[begin..reader.offset()].to_vec();
         }
         let earlier = self.reference.earlier;
-        Ok(Game {
+        Ok(Some(Game {
             found,
             start: played.start,
             before: earlier.then(|| first_day(Date::of_tags(&tags))),
@@ -205,7 +228,7 @@ impl Lookup<'_> {
             subjects,
             ends,
             known: all_known,
-        })
+        }))
     }
 
     /// Returns `true` if a reference without games knows the position after a move.

@@ -75,7 +75,7 @@ pub struct Writing<'a> {
     pub variant: Variant,
     /// The side of the repertoire.
     pub color: Color,
-    /// The comment of a book's header.
+    /// The comment of a book's header, and the `Event` tag of games.
     pub title: &'a str,
     /// Whether to replace a file that polybook did not write.
     pub force: bool,
@@ -126,7 +126,7 @@ impl Writing<'_> {
         let mut is_sealed = out.is_sealed();
         let mut moves = 0;
         for tree in self.trees() {
-            moves += tree.write_commented_pgn(&mut out, &path, comment, is_sealed)?;
+            moves += tree.write_commented_pgn(&mut out, &path, self.title, comment, is_sealed)?;
             is_sealed = false;
         }
         out.commit()?;

@@ -24,7 +24,7 @@ use crate::{
     output::TemporaryDir,
     position::Keyed,
     progress::Meter,
-    repertoire::{Build, By, FindGaps, MoveSource, OpenOptions, Writing, build, gaps},
+    repertoire::{Build, By, Comments, FindGaps, MoveSource, OpenOptions, Writing, build, gaps},
     sort::Memory,
     tree::Source,
 };
@@ -68,7 +68,7 @@ impl AppState {
             keep: None,
             by,
             one_in: one_in.into(),
-            min_game: 0,
+            min_game: None,
             max_ply: Some(depth as usize),
             memory: MEMORY,
             meter: &meter,
@@ -88,7 +88,7 @@ impl AppState {
             memory: &memory(directory.path()),
             meter: &meter,
         };
-        writing.write(&path, &|branch| Some(built.comment(branch)))?;
+        writing.write(&path, &|branch| Some(built.comment(branch, Comments::Full)))?;
         let bytes = short(&path, "repertoire", "lower depth")?;
         let size = bytes.len();
         let content = match name.ends_with(".pgn") {

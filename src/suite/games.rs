@@ -12,7 +12,7 @@ use super::{
     Suite,
     evaluated::{Evaluated, without_evaluation},
     game_stats::GameStats,
-    over_everywhere,
+    is_over, over_everywhere,
     ranking::{Candidate, Ranking},
     write::{SuiteFormat, epd, note_of_games, write_ranked},
 };
@@ -462,10 +462,7 @@ struct Replayed {
 impl Replayed {
     /// Returns `true` if no game goes on after the line: by the rules, or because a position occurred three times.
     fn is_over(&self) -> bool {
-        let mut identities = self.identities.clone();
-        identities.sort_unstable();
-        let has_threefold = identities.windows(3).any(|three| three[0] == three[2]);
-        has_threefold || self.pos.position().is_game_over()
+        is_over(&self.identities, self.pos.position())
     }
 }
 

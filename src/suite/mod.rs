@@ -5,6 +5,7 @@
 //! write the result in the same way, as PGN or as EPDs. `SuiteFile` reads a suite back, to report the results of a
 //! match.
 
+mod check;
 mod evaluated;
 mod game_stats;
 mod games;
@@ -14,9 +15,10 @@ mod ranking;
 mod report;
 mod write;
 
-use shakmaty::variant::VariantPosition;
+use shakmaty::{Position, variant::VariantPosition};
 
 pub use self::{
+    check::{SuiteCheck, SuiteFault},
     evaluated::EvalRange,
     report::{Encounter, ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile},
     write::SuiteFormat,
@@ -274,6 +276,15 @@ fn read_start(line: &str, variant: Variant) -> Result<VariantPosition, LineError
     variant
         .parse_position(line)
         .or_else(|err| variant.parse_position(&format!("{line};")).map_err(|_| err))
+}
+
+/// Returns `true` if no game goes on in `pos`, the last position of a line: by the rules, or because a position of the line occurred
+/// three times. `identities` are those of all positions of the line.
+fn is_over(identities: &[u64], pos: &VariantPosition) -> bool {
+    let mut identities = identities.to_vec();
+    identities.sort_unstable();
+    let has_threefold = identities.windows(3).any(|three| three[0] == three[2]);
+    has_threefold || pos.is_game_over()
 }
 
 /// Returns `true` if an EPD can be a start position of Chess960: the pawns are on their first squares, all pieces are

@@ -4,9 +4,13 @@ use std::{collections::VecDeque, hash::Hash, io::Write, num::NonZeroU64, ops::Ra
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use shakmaty::{Color, variant::VariantPosition};
+use shakmaty::{Color, Position, variant::VariantPosition};
 
-use super::{SuiteFormat, begin, read_start};
+use super::{
+    SuiteCheck, SuiteFault, SuiteFormat, begin,
+    check::{evaluation, range},
+    is_over, read_start,
+};
 use crate::{
     error::{At, Error, Result},
     pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
@@ -49,6 +53,8 @@ pub struct SuiteFile {
     by_position: FxHashMap<u64, usize>,
     /// The index of the exit for the passage of each line.
     by_line: FxHashMap<Passage, usize>,
+    /// The number of the first entry for the start and the moves of each line.
+    by_moves: FxHashMap<(u64, String), usize>,
     longest: usize,
 }
 
@@ -60,6 +66,11 @@ struct SuiteEntry {
     /// The range of bytes of its text in the file.
     text: Range<usize>,
     exit: usize,
+    plies: Option<usize>,
+    /// The number of the first entry with the same position, or, of a line, with the same moves.
+    first: usize,
+    is_over: bool,
+    turn: Color,
 }
 
 #[derive(Debug)]
@@ -77,6 +88,8 @@ struct FoundExit {
     pos: Keyed<VariantPosition>,
     line: Option<(Passage, String)>,
     opening: Option<String>,
+    /// Whether the game is over after the entry.
+    is_over: bool,
 }
 
 impl SuiteFile {
@@ -91,14 +104,7 @@ impl SuiteFile {
             let problem = "Polyglot book or other binary data, not a suite: polybook convert makes a suite of a book";
             return Err(Error::file(path, problem));
         }
-        let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}'));
-        let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'));
-        let first = first.and_then(|line| line.split_whitespace().next());
-        // The first word is a board if it has seven slashes: a tag or a move has none.
-        let format = match first.is_some_and(|word| word.matches('/').count() == 7) {
-            true => SuiteFormat::Epd,
-            false => SuiteFormat::Pgn,
-        };
+        let format = SuiteFormat::of_text(&text);
         let found = match format {
             SuiteFormat::Epd => positions(&text, variant),
             SuiteFormat::Pgn => lines_of(&text),
@@ -110,6 +116,7 @@ impl SuiteFile {
             exits: Vec::new(),
             by_position: FxHashMap::default(),
             by_line: FxHashMap::default(),
+            by_moves: FxHashMap::default(),
             longest: 0,
         };
         for found in found.map_err(|problem| Error::file(path, problem))? {
@@ -127,6 +134,14 @@ impl SuiteFile {
             .by_position
             .entry(found.pos.identity())
             .or_insert(self.exits.len());
+        let turn = found.pos.position().turn();
+        let number = self.entries.len() + 1;
+        let same_moves = found.line.as_ref().map(|((_, start, _), line)| {
+            *self
+                .by_moves
+                .entry((*start, line.clone()))
+                .or_insert(number)
+        });
         let (passage, line) = found.line.unzip();
         if let Some(passage) = passage {
             self.by_line.insert(passage, exit);
@@ -134,14 +149,56 @@ impl SuiteFile {
         }
         if exit == self.exits.len() {
             self.exits.push(Exit {
-                entry: self.entries.len() + 1,
+                entry: number,
                 epd: epd_of(found.pos.position()),
                 line,
                 opening: found.opening,
             });
         }
         let text = found.text;
-        self.entries.push(SuiteEntry { text, exit });
+        self.entries.push(SuiteEntry {
+            text,
+            exit,
+            plies: passage.map(|(plies, ..)| plies),
+            first: same_moves.unwrap_or(self.exits[exit].entry),
+            is_over: found.is_over,
+            turn,
+        });
+    }
+
+    /// Checks the entries: whether the game is over after one, and whether two are equal. Lines are equal if their moves are.
+    pub fn check(&self) -> SuiteCheck {
+        let mut faults = Vec::new();
+        for (number, entry) in (1..).zip(&self.entries) {
+            let first = entry.first;
+            if entry.is_over {
+                faults.push(SuiteFault::Over { entry: number });
+            }
+            if first != number {
+                faults.push(SuiteFault::Repeated {
+                    entry: number,
+                    first,
+                });
+            }
+        }
+        let entries = || self.entries.iter();
+        let evaluations: Option<Vec<i32>> = entries()
+            .map(|entry| evaluation(&self.text[entry.text.clone()], entry.turn))
+            .collect();
+        SuiteCheck {
+            format: self.format,
+            entries: self.entries.len() as u64,
+            white_to_move: entries().filter(|entry| entry.turn.is_white()).count() as u64,
+            transpositions: (1..)
+                .zip(&self.entries)
+                .filter(|(number, entry)| {
+                    entry.first == *number && self.exits[entry.exit].entry != *number
+                })
+                .count() as u64,
+            plies: range(entries().filter_map(|entry| entry.plies)),
+            evaluations: evaluations.and_then(|values| range(values.into_iter())),
+            faults,
+        }
     }
 
     /// Reads the games of a match, and returns the results of each exit.
@@ -317,6 +374,7 @@ fn positions(text: &str, variant: Variant) -> Result<Vec<FoundExit>, String> {
             continue;
         }
         let pos = read_start(line, variant).map_err(|err| format!("line {number}: {err}"))?;
+        let is_over = pos.is_game_over();
         let id = line
             .split_once(" id \"")
             .and_then(|(_, id)| id.split_once('"'));
@@ -325,6 +383,7 @@ fn positions(text: &str, variant: Variant) -> Result<Vec<FoundExit>, String> {
             pos: Keyed::new(pos),
             line: None,
             opening: id.map(|(id, _)| id.to_owned()),
+            is_over,
         });
     }
     Ok(found)
@@ -346,7 +405,9 @@ fn lines_of(text: &str) -> Result<Vec<FoundExit>, String> {
         let mut pos = Keyed::new(start);
         let start = pos.identity();
         let (mut plies, mut line) = (0, String::new());
+        let mut identities = Vec::new();
         let ending = play(&mut reader, &mut pos, |pos, mv, _| {
+            identities.push(pos.identity());
             push_move(&mut line, pos.position(), mv);
             plies += 1;
             Ok(true)
@@ -355,9 +416,11 @@ fn lines_of(text: &str) -> Result<Vec<FoundExit>, String> {
         ending
             .problem()
             .map_or(Ok(()), |reason| Err(problem(reason)))?;
+        identities.push(pos.identity());
         found.push(FoundExit {
             text: begin..reader.offset(),
             line: Some(((plies, start, pos.identity()), line)),
+            is_over: is_over(&identities, pos.position()),
             pos,
             opening: (!opening.is_empty()).then(|| opening.join(" ")),
         });

@@ -29,6 +29,20 @@ pub enum SuiteFormat {
     Epd,
 }
 
+impl SuiteFormat {
+    /// Returns the format of the text of a suite: positions if the first word is a board, otherwise lines. Blank lines and lines that
+    /// begin with `#` are skipped.
+    pub fn of_text(text: &str) -> SuiteFormat {
+        let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}'));
+        let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'));
+        // A board has seven slashes; a tag or a move has none.
+        match first.and_then(|line| line.split_whitespace().next()) {
+            Some(word) if word.matches('/').count() == 7 => SuiteFormat::Epd,
+            _ => SuiteFormat::Pgn,
+        }
+    }
+}
+
 /// Creates a file for a suite. An existing file is replaced if it is empty or an unchanged suite of lines, and with `force`
 /// in any case.
 ///

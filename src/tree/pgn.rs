@@ -38,7 +38,7 @@ impl<S: Source> Tree<'_, S> {
     ///
     /// Returns an error if the source does, or if the output cannot be written.
     pub fn write_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
-        self.write_commented_pgn(out, path, &|_| None, false)
+        self.write_commented_pgn(out, path, EVENT, &|_| None, false)
     }
 
     /// Writes the tree as [`write_pgn`](Tree::write_pgn) does, to a file that gets the checksum of its text.
@@ -47,14 +47,16 @@ impl<S: Source> Tree<'_, S> {
     ///
     /// Returns the errors of [`write_pgn`](Tree::write_pgn).
     pub fn write_sealed_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
-        self.write_commented_pgn(out, path, &|_| None, true)
+        self.write_commented_pgn(out, path, EVENT, &|_| None, true)
     }
 
-    /// Writes the tree as [`write_pgn`](Tree::write_pgn) does, with other comments where `comment` returns one.
+    /// Writes the tree as [`write_pgn`](Tree::write_pgn) does, with the `Event` tag `event`, and with other comments where `comment`
+    /// returns one. An empty comment is left out.
     pub(crate) fn write_commented_pgn(
         &self,
         out: &mut impl Write,
         path: &Path,
+        event: &str,
         comment: &dyn Fn(&Branch<'_>) -> Option<String>,
         is_sealed: bool,
     ) -> Result<u64> {
@@ -64,14 +66,14 @@ impl<S: Source> Tree<'_, S> {
             deepest: DEEPEST,
             longest: LONGEST,
         };
-        self.walk(order, &mut |event| {
-            let written = match event {
+        self.walk(order, &mut |step| {
+            let written = match step {
                 Event::Game(line) => {
                     let ended = if rounds > 0 { games.end() } else { Ok(()) };
                     rounds += 1;
                     let begun = ended.and_then(|()| {
                         let is_sealed = is_sealed && rounds == 1;
-                        games.begin(EVENT, rounds, self.start(), None, is_sealed)
+                        games.begin(event, rounds, self.start(), None, is_sealed)
                     });
                     begun.and_then(|()| lead(&mut games, self.start(), line))
                 }
@@ -124,7 +126,11 @@ fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
         format!(" [%eval {},{}]", score.trim_start_matches('+'), eval.depth)
     });
     let eval = eval.unwrap_or_default();
-    format!("{number} {san} {{{comment}{transposition}{eval}}}")
+    let comment = format!("{comment}{transposition}{eval}");
+    match comment.trim_start_matches([' ', ',']) {
+        "" => format!("{number} {san}"),
+        comment => format!("{number} {san} {{{comment}}}"),
+    }
 }
 
 /// The maximum width of a line of movetext, in bytes. A longer word gets a line of its own.

@@ -3,18 +3,19 @@
 use std::{fmt::Write as _, path::PathBuf};
 
 use polybook::{
-    repertoire::{Build, By, RepertoireFormat, Writing, build},
+    repertoire::{Build, By, Comments, RepertoireFormat, Writing, build},
     tree::{LinesOf, Source, Union},
 };
 use shakmaty::Color;
 
-use super::{LineArgs, Opener};
+use super::{LineArgs, Opener, one_in, title_of};
 use crate::cli::{
     Context, counted,
     filters::GameFilterArgs,
-    input::{check_output, output_name},
+    input::{check_output, output_name, refuse_twice},
     position,
     resources::ResourceArgs,
+    weighting::one_of,
 };
 
 /// Build a repertoire from games: one move in each position, and answers to the frequent replies
@@ -24,19 +25,20 @@ In each position, build chooses the best move for the side of the repertoire. It
 which the position occurs in one game of N (--reach). To estimate this, the shares of the opponent's moves on the way are
 multiplied, and the moves of the repertoire count as certain. If several lines lead to the position, they are added up.
 
-The comments contain the number of games of a move, the score of the side that plays it, and how often games reach the
-position after it. A game without a result counts as a draw. If the source has no game with a position, build answers with
-a move that leads back to its games; if there is no such move, the line ends before the reply.
+The comments contain the number of games of a move and the score of the side that plays it. The comment on a reply also says
+how often games reach the position after it. A game without a result counts as a draw. If the source has no game with a
+position, build answers with a move that leads back to its games; if there is no such move, the line ends before the reply.
 
 Examples:
   polybook repertoire build games.pgn --color white --out white.pgn
+  polybook repertoire build 2024.pgn 2025.pgn --color white --comments none --out white.pgn
   polybook repertoire build games.idx --color black --from \"1. e4\" --reach 50 --max-ply 20 --out black.bin
   polybook repertoire build games.idx --color white --keep mine.pgn --by games --out more.pgn
   polybook repertoire build mine.pgn --color white --white \"my name\" --out white.pgn")]
 pub struct Args {
-    /// The games or moves to choose from: PGN, an index, counts, an OOBS database or a book
-    #[arg(value_name = "SOURCE")]
-    source: PathBuf,
+    /// The games or moves to choose from: one or more PGN files, an index, counts, an OOBS database or a book
+    #[arg(value_name = "SOURCE", required = true)]
+    sources: Vec<PathBuf>,
 
     /// The side of the repertoire
     #[arg(long, alias = "colour", value_parser = position::color())]
@@ -56,9 +58,17 @@ pub struct Args {
     reach: f64,
 
     /// Choose only moves that at least N games played, and end lines where there are none; 1 excludes moves that only lead
-    /// back to games
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    min_game: u64,
+    /// back to games [default: grows with the games: 0 for up to 624, 10 for 67,000, 40 for a million]
+    #[arg(long, value_name = "N")]
+    min_game: Option<u64>,
+
+    /// Comments in PGN: none, the score of own moves and the frequency of replies (short), or also the number of games (full)
+    #[arg(
+        long,
+        default_value = "full",
+        value_parser = one_of([("none", Comments::None), ("short", Comments::Short), ("full", Comments::Full)])
+    )]
+    comments: Comments,
 
     /// Keep all moves of this repertoire, and add moves where it has none
     #[arg(long, value_name = "REPERTOIRE")]
@@ -79,19 +89,13 @@ pub struct Args {
     filter: GameFilterArgs,
 }
 
-fn one_in(text: &str) -> Result<f64, &'static str> {
-    match text.parse::<f64>() {
-        Ok(number) if number >= 1.0 && number.is_finite() => Ok(number),
-        _ => Err("write a number of games from 1"),
-    }
-}
-
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let inputs: Vec<&PathBuf> = args.keep.iter().chain([&args.source]).collect();
+    let inputs: Vec<&PathBuf> = args.keep.iter().chain(&args.sources).collect();
+    refuse_twice(&inputs)?;
     check_output(&args.out, &inputs, args.json)?;
     RepertoireFormat::check(&args.out, args.force)?;
     let opener = Opener::new(args.lines.variant, &args.resources, context)?;
-    let source = opener.source(&args.source, args.filter.given()?.as_ref())?;
+    let source = opener.sources(&args.sources, args.filter.given()?.as_ref())?;
     let keep = args.keep.as_ref();
     let keep = keep
         .map(|keep| opener.repertoire(keep, args.color))
@@ -124,15 +128,21 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             starts: std::slice::from_ref(&start),
             variant,
             color: args.color,
-            title: &format!("Repertoire for {}", args.color),
+            title: &title_of(args.color),
             memory,
             meter,
         };
-        writing.write(&args.out, &|branch| Some(built.comment(branch)))
+        writing.write(&args.out, &|branch| {
+            Some(built.comment(branch, args.comments))
+        })
     })?;
     let path = output_name(&args.out);
     let summary = built.summary;
     let mut text = format!("{path}: {}", counted(summary.positions, "answer"));
+    if args.min_game.is_none() && summary.min_game > 0 {
+        let least = summary.min_game;
+        let _ = write!(text, " of at least {least} games each (--min-game)");
+    }
     if summary.without_games > 0 {
         let _ = write!(
             text,

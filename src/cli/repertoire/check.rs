@@ -68,7 +68,7 @@ pub struct Args {
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// Print the N most frequent departures, and in text output only the first N games
+    /// Print the N most frequent departures, and in text output only the first N games [default: 20 in text, all in JSON]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
@@ -79,6 +79,9 @@ pub struct Args {
     #[command(flatten)]
     resources: ResourceArgs,
 }
+
+/// The default limit of listed games and departures.
+const LISTED: usize = 20;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let ended = print(args, context);
@@ -111,8 +114,10 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     if args.json {
         printed.put("{\"games\":[")?;
     }
-    let (mut comma, mut checked) = ("", 0);
-    let limit = args.limit.unwrap_or(usize::MAX);
+    let (mut comma, mut checked, mut lines) = ("", 0, String::new());
+    let limit = args
+        .limit
+        .unwrap_or(if args.json { usize::MAX } else { LISTED });
     let checking = Check {
         repertoires: known.as_ref().map(Option::as_ref),
         player: args.player.as_deref(),
@@ -134,15 +139,29 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
             }
             match args.json {
                 true => printed.put(json_game(game, &mut comma)),
-                false if checked > limit => Ok(()),
-                false => printed.put(checked_line(game)),
+                false => {
+                    if checked <= limit {
+                        lines += &checked_line(game);
+                    }
+                    Ok(())
+                }
             }
         })
     })?;
+    let (games, departures) = (checked, summary.deviations.len());
     summary.deviations.truncate(limit);
     printed.put(match args.json {
         true => format!("],\"summary\":{}}}\n", serde_json::to_string(&summary)?),
-        false => summary_text(&summary),
+        false => {
+            let more = match games > limit || departures > limit {
+                true => format!(
+                    "\n{games} games and {departures} departures in all: --limit {} lists them\n",
+                    games.max(departures)
+                ),
+                false => String::new(),
+            };
+            format!("{}\n{lines}{more}", summary_text(&summary))
+        }
     })?;
     printed.commit()?;
     if let Some(player) = &args.player
@@ -236,7 +255,7 @@ fn summary_text(summary: &CheckSummary) -> String {
         format!("{}{score}", counted(results.games, "game"))
     };
     let mut text = format!(
-        "\nin the repertoire: {}\nleft by the player: {}\nleft by the opponent: {}\n{}own moves in the repertoire: {:.1} on average\n",
+        "in the repertoire: {}\nleft by the player: {}\nleft by the opponent: {}\n{}own moves in the repertoire: {:.1} on average\n",
         results(&summary.stayed),
         results(&summary.left_by_player),
         results(&summary.left_by_opponent),

@@ -11,7 +11,7 @@ use polybook::{
 };
 use shakmaty::{Color, variant::VariantPosition};
 
-use super::{LineArgs, Opener, refuse_printed, say_contradictions};
+use super::{LineArgs, Opener, one_in, refuse_printed, say_contradictions, title_of};
 use crate::cli::{
     Context, counted,
     filters::GameFilterArgs,
@@ -54,6 +54,10 @@ pub struct Args {
     /// List only the N likeliest gaps
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+
+    /// Leave out gaps that fewer than one game in N reaches
+    #[arg(long, value_name = "N", default_value_t = 1000.0, value_parser = one_in)]
+    reach: f64,
 
     /// Leave out gaps with fewer than N games
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -122,15 +126,24 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         write(args, repertoire, &found, &start, variant, &opener)?;
     }
     say_contradictions(found.contradictions, context);
-    let all = counted(found.gaps.len() as u64, "gap");
     say_ends(&found, args.add, context);
+    let all = found.gaps.len();
+    found.gaps.retain(|gap| gap.one_in <= args.reach);
+    let rare = match all - found.gaps.len() {
+        0 => String::new(),
+        rare => format!(
+            "; {rare} more, rarer than 1 in {}: --reach 1e9 lists all",
+            args.reach
+        ),
+    };
+    let all = counted(found.gaps.len() as u64, "gap");
     found.gaps.truncate(args.limit.unwrap_or(usize::MAX));
     if args.json {
         return print_json(&serde_json::to_value(&found)?);
     }
     print(&text(&found))?;
     let answered = counted(found.positions, "position");
-    context.say(&format!("{all}, {answered} answered\n"));
+    context.say(&format!("{all}, {answered} answered{rare}\n"));
     Ok(())
 }
 
@@ -160,7 +173,7 @@ fn write(
             starts: std::slice::from_ref(start),
             variant,
             color: args.color,
-            title: "",
+            title: &title_of(args.color),
             memory,
             meter,
         };

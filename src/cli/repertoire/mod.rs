@@ -25,7 +25,7 @@ use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     Context, counted,
-    input::{file_or_index, is_standard_output},
+    input::{file_or_index, is_standard_output, pgn_inputs},
     position,
     progress::Bar,
     resources::ResourceArgs,
@@ -161,6 +161,21 @@ impl Opener {
         Ok(known)
     }
 
+    /// Opens the source that consists of some files. Several files must be PGN.
+    pub fn sources(
+        &self,
+        arguments: &[PathBuf],
+        filter: Option<&GameFilter>,
+    ) -> anyhow::Result<MoveSource> {
+        match arguments {
+            [argument] => self.source(argument, filter),
+            _ => {
+                let inputs = pgn_inputs(arguments)?;
+                self.open_as(filter, |options| MoveSource::games(inputs, options))
+            }
+        }
+    }
+
     /// Opens a source. Only games that pass the filter count.
     pub fn source(
         &self,
@@ -184,20 +199,26 @@ impl Opener {
             true => argument.to_owned(),
             false => file_or_index(argument)?,
         };
+        self.open_as(filter, |options| known(&path, options))
+    }
+
+    /// Opens what `known` opens, and prints warnings about games that could not be read.
+    fn open_as(
+        &self,
+        filter: Option<&GameFilter>,
+        known: impl FnOnce(&OpenOptions<'_>) -> polybook::Result<MoveSource>,
+    ) -> anyhow::Result<MoveSource> {
         let counting = |progress: Arc<Progress>| -> Box<dyn Any> {
             Box::new(Bar::of_make_book(progress, self.context))
         };
-        let known = known(
-            &path,
-            &OpenOptions {
-                variant: self.variant,
-                filter,
-                memory: self.memory.clone(),
-                threads: self.threads,
-                directory: self.directory.path(),
-                counting: &counting,
-            },
-        )?;
+        let known = known(&OpenOptions {
+            variant: self.variant,
+            filter,
+            memory: self.memory.clone(),
+            threads: self.threads,
+            directory: self.directory.path(),
+            counting: &counting,
+        })?;
         for warning in known.warnings() {
             self.context.say(&format!("{warning}\n"));
         }
@@ -210,6 +231,19 @@ pub fn with_side(text: &str) -> Result<(PathBuf, Color), &'static str> {
     let of_side = text.rsplit_once(':');
     let of_side = of_side.and_then(|(path, color)| Some((path.into(), color.parse().ok()?)));
     of_side.ok_or("write the side after the file: my.pgn:white")
+}
+
+/// Parses the value of `--reach`.
+fn one_in(text: &str) -> Result<f64, &'static str> {
+    match text.parse::<f64>() {
+        Ok(number) if number >= 1.0 && number.is_finite() => Ok(number),
+        _ => Err("write a number of games from 1"),
+    }
+}
+
+/// Returns the title of a repertoire: the `Event` tag of its games, or the comment of a book's header.
+fn title_of(color: Color) -> String {
+    format!("Repertoire for {color}")
 }
 
 /// Returns an error if the output is standard output, where the list is printed.

@@ -59,6 +59,14 @@ pub struct Args {
     #[arg(long)]
     first: bool,
 
+    /// Only games of a player with NAME in the name
+    #[arg(long, value_name = "NAME")]
+    player: Option<String>,
+
+    /// The name must match in full
+    #[arg(long, requires = "player")]
+    exact: bool,
+
     /// Format: a table (text), CSV, or the games with a comment (pgn)
     #[arg(
         long,
@@ -115,6 +123,8 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         known: &known,
         earlier: args.earlier,
         first: args.first,
+        player: args.player.as_deref(),
+        exact: args.exact,
         with_text: !args.json && args.format == Format::Pgn,
     };
     let mut out = match args.format {
@@ -152,7 +162,11 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         out.put("]}\n")?;
     }
     out.commit()?;
-    context.say(&format!("{}\n", counted(games, "game")));
+    let of_player = match &args.player {
+        Some(name) => format!(" with \"{name}\" in the name of a player"),
+        None => String::new(),
+    };
+    context.say(&format!("{}{of_player}\n", counted(games, "game")));
     if games > 0 && new == 0 && !args.earlier {
         context.say(
             "no game has a new move: if the reference has these games, --earlier compares each with those before it\n",

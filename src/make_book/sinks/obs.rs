@@ -110,6 +110,8 @@ impl Sink for ObsSink<'_> {
         report.obs = Some(ObsReport {
             path: self.path.to_owned(),
             rows: written.rows,
+            rare: written.rare,
+            min_game: info.move_filter.min_game,
         });
         Ok(database)
     }
