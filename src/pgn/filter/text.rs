@@ -32,7 +32,7 @@ impl TagText {
     pub fn is_in(&self, tags: &Tags<'_>) -> bool {
         tags.iter()
             .filter(|tag| tag.name.eq_ignore_ascii_case(self.name.as_bytes()))
-            .any(|tag| tag_text(tag.value).to_lowercase().contains(&self.lowercase))
+            .any(|tag| lowercase(&tag_text(tag.value)).contains(&self.lowercase))
     }
 }
 
@@ -59,9 +59,13 @@ impl FromStr for TagText {
         Ok(TagText {
             name: name.to_owned(),
             text: value.to_owned(),
-            lowercase: value.to_lowercase(),
+            lowercase: lowercase(value),
         })
     }
+}
+
+fn lowercase(text: &str) -> String {
+    without_escapes(text).to_lowercase()
 }
 
 /// Returns whether a game is rated, if the words of its `Event` tag say so, as in "Rated Blitz game", "FICS unrated blitz
@@ -110,9 +114,26 @@ impl NameMatch {
     }
 }
 
-/// Returns a name in the form in which names are compared: in Unicode's form NFC, in lower case, with single blanks between
-/// words and no blanks at the ends.
+/// Removes each backslash before a quote or another backslash. PGN escapes these two in the values of tags, and people do not
+/// write the escapes when they search.
+fn without_escapes(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut rest = text.chars().peekable();
+    let mut plain = String::with_capacity(text.len());
+    while let Some(char) = rest.next() {
+        if char != '\\' || !matches!(rest.peek(), Some('"' | '\\')) {
+            plain.push(char);
+        }
+    }
+    plain.into()
+}
+
+/// Returns a name in the form in which names are compared: in Unicode's form NFC, in lower case, without the escapes of PGN, with
+/// single blanks between words and no blanks at the ends.
 pub(crate) fn folded(name: &str) -> String {
+    let name = &*without_escapes(name);
     let lower: Cow<'_, str> = match name.is_ascii() {
         true => name.to_ascii_lowercase().into(),
         // The lower case of a letter may not be in NFC, so the text is normalized again.
@@ -162,9 +183,16 @@ mod tests {
                 ("Site=", false),
                 ("Annotator=", true),
                 ("Annotator=x", false),
+                (r#"Event="Open""#, false),
             ] {
                 let condition: TagText = condition.parse().unwrap();
                 assert_eq!(condition.is_in(tags), expected, "{condition}");
+            }
+        });
+        tags(r#"[Event "The \"Open\""]"#, |tags| {
+            for condition in [r#"Event="open""#, r#"Event=\"open\""#] {
+                let condition: TagText = condition.parse().unwrap();
+                assert!(condition.is_in(tags), "{condition}");
             }
         });
         for wrong in ["", "Event", "=blitz", "Two Words=x"] {
@@ -183,6 +211,9 @@ mod tests {
             ("İstanbul", "i\u{307}stanbul"),
             ("Nguye\u{302}\u{303}n", "NGUYỄN"),
             ("TAL,  Mikhail", "tal, mikhail"),
+            (r#"Joe \"Ace\" Doe"#, r#"joe "ace" doe"#),
+            (r"Back\\slash", r"back\slash"),
+            (r#"\\\"x"#, r#""x"#),
         ] {
             assert_eq!(folded(name), folded(other), "{name}");
             assert_eq!(folded(&folded(name)), folded(name), "{name}");
