@@ -4,9 +4,9 @@
 //! interpolation finds the offset of a key in a few reads. If keys are not distributed evenly, the search falls back to
 //! binary search after [`GUESSES`] rounds.
 
-use std::{borrow::Cow, fs::File, io};
+use std::{borrow::Cow, io};
 
-use crate::positioned::read_exact_at;
+use crate::positioned::StoredFile;
 
 /// How many records are read at a time. In a book these are 4 KiB, a page of most disks and of the page cache.
 const BLOCK: u64 = 256;
@@ -19,7 +19,7 @@ const GUESSES: usize = 6;
 #[derive(Debug)]
 pub(crate) enum Storage<const SIZE: usize> {
     Memory(Vec<u8>),
-    File(File, u64),
+    File(StoredFile, u64),
 }
 
 impl<const SIZE: usize> Storage<SIZE> {
@@ -54,7 +54,7 @@ impl<const SIZE: usize> Storage<SIZE> {
             }
             Storage::File(file, _) => {
                 let mut bytes = vec![0; count as usize * SIZE];
-                read_exact_at(file, &mut bytes, start * SIZE as u64)?;
+                file.read_exact_at(&mut bytes, start * SIZE as u64)?;
                 Ok(Cow::Owned(bytes))
             }
         }

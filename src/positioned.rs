@@ -1,7 +1,96 @@
 //! Reading and writing at an offset of a file, from any thread. On Windows this also moves the file's own cursor, so a file
 //! that is also read or written sequentially must seek first.
 
-use std::{fs::File, io};
+use std::{
+    fs::{File, Metadata},
+    io,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+    time::SystemTime,
+};
+
+/// The number of files that all [`StoredFile`]s of the process hold open.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// The maximum of [`HELD`]. A run may have hundreds of inputs, and some systems allow a process only 256 open files.
+const MOST_HELD: usize = 64;
+
+/// A file that is read at offsets. It stays open, unless the process holds [`MOST_HELD`] such files already. Then it is opened
+/// for each read.
+#[derive(Debug)]
+pub(crate) enum StoredFile {
+    Open {
+        file: File,
+        /// Whether the file counts in [`HELD`].
+        is_counted: bool,
+    },
+    /// A file that is opened for each read.
+    Named(PathBuf, Stamp),
+}
+
+/// The identity, the size and the time of a file. Another file of the same name has a different stamp.
+type Stamp = ([u64; 3], Option<SystemTime>);
+
+impl StoredFile {
+    /// Creates a stored file from an open file and its path.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the metadata of the file cannot be read.
+    pub(crate) fn new(file: File, path: &Path) -> io::Result<StoredFile> {
+        let one_more = |held| (held < MOST_HELD).then_some(held + 1);
+        match HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
+            Ok(_) => Ok(StoredFile::Open {
+                file,
+                is_counted: true,
+            }),
+            Err(_) => Ok(StoredFile::Named(path.to_owned(), stamp(&file.metadata()?))),
+        }
+    }
+
+    /// Fills `buffer` with the bytes at `offset`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file ends before, if it cannot be read, or if it was opened again and another file has its name.
+    pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match self {
+            StoredFile::Open { file, .. } => read_exact_at(file, buffer, offset),
+            StoredFile::Named(path, expected) => {
+                let file = File::open(path)?;
+                if stamp(&file.metadata()?) != *expected {
+                    return Err(io::Error::other("it was changed while it was read"));
+                }
+                read_exact_at(&file, buffer, offset)
+            }
+        }
+    }
+}
+
+impl Drop for StoredFile {
+    fn drop(&mut self) {
+        if let StoredFile::Open {
+            is_counted: true, ..
+        } = self
+        {
+            HELD.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn stamp(metadata: &Metadata) -> Stamp {
+    #[cfg(unix)]
+    let id = {
+        use std::os::unix::fs::MetadataExt;
+        [metadata.dev(), metadata.ino()]
+    };
+    #[cfg(windows)]
+    let id = {
+        use std::os::windows::fs::MetadataExt;
+        [metadata.creation_time(), 0]
+    };
+    ([id[0], id[1], metadata.len()], metadata.modified().ok())
+}
 
 /// Fills `buffer` with the bytes at `offset`. Returns an error of kind `UnexpectedEof` if the file ends before.
 #[cfg(unix)]
@@ -41,4 +130,27 @@ pub(crate) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io
         offset += written as u64;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_opened_for_each_read_must_be_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("book.bin");
+        fs::write(&path, "old").unwrap();
+        let known = stamp(&fs::metadata(&path).unwrap());
+        let file = StoredFile::Named(path.clone(), known);
+        let mut bytes = [0; 2];
+        file.read_exact_at(&mut bytes, 1).unwrap();
+        assert_eq!(&bytes, b"ld");
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "newer").unwrap();
+        let err = file.read_exact_at(&mut bytes, 1).unwrap_err();
+        assert_eq!(err.to_string(), "it was changed while it was read");
+    }
 }

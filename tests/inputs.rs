@@ -192,6 +192,34 @@ fn files_of_other_formats_are_named_and_nothing_is_written() {
     }
 }
 
+/// Books and stores are merged with a file of each of them, and there are fewer open files than inputs.
+#[cfg(unix)]
+#[test]
+fn three_hundred_books_and_stores_need_few_open_files() {
+    let dir = files();
+    let dir = dir.path();
+    ok(dir, "make-book games.pgn --bin b.bin --min-game 1");
+    fs::write(dir.join("e.pgn"), "1. e4 { [%eval 0.3] } *\n").unwrap();
+    ok(dir, "evals e.pgn --out s.evals");
+    for (command, input) in [("merge-book", "b.bin"), ("evals", "s.evals")] {
+        let names: Vec<String> = (0..300).map(|number| format!("{number}{input}")).collect();
+        for name in &names {
+            fs::copy(dir.join(input), dir.join(name)).unwrap();
+        }
+        let out = format!("all-{input}");
+        let output = std::process::Command::new("sh")
+            .current_dir(dir)
+            .args(["-c", "ulimit -n 256 && exec \"$@\"", "sh"])
+            .args([env!("CARGO_BIN_EXE_polybook"), command, "--out", &out])
+            .args(&names)
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{error}");
+        ok(dir, &format!("verify {out}"));
+    }
+}
+
 /// Counts in order are merged with a file of each directory open, and there are fewer open files than directories.
 #[cfg(all(unix, feature = "parquet"))]
 #[test]

@@ -307,6 +307,25 @@ fn what_cannot_be_reported() {
     assert!(!dir.join("new.epd").exists());
 }
 
+#[test]
+fn a_match_that_needs_more_than_the_memory_budget_is_refused() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("s.pgn"), "1. e4 *\n").unwrap();
+    let rounds = (0..500).map(|round| format!("[Round \"{round}\"]\n"));
+    let games: String = rounds
+        .map(|round| game("A", "B", "1-0", &round, "1. e4 e5"))
+        .collect();
+    fs::write(dir.join("m.pgn"), games).unwrap();
+    let refusal = "m.pgn: the games need more than 65536 bytes of memory: give more --memory";
+    refused(
+        dir,
+        &[("suite-report s.pgn m.pgn --memory 64KiB", 1, refusal)],
+    );
+    let report = ok_json(dir, "suite-report s.pgn m.pgn --memory 1MiB --json");
+    assert_eq!(report["games"], 500);
+}
+
 /// A match of 20 games that Stockfish and Glaurung play from suites of games.
 #[test]
 fn a_match_of_two_engines() {

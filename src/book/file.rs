@@ -16,6 +16,7 @@ use crate::{
     checksum::Checksum,
     error::{At, Error, Result},
     output::AtomicFile,
+    positioned::StoredFile,
 };
 
 impl Book {
@@ -32,7 +33,13 @@ impl Book {
         let size = file.metadata().at(temp_dir, "open")?.len();
         Ok(Book {
             path: temp_dir.to_owned(),
-            storage: Storage::File(file, size / Entry::SIZE as u64),
+            storage: Storage::File(
+                StoredFile::Open {
+                    file,
+                    is_counted: false,
+                },
+                size / Entry::SIZE as u64,
+            ),
         })
     }
 }

@@ -16,13 +16,15 @@ use crate::{
     checksum::{Checksum, NoChecksum},
     error::{At, Error, Result},
     position::{Rules, Variant, key},
+    positioned::StoredFile,
     progress::Meter,
 };
 
 /// A book, in a file that stays open or in memory.
 ///
 /// A file may have any size, and only the parts that are needed are read. If another file replaces it (which Windows may
-/// refuse), the book still answers from the file that it opened. Any number of threads may use a book at the same time.
+/// refuse), the book still answers from the file that it opened. A process with 64 open books opens the file of a further one
+/// for each read, which fails if the file was replaced. Any number of threads may use a book at the same time.
 ///
 /// ```
 /// use polybook::{book::{Book, Entry}, position::{BookMove, key}};
@@ -69,7 +71,10 @@ impl Book {
         let size = Entry::SIZE as u64;
         let book = Book {
             path: path.to_owned(),
-            storage: Storage::File(file, metadata.len() / size),
+            storage: Storage::File(
+                StoredFile::new(file, path).at(path, "open")?,
+                metadata.len() / size,
+            ),
         };
         Ok((book, (metadata.len() % size) as usize))
     }
@@ -221,6 +226,12 @@ impl Book {
     /// Returns the errors of [`moves`](Book::moves).
     pub fn moves_of<P: Rules>(&self, pos: &P) -> Result<Vec<Entry>> {
         Ok(each_move_once(pos, self.moves(key(pos))?))
+    }
+
+    /// Returns `true` if the book is in memory and has no record of a position.
+    #[cfg(feature = "games")]
+    pub(crate) fn certainly_lacks(&self, key: u64) -> bool {
+        matches!(self.storage, Storage::Memory(_)) && matches!(self.storage.find(key), Ok(None))
     }
 
     /// Returns the records of a position by its key, in the order of the book. The null key has none, because its records

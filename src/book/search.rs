@@ -56,6 +56,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::positioned::StoredFile;
 
     fn record(key: u64, number: usize) -> [u8; Entry::SIZE] {
         (u128::from(key) << 64 | number as u128).to_be_bytes()
@@ -69,7 +70,13 @@ mod tests {
         file.write_all(&bytes).unwrap();
         [
             Storage::Memory(bytes),
-            Storage::File(file, keys.len() as u64),
+            Storage::File(
+                StoredFile::Open {
+                    file,
+                    is_counted: false,
+                },
+                keys.len() as u64,
+            ),
         ]
     }
 

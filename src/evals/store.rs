@@ -17,7 +17,7 @@ use crate::{
     keyed::{Storage, key_of},
     kind::EVALS,
     position::Rules,
-    positioned::read_exact_at,
+    positioned::{StoredFile, read_exact_at},
 };
 
 /// An open store of evaluations. Any number of threads may use it at the same time.
@@ -63,7 +63,7 @@ impl Evals {
         let checksum = footer.checksum.parse().map_err(|_| cut_short(path))?;
         Ok(Evals {
             path: path.to_owned(),
-            storage: Storage::File(file, 1 + records),
+            storage: Storage::File(StoredFile::new(file, path).at(path, "open")?, 1 + records),
             checksum,
             origins: footer.origins,
         })
@@ -83,7 +83,8 @@ impl Evals {
             let records = evals.storage.bytes(0, *len).at(&evals.path, "read")?;
             let records = records.into_owned();
             let mut sums = vec![0; (*len - 1).div_ceil(BLOCK) as usize * SUM];
-            read_exact_at(file, &mut sums, *len * RECORD as u64).at(&evals.path, "read")?;
+            file.read_exact_at(&mut sums, *len * RECORD as u64)
+                .at(&evals.path, "read")?;
             let blocks = records[RECORD..].chunks(BLOCK as usize * RECORD);
             for (number, (block, sum)) in blocks.zip(sums.as_chunks().0).enumerate() {
                 evals.compare(number as u64, block, *sum)?;
@@ -171,7 +172,8 @@ impl Evals {
         if let Storage::File(file, len) = &self.storage {
             let mut sum = [0; SUM];
             let offset = len * RECORD as u64 + block * SUM as u64;
-            read_exact_at(file, &mut sum, offset).at(&self.path, "read")?;
+            file.read_exact_at(&mut sum, offset)
+                .at(&self.path, "read")?;
             self.compare(block, &bytes, sum)?;
         }
         Ok(bytes)

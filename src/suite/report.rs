@@ -219,7 +219,8 @@ impl SuiteFile {
     /// # Errors
     ///
     /// Returns an error if an input cannot be read, if no game belongs to an exit, or if [`ReportOptions::first`] names
-    /// a player who has no game of an exit.
+    /// a player who has no game of an exit. Returns [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) if the games and
+    /// players need more memory than [`Games::memory`].
     pub fn report(&self, games: &Games<'_>, options: &ReportOptions) -> Result<MatchReport> {
         let mut results = MatchCounts::new(self.exits.len());
         if let Some(name) = &options.first {
@@ -228,7 +229,7 @@ impl SuiteFile {
         let read = |text: &[u8], reader: &mut GameReader<'_>| Ok(self.game(text, reader));
         let all = games.for_each(read, |_, game| {
             results.add(game);
-            Ok(())
+            check_memory(&results, games)
         })?;
         if results
             .exits
@@ -575,6 +576,28 @@ fn paired<K: Hash + Eq>(
     pairs
 }
 
+/// Returns an error if the games and players of a match need more memory than the budget.
+fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
+    let budget = games.memory.bytes;
+    match games.inputs.first() {
+        Some(input) if results.bytes > budget => {
+            let problem =
+                format!("the games need more than {budget} bytes of memory: give more --memory");
+            Err(Error::too_large(input.path(), problem))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An upper bound on the memory of a game of a match, in bytes: its entry in a list that grows, and in the search for pairs.
+const GAME: usize = 160;
+
+/// An upper bound on the memory of two players who met, in bytes, without their games.
+const ENCOUNTER: usize = 384;
+
+/// An upper bound on the memory of a player, in bytes, without the name, which is stored twice.
+const PLAYER: usize = 128;
+
 /// The counts of one exit.
 #[derive(Default)]
 struct Exited {
@@ -594,6 +617,8 @@ struct MatchCounts {
     /// The keys of `encounters`, in the order of the first games.
     order: Vec<[usize; 2]>,
     unmatched: u64,
+    /// An upper bound on the memory of the games and players, in bytes.
+    bytes: usize,
 }
 
 impl MatchCounts {
@@ -605,6 +630,7 @@ impl MatchCounts {
             encounters: FxHashMap::default(),
             order: Vec::new(),
             unmatched: 0,
+            bytes: 0,
         }
     }
 
@@ -612,6 +638,7 @@ impl MatchCounts {
     fn number(&mut self, name: String) -> usize {
         *self.numbers.entry(name).or_insert_with_key(|name| {
             self.names.push(name.clone());
+            self.bytes += PLAYER + 2 * name.len();
             self.names.len() - 1
         })
     }
@@ -635,8 +662,10 @@ impl MatchCounts {
         };
         let games = self.encounters.entry(players).or_insert_with(|| {
             self.order.push(players);
+            self.bytes += ENCOUNTER;
             Vec::new()
         });
+        self.bytes += GAME;
         games.push(EncounterGame {
             exit,
             round: game.round,

@@ -1,5 +1,6 @@
 //! Collecting half-moves by class, for counts.
 
+use rustc_hash::FxHashSet;
 use shakmaty::Color;
 
 use crate::{
@@ -77,26 +78,47 @@ struct OfGame {
     rating: u16,
 }
 
-/// A Bloom filter with one bit per position, for the positions in which a later move of the game is played. It avoids most
-/// searches for a repetition.
-#[derive(Default)]
-struct RepetitionFilter([u64; 16]);
+/// The number of half-moves above which the positions of a game are in a hash set. Nearly all games are shorter.
+const LONG_GAME: usize = 512;
 
-impl RepetitionFilter {
+/// The positions in which later moves of a game are played.
+struct LaterPositions {
+    /// A Bloom filter with one bit per position. In a short game it avoids most searches for a repetition.
+    bloom: [u64; 16],
+    /// The positions of a long game, in which searches would take time quadratic in its length.
+    all: Option<FxHashSet<u64>>,
+}
+
+impl LaterPositions {
+    /// Creates an empty set for a game with this number of half-moves.
+    fn new(plies: usize) -> LaterPositions {
+        LaterPositions {
+            bloom: [0; 16],
+            all: (plies > LONG_GAME).then(FxHashSet::default),
+        }
+    }
+
     /// Returns the index of the word and the bit that belong to a position.
     fn bit(identity: u64) -> (usize, u64) {
         ((identity >> 6) as usize % 16, 1 << (identity % 64))
     }
 
     fn add(&mut self, identity: u64) {
-        let (word, bit) = RepetitionFilter::bit(identity);
-        self.0[word] |= bit;
+        let (word, bit) = LaterPositions::bit(identity);
+        self.bloom[word] |= bit;
+        if let Some(all) = &mut self.all {
+            all.insert(identity);
+        }
     }
 
     /// Returns `true` if `identity` is in `added`, which must contain exactly the positions that were added.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
-        let (word, bit) = RepetitionFilter::bit(identity);
-        self.0[word] & bit != 0 && added.contains(&identity)
+        let (word, bit) = LaterPositions::bit(identity);
+        self.bloom[word] & bit != 0
+            && match &self.all {
+                Some(all) => all.contains(&identity),
+                None => added.contains(&identity),
+            }
     }
 }
 
@@ -124,7 +146,7 @@ impl BatchSink for ClassBatch<'_> {
             _ => !game.first_turn,
         };
         // Go backwards from the last half-move, so that it is known which positions are repeated later.
-        let mut later = RepetitionFilter::default();
+        let mut later = LaterPositions::new(game.plies.len());
         let identities = game.identities.iter().zip(game.exact_identities);
         let moves = game.plies.iter().zip(identities).enumerate().rev();
         for (at, (ply, (identity, exact))) in moves {
@@ -172,5 +194,23 @@ impl BatchSink for ClassBatch<'_> {
 
     fn add(self: Box<Self>) -> Result<()> {
         self.tally.append(&self.records, &self.keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_positions_of_a_long_game_are_not_searched_for() {
+        for plies in [LONG_GAME, LONG_GAME + 1] {
+            let mut later = LaterPositions::new(plies);
+            later.add(1);
+            assert!(later.has(1, &[1]));
+            // The numbers share a bit of the filter.
+            assert!(!later.has(1 + (1 << 10), &[1]));
+            // Only a short game is searched.
+            assert_eq!(later.has(1, &[]), plies > LONG_GAME);
+        }
     }
 }
