@@ -288,6 +288,38 @@ impl<P: Rules> Keyed<P> {
         &self.pos
     }
 
+    /// Returns the key of the position after a legal move, without playing it. Returns `None` for a move that can change more
+    /// than the board, such as castling rights, an en passant file or pockets.
+    #[cfg(feature = "games")]
+    pub(crate) fn key_after_plain(&self, mv: Move) -> Option<u64> {
+        let Move::Normal {
+            role,
+            from,
+            capture,
+            to,
+            promotion,
+        } = mv
+        else {
+            return None;
+        };
+        let may_end_right = matches!(role, Role::King | Role::Rook) || capture == Some(Role::Rook);
+        let is_double_step = role == Role::Pawn && from.rank().distance(to.rank()) > 1;
+        if is_double_step
+            || (may_end_right && self.pos.castles().castling_rights().any())
+            || self.pos.captures_explode()
+            || self.pos.pockets().is_some()
+        {
+            return None;
+        }
+        let us = self.pos.turn();
+        let mut key = self.xored ^ self.en_passant ^ turn_key();
+        key ^= piece_key(role.of(us), from) ^ piece_key(promotion.unwrap_or(role).of(us), to);
+        if let Some(taken) = capture {
+            key ^= piece_key(taken.of(!us), to);
+        }
+        Some(key)
+    }
+
     /// Plays a move, and updates the key. The move must be legal in the present position.
     // This runs for each half-move of each game, so it matches the kinds of moves only once.
     #[inline]
@@ -477,6 +509,11 @@ mod tests {
                     prop_assert!(pos.equal_keys().any(|key| key == pos.key()));
                 }
                 let moves = here.legal_moves();
+                for mv in &moves {
+                    let mut after = pos.clone();
+                    after.play(*mv);
+                    prop_assert!(pos.key_after_plain(*mv).is_none_or(|key| key == after.key()));
+                }
                 let Some(mv) = moves.get(usize::from(choice) % moves.len().max(1)) else {
                     break;
                 };

@@ -27,6 +27,10 @@ impl Source for Book {
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
+
+    fn lacks(&self, key: u64) -> bool {
+        self.certainly_lacks(key)
+    }
 }
 
 /// The legal moves of the database's active rows, sorted by games in descending order.

@@ -72,6 +72,12 @@ pub trait Source {
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.identity()
     }
+
+    /// Returns `true` if the source certainly has no move in positions with this Polyglot key. A source that cannot tell without
+    /// reading a file returns `false`.
+    fn lacks(&self, _key: u64) -> bool {
+        false
+    }
 }
 
 /// A source that adds replies to positions in which the inner source has no moves: each legal move after which the
@@ -191,6 +197,10 @@ fn answered(
 ) -> Result<Vec<TreeMove>> {
     let mut replies = Vec::new();
     for mv in pos.position().legal_moves() {
+        // Most legal moves lead to no position of the source, and are not worth playing.
+        if pos.key_after_plain(mv).is_some_and(|key| source.lacks(key)) {
+            continue;
+        }
         let mut after = pos.clone();
         after.play(mv);
         let answers = source.moves(&after)?;
@@ -261,6 +271,10 @@ impl<S: Source + ?Sized> Source for &S {
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         (**self).node(pos)
     }
+
+    fn lacks(&self, key: u64) -> bool {
+        (**self).lacks(key)
+    }
 }
 
 impl<S: Source + ?Sized> Source for Box<S> {
@@ -270,6 +284,10 @@ impl<S: Source + ?Sized> Source for Box<S> {
 
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         (**self).node(pos)
+    }
+
+    fn lacks(&self, key: u64) -> bool {
+        (**self).lacks(key)
     }
 }
 

@@ -205,6 +205,10 @@ impl Source for PlayableMoves<'_> {
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
+
+    fn lacks(&self, key: u64) -> bool {
+        !self.absent.may_contain(key)
+    }
 }
 
 /// Returns the move of a record if it is legal, has a weight above 0, and is spelled as the format does.
