@@ -23,6 +23,9 @@ pub(super) struct DuplicateGroups {
     /// Links the games of each group into a ring. The entry of a game is the previous game of its group; the entry of the first
     /// game is the last one. Games without duplicates have no entry.
     previous: FxHashMap<u64, u64>,
+    /// A bit for each game, which is set if `previous` has an entry for the game. Most games have none, and reading the bit is
+    /// much faster than searching the map.
+    has_previous: Vec<u64>,
     /// For each source, by the number of its first game: a hash of each name, indexed by name number. Names that differ only in
     /// case have equal hashes. 0 stands for an unknown name.
     name_hashes: FxHashMap<u64, Vec<u64>>,
@@ -42,6 +45,7 @@ impl DuplicateGroups {
             groups.name_hashes.insert(source.first, hash_names(source)?);
         }
         let games: u64 = sources.iter().map(OpenIndex::games).sum();
+        groups.has_previous = vec![0; games as usize / 64 + 1];
         let passes = games / GAMES_PER_PASS + 1;
         for pass in 0..passes {
             let mut keyed_games = Vec::new();
@@ -61,9 +65,10 @@ impl DuplicateGroups {
                     .zip(predecessors)
                     .map(|(game, previous)| (game.1, previous.1));
                 // A group of one game links to itself: the game has no duplicates.
-                groups
-                    .previous
-                    .extend(links.filter(|(game, previous)| game != previous));
+                for (game, previous) in links.filter(|(game, previous)| game != previous) {
+                    groups.previous.insert(game, previous);
+                    groups.has_previous[game as usize / 64] |= 1 << (game % 64);
+                }
             }
         }
         Ok(groups)
@@ -76,7 +81,10 @@ impl DuplicateGroups {
             let previous = self.previous.get(game).copied();
             previous.filter(|previous| *previous != number)
         };
-        std::iter::successors(previous(&number), previous)
+        let bits = self.has_previous.get(number as usize / 64);
+        let has_previous = bits.is_some_and(|bits| bits >> (number % 64) & 1 == 1);
+        let first = has_previous.then(|| previous(&number)).flatten();
+        std::iter::successors(first, previous)
     }
 
     /// Returns the duplicates of a game that come before it, in descending order.
@@ -90,18 +98,18 @@ impl DuplicateGroups {
     /// A game without all of these gets a hash of its own number, so that it is a match by itself.
     pub(super) fn match_hash(&self, source: &OpenIndex, id: u32) -> u64 {
         let (games, at) = (&source.rows, id as usize);
-        let mut players = games.players[at].map(|name| self.name_hash(source, name));
-        players.sort_unstable();
-        let event = self.name_hash(source, games.events[at]);
-        let mut hasher = DefaultHasher::new();
-        let year = games.dates[at] >> 9;
-        match (players, event) {
-            ([Some(one), Some(other)], Some(event)) if year > 0 => {
-                (event, year, one, other).hash(&mut hasher);
+        let hashes = self.name_hashes.get(&source.first);
+        let hash_of = |name: u32| hashes.and_then(|hashes| hashes.get(name as usize).copied());
+        let [white, black] = games.players[at].map(|name| hash_of(name).unwrap_or(0));
+        let event = hash_of(games.events[at]).unwrap_or(0);
+        let year = u64::from(games.dates[at] >> 9);
+        match [white, black, event, year].contains(&0) {
+            true => mixed(source.first, u64::from(id)),
+            false => {
+                let players = mixed(white.min(black), white.max(black));
+                mixed(mixed(players, event), year)
             }
-            _ => (source.first + u64::from(id)).hash(&mut hasher),
         }
-        hasher.finish()
     }
 
     /// Returns the hash of a name of `source`, or `None` if the name is unknown.
@@ -132,6 +140,18 @@ impl DuplicateGroups {
         (players, hot.date, end, hot.traits.variant()).hash(&mut hasher);
         Some(hasher.finish())
     }
+}
+
+/// Returns a hash of two numbers, of which each bit depends on all bits of both: the last steps of SplitMix64. A list of
+/// matches hashes every game, and the numbers are hashes already, so a slower function would be no better.
+fn mixed(a: u64, b: u64) -> u64 {
+    let mut hash = a
+        .rotate_left(32)
+        .wrapping_add(b)
+        .wrapping_add(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ hash >> 31
 }
 
 /// Returns a hash of each name of `source`, indexed by name number; 0 for an unknown name.

@@ -142,7 +142,7 @@ impl Explorer {
                 *total += chosen.games.len() as u64;
                 for (id, number) in chosen.games.iter().rev() {
                     let rank = rank_of(source, *id, chosen.moves[*number as usize], page.sort);
-                    firsts.offer(duplicates.match_hash(source, *id), rank);
+                    firsts.offer(rank, || duplicates.match_hash(source, *id));
                 }
             };
             let begin = || (0, FirstGames::new(wanted));
@@ -157,7 +157,7 @@ impl Explorer {
                     total += more;
                     part.ranks
                         .into_iter()
-                        .for_each(|(rank, key)| firsts.offer(key, rank));
+                        .for_each(|(rank, key)| firsts.offer(rank, || key));
                 },
             )?;
         }
@@ -212,11 +212,13 @@ impl FirstGames {
         }
     }
 
-    fn offer(&mut self, key: u64, rank: Rank) {
+    /// Offers a game. `key` returns the hash of its match, and is called only if the game ranks high enough.
+    fn offer(&mut self, rank: Rank, key: impl FnOnce() -> u64) {
         let is_full = self.ranks.len() == self.wanted;
         if is_full && self.ranks.first().is_none_or(|last| rank < last.0) {
             return;
         }
+        let key = key();
         if let Some(known) = self.of_match.get(&key).copied() {
             if rank <= known {
                 return;
@@ -239,7 +241,7 @@ mod tests {
         let rank = |rank| (rank, rank, BookMove::NONE);
         let mut firsts = FirstGames::new(2);
         for (key, number) in [(1, 5), (2, 4), (3, 3), (3, 9), (1, 1), (2, 8), (1, 6)] {
-            firsts.offer(key, rank(number));
+            firsts.offer(rank(number), || key);
         }
         let kept: Vec<_> = firsts
             .ranks
@@ -249,7 +251,7 @@ mod tests {
         assert_eq!(kept, [(8, 2), (9, 3)]);
         assert_eq!(firsts.of_match.len(), 2);
         let mut none = FirstGames::new(0);
-        none.offer(1, rank(1));
+        none.offer(rank(1), || 1);
         assert!(none.ranks.is_empty());
     }
 }
