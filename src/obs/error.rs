@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use rusqlite::ErrorCode;
 use thiserror::Error as ThisError;
 
-use crate::error::{At, Error, Result};
+use crate::error::{Error, Result};
 
 /// The name of the row of the table `Info` with the checksum of its other rows and of the table `Book`.
 pub(super) const CHECKSUM: &str = "Checksum";
@@ -95,7 +95,22 @@ pub(super) trait Sql<T> {
 
 impl<T> Sql<T> for rusqlite::Result<T> {
     fn sql(self, path: &Path, doing: &'static str) -> Result<T> {
-        self.map_err(io_error).at(path, doing)
+        self.map_err(|err| {
+            let (doing, source) = match err.sqlite_error_code() {
+                // A query that sorts writes temporary files.
+                Some(ErrorCode::DiskFull) if doing == "read" => {
+                    let problem = "the disk for temporary files is full: free some space, or name another directory for them";
+                    let source = io::Error::new(io::ErrorKind::StorageFull, problem);
+                    ("sort the rows of", source)
+                }
+                _ => (doing, io_error(err)),
+            };
+            Error::Io {
+                path: path.to_owned(),
+                doing,
+                source,
+            }
+        })
     }
 }
 
@@ -138,6 +153,11 @@ mod tests {
         assert_eq!(err.to_string(), "cannot write a.db3");
         assert_eq!(source.kind(), io::ErrorKind::StorageFull);
         assert!(source.to_string().starts_with("the disk is full"));
+        let full = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None);
+        let err = Err::<(), _>(full)
+            .sql(Path::new("a.db3"), "read")
+            .unwrap_err();
+        assert_eq!(err.to_string(), "cannot sort the rows of a.db3");
     }
 
     #[test]
