@@ -3,13 +3,13 @@
 use std::{
     fs,
     io::Write,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
     time::Duration,
 };
 
-use crate::common::{fails, is_without, ok, ok_json, polybook_in, run, sample, skip, temp};
+use crate::common::{Mounted, fails, ok, ok_json, polybook_in, run, sample, temp};
 
 fn selfplay() -> String {
     sample("selfplay.pgn").display().to_string()
@@ -320,41 +320,24 @@ fn wrong_command_lines_have_status_2() {
     assert!(error.contains("no PGN file given"), "{error}");
 }
 
-/// A disk of 64 KiB, unmounted at the end. Only root may mount; many containers do not allow even that.
-struct SmallDisk(std::path::PathBuf);
-
-impl SmallDisk {
-    fn mount(dir: &Path) -> Option<SmallDisk> {
-        let path = dir.join("small");
-        fs::create_dir(&path).unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=64k", "none"])
-            .arg(&path)
-            .status()
-            .is_ok_and(|status| status.success());
-        if !mounted && !is_without("MOUNT") {
-            skip("cannot mount a small disk");
-        }
-        mounted.then_some(SmallDisk(path))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
+/// A disk of 64 KiB, and the mount that ends with the test.
+fn small_disk(dir: &Path) -> Option<(PathBuf, Mounted)> {
+    let path = dir.join("small");
+    fs::create_dir(&path).unwrap();
+    let mounted = Mounted::at(&path, "-t tmpfs -o size=64k none")?;
+    Some((path, mounted))
 }
 
 #[test]
 fn a_full_temporary_disk_is_an_error() {
     let dir = temp();
-    let Some(disk) = SmallDisk::mount(dir.path()) else {
+    let Some((disk, _mounted)) = small_disk(dir.path()) else {
         return;
     };
     for output in ["--bin book.bin", "--leveldb idx"] {
         let line = format!(
             "make-book -q --memory 64KiB --temp-dir {} {output} {}",
-            disk.0.display(),
+            disk.display(),
             selfplay()
         );
         let error = fails(dir.path(), &line, 1);
@@ -363,7 +346,7 @@ fn a_full_temporary_disk_is_an_error() {
             "{error}"
         );
     }
-    assert_eq!(fs::read_dir(&disk.0).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(&disk).unwrap().count(), 0);
     assert_eq!(
         fs::read_dir(dir.path()).unwrap().count(),
         1,
@@ -374,11 +357,10 @@ fn a_full_temporary_disk_is_an_error() {
 #[test]
 fn a_full_disk_is_an_error_and_leaves_the_old_book() {
     let dir = temp();
-    let Some(disk) = SmallDisk::mount(dir.path()) else {
+    let Some((disk, _mounted)) = small_disk(dir.path()) else {
         return;
     };
-    let mount = disk.0.clone();
-    let old = mount.join("book.bin");
+    let old = disk.join("book.bin");
     fs::write(&old, OLD_BOOK).unwrap();
     let line = format!(
         "make-book -q --min-game 1 {} --bin {}",
@@ -387,7 +369,7 @@ fn a_full_disk_is_an_error_and_leaves_the_old_book() {
     );
     let output = run(dir.path(), &line);
     let kept = fs::read(&old).unwrap();
-    let entries = fs::read_dir(&mount).unwrap().count();
+    let entries = fs::read_dir(&disk).unwrap().count();
     assert_eq!(output.status.code(), Some(1));
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("No space left"), "{error}");

@@ -11,7 +11,11 @@ use std::{
 
 #[cfg(unix)]
 use crate::common::polybook_in;
-use crate::common::{fails, ok, run, sample, temp};
+#[cfg(target_os = "linux")]
+use crate::common::{Mounted, leave_out};
+use crate::common::{fails, ok, refused, run, sample, temp};
+#[cfg(feature = "parquet")]
+use polybook::counts::CountsDirectory;
 use polybook::{MakeBook, pgn::Input};
 
 /// Every file below a directory, with its bytes.
@@ -82,6 +86,231 @@ fn an_output_that_cannot_be_begun_leaves_all_old_ones() {
             "{outputs} changed something"
         );
     }
+}
+
+/// The options of `make-book` that name an output.
+const OUTPUTS: &[&str] = match cfg!(feature = "parquet") {
+    true => &["--bin", "--obs", "--leveldb", "--suite", "--counts"],
+    false => &["--bin", "--obs", "--leveldb", "--suite"],
+};
+
+#[test]
+fn a_missing_directory_is_named_before_games_are_read() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("no.pgn"), "[Event \"?\"]\n\n1. e9 *\n").unwrap();
+    for output in OUTPUTS {
+        refused(
+            dir,
+            &[
+                (
+                    &format!("make-book no.pgn {output} months/2024/01.epd"),
+                    1,
+                    "cannot write months/2024/01.epd: make the directory months first",
+                ),
+                (
+                    &format!("make-book no.pgn {output} ./no.pgn/01.epd"),
+                    1,
+                    "cannot write ./no.pgn/01.epd: ./no.pgn is not a directory",
+                ),
+            ],
+        );
+    }
+    let pgn = sample("famous.pgn").display().to_string();
+    fs::create_dir(dir.join("months")).unwrap();
+    ok(
+        dir,
+        &format!("make-book -q {pgn} --bin months/01 --min-game 1"),
+    );
+    for line in [
+        "tree months/01 --out x/a.txt",
+        "dump-book months/01 --color white --out x/a.txt",
+        "filter months/01 --out x/a.bin --min-weight 1",
+    ] {
+        refused(dir, &[(line, 1, "make the directory x first")]);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_mounted_is_refused_before_games_are_read() {
+    let dir = temp();
+    let dir = dir.path();
+    let pgn = sample("famous.pgn").display().to_string();
+    fs::write(dir.join("no.pgn"), "[Event \"?\"]\n\n1. e9 *\n").unwrap();
+    fs::create_dir(dir.join("volume")).unwrap();
+    let Some(_volume) = Mounted::at(&dir.join("volume"), "-t tmpfs none") else {
+        return;
+    };
+    let directories = OUTPUTS
+        .iter()
+        .filter(|output| matches!(**output, "--leveldb" | "--counts"));
+    for output in directories {
+        let refusal = "volume: is a mount point, which cannot be replaced: name a directory in it";
+        refused(
+            dir,
+            &[(&format!("make-book no.pgn {output} volume"), 1, refusal)],
+        );
+    }
+    ok(dir, &format!("make-book -q {pgn} --leveldb volume/index"));
+    // A file that is bound to a name is not found by its device.
+    for name in ["a.bin", "b.bin"] {
+        ok(
+            dir,
+            &format!("make-book -q {pgn} --min-game 1 --bin {name}"),
+        );
+    }
+    let bound = format!("--bind {}", dir.join("a.bin").display());
+    let Some(_bound) = Mounted::at(&dir.join("b.bin"), &bound) else {
+        return;
+    };
+    let refusal =
+        "b.bin: is mounted on its own, so it cannot be replaced: mount the directory that it is in";
+    refused(dir, &[("make-book no.pgn --bin b.bin", 1, refusal)]);
+    ok(dir, &format!("make-book -q {pgn} --min-game 1 --bin c.bin"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_of_a_lower_layer_is_refused_before_games_are_read() {
+    let dir = temp();
+    let dir = dir.path();
+    let pgn = sample("famous.pgn").display().to_string();
+    fs::write(dir.join("no.pgn"), "[Event \"?\"]\n\n1. e9 *\n").unwrap();
+    for name in ["lower", "layers", "layers/upper", "layers/work", "both"] {
+        fs::create_dir(dir.join(name)).unwrap();
+    }
+    ok(dir, &format!("make-book -q {pgn} --leveldb lower/index"));
+    // The layers of an overlay cannot be on an overlay, which the root of a container is.
+    let Some(_layers) = Mounted::at(&dir.join("layers"), "-t tmpfs none") else {
+        return;
+    };
+    for name in ["layers/upper", "layers/work"] {
+        fs::create_dir(dir.join(name)).unwrap();
+    }
+    let at = |name: &str| dir.join(name).display().to_string();
+    let layers = format!(
+        "-t overlay overlay -o lowerdir={},upperdir={},workdir={},redirect_dir=off",
+        at("lower"),
+        at("layers/upper"),
+        at("layers/work")
+    );
+    let Some(_both) = Mounted::at(&dir.join("both"), &layers) else {
+        return;
+    };
+    let refusal = "both/index: is in a lower layer of its file system, where directories cannot be replaced: remove it first";
+    refused(
+        dir,
+        &[("make-book no.pgn --leveldb both/index --force", 1, refusal)],
+    );
+    fs::remove_dir_all(dir.join("both/index")).unwrap();
+    let index = format!("make-book -q {pgn} --leveldb both/index --force");
+    ok(dir, &index);
+    ok(dir, &index);
+    ok(dir, "verify both/index");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_without_renames_is_refused_before_games_are_read() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("no.pgn"), "[Event \"?\"]\n\n1. e9 *\n").unwrap();
+    fs::create_dir(dir.join("append")).unwrap();
+    let chattr = |change| {
+        let mut command = std::process::Command::new("chattr");
+        let status = command.args([change, "append"]).current_dir(dir).status();
+        status.is_ok_and(|status| status.success())
+    };
+    if !chattr("+a") {
+        leave_out("the file system has no directories that files are only added to");
+        return;
+    }
+    let errors = OUTPUTS.iter().map(|output| {
+        let made = run(dir, &format!("make-book no.pgn {output} append/out.epd"));
+        String::from_utf8(made.stderr).unwrap()
+    });
+    let errors: Vec<String> = errors.collect();
+    assert!(chattr("-a"));
+    for error in errors {
+        assert!(error.contains("cannot rename a temporary"), "{error}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn outputs_of_the_longest_names() {
+    let dir = temp();
+    let dir = dir.path();
+    let pgn = sample("famous.pgn").display().to_string();
+    for length in [200, 201, 241, 255] {
+        for output in OUTPUTS {
+            // The names of the outputs begin alike.
+            let end = format!("{output}.epd");
+            let name = "n".repeat(length - end.len()) + &end;
+            let line = format!("make-book -q {pgn} --min-game 1 --plies 4 {output} {name} --force");
+            let line = match *output {
+                "--suite" => line,
+                _ => line.replace("--plies 4", ""),
+            };
+            ok(dir, &line);
+            ok(dir, &line);
+            let left = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+            let names: Vec<_> = left.map(|entry| entry.file_name()).collect();
+            assert_eq!(names, [name.as_str()]);
+            match dir.join(&name).is_dir() {
+                true => fs::remove_dir_all(dir.join(&name)).unwrap(),
+                false => fs::remove_file(dir.join(&name)).unwrap(),
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn one_stream_is_not_two_outputs() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("no.pgn"), "[Event \"?\"]\n\n1. e9 *\n").unwrap();
+    for (bin, obs) in [
+        ("-", "/dev/stdout"),
+        ("/dev/stdout", "-"),
+        ("/dev/fd/1", "/dev/stdout"),
+    ] {
+        let line = format!("make-book no.pgn --bin {bin} --obs {obs}");
+        refused(dir, &[(&line, 1, "standard output: given for two outputs")]);
+    }
+    let line = "make-book no.pgn --bin /dev/stderr --obs /dev/stderr";
+    refused(dir, &[(line, 1, "given for two outputs")]);
+    let pgn = sample("famous.pgn").display().to_string();
+    let line = format!("make-book -q {pgn} --min-game 1 --bin /dev/null --obs /dev/null");
+    ok(dir, &line);
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn a_part_of_counts_that_were_replaced_is_not_called_damaged() {
+    let dir = temp();
+    let dir = dir.path();
+    for (pgn, plies) in [("famous.pgn", 4), ("selfplay.pgn", 6)] {
+        let pgn = sample(pgn).display().to_string();
+        ok(
+            dir,
+            &format!("make-book -q {pgn} --max-ply {plies} --counts {plies}"),
+        );
+    }
+    let counts = CountsDirectory::open(dir.join("4")).unwrap();
+    fs::rename(dir.join("4"), dir.join("old")).unwrap();
+    fs::rename(dir.join("6"), dir.join("4")).unwrap();
+    let errors = counts.parts().iter().map(|part| {
+        let read = part.read(&mut |_| Ok(()));
+        read.unwrap_err()
+    });
+    for err in errors {
+        assert_eq!(err.kind(), polybook::ErrorKind::Changed, "{err}");
+        assert!(err.to_string().contains("was replaced while it was read"));
+    }
+    assert!(!counts.parts().is_empty());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{io::Write, path::PathBuf};
 use anyhow::Context as _;
 use polybook::{
     book::{Book, lines},
-    output::{AtomicFile, BufferedFile, check_text_replaceable},
+    output::{AtomicFile, BufferedFile, check_text_replaceable, is_standard_output},
     position::Variant,
     progress::Meter,
 };
@@ -13,7 +13,7 @@ use shakmaty::Color;
 
 use super::{
     Context,
-    input::{self, BookArg, IN_MEMORY, check_output, file_of, is_standard_output},
+    input::{self, BookArg, IN_MEMORY, check_output, file_of},
     position::{self, of_book},
 };
 

@@ -14,7 +14,7 @@ use clap::{ArgMatches, Id, parser::ValueSource};
 use polybook::{
     Error, FileKind,
     index::is_index,
-    output::{TemporaryDir, refuse_clashes},
+    output::{TemporaryDir, is_standard_output, refuse_clashes},
     pgn::Input,
     tally::Memory,
 };
@@ -325,13 +325,6 @@ pub fn check_output(
         return Err(Error::file(out, problem).into());
     }
     Ok(refuse_document_beside(has_document, out)?)
-}
-
-/// Returns `true` if a path is `-` or one of the system's names for standard output.
-pub fn is_standard_output(path: &Path) -> bool {
-    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]
-        .iter()
-        .any(|name| path == Path::new(name))
 }
 
 /// Returns an error if both a JSON document and the output `out` would go to standard output.

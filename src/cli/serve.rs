@@ -166,9 +166,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let books: Vec<BookFile> = books.collect::<anyhow::Result<_>>()?;
     let repertoires = repertoires(args, context)?;
     let evals = args.evals.open()?;
-    let must_index =
-        |source: &ServedSource<'_>| source.cached.as_ref().is_some_and(|index| !index.is_made());
-    let opened = match sources.iter().any(must_index) {
+    let mut must_index = false;
+    for index in sources.iter().filter_map(|source| source.cached.as_ref()) {
+        must_index |= !index.is_made()?;
+    }
+    let opened = match must_index {
         true => open_while_answering(&sources, args, context, &listener),
         false => open(&sources, args, context, &Mutex::default()).map(|explorer| (explorer, false)),
     };
@@ -372,15 +374,14 @@ fn make_again_if_damaged(
     context: Context,
     running: &Running,
 ) -> polybook::Result<()> {
-    let is_sound = || Explorer::open([(String::new(), index.path().to_owned())]).is_ok();
-    if is_sound() {
+    if index.is_sound()? {
         return Ok(());
     }
     let name = pgn.display();
     context.say(&format!(
         "the index of {name} is damaged: making it again\n"
     ));
-    index.remove_unless(is_sound)?;
+    index.remove_unless(|| index.is_sound())?;
     make(pgn, index, threads, context, running)
 }
 
@@ -411,7 +412,7 @@ fn make(
     running: &Running,
 ) -> polybook::Result<()> {
     let mut has_said = false;
-    while !index.is_made() {
+    while !index.is_made()? {
         // Remove what remains of an index that is incomplete.
         let removed = index.remove_unless(|| index.is_made());
         match removed.and_then(|()| made(pgn, index, threads, context, running)) {
@@ -426,7 +427,7 @@ fn make(
                 thread::sleep(AGAIN);
             }
             // Another process has made the index in the meantime.
-            Err(Error::Exists { .. }) if index.is_made() => {}
+            Err(Error::Exists { .. }) if index.is_made()? => {}
             made => made?,
         }
     }

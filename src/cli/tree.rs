@@ -8,7 +8,7 @@ use polybook::{
     explorer::{Explorer, Filters},
     index::Index,
     obs::Obs,
-    output::TemporaryDir,
+    output::{TemporaryDir, is_standard_output},
     position::Variant,
     progress::Meter,
     repertoire::{MoveSource, OpenOptions},
@@ -20,7 +20,7 @@ use shakmaty::Color;
 use super::{
     Context, counted,
     evals::EvalsArg,
-    input::{check_output, file_or_index, in_memory, is_standard_output, output_name},
+    input::{check_output, file_or_index, in_memory, output_name},
     position::{self, PositionArgs, of_book, of_database, refuse_other_of_index},
     progress::{Bar, beside_lines},
     resources::MemoryArgs,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    output::open_again_if_replaced,
+    output::{FileId, open_again_if_replaced},
     position::BookMove,
     tally::By,
     task,
@@ -35,6 +35,8 @@ pub struct CountsDirectory {
 #[derive(Clone, Debug)]
 pub struct Part {
     path: PathBuf,
+    /// The directory that contained the file when it was opened.
+    directory: Option<FileId>,
     size: u64,
     /// The sidecar's entry for the file; `None` if the directory has no sidecar.
     listed: Option<ListedFile>,
@@ -59,8 +61,9 @@ impl CountsDirectory {
     /// Opens the directory without checking whether it was replaced meanwhile.
     fn open_once(path: &Path) -> Result<CountsDirectory> {
         let path = path.to_owned();
+        let directory = FileId::of(&path).at(&path, "open")?;
         let sidecar = Sidecar::read(&path)?;
-        let found = parquet_files(&path)?;
+        let found = parquet_files(&path, directory)?;
         let Some(Sidecar {
             about,
             parts,
@@ -90,15 +93,11 @@ impl CountsDirectory {
         if let Some(part) = found.iter().find(|part| !is_listed(part)) {
             return Err(Error::format(&part.path, CountsError::Unlisted));
         }
+        let part = |listed| Part::listed(&path, directory, listed);
         Ok(CountsDirectory {
             about: Some(about),
-            parts: parts
-                .into_iter()
-                .map(|listed| Part::listed(&path, listed))
-                .collect::<Result<_>>()?,
-            starts: starts
-                .map(|listed| Part::listed(&path, listed))
-                .transpose()?,
+            parts: parts.into_iter().map(part).collect::<Result<_>>()?,
+            starts: starts.map(part).transpose()?,
             path,
         })
     }
@@ -152,10 +151,7 @@ impl CountsDirectory {
     ///
     /// Returns an error if a part cannot be read or its metadata are too large.
     pub(crate) fn metadata_memory(&self) -> Result<u64> {
-        let of_part = |part: &Part| {
-            let file = File::open(&part.path).at(&part.path, "open")?;
-            part.named(metadata_memory(&file, part.size))
-        };
+        let of_part = |part: &Part| part.named(metadata_memory(&part.open_file()?, part.size));
         let mut parts = self.parts.iter().chain(&self.starts).map(of_part);
         parts.try_fold(0, |most, part| Ok(most.max(part?)))
     }
@@ -184,7 +180,7 @@ impl CountsDirectory {
 
 /// Returns the Parquet files of a directory, sorted by path. Files whose names begin with a dot or an underscore are
 /// left out, because query engines use such names for files of their own.
-fn parquet_files(directory: &Path) -> Result<Vec<Part>> {
+fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
         let path = entry.at(directory, "read")?.path();
@@ -193,6 +189,7 @@ fn parquet_files(directory: &Path) -> Result<Vec<Part>> {
             let size = file_size(&path)?;
             files.push(Part {
                 path,
+                directory: id,
                 size,
                 listed: None,
             });
@@ -208,7 +205,7 @@ impl Part {
     /// # Errors
     ///
     /// Returns an error if the file does not exist or has another size.
-    fn listed(directory: &Path, listed: ListedFile) -> Result<Part> {
+    fn listed(directory: &Path, id: Option<FileId>, listed: ListedFile) -> Result<Part> {
         let path = directory.join(&listed.file);
         let size = match file_size(&path) {
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -229,6 +226,7 @@ impl Part {
         }
         Ok(Part {
             path,
+            directory: id,
             size,
             listed: Some(listed),
         })
@@ -357,8 +355,26 @@ impl Part {
     ///
     /// Returns an error if the file cannot be read or is not valid Parquet.
     pub(super) fn open(&self) -> Result<ParquetFile> {
-        let file = File::open(&self.path).at(&self.path, "open")?;
+        let file = self.open_file()?;
         self.named(caught(|| ParquetFile::open(file)))
+    }
+
+    /// Opens the file.
+    fn open_file(&self) -> Result<File> {
+        let file = File::open(&self.path).at(&self.path, "open");
+        file.map_err(|err| self.unless_replaced(err))
+    }
+
+    /// Returns the error, or [`ErrorKind::Changed`](crate::ErrorKind::Changed) if another directory has taken the place of the
+    /// one that was opened: then the error is about a file of that directory.
+    fn unless_replaced(&self, err: Error) -> Error {
+        let directory = self.path.parent().unwrap_or(&self.path);
+        match FileId::of(directory) {
+            Ok(now) if now != self.directory => {
+                Error::changed(directory, "was replaced while it was read: read it again")
+            }
+            _ => err,
+        }
     }
 
     /// Compares the file with the checksum that the sidecar states, if it states one.
@@ -370,7 +386,7 @@ impl Part {
         let Some(expected) = self.listed.as_ref().and_then(|listed| listed.crc32) else {
             return Ok(());
         };
-        let mut file = File::open(&self.path).at(&self.path, "open")?;
+        let mut file = self.open_file()?;
         if crc32_of(&mut file).at(&self.path, "read")? == expected {
             return Ok(());
         }
@@ -404,11 +420,13 @@ impl Part {
 
     /// Adds the path of the file to an error.
     pub(super) fn named<T>(&self, result: Result<T, CountsError>) -> Result<T> {
-        result.map_err(|err| match err {
-            CountsError::Io(problem) => {
-                Error::failed(&self.path, format!("cannot be read: {problem}"))
-            }
-            err => Error::format(&self.path, err),
+        result.map_err(|err| {
+            self.unless_replaced(match err {
+                CountsError::Io(problem) => {
+                    Error::failed(&self.path, format!("cannot be read: {problem}"))
+                }
+                err => Error::format(&self.path, err),
+            })
         })
     }
 }

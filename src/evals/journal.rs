@@ -177,7 +177,8 @@ fn locked(path: &Path) -> Result<File> {
             break;
         }
         // A run that ends removes its journal. If it did so before the lock, the locked file has no name.
-        if FileId::of(path) == Some(FileId::of_open(&file).at(path, "open")?) {
+        let named = FileId::of(path).at(path, "open")?;
+        if named == Some(FileId::of_open(&file).at(path, "open")?) {
             return Ok(file);
         }
     }

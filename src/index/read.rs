@@ -1,6 +1,7 @@
 //! Opening an index and looking up positions, games and inputs.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     sync::Mutex,
 };
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    output::open_again_if_replaced,
+    output::{is_absent, open_again_if_replaced},
     pgn::GameResult,
     position::VariantChoice,
     task,
@@ -309,12 +310,21 @@ impl Index {
 fn no_database(path: &Path) -> Error {
     let problem = if is_empty_directory(path) {
         "an empty directory, not an index: name a directory that make-book made"
-    } else if path.is_dir() {
-        "not an index: there is no LevelDB database in it"
-    } else if path.exists() {
-        "a file, not an index: make one with polybook make-book FILE.pgn --leveldb DIR --explorer"
     } else {
-        "does not exist"
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => "not an index: there is no LevelDB database in it",
+            Ok(_) => {
+                "a file, not an index: make one with polybook make-book FILE.pgn --leveldb DIR --explorer"
+            }
+            Err(err) if is_absent(&err) => "does not exist",
+            Err(source) => {
+                return Error::Io {
+                    path: path.to_owned(),
+                    doing: "open",
+                    source,
+                };
+            }
+        }
     };
     Error::foreign(path, problem)
 }

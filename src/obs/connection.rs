@@ -5,7 +5,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io::Read,
     ops::Deref,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    output::FileId,
+    output::{FileId, is_absent},
     sort::Memory,
     task,
 };
@@ -47,7 +47,9 @@ impl Connections {
     pub(super) fn open(path: &Path) -> Result<Connections> {
         let connections = Connections {
             path: path.to_owned(),
-            file: FileId::of(path).ok_or_else(|| ObsError::NotSqlite.at(path))?,
+            file: FileId::of(path)
+                .at(path, "open")?
+                .ok_or_else(|| ObsError::NotSqlite.at(path))?,
             immutable: immutable_uri(path)?,
             idle: Arc::default(),
         };
@@ -96,7 +98,7 @@ impl Connections {
             None => Connection::open_with_flags(path, flags),
         };
         let db = db.sql(path, "open")?;
-        if FileId::of(path) != Some(self.file) {
+        if FileId::of(path).at(path, "open")? != Some(self.file) {
             return Err(ObsError::Replaced.at(path));
         }
         // The file is data: no code in its schema may run.
@@ -165,7 +167,7 @@ fn immutable_uri(path: &Path) -> Result<Option<String>> {
         let side_file = side_file(&database, ending);
         match side_file.metadata() {
             Ok(metadata) => Ok(Some(metadata.len())),
-            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(err) if is_absent(&err) => Ok(None),
             Err(err) => Err(err).at(&side_file, "open"),
         }
     };
@@ -200,10 +202,17 @@ impl Lent {
     /// Lets queries sort within `memory`, and spill to its directory.
     pub(super) fn sort_in(&self, memory: &Memory) -> Result<()> {
         let dir = &memory.temp_dir;
-        let name = dir
-            .to_str()
-            .filter(|_| dir.is_dir())
-            .ok_or_else(|| Error::file(dir, "no directory for temporary files: name another"))?;
+        let name = match dir.to_str() {
+            Some(name) if dir.is_dir() => name,
+            Some(_) => {
+                let problem = "no directory for temporary files: name another";
+                return Err(Error::file(dir, problem));
+            }
+            None => {
+                let problem = "SQLite needs a directory for temporary files with a name in UTF-8: name another";
+                return Err(Error::file(dir, problem));
+            }
+        };
         let kibibytes = memory.bytes.clamp(LEAST_CACHE, MOST_CACHE) >> 10;
         // SQLite has one directory for all its connections. Sorting works in whichever directory was set last.
         self.pragma_update(None, "temp_store_directory", name)

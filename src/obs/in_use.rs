@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::output::is_absent;
+
 /// Checks that no other program has the database open: that it has no write-ahead log, no journal with content, and none
 /// of SQLite's locks. `target` is its name, with links followed; `old` is where its file is now.
 ///
@@ -20,7 +22,8 @@ pub(super) fn check(target: &Path, old: &Path) -> io::Result<()> {
         let side_file = side_file(target, ending);
         let is_in_use = match side_file.symlink_metadata() {
             Ok(metadata) => !may_be_empty || metadata.len() > 0,
-            Err(err) if err.kind() == io::ErrorKind::NotFound => false,
+            // No file can have a name that is too long.
+            Err(err) if is_absent(&err) => false,
             Err(err) => return Err(err),
         };
         if is_in_use {

@@ -94,22 +94,27 @@ impl Attributes {
 
 /// Whether a file or directory must not be written: no one may, or this user may not.
 #[cfg(unix)]
-pub(super) fn is_read_only(path: &Path) -> bool {
+pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     use rustix::{
         fs::{Access, access},
         io::Errno,
     };
     use std::os::unix::fs::MetadataExt;
     // The administrator may write everything, and has to respect the bits all the same.
-    let is_for_all = fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o222 == 0);
-    let denied = [Errno::ACCESS, Errno::PERM, Errno::ROFS];
-    is_for_all || access(path, Access::WRITE_OK).is_err_and(|err| denied.contains(&err))
+    if fs::metadata(path)?.mode() & 0o222 == 0 {
+        return Ok(true);
+    }
+    match access(path, Access::WRITE_OK) {
+        Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Ok(true),
+        allowed => Ok(allowed.map(|()| false)?),
+    }
 }
 
 /// Whether a file must not be written. Of directories the attribute says something else.
 #[cfg(not(unix))]
-pub(super) fn is_read_only(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().readonly())
+pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
+    let metadata = fs::metadata(path)?;
+    Ok(metadata.is_file() && metadata.permissions().readonly())
 }
 
 /// Passes over what the system does not allow this user, or this file system does not have.

@@ -1,8 +1,13 @@
 //! Whether two names lead to one file, and whether a file is still the one that it was.
 
-use std::{collections::HashSet, fs::File, io, path::Path};
+use std::{
+    collections::HashSet,
+    fs::{self, File, Metadata},
+    io,
+    path::Path,
+};
 
-use crate::error::Result;
+use crate::error::{At, Result};
 
 /// Distinguishes a file or directory from all others, whatever its name.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -12,18 +17,23 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// The file or directory that a name leads to; `None` for what is neither. On Unix nothing is opened, because closing
-    /// a file ends all locks that the process has on it, those of SQLite too. Nowhere is a pipe: that waits for its other
-    /// end.
-    pub(crate) fn of(path: &Path) -> Option<FileId> {
-        let metadata = path.metadata().ok()?;
-        if !metadata.is_file() && !metadata.is_dir() {
-            return None;
+    /// Returns the identity of the file or directory that a path leads to, or `None` if there is neither. On Unix nothing is
+    /// opened, because closing a file ends all locks that the process has on it, those of SQLite too. A pipe is not opened
+    /// on any system, because that waits for its other end.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system does not say whether there is a file.
+    pub(crate) fn of(path: &Path) -> io::Result<Option<FileId>> {
+        match metadata_if_any(path)? {
+            Some(metadata) if metadata.is_file() || metadata.is_dir() => {
+                #[cfg(unix)]
+                return Ok(Some(FileId::of_metadata(&metadata)));
+                #[cfg(windows)]
+                return FileId::of_open(&opened(path, 0)?).map(Some);
+            }
+            _ => Ok(None),
         }
-        #[cfg(unix)]
-        return Some(FileId::of_metadata(&metadata));
-        #[cfg(windows)]
-        return FileId::of_open(&opened(path, 0).ok()?).ok();
     }
 
     /// An open file or directory.
@@ -43,12 +53,35 @@ impl FileId {
     }
 
     #[cfg(unix)]
-    fn of_metadata(metadata: &std::fs::Metadata) -> FileId {
+    fn of_metadata(metadata: &Metadata) -> FileId {
         use std::os::unix::fs::MetadataExt;
         FileId {
             device: metadata.dev(),
             number: metadata.ino(),
         }
+    }
+}
+
+/// Returns `true` if an error says that nothing has the name. Any other error leaves open whether something has it.
+pub(crate) fn is_absent(err: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+    matches!(err.kind(), NotFound | NotADirectory | InvalidFilename)
+}
+
+/// Returns the metadata of what a path leads to, or `None` if that is nothing.
+///
+/// # Errors
+///
+/// Returns an error if the system does not say whether there is something.
+pub(crate) fn metadata_if_any(path: &Path) -> io::Result<Option<Metadata>> {
+    if_any(fs::metadata(path))
+}
+
+/// Turns the error that nothing has a name into `None`.
+fn if_any<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(err) if is_absent(&err) => Ok(None),
+        found => found.map(Some),
     }
 }
 
@@ -70,22 +103,23 @@ pub(crate) fn open_again_if_replaced<T>(
     mut open: impl FnMut() -> Result<T>,
 ) -> Result<T> {
     loop {
-        let before = FileId::of(directory);
+        let before = FileId::of(directory).at(directory, "open")?;
         let opened = open();
         // A directory that is being exchanged may have no name for a moment.
-        if opened.is_ok() || FileId::of(directory) == before {
+        if opened.is_ok() || FileId::of(directory).at(directory, "open")? == before {
             return opened;
         }
     }
 }
 
 /// The inputs that are the same file or directory as an input before them, through links too. `-` is standard input.
-/// Each is looked at once.
+/// Each is looked at once. One that the system does not show is not among them: it cannot be read either.
 pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator<Item = &'a Path> {
     let mut known = HashSet::new();
     inputs.into_iter().filter(move |path| {
         let is_standard_input = *path == Path::new("-");
-        let file = FileId::of(path).filter(|_| !is_standard_input);
+        let file = FileId::of(path).ok().flatten();
+        let file = file.filter(|_| !is_standard_input);
         (is_standard_input || file.is_some()) && !known.insert(file)
     })
 }
@@ -105,11 +139,7 @@ pub(super) struct FileState {
 impl FileState {
     /// What is at a path, links not followed; `None` if nothing is.
     pub(super) fn of(path: &Path) -> io::Result<Option<FileState>> {
-        use io::ErrorKind::{NotADirectory, NotFound};
-        match FileState::found(path) {
-            Err(err) if matches!(err.kind(), NotFound | NotADirectory) => Ok(None),
-            found => found.map(Some),
-        }
+        if_any(FileState::found(path))
     }
 
     /// The same after a rename, which is a change of its own.
@@ -123,7 +153,7 @@ impl FileState {
     #[cfg(unix)]
     fn found(path: &Path) -> io::Result<FileState> {
         use std::os::unix::fs::MetadataExt;
-        let metadata = std::fs::symlink_metadata(path)?;
+        let metadata = fs::symlink_metadata(path)?;
         let is_directory = metadata.is_dir();
         let is_file = !is_directory;
         Ok(FileState {
@@ -157,10 +187,7 @@ impl FileState {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-    use crate::error::At;
 
     #[test]
     fn a_reader_between_two_directories_opens_the_new_one() {

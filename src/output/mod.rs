@@ -30,7 +30,7 @@ use self::{
 };
 pub(crate) use self::{
     claim::left_behind as claim_left_behind,
-    identity::{FileId, open_again_if_replaced},
+    identity::{FileId, is_absent, open_again_if_replaced},
     target::Guard,
     temporary::own_files,
 };
@@ -38,7 +38,7 @@ pub use self::{
     identity::repeated,
     place::{Finished, commit_all},
     seal::{UNSEALED, check_text_replaceable},
-    target::{check_first_line, refuse_clashes},
+    target::{check_first_line, is_standard_output, refuse_clashes},
     temporary::{IsOwnFile, discard_all},
     temporary_dir::TemporaryDir,
 };
@@ -87,15 +87,16 @@ impl AtomicFile {
             let file = standard_output().at("standard output", "open")?;
             return Ok(AtomicFile::special("standard output", file));
         }
-        if is_device(path) {
+        if is_device(path).at(path, "open")? {
             let file = File::options().write(true).open(path).at(path, "open")?;
             return Ok(AtomicFile::special(path, file));
         }
-        if path.is_dir() {
+        let target = Target::resolve(path)?;
+        if target.is_directory() {
             return Err(Error::file(path, "a directory: name a file to write"));
         }
-        let target = Target::resolve(path)?;
         if target.exists() {
+            target.refuse_mounted_file()?;
             may_replace(&target.name)?;
             target.refuse_read_only()?;
             target.refuse_if_held()?;

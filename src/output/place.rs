@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::{self, Display, Formatter},
     fs::{self, File},
     io::{self, ErrorKind},
     iter::once_with,
@@ -9,7 +10,9 @@ use std::{
 };
 
 use super::{
-    claim, rename,
+    claim,
+    identity::FileState,
+    rename,
     target::{Target, parent},
     temporary::{Temporary, begin_commit, remove_directory},
 };
@@ -39,7 +42,24 @@ struct CommitFailure {
     target: PathBuf,
     reason: io::Error,
     /// Where the finished output was kept.
-    kept: Option<PathBuf>,
+    kept: Option<Kept>,
+}
+
+/// Where a finished or an old output is kept.
+struct Kept {
+    path: PathBuf,
+    /// Whether it has a name that the next run does not take for that of a temporary.
+    is_renamed: bool,
+}
+
+impl Display for Kept {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        match self.is_renamed {
+            true => Ok(()),
+            false => f.write_str(" (rename it: the next run with this output removes it)"),
+        }
+    }
 }
 
 impl Finished {
@@ -90,7 +110,7 @@ impl Finished {
     }
 
     /// Keeps the output under another name in the directory of its target; returns the name.
-    fn keep(self) -> Option<PathBuf> {
+    fn keep(self) -> Option<Kept> {
         let (made, _own) = self.temporary?.keep();
         keep(&made, &self.target.path, ".new")
     }
@@ -101,23 +121,26 @@ impl Replaced {
     ///
     /// # Errors
     ///
-    /// A directory that another program wrote into. What it wrote is kept.
+    /// A file or directory that another program wrote into. What it wrote is kept.
     fn remove(self) -> Result<()> {
         let target = &self.target;
-        if !target.is_directory() {
-            if target.check_renamed(&self.path).is_ok() {
+        let is_changed = if target.is_directory() {
+            let files = target.files();
+            let unchanged =
+                files.filter(|name| target.has_unchanged(&self.path, name).unwrap_or(false));
+            let removed = remove_directory(&self.path, unchanged);
+            removed.is_err_and(|err| err.kind() == ErrorKind::DirectoryNotEmpty)
+        } else {
+            let is_unchanged = target.is_unchanged_file(&self.path).unwrap_or(false);
+            if is_unchanged {
                 let _ = fs::remove_file(&self.path);
             }
-            return Ok(());
-        }
-        let files = target.files();
-        let unchanged = files.filter(|name| target.has_unchanged(&self.path, name));
-        match remove_directory(&self.path, unchanged) {
-            Err(err) if err.kind() == ErrorKind::DirectoryNotEmpty => {
-                let kept = keep(&self.path, &target.path, ".old");
+            !is_unchanged
+        };
+        match is_changed.then(|| keep(&self.path, &target.path, ".old")) {
+            Some(Some(kept)) => {
                 let problem = format!(
-                    "is in place; another program wrote into the old one, which is kept as {}",
-                    kept.unwrap_or_default().display()
+                    "is in place; another program wrote into the old one, which is kept as {kept}"
                 );
                 Err(Error::changed(&target.name, problem))
             }
@@ -184,7 +207,7 @@ fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Re
             let problem = format!(
                 "cannot flush the directory to the disk: {}; in place: {}",
                 error::reason(&err),
-                list(placed)
+                list(placed.iter().map(|path| path.display()))
             );
             Error::failed(path, problem)
         })?;
@@ -210,11 +233,8 @@ pub(super) fn sync_directory(directory: Option<&File>) -> io::Result<()> {
     }
 }
 
-fn list(paths: &[PathBuf]) -> String {
-    let names: Vec<String> = paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
+fn list(names: impl Iterator<Item = impl Display>) -> String {
+    let names: Vec<String> = names.map(|name| name.to_string()).collect();
     names.join(", ")
 }
 
@@ -224,14 +244,20 @@ fn not_placed(
     rest: impl IntoIterator<Item = Finished>,
     placed: &[PathBuf],
 ) -> Error {
-    let mut kept: Vec<PathBuf> = failure.kept.into_iter().collect();
+    let mut kept: Vec<Kept> = failure.kept.into_iter().collect();
     kept.extend(rest.into_iter().filter_map(Finished::keep));
     let mut problem = format!("cannot put it in place: {}", error::reason(&failure.reason));
     if !kept.is_empty() {
-        problem.push_str(&format!("; the finished output is kept as {}", list(&kept)));
+        problem.push_str(&format!(
+            "; the finished output is kept as {}",
+            list(kept.iter())
+        ));
     }
     if !placed.is_empty() {
-        problem.push_str(&format!("; in place: {}", list(placed)));
+        problem.push_str(&format!(
+            "; in place: {}",
+            list(placed.iter().map(|path| path.display()))
+        ));
     }
     Error::failed(failure.target, problem)
 }
@@ -253,7 +279,7 @@ fn in_words(err: io::Error) -> io::Error {
 
 /// Keeps an output that could not be put in place, or an old one that could not be removed, next to its target; answers its
 /// name. The last that is tried is the temporary name without its ending: the next run removes what has that.
-fn keep(made: &Path, target: &Path, ending: &str) -> Option<PathBuf> {
+fn keep(made: &Path, target: &Path, ending: &str) -> Option<Kept> {
     let numbered = (0..100).map(|number| {
         let mut name = target.file_name().unwrap_or_default().to_owned();
         name.push(match number {
@@ -263,14 +289,45 @@ fn keep(made: &Path, target: &Path, ending: &str) -> Option<PathBuf> {
         target.with_file_name(name)
     });
     let mut names = numbered.chain(once_with(|| made.with_extension("")));
-    let kept = names.find(|name| rename::to_new(made, name).is_ok());
-    // Where nothing can be renamed, the next run cannot remove it.
-    kept.or_else(|| made.exists().then(|| made.to_owned()))
+    match names.find(|name| rename::to_new(made, name).is_ok()) {
+        Some(path) => Some(Kept {
+            path,
+            is_renamed: true,
+        }),
+        None if matches!(FileState::of(made), Ok(None)) => None,
+        None => Some(Kept {
+            path: made.to_owned(),
+            is_renamed: false,
+        }),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_old_file_that_is_written_into_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("book.bin");
+        fs::write(&target, "old").unwrap();
+        let of_target = Target::resolve(&target).unwrap();
+        let path = dir.path().join(".book.bin.AbCd1234.part");
+        fs::rename(&target, &path).unwrap();
+        fs::write(&path, "longer").unwrap();
+        let replaced = Replaced {
+            target: of_target,
+            path,
+            _claim: None,
+        };
+        let err = replaced.remove().unwrap_err().to_string();
+        assert!(
+            err.contains("is in place") && err.contains("book.bin.old"),
+            "{err}"
+        );
+        let kept = dir.path().join("book.bin.old");
+        assert_eq!(fs::read(kept).unwrap(), b"longer");
+    }
 
     #[test]
     fn an_old_directory_that_is_written_into_is_kept() {

@@ -22,7 +22,7 @@ pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
     if let Some(renamed) = in_one_step(from, to, Taken::Refuse) {
         return renamed;
     }
-    if from.is_file() {
+    if fs::symlink_metadata(from)?.is_file() {
         match fs::hard_link(from, to) {
             Ok(()) => {
                 // The new name is there, so the rename is done. The next run removes a temporary that is left.
@@ -34,7 +34,7 @@ pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
             Err(_) => {}
         }
     }
-    if to.symlink_metadata().is_ok() {
+    if FileState::of(to)?.is_some() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
     fs::rename(from, to)
@@ -66,7 +66,7 @@ pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathB
             .map_err(|reason| put_back(reason, || exchange().unwrap_or_else(unsupported)))?;
         return Ok(Some(made.to_owned()));
     }
-    if !made.is_dir() {
+    if !fs::symlink_metadata(made)?.is_dir() {
         return fs::rename(made, path).map(|()| None);
     }
     // There is a moment with neither: the next run puts back what was moved aside.

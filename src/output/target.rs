@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     attributes::is_read_only,
-    identity::{FileId, FileState},
+    identity::{FileId, FileState, metadata_if_any},
 };
 use crate::error::{At, Error, Result};
 
@@ -110,38 +110,105 @@ impl Target {
         if !now.is_directory {
             return Ok(());
         }
-        // Only known files are removed, so one that cannot be listed is safe.
-        let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        let mut names = entries.map(|entry| entry.file_name());
-        match names.find(|name| !self.has_unchanged(path, name)) {
-            None => Ok(()),
-            Some(name) => Err(io::Error::other(format!(
-                "another program wrote {} into it meanwhile",
-                name.display()
-            ))),
+        for entry in fs::read_dir(path)? {
+            let name = entry?.file_name();
+            if !self.has_unchanged(path, &name)? {
+                return Err(io::Error::other(format!(
+                    "another program wrote {} into it meanwhile",
+                    name.display()
+                )));
+            }
         }
+        Ok(())
     }
 
     /// Whether the file `name` in the directory that is now at `path` belongs to the old output and was not changed.
-    pub(super) fn has_unchanged(&self, path: &Path, name: &OsStr) -> bool {
-        let now = FileState::of(&path.join(name));
-        matches!(now, Ok(Some(now)) if self.files.get(name) == Some(&now))
+    pub(super) fn has_unchanged(&self, path: &Path, name: &OsStr) -> io::Result<bool> {
+        let now = FileState::of(&path.join(name))?;
+        Ok(now.is_some() && now.as_ref() == self.files.get(name))
+    }
+
+    /// Returns an error if the directory that the target would be in does not exist. The error names the directory to make.
+    pub(super) fn refuse_without_parent(&self) -> Result<()> {
+        let mut missing = None;
+        for directory in self.path.ancestors().skip(1) {
+            let directory = if directory == Path::new("") {
+                Path::new(".")
+            } else {
+                directory
+            };
+            let problem = match metadata_if_any(directory).at(&self.name, "open")? {
+                None => {
+                    missing = Some(directory);
+                    continue;
+                }
+                Some(found) if !found.is_dir() => {
+                    format!("{} is not a directory", directory.display())
+                }
+                Some(_) => match missing {
+                    None => return Ok(()),
+                    Some(missing) => format!("make the directory {} first", missing.display()),
+                },
+            };
+            return Err(io::Error::new(io::ErrorKind::NotFound, problem)).at(&self.name, "write");
+        }
+        Ok(())
+    }
+
+    /// Returns an error if the target is a file that is mounted on its own, as containers mount single files: no rename can
+    /// replace it.
+    pub(super) fn refuse_mounted_file(&self) -> Result<()> {
+        if !is_mount_point(&self.path).at(&self.name, "open")? {
+            return Ok(());
+        }
+        let problem = "is mounted on its own, so it cannot be replaced: mount the directory that it is in, or name another \
+                       output";
+        Err(Error::file(&self.name, problem))
+    }
+
+    /// Returns an error if the target is a directory that cannot be renamed, and so cannot be replaced: a mount point, or one
+    /// in a lower layer of an overlay. `trial` is a directory next to it that is not empty, so POSIX does not allow the
+    /// target to be renamed to it. The system says so only if the target could be renamed otherwise.
+    pub(super) fn refuse_fixed_directory(&self, trial: &Path) -> Result<()> {
+        use io::ErrorKind::{CrossesDevices, ResourceBusy};
+        let problem = match fs::rename(&self.path, trial).map_err(|err| err.kind()) {
+            Err(ResourceBusy) => {
+                "is a mount point, which cannot be replaced: name a directory in it"
+            }
+            Err(CrossesDevices) => {
+                "is in a lower layer of its file system, where directories cannot be replaced: remove it first, or name \
+                 another directory"
+            }
+            Err(_) => return Ok(()),
+            // This file system is not POSIX's.
+            Ok(()) => return fs::rename(trial, &self.path).at(&self.name, "restore"),
+        };
+        Err(Error::file(&self.name, problem))
+    }
+
+    /// Whether a file that was replaced, and is now at `path`, is as it was.
+    pub(super) fn is_unchanged_file(&self, path: &Path) -> io::Result<bool> {
+        let now = FileState::of(path)?.map(FileState::renamed);
+        Ok(now == self.before.map(FileState::renamed))
     }
 
     /// An error if what is there, or a file of it, must not be written.
     pub(super) fn refuse_read_only(&self) -> Result<()> {
         let files = self.files().map(|name| self.path.join(name));
         let mut all = once(self.path.clone()).chain(files);
-        let Some(path) = all.find(|path| is_read_only(path)) else {
-            return Ok(());
-        };
-        let name = if path == self.path {
-            self.name.clone()
-        } else {
-            path
-        };
-        let problem = "is read-only: make it writable, or name another output";
-        Err(Error::file(name, problem))
+        all.try_for_each(|path| {
+            let is_read_only = is_read_only(&path).at(&path, "open")?;
+            let name = if path == self.path {
+                self.name.clone()
+            } else {
+                path
+            };
+            let problem = "is read-only: make it writable, or name another output";
+            match is_read_only {
+                true => Err(Error::file(name, problem)),
+                false => Ok(()),
+            }
+        })
     }
 
     /// An error if a program has the file open in a way that keeps others from replacing it, as programs on Windows do.
@@ -247,11 +314,11 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
     let places: Vec<PathBuf> = outputs.iter().map(|path| resolved(path)).collect();
     for (i, output) in places.iter().enumerate() {
         let path = outputs[i];
-        if is_special(path) {
-            let twice = places[..i].contains(output);
-            if twice && path == Path::new("-") {
-                return Err(Error::file("standard output", "given for two outputs"));
-            }
+        let is_stream = is_standard_output(path);
+        if is_stream && outputs[..i].iter().any(|other| is_standard_output(other)) {
+            return Err(Error::file("standard output", "given for two outputs"));
+        }
+        if path == Path::new("-") || is_null(output) {
             continue;
         }
         for other in &places[..i] {
@@ -262,10 +329,11 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
                 return Err(Error::file(path, "one output cannot lie in another"));
             }
         }
-        let id = FileId::of(path);
+        let id = FileId::of(path).at(path, "open")?;
         for input in inputs {
+            let is_same = id.is_some() && FileId::of(input).at(input, "open")? == id;
             // What is in the directory of an output would go with it.
-            if resolved(input).starts_with(output) || (id.is_some() && FileId::of(input) == id) {
+            if is_same || resolved(input).starts_with(output) {
                 return Err(Error::file(
                     path,
                     "both an input and an output: name another output",
@@ -276,36 +344,67 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// Whether a path is standard output, a device or a pipe, which several outputs may share.
-fn is_special(path: &Path) -> bool {
-    path == Path::new("-") || is_device(path)
+/// Returns `true` if a path is `-` or one of the system's names for standard output.
+pub fn is_standard_output(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]
+        .iter()
+        .any(|name| path == Path::new(name))
 }
 
-/// Whether a path is that of a device or a pipe.
+/// Returns `true` for the device that drops what is written, which several outputs may share.
+fn is_null(path: &Path) -> bool {
+    path == Path::new(if cfg!(windows) { "nul" } else { "/dev/null" })
+}
+
+/// Returns `true` if a path is that of a device or a pipe.
+///
+/// # Errors
+///
+/// Returns an error if the system does not say what is at the path.
 #[cfg(unix)]
-pub(super) fn is_device(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|at| !at.is_file() && !at.is_dir())
+pub(super) fn is_device(path: &Path) -> io::Result<bool> {
+    let found = metadata_if_any(path)?;
+    Ok(found.is_some_and(|found| !found.is_file() && !found.is_dir()))
 }
 
-/// Whether a path is that of a device or a pipe. Windows has names for devices that are the same in any directory.
+/// Returns `true` if something is mounted at a path.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn is_mount_point(path: &Path) -> io::Result<bool> {
+    use rustix::{
+        fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx},
+        io::Errno,
+    };
+    match statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty()) {
+        // Linux before 4.11 cannot answer.
+        Err(Errno::NOSYS) => Ok(false),
+        found => Ok(found?.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)),
+    }
+}
+
+/// Other systems do not mount single files.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn is_mount_point(_path: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Returns `true` if a path is that of a device or a pipe. Windows has names for devices that are the same in any directory.
 #[cfg(windows)]
-pub(super) fn is_device(path: &Path) -> bool {
+pub(super) fn is_device(path: &Path) -> io::Result<bool> {
     use std::path::{Component, Prefix};
     let is_device_prefix = |component| matches!(component, Component::Prefix(prefix) if matches!(prefix.kind(), Prefix::DeviceNS(_)));
     if path.components().next().is_some_and(is_device_prefix) {
-        return true;
+        return Ok(true);
     }
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-        return false;
+        return Ok(false);
     };
     let name = name.trim_end_matches([' ', ':']).to_ascii_uppercase();
     let is_numbered = |kind: &str| {
         name.strip_prefix(kind)
             .is_some_and(|number| matches!(number.as_bytes(), [b'1'..=b'9']))
     };
-    ["NUL", "CON", "CONOUT$", "PRN", "AUX"].contains(&&*name)
-        || is_numbered("COM")
-        || is_numbered("LPT")
+    let is_named = ["NUL", "CON", "CONOUT$", "PRN", "AUX"].contains(&&*name);
+    Ok(is_named || is_numbered("COM") || is_numbered("LPT"))
 }
 
 /// A path with its links followed, as far as it exists.

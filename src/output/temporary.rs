@@ -4,16 +4,18 @@ use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
     fs::{self, File},
+    hash::BuildHasher,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use rustc_hash::FxBuildHasher;
 use tempfile::Builder;
 
 use super::{
     claim,
-    identity::FileId,
+    identity::{FileId, is_absent},
     rename,
     target::{Target, parent},
 };
@@ -24,6 +26,9 @@ pub(super) const RANDOM: usize = 8;
 
 /// The ending of an output that is not in place, and of an old one that is no more.
 const SUFFIX: &str = ".part";
+
+/// An empty file that is in a temporary directory for a moment.
+const TRIAL: &str = ".trial";
 
 /// Whether a run may have left a file of this name in this temporary directory.
 pub type IsOwnFile = fn(&Path, &OsStr) -> bool;
@@ -95,18 +100,12 @@ pub(super) struct Temporary {
 
 impl Temporary {
     /// A new file next to a target, or a directory if `is_own` knows the files that a killed run may have left in one.
+    /// Checks whether the target can be put in place from there, as far as that can be known before the output is written.
+    ///
+    /// The new one has the rights that the user's mask leaves.
     pub(super) fn next_to(target: &Target, is_own: Option<IsOwnFile>) -> Result<Temporary> {
-        loop {
-            remove_abandoned(target, is_own)?;
-            let made = Temporary::make(target, is_own.is_some())?;
-            if made.is_in_place() {
-                return Ok(made);
-            }
-        }
-    }
-
-    /// Makes one under a free name, with the rights that the user's mask leaves.
-    fn make(target: &Target, is_directory: bool) -> Result<Temporary> {
+        target.refuse_without_parent()?;
+        let is_directory = is_own.is_some();
         let prefix = prefix(&target.path);
         let mut builder = Builder::new();
         builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
@@ -119,7 +118,46 @@ impl Temporary {
             false => "make a temporary file next to",
         };
         let parent = parent(&target.path);
-        Temporary::create(&builder, parent, is_directory, (&target.name, doing))
+        let mut made = loop {
+            remove_abandoned(target, is_own)?;
+            let made = Temporary::create(&builder, parent, is_directory, (&target.name, doing))?;
+            if made.is_in_place() {
+                break made;
+            }
+        };
+        // Windows renames no directory that is open.
+        if cfg!(unix) {
+            made.try_rename(&builder, target)?;
+        }
+        if cfg!(unix) && is_directory && target.exists() {
+            made.try_to_make_way(target)?;
+        }
+        Ok(made)
+    }
+
+    /// Renames the temporary within its directory, because there are directories in which files can be made but not renamed.
+    fn try_rename(&mut self, builder: &Builder<'_, '_>, target: &Target) -> Result<()> {
+        let mut live = live();
+        if live.is_closed {
+            return Err(Error::Interrupted);
+        }
+        let renamed = builder.make_in(parent(&target.path), |to| rename::to_new(&self.path, to));
+        let renamed = renamed.and_then(|renamed| Ok(renamed.keep()?));
+        let ((), path) = renamed.at(&target.name, "rename a temporary file next to")?;
+        live.paths.remove(&self.path);
+        live.paths.insert(path.clone());
+        self.path = path;
+        Ok(())
+    }
+
+    /// Returns an error if the old output, a directory, cannot be renamed.
+    fn try_to_make_way(&self, target: &Target) -> Result<()> {
+        const DOING: &str = "write into a temporary directory next to";
+        let file = self.path.join(TRIAL);
+        File::create_new(&file).at(&target.name, DOING)?;
+        let refused = target.refuse_fixed_directory(&self.path);
+        fs::remove_file(&file).at(&target.name, DOING)?;
+        refused
     }
 
     /// Makes one. The last parameters are for errors.
@@ -154,14 +192,14 @@ impl Temporary {
 
     /// Whether it still has its name. Another run that begins before it is claimed takes it for abandoned.
     fn is_in_place(&self) -> bool {
-        let named = FileId::of(&self.path);
-        match (named, self.handle.as_ref().map(FileId::of_open)) {
-            (Some(named), Some(Ok(own))) => own == named,
-            (Some(_), _) => true,
+        match (
+            FileId::of(&self.path),
+            self.handle.as_ref().map(FileId::of_open),
+        ) {
+            (Ok(Some(named)), Some(Ok(own))) => own == named,
+            (Ok(named), _) => named.is_some(),
             // What cannot be asked is taken for as it should be.
-            (None, _) => {
-                !matches!(self.path.metadata(), Err(err) if err.kind() == ErrorKind::NotFound)
-            }
+            (Err(_), _) => true,
         }
     }
 
@@ -208,10 +246,20 @@ pub(super) fn with_mode(builder: &mut Builder<'_, '_>, mode: u32) {
 #[cfg(not(unix))]
 pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {}
 
-/// What the names of the temporaries of a target begin with.
+/// What the names of the temporaries of a target begin with: the target's name, or the beginning and the hash of a name that
+/// is so long that the name of a temporary would be longer than systems allow.
 fn prefix(target: &Path) -> OsString {
+    /// The most bytes of a name that is used whole. The longest names have 255, and SQLite appends to those of temporaries.
+    const LONGEST: usize = 200;
+    let name = target.file_name().unwrap_or_default();
     let mut prefix = OsString::from(".");
-    prefix.push(target.file_name().unwrap_or_default());
+    if name.len() <= LONGEST {
+        prefix.push(name);
+    } else {
+        let text = name.to_string_lossy();
+        prefix.push(&text[..text.floor_char_boundary(LONGEST / 2)]);
+        prefix.push(format!("~{:016x}", FxBuildHasher.hash_one(name)));
+    }
     prefix.push(".");
     prefix
 }
@@ -222,7 +270,7 @@ fn prefix(target: &Path) -> OsString {
 ///
 /// A run that lives, or a rename that fails.
 pub(super) fn restore(target: &Target) -> Result<bool> {
-    let left = left_behind(target, &[rename::ASIDE]);
+    let left = left_behind(target, &[rename::ASIDE])?;
     let Some((path, _)) = left.into_iter().find(|(_, is_directory)| *is_directory) else {
         return Ok(false);
     };
@@ -234,7 +282,7 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
 /// Removes the temporaries that runs for the target left; an error if one of the runs lives. `is_own` is of
 /// targets that are directories.
 fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
-    for (path, is_directory) in left_behind(target, &[SUFFIX, rename::ASIDE]) {
+    for (path, is_directory) in left_behind(target, &[SUFFIX, rename::ASIDE])? {
         let Some(_claim) = claim_left_behind(target, &path, is_directory)? else {
             continue;
         };
@@ -249,25 +297,40 @@ fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
     Ok(())
 }
 
-/// The files and directories that runs for the target left, and whether each is a directory.
-fn left_behind(target: &Target, endings: &[&str]) -> Vec<(PathBuf, bool)> {
-    let prefix = prefix(&target.path);
-    let Ok(entries) = fs::read_dir(parent(&target.path)) else {
-        // Making the temporary will say why.
-        return Vec::new();
+/// Returns the files and directories that runs for the target left, and whether each is a directory.
+///
+/// # Errors
+///
+/// Returns an error if the directory cannot be read, unless it does not exist or this user may not read it. Who may not read
+/// a directory may still be allowed to make a file in it.
+fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>> {
+    let (prefix, parent) = (prefix(&target.path), parent(&target.path));
+    let entries = match fs::read_dir(parent) {
+        Err(err) if is_absent(&err) || err.kind() == ErrorKind::PermissionDenied => {
+            return Ok(Vec::new());
+        }
+        entries => entries.at(parent, "read")?,
     };
     let mut found = Vec::new();
-    for entry in entries.flatten() {
+    for entry in entries {
+        let entry = entry.at(parent, "read")?;
         let name = entry.file_name();
         let is_temporary = |ending: &&str| is_temporary(name.as_encoded_bytes(), &prefix, ending);
-        let Ok(kind) = entry.file_type() else {
+        if !endings.iter().any(is_temporary) {
             continue;
-        };
-        if endings.iter().any(is_temporary) && (kind.is_file() || kind.is_dir()) {
-            found.push((entry.path(), kind.is_dir()));
+        }
+        match entry.file_type() {
+            // The run that made it has removed it meanwhile.
+            Err(err) if is_absent(&err) => {}
+            kind => {
+                let kind = kind.at(entry.path(), "open")?;
+                if kind.is_file() || kind.is_dir() {
+                    found.push((entry.path(), kind.is_dir()));
+                }
+            }
         }
     }
-    found
+    Ok(found)
 }
 
 /// Claims what a run left; `None` if it is not known whether that run lives.
@@ -283,7 +346,8 @@ fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result
 
 /// Removes a directory that a run left, unless something else is in it.
 fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -> Result<()> {
-    let mut names = own_files(path, |name| is_own(path, name))?.map_err(|other| {
+    let is_own = |name: &OsStr| name == TRIAL || is_own(path, name);
+    let mut names = own_files(path, is_own)?.map_err(|other| {
         let problem = format!(
             "an interrupted run left {}, and another program put {} into it: move that away",
             path.display(),

@@ -9,14 +9,15 @@ use super::hash;
 use crate::{
     MakeBook,
     error::{At, Error, Result},
+    explorer::Explorer,
     index::{is_index, remove},
-    output::{TemporaryDir, claim_left_behind},
+    output::{FileId, TemporaryDir, claim_left_behind, is_absent},
     pgn::Input,
     position::VariantChoice,
 };
 
 /// The version of the contents of indexes. Increase it when they change, so that indexes of older versions are made again.
-const GENERATION: u32 = 8;
+const GENERATION: u32 = 9;
 
 /// A directory of indexes. Each is named by a hash of its PGN file's path and state.
 #[derive(Debug)]
@@ -103,8 +104,23 @@ impl CachedIndex {
     }
 
     /// Returns `true` if the directory is an index. The index may be damaged.
-    pub fn is_made(&self) -> bool {
-        is_index(&self.path).unwrap_or(false)
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system does not say whether there is an index.
+    pub fn is_made(&self) -> Result<bool> {
+        Ok(unless_damaged(is_index(&self.path))?.unwrap_or(false))
+    }
+
+    /// Returns `true` if an [`Explorer`] can open the index.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system does not let this process read the index, such as one with too many open files. Such an
+    /// error does not mean that the index is damaged.
+    pub fn is_sound(&self) -> Result<bool> {
+        let opened = Explorer::open([(String::new(), self.path.clone())]);
+        Ok(unless_damaged(opened)?.is_some())
     }
 
     /// Removes a damaged or incomplete index, if there is one. Does nothing if `is_sound` returns `true`, because then
@@ -112,9 +128,9 @@ impl CachedIndex {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Busy`] while another server removes the index, and an error if files cannot be removed or do not
-    /// belong to an index.
-    pub fn remove_unless(&self, is_sound: impl FnOnce() -> bool) -> Result<()> {
+    /// Returns [`Error::Busy`] while another server removes it, the error of `is_sound`, and an error for files that cannot be
+    /// removed or that do not belong to an index.
+    pub fn remove_unless(&self, is_sound: impl FnOnce() -> Result<bool>) -> Result<()> {
         let _claim = match claim_left_behind(&self.path, true) {
             Ok(None) => {
                 let path = self.path.clone();
@@ -123,9 +139,10 @@ impl CachedIndex {
             // If locking is not possible, checking again has to suffice.
             claim => claim.ok(),
         };
-        match self.path.exists() && !is_sound() {
-            true => remove(&self.path),
-            false => Ok(()),
+        let is_absent = FileId::of(&self.path).at(&self.path, "open")?.is_none();
+        match is_absent || is_sound()? {
+            true => Ok(()),
+            false => remove(&self.path),
         }
     }
 
@@ -147,11 +164,25 @@ impl CachedIndex {
                 && path != self.path
                 // Do not follow links, because their targets were not created by a cache.
                 && entry.file_type().is_ok_and(|kind| kind.is_dir());
+            // An index that cannot be read stays.
             if is_older && is_index(&path).unwrap_or(false) {
                 // The next server can remove an index that cannot be removed now.
                 let _ = remove(&path);
             }
         }
+    }
+}
+
+/// Turns the error of a damaged index, or of one of which a file is missing, into `None`.
+///
+/// # Errors
+///
+/// Returns all other errors of the system.
+fn unless_damaged<T>(opened: Result<T>) -> Result<Option<T>> {
+    match opened {
+        Err(Error::Io { source, .. }) if is_absent(&source) => Ok(None),
+        Err(err @ Error::Io { .. }) => Err(err),
+        opened => Ok(opened.ok()),
     }
 }
 
@@ -166,16 +197,16 @@ mod tests {
         fs::copy("data/famous.pgn", &pgn).unwrap();
         let cache = Cache::new(dir.path().join("cache/polybook")).unwrap();
         let first = cache.of(&pgn).unwrap();
-        assert!(!first.is_made());
+        assert!(!first.is_made().unwrap());
         first.make().run().unwrap();
-        assert!(cache.of(&pgn).unwrap().is_made());
+        assert!(cache.of(&pgn).unwrap().is_made().unwrap());
 
         fs::write(&pgn, fs::read_to_string("data/selfplay.pgn").unwrap()).unwrap();
         let second = cache.of(&pgn).unwrap();
-        assert!(!second.is_made());
+        assert!(!second.is_made().unwrap());
         second.make().run().unwrap();
         second.remove_older();
-        assert!(second.is_made() && !first.is_made());
+        assert!(second.is_made().unwrap() && !first.is_made().unwrap());
         assert!(cache.of(&dir.path().join("none.pgn")).is_err());
     }
 
@@ -222,15 +253,38 @@ mod tests {
         fs::remove_file(index.path().join("thesis.txt")).unwrap();
         index.remove_unless(|| index.is_made()).unwrap();
         index.make().run().unwrap();
-        assert!(index.is_made());
+        assert!(index.is_made().unwrap());
         // Another server has made the index, or is making it.
         index.remove_unless(|| index.is_made()).unwrap();
-        assert!(index.is_made());
+        assert!(index.is_made().unwrap());
         let claim = claim_left_behind(index.path(), true).unwrap().unwrap();
-        let busy = index.remove_unless(|| false).unwrap_err();
-        assert!(matches!(busy, Error::Busy { .. }) && index.is_made());
+        let busy = index.remove_unless(|| Ok(false)).unwrap_err();
+        assert!(matches!(busy, Error::Busy { .. }) && index.is_made().unwrap());
         drop(claim);
-        index.remove_unless(|| false).unwrap();
+        index.remove_unless(|| Ok(false)).unwrap();
         assert!(!index.path().exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_error_of_the_system_is_not_taken_for_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let pgn = dir.path().join("games.pgn");
+        fs::copy("data/famous.pgn", &pgn).unwrap();
+        let index = Cache::new(dir.path().join("cache"))
+            .unwrap()
+            .of(&pgn)
+            .unwrap();
+        index.make().run().unwrap();
+        assert!(index.is_sound().unwrap());
+        // A link to itself is an error for every user, the administrator too.
+        let (current, kept) = (index.path().join("CURRENT"), dir.path().join("kept"));
+        fs::rename(&current, &kept).unwrap();
+        std::os::unix::fs::symlink("CURRENT", &current).unwrap();
+        assert!(index.is_made().is_err());
+        assert!(index.is_sound().is_err());
+        index.remove_unless(|| index.is_made()).unwrap_err();
+        fs::rename(&kept, &current).unwrap();
+        assert!(index.is_sound().unwrap());
     }
 }

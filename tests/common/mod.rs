@@ -301,6 +301,30 @@ pub fn is_without(what: &str) -> bool {
     is_set
 }
 
+/// Something that is mounted, and unmounted at the end.
+pub struct Mounted(PathBuf);
+
+impl Mounted {
+    /// Mounts what the arguments of `mount` name. Only root may mount; many containers do not allow even that.
+    pub fn at(path: &Path, args: impl Arguments) -> Option<Mounted> {
+        let mounted = Command::new("mount")
+            .args(args.list())
+            .arg(path)
+            .status()
+            .is_ok_and(|status| status.success());
+        if !mounted && !is_without("MOUNT") {
+            skip("cannot mount");
+        }
+        mounted.then(|| Mounted(path.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
 /// The directory of the big corpus, or the news that the test is skipped.
 pub fn corpus() -> Option<PathBuf> {
     let corpus = env::var_os("POLYBOOK_CORPUS").map(PathBuf::from);

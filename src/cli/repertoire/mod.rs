@@ -14,7 +14,7 @@ use std::{
 use clap::Subcommand;
 use polybook::{
     make_book::Progress,
-    output::{TemporaryDir, UNSEALED},
+    output::{TemporaryDir, UNSEALED, is_standard_output},
     pgn::GameFilter,
     position::{LineError, Variant},
     repertoire::{By, MoveSource, OpenOptions},
@@ -25,7 +25,7 @@ use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     Context, counted,
-    input::{file_or_index, is_standard_output, pgn_inputs},
+    input::{file_or_index, pgn_inputs},
     position,
     progress::Bar,
     resources::ResourceArgs,

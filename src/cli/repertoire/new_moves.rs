@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use polybook::{
+    output::is_standard_output,
     pgn::Games,
     repertoire::{MoveSource, NewMove, Reference, last_text, new_moves},
 };
@@ -11,7 +12,7 @@ use super::{Opener, json_game, pgn_output, pgn_text};
 use crate::cli::{
     Context, counted,
     errors::of_several_outputs,
-    input::{check_output, is_standard_output, pgn_inputs, refuse_twice},
+    input::{check_output, pgn_inputs, refuse_twice},
     progress::beside_lines,
     resources::ResourceArgs,
     terminal::Output,

@@ -41,7 +41,7 @@ impl CountsInput {
     /// takes more than `most_metadata` bytes of memory.
     pub(super) fn open(input: &Input, most_metadata: usize) -> Result<Option<CountsInput>> {
         let path = input.path();
-        if !matches!(input.kind(), Ok(FileKind::Counts)) {
+        if input.kind()? != FileKind::Counts {
             return Ok(None);
         }
         let directory = CountsDirectory::open(path)?;
