@@ -12,7 +12,10 @@ use rusty_leveldb::{
     env::{Env, FileLock, Logger, RandomAccess},
 };
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    positioned::read_exact_at,
+};
 
 /// The number of files that it may hold open, ten of which it reserves for other files than tables.
 const OPEN_TABLES: usize = 74;
@@ -70,6 +73,26 @@ impl SecondOpinion {
     }
 }
 
+/// A file whose reads fill the buffer, or end at the end of the file. `rusty-leveldb` takes a short read for that end, and
+/// file systems on a network may return one anywhere.
+struct Filling(File);
+
+impl Read for Filling {
+    fn read(&mut self, mut buffer: &mut [u8]) -> io::Result<usize> {
+        let mut wanted = (&self.0).take(buffer.len() as u64);
+        io::copy(&mut wanted, &mut buffer).map(|read| read as usize)
+    }
+}
+
+impl RandomAccess for Filling {
+    fn read_at(&self, offset: usize, buffer: &mut [u8]) -> rusty_leveldb::Result<usize> {
+        let size = self.0.metadata()?.len() as usize;
+        let length = size.saturating_sub(offset).min(buffer.len());
+        read_exact_at(&self.0, &mut buffer[..length], offset as u64)?;
+        Ok(length)
+    }
+}
+
 /// The name that `rusty-leveldb` is given for the directory. It is not used, because `ReadOnly` looks only at file
 /// names.
 const NAME: &str = "\0";
@@ -91,14 +114,14 @@ impl Env for ReadOnly {
     fn open_sequential_file(&self, path: &Path) -> rusty_leveldb::Result<Box<dyn Read>> {
         match self.memory.exists(path)? {
             true => self.memory.open_sequential_file(path),
-            false => Ok(Box::new(File::open(self.on_disk(path))?)),
+            false => Ok(Box::new(Filling(File::open(self.on_disk(path))?))),
         }
     }
 
     fn open_random_access_file(&self, path: &Path) -> rusty_leveldb::Result<Box<dyn RandomAccess>> {
         match self.memory.exists(path)? {
             true => self.memory.open_random_access_file(path),
-            false => Ok(Box::new(File::open(self.on_disk(path))?)),
+            false => Ok(Box::new(Filling(File::open(self.on_disk(path))?))),
         }
     }
 
