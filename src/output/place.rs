@@ -117,12 +117,9 @@ impl Finished {
 }
 
 impl Replaced {
-    /// Removes the old output. One that cannot be removed is left for the next run.
-    ///
-    /// # Errors
-    ///
-    /// A file or directory that another program wrote into. What it wrote is kept.
-    fn remove(self) -> Result<()> {
+    /// Removes the old output. One that cannot be removed is left for the next run. If the old output is not known to be
+    /// unchanged, it is kept under another name: returns a message with this name.
+    fn remove(self) -> Option<String> {
         let target = &self.target;
         let is_changed = if target.is_directory() {
             let files = target.files();
@@ -137,15 +134,10 @@ impl Replaced {
             }
             !is_unchanged
         };
-        match is_changed.then(|| keep(&self.path, &target.path, ".old")) {
-            Some(Some(kept)) => {
-                let problem = format!(
-                    "is in place; another program wrote into the old one, which is kept as {kept}"
-                );
-                Err(Error::changed(&target.name, problem))
-            }
-            _ => Ok(()),
-        }
+        let kept = is_changed.then(|| keep(&self.path, &target.path, ".old"))??;
+        Some(format!(
+            "is in place; another program wrote into the old one, or it cannot be looked at: it is kept as {kept}"
+        ))
     }
 }
 
@@ -193,11 +185,24 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     }
     // The old outputs are there until it is certain that the new ones are. The first error says the most.
     result = result.and(sync(&directories, &placed));
+    let mut kept = Vec::new();
     for old in replaced {
-        let removed = old.remove();
-        result = result.and(removed);
+        let target = old.target.name.clone();
+        kept.extend(old.remove().map(|problem| (target, problem)));
     }
-    result
+    result.and(all_removed(kept))
+}
+
+/// Returns an error that says which old outputs are kept, if there are some.
+fn all_removed(kept: Vec<(PathBuf, String)>) -> Result<()> {
+    let mut kept = kept.into_iter();
+    let Some((first, mut problem)) = kept.next() else {
+        return Ok(());
+    };
+    for (target, other) in kept {
+        problem.push_str(&format!("; {}: {other}", target.display()));
+    }
+    Err(Error::changed(first, problem))
 }
 
 /// Flushes the directories of outputs that are in place.
@@ -320,7 +325,7 @@ mod tests {
             path,
             _claim: None,
         };
-        let err = replaced.remove().unwrap_err().to_string();
+        let err = replaced.remove().unwrap();
         assert!(
             err.contains("is in place") && err.contains("book.bin.old"),
             "{err}"
@@ -349,8 +354,8 @@ mod tests {
             path,
             _claim: None,
         };
-        let err = replaced.remove().unwrap_err().to_string();
-        assert!(err.contains("index.old"), "{err}");
+        let problem = replaced.remove().unwrap();
+        assert!(problem.contains("index.old"), "{problem}");
         let kept = dir.path().join("index.old/thesis.txt");
         assert_eq!(fs::read(kept).unwrap(), b"mine");
     }
