@@ -21,7 +21,7 @@ use crate::common::{ok, polybook_in, sample, skip, until};
 use tempfile::TempDir;
 
 /// The kinds of calls that `inject.c` fails.
-const KINDS: [&str; 10] = [
+pub const KINDS: [&str; 10] = [
     "write", "sync", "rename", "open", "read", "remove", "status", "change", "lock", "thread",
 ];
 
@@ -73,9 +73,9 @@ fn compiled() -> Option<PathBuf> {
 }
 
 /// All files under a directory with their bytes, directories with none.
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-fn files(dir: &Path) -> Files {
+pub fn files(dir: &Path) -> Files {
     let mut found = Files::new();
     let mut open = vec![dir.to_owned()];
     while let Some(current) = open.pop() {
@@ -94,13 +94,13 @@ fn files(dir: &Path) -> Files {
 }
 
 /// The files and directories that are in no other directory.
-fn tops(files: &Files) -> impl Iterator<Item = &Path> {
+pub fn tops(files: &Files) -> impl Iterator<Item = &Path> {
     let paths = files.keys().map(PathBuf::as_path);
     paths.filter(|path| path.components().count() == 1)
 }
 
 /// Whether a path is that of an unfinished output, or in one.
-fn is_temporary(path: &Path) -> bool {
+pub fn is_temporary(path: &Path) -> bool {
     let top = path.iter().next().and_then(|top| top.to_str());
     top.is_some_and(|top| top.starts_with('.') && top.ends_with(".part"))
 }
@@ -112,7 +112,7 @@ fn kills() -> u64 {
 }
 
 /// Those of the files that are `top` or under it.
-fn part(files: &Files, top: &Path) -> Files {
+pub fn part(files: &Files, top: &Path) -> Files {
     let under = files.iter().filter(|(path, _)| path.starts_with(top));
     under
         .map(|(path, bytes)| (path.clone(), bytes.clone()))
@@ -120,26 +120,26 @@ fn part(files: &Files, top: &Path) -> Files {
 }
 
 /// A directory with files, and a command that is run in it again and again.
-struct Scene {
+pub struct Scene {
     /// Holds the directory of the scene, and beside it the counts of calls.
     room: TempDir,
-    line: String,
-    before: Files,
+    pub line: String,
+    pub before: Files,
 }
 
 /// What came of a command with one call failing.
-struct Outcome {
+pub struct Outcome {
     /// How many calls of the kind there were.
-    calls: u64,
+    pub calls: u64,
     /// What the call that failed was for.
     failed: String,
-    output: Output,
-    files: Files,
+    pub output: Output,
+    pub files: Files,
 }
 
 impl Scene {
     /// A scene whose directory `prepare` fills.
-    fn new(line: &str, prepare: impl FnOnce(&Path)) -> Scene {
+    pub fn new(line: &str, prepare: impl FnOnce(&Path)) -> Scene {
         let room = match tempfile::tempdir_in("/dev/shm") {
             Ok(in_memory) => in_memory,
             Err(_) => crate::common::temp(),
@@ -154,12 +154,17 @@ impl Scene {
         }
     }
 
-    fn dir(&self) -> PathBuf {
+    pub fn dir(&self) -> PathBuf {
         self.room.path().join("scene")
     }
 
+    /// The file that the injector logs calls to.
+    pub fn log(&self) -> PathBuf {
+        self.room.path().join("log")
+    }
+
     /// Makes the directory what it was at the beginning.
-    fn restore(&self) {
+    pub fn restore(&self) {
         let dir = self.dir();
         fs::remove_dir_all(&dir).unwrap();
         fs::create_dir(&dir).unwrap();
@@ -174,13 +179,33 @@ impl Scene {
         }
     }
 
-    /// Runs the command with the `nth` call of a kind failing, none for 0.
-    fn run(&self, injector: &Path, kind: &str, nth: u64) -> Outcome {
+    /// Runs the command with the `nth` call of a kind failing, none for 0. With a `+` behind the number, all calls after it
+    /// fail too.
+    pub fn run(&self, injector: &Path, kind: &str, nth: impl ToString) -> Outcome {
         self.run_beside(injector, kind, nth, "")
     }
 
+    /// Runs the command without a fault, and returns the files then.
+    #[track_caller]
+    pub fn run_soundly(&self, case: &str) -> Files {
+        let output = polybook_in(&self.dir())
+            .args(self.line.split_whitespace())
+            .env("TMPDIR", self.dir())
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{case}: {error}");
+        files(&self.dir())
+    }
+
     /// Runs the command. At the `nth` call of the kind `meanwhile`, it waits until the shell has run `meanwhile`.
-    fn run_beside(&self, injector: &Path, kind: &str, nth: u64, meanwhile: &str) -> Outcome {
+    fn run_beside(
+        &self,
+        injector: &Path,
+        kind: &str,
+        nth: impl ToString,
+        meanwhile: &str,
+    ) -> Outcome {
         let count = self.room.path().join("count");
         let output = Command::new(injector)
             .arg(&count)
@@ -190,6 +215,7 @@ impl Scene {
             .args(self.line.split_whitespace())
             .env("TMPDIR", self.dir())
             .env("MEANWHILE", meanwhile)
+            .env("LOG", self.log())
             .current_dir(self.dir())
             .output()
             .unwrap();
@@ -323,7 +349,7 @@ impl Scene {
 }
 
 #[track_caller]
-fn assert_same(case: &str, found: &Files, expected: &Files) {
+pub fn assert_same(case: &str, found: &Files, expected: &Files) {
     let paths = |files: &Files| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(paths(found), paths(expected), "{case}");
     for (path, bytes) in expected {
@@ -341,7 +367,7 @@ fn assert_one_line(case: &str, error: &str) {
 }
 
 /// The first games of a sample, as `name` in a directory.
-fn write_games(dir: &Path, name: &str, from: &str, skip: usize, games: usize) {
+pub fn write_games(dir: &Path, name: &str, from: &str, skip: usize, games: usize) {
     let text = fs::read_to_string(sample(from)).unwrap();
     let chosen: Vec<&str> = text.split("[Event ").skip(1 + skip).take(games).collect();
     let joined: String = chosen.iter().map(|game| format!("[Event {game}")).collect();
@@ -575,16 +601,22 @@ while read -r word rest; do
 done
 "#;
 
+/// Writes the engine into a directory, and returns its path.
+pub fn write_engine(dir: &Path) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let engine = dir.join("engine.sh");
+    fs::write(&engine, ENGINE).unwrap();
+    fs::set_permissions(&engine, fs::Permissions::from_mode(0o755)).unwrap();
+    engine
+}
+
 /// Another run for the same store, between any two steps of a run with an engine: no run loses the evaluations of the
 /// other, and each search has a journal.
 #[test]
 fn a_store_that_another_run_adds_to_meanwhile() {
-    use std::os::unix::fs::PermissionsExt;
     let Some(injector) = injector() else { return };
     let programs = tempfile::tempdir().unwrap();
-    let engine = programs.path().join("engine.sh");
-    fs::write(&engine, ENGINE).unwrap();
-    fs::set_permissions(&engine, fs::Permissions::from_mode(0o755)).unwrap();
+    let engine = write_engine(programs.path());
     let run = |positions: &str| {
         let engine = engine.display();
         format!(

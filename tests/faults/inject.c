@@ -1,15 +1,40 @@
-/* Runs a program and fails one of its system calls.
+/* Runs a program and fails system calls of it, shortens them or logs them.
  *
  *     inject COUNT KIND N DIR PROGRAM [ARGUMENT]...
  *
- * The N-th call of a kind on a file under DIR fails, and only that one; with N = 0 none does. How many calls of the kind
- * there were goes to the file COUNT, followed by the kind of file whose call failed: "file", "directory" or "none". The
- * exit status is the program's. At a call of the kind "kill" the program is killed, 128 and the signal is the status, and
- * with "kill in steps" the kernel cannot exchange names besides. At a call of the kind "meanwhile" the program waits while
- * the shell runs the command in the environment variable MEANWHILE, and the call goes on; "meanwhile at open" counts the
- * calls that open or lock files. With "bare" the file system has only plain renames, and
- * neither hard links nor rights nor extended attributes, as exFAT. Calls are counted over all threads, and calls that do not go through the C library are
- * seen too: the kernel hands each one to us through a seccomp filter.
+ * The N-th call of a kind on a file under DIR fails, and only that one. With "N+" all calls of the kind after it fail too,
+ * and with N = 0 none does. How many calls of the kind there were goes to the file COUNT, followed by the kind of file
+ * whose call failed first: "file", "directory" or "none". The exit status is the program's. Some kinds do not fail:
+ *
+ *     kill               the program is killed; 128 and the signal is the status
+ *     kill in steps      the kernel cannot exchange names besides
+ *     meanwhile          at a call that names files, the program waits while the shell runs the command in the environment
+ *                        variable MEANWHILE, and the call goes on
+ *     meanwhile at open  the same at a call that opens, looks at or locks a file
+ *     bare               the file system has only plain renames, and neither hard links nor rights nor extended
+ *                        attributes, as exFAT
+ *     short              the call reads or writes only the first half of its bytes
+ *     log                none fails, and those that change files under DIR, or flush them, are written to the file in the
+ *                        environment variable LOG
+ *     log in steps       the kernel cannot exchange names besides
+ *
+ * Calls are counted over all threads, and calls that do not go through the C library are seen too: the kernel hands each
+ * one to us through a seccomp filter. Calls that copy a file inside the kernel are answered as an old kernel does, so the
+ * program reads and writes instead.
+ *
+ * The log has a line for each call, before the call is made. Files and directories are named by the numbers of their
+ * inodes, and names by their directory:
+ *
+ *     create DIR NAME INODE      the name has a new, empty file
+ *     mkdir DIR NAME INODE
+ *     write INODE OFFSET LENGTH  followed by the bytes and a newline
+ *     truncate INODE LENGTH      the file gets this length
+ *     sync INODE
+ *     rename DIR NAME DIR NAME   link and exchange alike
+ *     unlink DIR NAME            of a directory too
+ *
+ * Calls that fail because a name is taken or missing are left out, and so are those of other programs that the program
+ * runs.
  *
  * Exit status 77: the kernel has no such filters, or does not let us use them. */
 
@@ -33,7 +58,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { UNSUPPORTED = 77, MOST_CALLS = 16, MOST_STEPS = 64 };
+enum { UNSUPPORTED = 77, MOST_CALLS = 24, MOST_STEPS = 64, MOST_PENDING = 16 };
 
 /* Which argument names the file. Calls without one are all counted. */
 enum names { BY_FD, BY_PATH, BY_PATH_AT, NO_FILE };
@@ -67,13 +92,45 @@ static const char IN_STEPS[] = "kill in steps";
 static const char BARE[] = "bare";
 static const char MEANWHILE[] = "meanwhile";
 static const char MEANWHILE_OPEN[] = "meanwhile at open";
+static const char SHORT[] = "short";
+static const char LOG[] = "log";
+static const char LOG_STEPS[] = "log in steps";
+
+/* All that changes files or flushes them. */
+#ifdef SYS_open
+#define OLD_MAKING {SYS_open, BY_PATH}, {SYS_mkdir, BY_PATH},
+#else
+#define OLD_MAKING
+#endif
+#define CHANGING \
+    { \
+        OLD_MAKING OLD_NAMING {SYS_openat, BY_PATH_AT}, {SYS_mkdirat, BY_PATH_AT}, {SYS_renameat, BY_PATH_AT}, \
+            {SYS_renameat2, BY_PATH_AT}, {SYS_linkat, BY_PATH_AT}, {SYS_unlinkat, BY_PATH_AT}, {SYS_write, BY_FD}, \
+            {SYS_pwrite64, BY_FD}, {SYS_writev, BY_FD}, {SYS_pwritev, BY_FD}, {SYS_ftruncate, BY_FD}, \
+            {SYS_fsync, BY_FD}, {SYS_fdatasync, BY_FD}, {-1, BY_FD}, \
+    }
 
 static const struct kind KINDS[] = {
     {"kill", 0, NAMING},
     {IN_STEPS, 0, NAMING},
     {MEANWHILE, 0, NAMING},
-    {MEANWHILE_OPEN, 0, {{SYS_openat, BY_PATH_AT}, {SYS_flock, BY_FD}, {-1, BY_FD}}},
+    {MEANWHILE_OPEN, 0, {{SYS_openat, BY_PATH_AT}, {SYS_statx, BY_PATH_AT}, {SYS_flock, BY_FD}, {-1, BY_FD}}},
     {BARE, 0, {{-1, BY_FD}}},
+    {SHORT,
+     0,
+     {
+         {SYS_read, BY_FD},
+         {SYS_pread64, BY_FD},
+         {SYS_readv, BY_FD},
+         {SYS_preadv, BY_FD},
+         {SYS_write, BY_FD},
+         {SYS_pwrite64, BY_FD},
+         {SYS_writev, BY_FD},
+         {SYS_pwritev, BY_FD},
+         {-1, BY_FD},
+     }},
+    {LOG, 0, CHANGING},
+    {LOG_STEPS, 0, CHANGING},
     {"write",
      ENOSPC,
      {
@@ -202,6 +259,9 @@ static const struct {
     {SYS_flistxattr, EOPNOTSUPP},
 };
 
+/* Calls that copy inside the kernel. A program that lacks them reads and writes. */
+static const int COPYING[] = {SYS_copy_file_range, SYS_sendfile, SYS_splice};
+
 /* Lets this process and its children ask us about the calls of a kind. Answers where they ask. */
 static int install(const struct kind *kind) {
     struct sock_filter filter[MOST_STEPS];
@@ -209,7 +269,7 @@ static int install(const struct kind *kind) {
     int calls = 0;
     while (kind->calls[calls].number >= 0)
         calls++;
-    if (kind->name == IN_STEPS || kind->name == BARE) {
+    if (kind->name == IN_STEPS || kind->name == LOG_STEPS || kind->name == BARE) {
         filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
         filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 3);
         filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[4]));
@@ -222,6 +282,10 @@ static int install(const struct kind *kind) {
         unsigned int error = (unsigned int)BARE_CALLS[i].error;
         filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BARE_CALLS[i].number, 0, 1);
         filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error);
+    }
+    for (size_t i = 0; i < sizeof COPYING / sizeof *COPYING; i++) {
+        filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, COPYING[i], 0, 1);
+        filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
     }
     for (int i = 0; i < calls; i++)
         filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kind->calls[i].number, calls - i, 0);
@@ -279,14 +343,21 @@ static int is_fd_ours(int pid, int fd, const char *dir) {
     return is_under(path, dir);
 }
 
+/* Reads memory of the program; how many bytes there were. */
+static ssize_t peek(int pid, unsigned long long address, void *bytes, size_t length) {
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%d/mem", pid);
+    int memory = open(name, O_RDONLY | O_CLOEXEC);
+    ssize_t found = memory < 0 ? -1 : pread(memory, bytes, length, (off_t)address);
+    close(memory);
+    return found;
+}
+
 /* A path under the directory, or one that does not begin at the root: programs are run in the directory. An empty one
  * names an open file. */
 static int is_path_ours(int pid, int fd, unsigned long long address, const char *dir) {
-    char name[64], path[PATH_MAX];
-    snprintf(name, sizeof name, "/proc/%d/mem", pid);
-    int memory = open(name, O_RDONLY);
-    ssize_t length = memory < 0 ? -1 : pread(memory, path, sizeof path - 1, (off_t)address);
-    close(memory);
+    char path[PATH_MAX];
+    ssize_t length = peek(pid, address, path, sizeof path - 1);
     if (length <= 0)
         return 0;
     path[length] = 0;
@@ -321,36 +392,307 @@ static const char *fd_type(const struct seccomp_notif *asked) {
     return stat(link, &at) == 0 && S_ISDIR(at.st_mode) ? "directory" : "file";
 }
 
+
+/* The program, whose other programs the kinds "short" and "log" leave alone, and its descriptor. */
+static pid_t program;
+static int program_fd = -1;
+
+static void must(int done, const char *what) {
+    if (!done)
+        die(what);
+}
+
+static int is_of_program(const struct seccomp_notif *asked) {
+    char task[64];
+    snprintf(task, sizeof task, "/proc/%d/task/%d", (int)program, (int)asked->pid);
+    return access(task, F_OK) == 0;
+}
+
+/* A descriptor of the program, which shares the offset. */
+static int borrow(int number) {
+    int fd = (int)syscall(SYS_pidfd_getfd, program_fd, number, 0);
+    must(fd >= 0, "pidfd_getfd");
+    return fd;
+}
+
+static int is_write(int number) {
+    return number == SYS_write || number == SYS_pwrite64 || number == SYS_writev || number == SYS_pwritev;
+}
+
+static int has_offset(int number) {
+    return number == SYS_pread64 || number == SYS_preadv || number == SYS_pwrite64 || number == SYS_pwritev;
+}
+
+/* The n-th part of the memory that a call reads into or writes from. */
+static struct iovec part_of(const struct seccomp_notif *asked, unsigned long long n) {
+    int number = asked->data.nr;
+    unsigned long long address = asked->data.args[1], count = asked->data.args[2];
+    struct iovec part = {NULL, 0};
+    if (number == SYS_readv || number == SYS_preadv || number == SYS_writev || number == SYS_pwritev) {
+        if (n < count) {
+            ssize_t found = peek((int)asked->pid, address + n * sizeof part, &part, sizeof part);
+            must(found == (ssize_t)sizeof part, "a vector of the program");
+        }
+    } else if (n == 0)
+        part = (struct iovec){(void *)(size_t)address, count};
+    return part;
+}
+
+/* Bytes of the program, to be freed. */
+static char *bytes_of(const struct seccomp_notif *asked, struct iovec part) {
+    char *bytes = malloc(part.iov_len + 1);
+    must(bytes != NULL, "malloc");
+    ssize_t found = part.iov_len == 0 ? 0 : peek((int)asked->pid, (size_t)part.iov_base, bytes, part.iov_len);
+    must(found == (ssize_t)part.iov_len, "the memory of the program");
+    return bytes;
+}
+
+/* Reads or writes for the program, but only the first half of the first part; what the call answers. */
+static long shorten(const struct seccomp_notif *asked) {
+    int fd = borrow((int)asked->data.args[0]), number = asked->data.nr;
+    off_t offset = (off_t)asked->data.args[3];
+    struct iovec part = part_of(asked, 0);
+    part.iov_len = (part.iov_len + 1) / 2;
+    char *bytes = bytes_of(asked, part);
+    ssize_t done;
+    if (is_write(number))
+        done = has_offset(number) ? pwrite(fd, bytes, part.iov_len, offset) : write(fd, bytes, part.iov_len);
+    else
+        done = has_offset(number) ? pread(fd, bytes, part.iov_len, offset) : read(fd, bytes, part.iov_len);
+    long answer = done < 0 ? -errno : done;
+    if (done > 0 && !is_write(number)) {
+        char name[64];
+        snprintf(name, sizeof name, "/proc/%d/mem", (int)asked->pid);
+        int memory = open(name, O_WRONLY);
+        must(pwrite(memory, bytes, (size_t)done, (off_t)(size_t)part.iov_base) == done, "the memory of the program");
+        close(memory);
+    }
+    free(bytes);
+    close(fd);
+    return answer;
+}
+
+/* A path, and the inode of the directory that it is in. */
+struct entry {
+    char path[PATH_MAX];
+    unsigned long long dir;
+};
+
+/* What a path of the program names, the last link not followed. */
+static struct entry entry_at(const struct seccomp_notif *asked, int fd, unsigned long long address) {
+    struct entry entry = {.dir = 0};
+    char parent[PATH_MAX] = ".";
+    struct stat at;
+    int base = 0;
+    ssize_t length = peek((int)asked->pid, address, parent, sizeof parent - 1);
+    must(length > 0, "a path of the program");
+    parent[length] = 0;
+    if (parent[0] != '/' && fd != AT_FDCWD)
+        base = snprintf(entry.path, sizeof entry.path, "/proc/%d/fd/%d/", (int)asked->pid, fd);
+    snprintf(entry.path + base, sizeof entry.path - (size_t)base, "%.*s", PATH_MAX - 64, parent);
+    strcpy(parent, entry.path);
+    char *slash = strrchr(parent, '/');
+    strcpy(slash == NULL ? parent : slash + 1, slash == NULL ? "." : "");
+    if (stat(parent, &at) == 0)
+        entry.dir = at.st_ino;
+    return entry;
+}
+
+static const char *name_of(const struct entry *entry) {
+    const char *slash = strrchr(entry->path, '/');
+    return slash == NULL ? entry->path : slash + 1;
+}
+
+/* 0 if the entry names nothing. */
+static unsigned long long inode_of(const struct entry *entry) {
+    struct stat at;
+    return lstat(entry->path, &at) == 0 ? at.st_ino : 0;
+}
+
+/* Entries that calls are making, and have no inode yet. */
+static struct {
+    const char *what;
+    struct entry entry;
+} pending[MOST_PENDING];
+static size_t pending_count;
+
+static void log_made(FILE *log) {
+    size_t left = 0;
+    for (size_t i = 0; i < pending_count; i++) {
+        const struct entry *entry = &pending[i].entry;
+        unsigned long long inode = inode_of(entry);
+        if (inode != 0)
+            fprintf(log, "%s %llu %s %llu\n", pending[i].what, entry->dir, name_of(entry), inode);
+        else
+            pending[left++] = pending[i];
+    }
+    pending_count = left;
+}
+
+static void expect(const char *what, const struct entry *entry) {
+    must(pending_count < MOST_PENDING, "too many files are made at once");
+    pending[pending_count].what = what;
+    pending[pending_count++].entry = *entry;
+}
+
+static void log_open(FILE *log, const struct entry *entry, int flags) {
+    struct stat at;
+    if ((flags & O_TMPFILE) == O_TMPFILE)
+        return;
+    if (stat(entry->path, &at) != 0) {
+        if (flags & O_CREAT)
+            expect("create", entry);
+    } else if ((flags & O_TRUNC) && S_ISREG(at.st_mode))
+        fprintf(log, "truncate %llu 0\n", (unsigned long long)at.st_ino);
+}
+
+/* "exchange" wants both names, the others only the first. */
+static void log_rename(FILE *log, const char *what, const struct entry *from, const struct entry *to, int may_replace) {
+    unsigned long long taken = inode_of(to);
+    int is_exchange = strcmp(what, "exchange") == 0;
+    if (inode_of(from) != 0 && (is_exchange ? taken != 0 : taken == 0 || may_replace))
+        fprintf(log, "%s %llu %s %llu %s\n", what, from->dir, name_of(from), to->dir, name_of(to));
+}
+
+static void log_file(FILE *log, const struct seccomp_notif *asked) {
+    int fd = borrow((int)asked->data.args[0]), number = asked->data.nr;
+    struct stat at;
+    must(fstat(fd, &at) == 0, "fstat");
+    unsigned long long inode = at.st_ino;
+    if (!S_ISREG(at.st_mode) && !S_ISDIR(at.st_mode)) {
+        /* Standard output. */
+    } else if (number == SYS_fsync || number == SYS_fdatasync)
+        fprintf(log, "sync %llu\n", inode);
+    else if (number == SYS_ftruncate)
+        fprintf(log, "truncate %llu %llu\n", inode, (unsigned long long)asked->data.args[1]);
+    else {
+        off_t offset = lseek(fd, 0, SEEK_CUR);
+        if (has_offset(number))
+            offset = (off_t)asked->data.args[3];
+        else if (fcntl(fd, F_GETFL) & O_APPEND)
+            offset = at.st_size;
+        struct iovec part;
+        for (unsigned long long n = 0; (part = part_of(asked, n)).iov_len > 0; n++) {
+            char *bytes = bytes_of(asked, part);
+            fprintf(log, "write %llu %lld %zu\n", inode, (long long)offset, part.iov_len);
+            fwrite(bytes, 1, part.iov_len, log);
+            fputc('\n', log);
+            offset += (off_t)part.iov_len;
+            free(bytes);
+        }
+    }
+    close(fd);
+}
+
+static void log_call(FILE *log, const struct seccomp_notif *asked) {
+    const unsigned long long *args = (const unsigned long long *)asked->data.args;
+    struct entry from, to;
+    switch (asked->data.nr) {
+#ifdef SYS_open
+    case SYS_open:
+        from = entry_at(asked, AT_FDCWD, args[0]);
+        log_open(log, &from, (int)args[1]);
+        break;
+    case SYS_mkdir:
+        from = entry_at(asked, AT_FDCWD, args[0]);
+        if (inode_of(&from) == 0)
+            expect("mkdir", &from);
+        break;
+    case SYS_rename:
+    case SYS_link:
+        from = entry_at(asked, AT_FDCWD, args[0]);
+        to = entry_at(asked, AT_FDCWD, args[1]);
+        log_rename(log, asked->data.nr == SYS_link ? "link" : "rename", &from, &to, asked->data.nr != SYS_link);
+        break;
+    case SYS_unlink:
+    case SYS_rmdir:
+        from = entry_at(asked, AT_FDCWD, args[0]);
+        if (inode_of(&from) != 0)
+            fprintf(log, "unlink %llu %s\n", from.dir, name_of(&from));
+        break;
+#endif
+    case SYS_openat:
+        from = entry_at(asked, (int)args[0], args[1]);
+        log_open(log, &from, (int)args[2]);
+        break;
+    case SYS_mkdirat:
+        from = entry_at(asked, (int)args[0], args[1]);
+        if (inode_of(&from) == 0)
+            expect("mkdir", &from);
+        break;
+    case SYS_renameat:
+    case SYS_renameat2:
+    case SYS_linkat: {
+        unsigned long long flags = asked->data.nr == SYS_renameat2 ? args[4] : 0;
+        from = entry_at(asked, (int)args[0], args[1]);
+        to = entry_at(asked, (int)args[2], args[3]);
+        const char *what = flags & RENAME_EXCHANGE ? "exchange" : asked->data.nr == SYS_linkat ? "link" : "rename";
+        log_rename(log, what, &from, &to, asked->data.nr != SYS_linkat && !(flags & RENAME_NOREPLACE));
+        break;
+    }
+    case SYS_unlinkat:
+        from = entry_at(asked, (int)args[0], args[1]);
+        if (inode_of(&from) != 0)
+            fprintf(log, "unlink %llu %s\n", from.dir, name_of(&from));
+        break;
+    default:
+        log_file(log, asked);
+    }
+}
+
+/* Which calls of a kind fail, counted from 1. */
+struct nth {
+    long first;
+    int and_all_after;
+};
+
+static int is_chosen(struct nth nth, long count) {
+    return nth.first > 0 && (count == nth.first || (nth.and_all_after && count > nth.first));
+}
+
 /* Answers every call until the program has ended; how many were of files under the directory. */
-static long supervise(int listener, const struct kind *kind, long nth, const char *dir, const char **failed) {
+static long supervise(int listener, const struct kind *kind, struct nth nth, const char *dir, FILE *log, const char **failed) {
     long count = 0;
     for (;;) {
         struct pollfd ready = {.fd = listener, .events = POLLIN};
         if (poll(&ready, 1, -1) < 0 && errno != EINTR)
             die("poll");
         if (ready.revents & (POLLHUP | POLLERR))
-            return count;
+            break;
         if (!(ready.revents & POLLIN))
             continue;
         struct seccomp_notif asked = {0};
         if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0)
             continue;
-        struct seccomp_notif_resp answer = {.id = asked.id};
-        int fails = is_ours(kind, &asked, dir) && ++count == nth;
-        if (fails && (kind->name == MEANWHILE || kind->name == MEANWHILE_OPEN)) {
-            if (system(getenv("MEANWHILE")) != 0)
-                exit(UNSUPPORTED);
-            fails = 0;
+        struct seccomp_notif_resp answer = {.id = asked.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+        int is_one = is_ours(kind, &asked, dir) && ((log == NULL && kind->name != SHORT) || is_of_program(&asked));
+        if (log != NULL)
+            log_made(log);
+        if (is_one && log != NULL)
+            log_call(log, &asked);
+        if (is_one && is_chosen(nth, ++count)) {
+            if (kind->name == MEANWHILE || kind->name == MEANWHILE_OPEN) {
+                if (system(getenv("MEANWHILE")) != 0)
+                    exit(UNSUPPORTED);
+            } else if (kind->name == SHORT) {
+                long done = shorten(&asked);
+                answer.flags = 0;
+                answer.error = done < 0 ? (int)done : 0;
+                answer.val = done < 0 ? 0 : done;
+            } else {
+                if (kind->error == 0)
+                    kill((pid_t)asked.pid, SIGKILL);
+                answer.flags = 0;
+                answer.error = -kind->error;
+            }
+            if (strcmp(*failed, "none") == 0)
+                *failed = fd_type(&asked);
         }
-        if (fails) {
-            *failed = fd_type(&asked);
-            if (kind->error == 0)
-                kill((pid_t)asked.pid, SIGKILL);
-            answer.error = -kind->error;
-        } else
-            answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
         ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
     }
+    if (log != NULL)
+        log_made(log);
+    return count;
 }
 
 int main(int argc, char **argv) {
@@ -359,6 +701,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     const struct kind *kind = kind_of(argv[2]);
+    struct nth nth = {.first = strtol(argv[3], NULL, 10), .and_all_after = strchr(argv[3], '+') != NULL};
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
         die("socketpair");
@@ -380,8 +723,17 @@ int main(int argc, char **argv) {
         waitpid(child, &status, 0);
         return UNSUPPORTED;
     }
+    program = child;
+    program_fd = (int)syscall(SYS_pidfd_open, child, 0);
+    FILE *log = NULL;
+    if (kind->name == SHORT)
+        close(borrow(STDERR_FILENO));
+    if (kind->name == LOG || kind->name == LOG_STEPS)
+        must((log = fopen(getenv("LOG"), "w")) != NULL, "the log");
     const char *failed = "none";
-    long count = supervise(listener, kind, atol(argv[3]), argv[4], &failed);
+    long count = supervise(listener, kind, nth, argv[4], log, &failed);
+    if (log != NULL && fclose(log) != 0)
+        die("the log");
     waitpid(child, &status, 0);
     FILE *file = fopen(argv[1], "w");
     if (file == NULL || fprintf(file, "%ld %s\n", count, failed) < 0 || fclose(file) != 0)
