@@ -12,6 +12,8 @@ mod command_line;
 mod counted_index;
 mod counts;
 mod damaged;
+#[cfg(target_os = "linux")]
+mod disk;
 #[cfg(unix)]
 mod docs;
 #[cfg(feature = "serve")]
@@ -41,6 +43,8 @@ mod outputs;
 mod page;
 mod pgn_as_found;
 mod pgn_as_written;
+#[cfg(target_os = "linux")]
+mod power_cuts;
 #[cfg(unix)]
 mod progress;
 mod questions;
