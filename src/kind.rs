@@ -128,17 +128,17 @@ pub(crate) const LONGEST_SIGNATURE: usize = 262;
 const GZIP: Format = Format::new(
     FileKind::Gzip,
     "compressed with gzip",
-    "unpack it, for instance with gzip -d",
+    "unpack it, for instance with gzip -dc",
 );
 const BZIP2: Format = Format::new(
     FileKind::Bzip2,
     "compressed with bzip2",
-    "unpack it, for instance with bzip2 -d",
+    "unpack it, for instance with bzip2 -dc",
 );
 const ZSTD: Format = Format::new(
     FileKind::Zstd,
     "compressed with zstd",
-    "unpack it, for instance with zstd -d",
+    "unpack it, for instance with zstd -dc",
 );
 const ZIP: Format = Format::new(
     FileKind::Zip,
@@ -194,7 +194,7 @@ const SIGNATURES: &[(Signature, Format)] = &[
         Format::new(
             FileKind::Xz,
             "compressed with xz",
-            "unpack it, for instance with xz -d",
+            "unpack it, for instance with xz -dc",
         ),
     ),
     ((0, b"7z\xbc\xaf\x27\x1c"), Format::archive("a 7z archive")),
@@ -205,24 +205,30 @@ const SIGNATURES: &[(Signature, Format)] = &[
     ((0, b"\x60\xea"), Format::archive("an ARJ archive")),
     (
         (0, b"\x04\x22\x4d\x18"),
-        Format::foreign("compressed with lz4", "unpack it, for instance with lz4 -d"),
+        Format::foreign(
+            "compressed with lz4",
+            "unpack it, for instance with lz4 -dc",
+        ),
     ),
     (
         (0, b"LZIP\x01"),
         Format::foreign(
             "compressed with lzip",
-            "unpack it, for instance with lzip -d",
+            "unpack it, for instance with lzip -dc",
         ),
     ),
     (
         (0, b"\x5d\0\0"),
-        Format::foreign("compressed with LZMA", "unpack it, for instance with xz -d"),
+        Format::foreign(
+            "compressed with LZMA",
+            "unpack it, for instance with xz -dc",
+        ),
     ),
     (
         (0, b"\x1f\x9d"),
         Format::foreign(
             "compressed with compress",
-            "unpack it, for instance with uncompress",
+            "unpack it, for instance with gzip -dc",
         ),
     ),
     ((0, b"\x03ABK"), ARENA_BOOK),

@@ -12,12 +12,9 @@
 //! # Ok::<(), polybook::Error>(())
 //! ```
 
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use memchr::memmem;
@@ -181,7 +178,7 @@ impl Plies {
             if batches.is_empty() {
                 return Ok(None);
             }
-            let (input, options, replayed) = (self.input.path(), &self.options, &self.replayed);
+            let (input, options, replayed) = (&self.input, &self.options, &self.replayed);
             let read = |batch: &Batch| read_batch(input, options, replayed, batch);
             let read = batches.par_iter().map(read);
             let mut plies = PlyBatch::default();
@@ -204,7 +201,7 @@ impl Plies {
 
 /// Decodes a batch. Returns its half-moves, the counts of its games, and its first rejected game.
 fn read_batch(
-    input: &Path,
+    input: &Input,
     options: &PlyOptions,
     replayed: &MakeBook,
     batch: &Batch,

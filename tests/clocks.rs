@@ -203,3 +203,29 @@ fn the_explorer_has_the_times_on_request() {
     let reply = served.get(&format!("/lichess?{castle}&clocks=true"));
     assert_eq!((reply.status, reply.text().lines().count()), (503, 1));
 }
+
+/// Engine matches have controls with fractions of seconds.
+#[test]
+fn decimals_of_clocks_and_controls() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "[TimeControl \"180.5+0.5\"]\n\n1. e4 {[%clk 0:03:00.4]} c5 {[%clk 0:02:58.25]} 2. Nf3 {[%clk 0:02:59.9]} 1-0\n";
+    fs::write(dir.join("a.pgn"), games).unwrap();
+    ok(dir, "make-book -q a.pgn --leveldb a.idx --explorer");
+    for (moves, seconds) in [("", 0.6), ("e4", 2.75), ("e4 c5", 1.0)] {
+        let answer = ok_json(
+            dir,
+            args![
+                "moves",
+                "--leveldb",
+                "a.idx",
+                "--clocks",
+                "--json",
+                "--moves",
+                moves
+            ],
+        );
+        let mean = answer["moves"][0]["time"]["mean"].as_f64().unwrap();
+        assert!((mean - seconds).abs() < 0.051, "{moves}: {answer}");
+    }
+}

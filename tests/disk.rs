@@ -114,7 +114,7 @@ fn outlives_lasting_faults(line: &str) {
         assert!(sound.output.status.success(), "{line}: {error}");
         for nth in firsts(sound.calls) {
             scene.restore();
-            let outcome = scene.run(injector, kind, &format!("{nth}+"));
+            let outcome = scene.run(injector, kind, format!("{nth}+"));
             let case = format!("{line}, {kind} from {nth} of {} on", sound.calls);
             judge_lasting(&scene, &case, kind, &outcome, &sound);
         }

@@ -4,6 +4,7 @@
 #[macro_use]
 mod common;
 
+mod advice;
 mod architecture;
 mod books;
 mod classes;

@@ -366,3 +366,42 @@ fn a_move_has_one_row_in_a_sum_however_its_position_is_spelled() {
         "{table}"
     );
 }
+
+/// A square behind a pinned pawn's double step, and castling rights that cannot be, do not split a position of a sum.
+#[test]
+fn positions_with_the_same_legal_moves_are_one_in_a_sum() {
+    let dir = temp();
+    let at = |name: &str| dir.path().join(name);
+    let pinned = "rnb1kbnr/ppp1qppp/8/3pP3/5p2/5N2/PPPP2PP/RNBQKB1R w KQkq";
+    let castled = "rnbqkbnr/pppppppp/8/8/8/5BN1/PPPPPPPP/RNBQ1RK1 b";
+    let games = format!(
+        "1. e4 e5 2. f4 exf4 3. e5 Qe7 4. Nf3 d5 5. d4 *\n\n[FEN \"{castled} kq - 0 1\"]\n\n1... e5 *\n"
+    );
+    fs::write(at("a.pgn"), games).unwrap();
+    ok(dir.path(), "make-book -q a.pgn --min-game 1 --obs a.db3");
+    Connection::open(at("b.db3"))
+        .unwrap()
+        .execute_batch(&format!(
+            "CREATE TABLE Book (EPD TEXT, Move TEXT, Active INTEGER, Win INTEGER, Draw INTEGER, Loss INTEGER, Comment TEXT);
+             CREATE INDEX BookByEPD ON Book (EPD);
+             INSERT INTO Book VALUES ('{pinned} d6', 'd2d4', 1, 4, 0, 0, NULL), ('{castled} KQkq -', 'e7e5', 1, 7, 0, 0, NULL);"
+        ))
+        .unwrap();
+    for order in ["a.db3 b.db3", "b.db3 a.db3"] {
+        ok(
+            dir.path(),
+            &format!("merge-book -q {order} --out sum.db3 --force"),
+        );
+        let wins = |position: &str| -> Vec<(String, i64, i64)> {
+            let found = rows(&at("sum.db3")).into_iter();
+            let found = found.filter(|row| row.0.starts_with(position));
+            found.map(|row| (row.0, row.3, row.4)).collect()
+        };
+        assert_eq!(wins(pinned), [(format!("{pinned} -"), 4, 1)], "{order}");
+        assert_eq!(
+            wins(castled),
+            [(format!("{castled} kq -"), 7, 1)],
+            "{order}"
+        );
+    }
+}

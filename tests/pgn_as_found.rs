@@ -560,7 +560,10 @@ fn a_first_move_that_cannot_be_played_is_named() {
         panic!("a game was counted");
     };
     let err = err.to_string();
-    assert!(err.ends_with("legal with --piece-letters de"), "{err}");
+    assert!(
+        err.ends_with("legal with make-book --piece-letters de"),
+        "{err}"
+    );
     let letters = "de".parse().unwrap();
     let made = make_with(b"1. Sf3 d5 1-0", |run| run.piece_letters(letters)).unwrap();
     made.games(1, 0).line("Nf3", 2);
@@ -607,6 +610,8 @@ fn fens_of_tags_are_read_as_those_of_the_command_line() {
         .games(1, 0)
         .line("e4 e5 Nf3", 2);
     }
+    let from_start = "[FEN \"StartPos\"]\n[Result \"1-0\"]\n\n1. e4 1-0\n";
+    make(from_start).games(1, 0).line("e4", 2);
 }
 
 #[test]
@@ -667,4 +672,72 @@ fn games_that_pass_with_unknown_dates_and_ratings_are_reported() {
     let made = make_with(text.as_bytes(), |run| run.game_filter(filter.clone())).unwrap();
     let totals = made.report.totals;
     assert_eq!((totals.games.counted, totals.unrated), (2, 1));
+}
+
+#[test]
+fn untagged_games_are_of_the_variant_that_is_named() {
+    let dir = crate::common::temp();
+    let dir = dir.path();
+    // In atomic chess both pawns explode on d5, which opens the file.
+    let moves = "1. e4 d5 2. exd5 Qxd2";
+    let games = format!(
+        "[White \"none\"]\n\n{moves} 0-1\n\n[Variant \"?\"]\n\n{moves} 0-1\n\n\
+         [Variant \"Standard\"]\n\n1. e4 *\n\n[Variant \"Crazyhouse\"]\n\n1. d4 *\n"
+    );
+    fs::write(dir.join("a.pgn"), games).unwrap();
+    let run = "make-book a.pgn --untagged-variant atomic --force --json --min-game 1";
+    let counted = |options: &str| {
+        let report = crate::common::ok_json(dir, &format!("{run} {options}"));
+        report["variants"].to_string()
+    };
+    let all = r#"{"normal":1,"crazyhouse":1,"atomic":2}"#;
+    assert_eq!(counted("--variant auto --bin a.bin"), all);
+    assert_eq!(counted("--variant atomic --bin a.bin"), r#"{"atomic":2}"#);
+    let header = crate::common::ok(dir, "pgheader -s a.bin");
+    assert!(header.contains("untagged-variant atomic"), "{header}");
+
+    // Every command that reads games reads them in the same way.
+    fs::write(
+        dir.join("suite.pgn"),
+        format!("[Variant \"Atomic\"]\n\n{moves} *\n"),
+    )
+    .unwrap();
+    for (command, expected) in [
+        (
+            "repertoire build a.pgn --color white --untagged-variant atomic --variant atomic --min-game 1 --out r.pgn",
+            "",
+        ),
+        (
+            "repertoire check r.pgn a.pgn --color white --untagged-variant atomic",
+            "2 games",
+        ),
+        (
+            "repertoire new a.pgn --reference a.pgn --untagged-variant atomic",
+            "",
+        ),
+        (
+            "suite-report suite.pgn a.pgn --untagged-variant atomic",
+            "2 games",
+        ),
+    ] {
+        let said = crate::common::ok(dir, command);
+        assert!(said.contains(expected), "{command}: {said}");
+        assert!(!said.contains("illegal"), "{command}: {said}");
+    }
+    let index = "--variant auto --leveldb a.idx --explorer";
+    assert_eq!(counted(index), all);
+    let moves = crate::common::ok_json(
+        dir,
+        args![
+            "moves",
+            "--leveldb",
+            "a.idx",
+            "--variant",
+            "atomic",
+            "--moves",
+            "e4 d5 exd5",
+            "--json"
+        ],
+    );
+    assert_eq!(moves["games"], 2, "{moves}");
 }

@@ -1461,8 +1461,8 @@ fn comments_of_built_repertoires() {
         .unwrap()
         .replace('\n', " ");
     for part in [
-        "1... Nf6 {3 games, 50.0%, 1 in 2.0}",
-        "2... e6 {3 games, 50.0%, 1 in 1.0}",
+        "1... Nf6 {3 games, 3 without result, 1 in 2.0}",
+        "2... e6 {3 games, 3 without result, 1 in 1.0}",
         "1... d5 {kept} 2. Nf3 {kept}",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -1912,4 +1912,66 @@ fn the_server_says_what_repertoires_have() {
     );
     assert_eq!(served.get("/repertoire?x=1").status, 400);
     assert!(fails(dir, "serve x.idx --repertoire mine.pgn", 2).contains("my.pgn:white"));
+}
+
+/// Two orders of moves, after which a pinned pawn may not capture en passant, and two spellings of castling rights of which
+/// some cannot be, give one position each.
+#[test]
+fn positions_with_the_same_legal_moves_are_one() {
+    let dir = temp();
+    let dir = dir.path();
+    let pinned = [
+        "1. e4 e5 2. f4 exf4 3. e5 d5 4. Nf3 Qe7",
+        "1. e4 e5 2. f4 exf4 3. e5 Qe7 4. Nf3 d5",
+    ];
+    for (name, line) in ["a.pgn", "b.pgn"].into_iter().zip(pinned) {
+        write(
+            dir,
+            name,
+            &format!("[Result \"1-0\"]\n\n{line} 5. d4 g5 1-0\n"),
+        );
+    }
+    // The repertoire comes to the position by the first order alone.
+    write(
+        dir,
+        "mine.pgn",
+        &format!(
+            "{} 5. d4 *\n\n1. e4 e5 2. f4 exf4 3. e5 Qe7 4. Nf3 *\n",
+            pinned[0]
+        ),
+    );
+    let gaps = ok(
+        dir,
+        "repertoire gaps mine.pgn --against b.pgn --color white",
+    );
+    assert!(
+        gaps.contains("5. d4 g5") && !gaps.contains("4. Nf3 d5 ("),
+        "{gaps}"
+    );
+    let rights = ["KQkq", "kq"];
+    for (name, rights) in ["c.pgn", "d.pgn"].into_iter().zip(rights) {
+        let fen = format!("rnbqkbnr/pppppppp/8/8/8/5BN1/PPPPPPPP/RNBQ1RK1 b {rights} - 0 1");
+        write(
+            dir,
+            name,
+            &format!("[FEN \"{fen}\"]\n[Result \"1-0\"]\n\n1... e5 2. d4 1-0\n"),
+        );
+    }
+    for (games, reference) in [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")] {
+        let new = ok(
+            dir,
+            &format!("repertoire new {games}.pgn --reference {reference}.pgn"),
+        );
+        assert!(new.contains("nothing new"), "{games}: {new}");
+        let check = ok(
+            dir,
+            &format!("repertoire check {reference}.pgn {games}.pgn --color white"),
+        );
+        // The first order ends with a reply that no move of the repertoire answers.
+        let expected = match games {
+            "a" | "b" => "left by the opponent at 5... g5",
+            _ => "in the repertoire: 1 game",
+        };
+        assert!(check.contains(expected), "{games}: {check}");
+    }
 }

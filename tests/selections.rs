@@ -176,3 +176,36 @@ fn the_beginning_of_a_broken_game_counts_once() {
     assert_eq!(report["plies"], 2);
     assert!(report.get("filtered_by").is_none());
 }
+
+/// `--result` accepts what a `Result` tag may say.
+#[test]
+fn results_are_asked_for_in_any_spelling() {
+    let dir = temp();
+    let games = ["1-0", "0:1", "\u{bd}-\u{bd}", "0-0"]
+        .map(|result| format!("[Result \"{result}\"]\n\n1. e4 {result}\n\n"));
+    fs::write(dir.path().join("games.pgn"), games.concat()).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q games.pgn --leveldb a.idx --explorer",
+    );
+    for result in [
+        "1-0",
+        "1:0",
+        "1\u{2013}0",
+        "+--",
+        "0,5-0,5",
+        "1/2",
+        "0-1",
+        "*",
+    ] {
+        let options = ["--result", result];
+        assert_eq!(counted(dir.path(), &options), 1, "{result}");
+        let moves = ok_json(
+            dir.path(),
+            args!["moves", "--leveldb", "a.idx", "--json", "--result", result],
+        );
+        assert_eq!(moves["games"], 1, "{result}");
+    }
+    let error = fails(dir.path(), "make-book games.pgn --result 2-0", 2);
+    assert!(error.contains("write 1-0, 0-1, 1/2-1/2 or *"), "{error}");
+}

@@ -400,3 +400,49 @@ fn comments_say_where_the_opening_ended() {
         );
     }
 }
+
+/// A suite may spell a position with an en passant square that a pinned pawn cannot use, or with castling rights that cannot
+/// be, and the match otherwise.
+#[test]
+fn games_belong_to_an_exit_with_the_same_legal_moves() {
+    let dir = temp();
+    let dir = dir.path();
+    let pinned = "rnb1kbnr/ppp1qppp/8/3pP3/5p2/5N2/PPPP2PP/RNBQKB1R w KQkq";
+    let castled = "rnbqkbnr/pppppppp/8/8/8/5BN1/PPPPPPPP/RNBQ1RK1 b";
+    let orders = [
+        "1. e4 e5 2. f4 exf4 3. e5 d5 4. Nf3 Qe7",
+        "1. e4 e5 2. f4 exf4 3. e5 Qe7 4. Nf3 d5",
+    ];
+    let with_fen =
+        |fen: &str, moves: &str| game("A", "B", "1-0", &format!("[FEN \"{fen} 0 5\"]\n"), moves);
+    for (suite, games) in [
+        (
+            format!("{pinned} d6\n"),
+            [
+                with_fen(&format!("{pinned} -"), "5. d4"),
+                with_fen(&format!("{pinned} d6"), "5. d4"),
+            ],
+        ),
+        (
+            format!("{castled} KQkq -\n"),
+            [
+                with_fen(&format!("{castled} kq -"), "5... e5"),
+                with_fen(&format!("{castled} KQkq -"), "5... e5"),
+            ],
+        ),
+        (
+            format!("{} *\n", orders[0]),
+            orders.map(|line| game("A", "B", "1-0", "", &format!("{line} 5. d4"))),
+        ),
+    ] {
+        let name = if suite.contains("1.") {
+            "suite.pgn"
+        } else {
+            "suite.epd"
+        };
+        fs::write(dir.join(name), &suite).unwrap();
+        fs::write(dir.join("match.pgn"), games.concat()).unwrap();
+        let report = ok_json(dir, &["suite-report", name, "match.pgn", "--json"]);
+        assert_eq!(exits(&report, "wins"), [2], "{suite}: {report}");
+    }
+}

@@ -382,3 +382,41 @@ fn scid_reads_all_games_with_their_variations() {
         variations.to_string()
     );
 }
+
+/// A game without a result is no draw: the numbers and the scores leave it out and say so.
+#[test]
+fn games_without_a_result_are_listed_apart() {
+    let dir = temp();
+    let dir = dir.path();
+    let mut games = String::new();
+    for (result, number) in [("1-0", 2), ("*", 3), ("1/2-1/2", 1)] {
+        games += &format!("[Result \"{result}\"]\n\n1. e4 e5 {result}\n\n").repeat(number);
+    }
+    games += "[Result \"*\"]\n\n1. d4 d5 *\n";
+    fs::write(dir.join("a.pgn"), games).unwrap();
+    ok(dir, "make-book -q a.pgn --leveldb a.idx --explorer");
+    let text = ok(dir, "tree a.idx --max-ply 1");
+    assert!(text.contains("1. e4  +2 =1 -0 *3, 85.7%"), "{text}");
+    assert!(text.contains("1. d4  +0 =0 -0 *1, 14.3%"), "{text}");
+    let json = ok(dir, "tree a.idx --max-ply 1 --format jsonl");
+    assert!(
+        json.contains(r#""draws":1,"losses":0,"unfinished":3"#),
+        "{json}"
+    );
+    ok(
+        dir,
+        "repertoire build a.pgn --color white --out r.pgn --max-ply 1 --by games",
+    );
+    let built = fs::read_to_string(dir.join("r.pgn")).unwrap();
+    assert!(
+        built.contains("6 games, 3 without result, 83.3%"),
+        "{built}"
+    );
+    // Of games without a result alone, no move has a score.
+    ok(
+        dir,
+        "make-book -q a.pgn --leveldb b.idx --explorer --result *",
+    );
+    let text = ok(dir, "tree b.idx --max-ply 1");
+    assert!(text.contains("1. e4  +0 =0 -0 *3, 75.0%"), "{text}");
+}

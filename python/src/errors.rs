@@ -1,11 +1,14 @@
 //! Errors of the library as exceptions.
 
-use std::{error::Error as _, path::Path};
+use std::{error::Error as _, io::ErrorKind, path::Path};
 
 use polybook::make_book::Rejection;
 use pyo3::{
     create_exception,
-    exceptions::{PyException, PyFileExistsError, PyKeyboardInterrupt, PyOSError, PyValueError},
+    exceptions::{
+        PyException, PyFileExistsError, PyFileNotFoundError, PyKeyboardInterrupt, PyOSError,
+        PyValueError,
+    },
     prelude::*,
 };
 
@@ -35,6 +38,9 @@ pub fn exception(py: Python<'_>, err: polybook::Error) -> PyErr {
         )),
         polybook::Error::Io { path, source, .. } => match source.raw_os_error() {
             Some(number) => of_system(number, source, path),
+            None if source.kind() == ErrorKind::NotFound => {
+                PyFileNotFoundError::new_err(in_one_line(&err))
+            }
             None => PyOSError::new_err(in_one_line(&err)),
         },
         _ => Error::new_err(in_one_line(&err)),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use polybook::{
     explorer::{self, Filters, Line, Query, RatingGroup, View},
+    make_book::Unfinished,
     openings,
     position::Variant,
 };
@@ -98,13 +99,38 @@ impl Explorer {
     }
 }
 
+/// A rating group: any rating in it, or "unknown".
+#[derive(FromPyObject)]
+enum Rating {
+    Known(u32),
+    Text(String),
+}
+
+impl Rating {
+    /// Returns the group; `None` is for games without a known rating.
+    fn group(self) -> PyResult<Option<RatingGroup>> {
+        match self {
+            Rating::Known(rating) => Ok(Some(RatingGroup::of(rating))),
+            Rating::Text(text) if text == "unknown" => Ok(None),
+            Rating::Text(_) => Err(value_error("a rating is a number or \"unknown\"")),
+        }
+    }
+}
+
 fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
     let speeds: Vec<_> = options.parse_all("speeds")?;
     let modes: Vec<_> = options.parse_all("modes")?;
-    let ratings: Option<Vec<u32>> = options.take("ratings")?;
+    let ratings: Option<Vec<Rating>> = options.take("ratings")?;
+    let groups = |ratings: Vec<Rating>| -> PyResult<Vec<Option<RatingGroup>>> {
+        ratings.into_iter().map(Rating::group).collect()
+    };
+    let ratings = ratings.map(groups).transpose()?;
     Ok(Filters {
         speeds: (!speeds.is_empty()).then_some(speeds),
-        groups: ratings.map(|ratings| ratings.into_iter().map(RatingGroup::of).collect()),
+        unrated: ratings
+            .as_ref()
+            .is_some_and(|ratings| ratings.contains(&None)),
+        groups: ratings.map(|ratings| ratings.into_iter().flatten().collect()),
         modes: (!modes.is_empty()).then_some(modes),
         since: options.parse("since")?,
         until: options.parse("until")?,
@@ -124,6 +150,7 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         names: Default::default(),
         min_ply: options.take("min_ply")?.unwrap_or_default(),
         source: options.take("source")?,
+        skip_unfinished: options.unfinished()? == Some(Unfinished::Skip),
         ..Filters::default()
     })
 }

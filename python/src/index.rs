@@ -35,16 +35,7 @@ impl Index {
     #[pyo3(signature = (position=None))]
     fn games<'py>(&self, py: Python<'py>, position: Given<'_, '_>) -> PyResult<Bound<'py, PyList>> {
         let pos = Keyed::new(from_argument(position, self.index.variant().only())?);
-        let ids = detached(py, || {
-            let mut ids = Vec::new();
-            for key in pos.equal_keys() {
-                ids.extend(self.index.games(key)?);
-            }
-            // A game may have reached the position twice.
-            ids.sort_unstable();
-            ids.dedup();
-            Ok(ids)
-        })?;
+        let ids = detached(py, || self.index.games_of(&pos))?;
         let list = PyList::empty(py);
         for ids in ids.chunks(AT_ONCE) {
             ids.iter().try_for_each(|id| list.append(id))?;

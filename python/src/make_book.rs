@@ -9,7 +9,6 @@ use polybook::{
     MakeBook, Report,
     book::{Factors, Scale, Weights},
     make_book::{Phase, Progress},
-    pgn::Input,
     position::{PieceLetters, VariantChoice},
     tally::{By, MoveFilter},
 };
@@ -38,7 +37,7 @@ pub fn make_book<'py>(
 /// A run with all options, which have the names and defaults that they have on the command line.
 fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook> {
     let min_game = options.take::<u64>("min_game")?;
-    let mut run = MakeBook::new(inputs.into_iter().map(Input::file))
+    let mut run = MakeBook::new(options.inputs(inputs)?)
         .game_filter(options.game_filter()?)
         .move_filter(move_filter(options, min_game)?)
         .weights(weights(options)?);

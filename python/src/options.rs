@@ -1,10 +1,10 @@
 //! Keyword arguments by their names. A name that nothing takes is an error.
 
-use std::str::FromStr;
+use std::{path::PathBuf, str::FromStr};
 
 use polybook::{
     make_book::Unfinished,
-    pgn::{GameFilter, GameResult},
+    pgn::{GameFilter, GameResult, Input},
 };
 use pyo3::{
     exceptions::PyTypeError,
@@ -73,7 +73,7 @@ impl<'py> Options<'py> {
 
     pub fn results(&mut self, name: &str) -> PyResult<Vec<GameResult>> {
         let result = |text: String| {
-            let result = GameResult::from_token(text.as_bytes());
+            let result = GameResult::from_text(text.as_bytes());
             result.ok_or_else(|| value_error("a result is 1-0, 0-1, 1/2-1/2 or *"))
         };
         self.texts(name)?.into_iter().map(result).collect()
@@ -111,6 +111,13 @@ impl<'py> Options<'py> {
         };
         game_filter.check().map_err(value_error)?;
         Ok(game_filter)
+    }
+
+    /// The input, with the variant of games without a `Variant` tag.
+    pub fn inputs(&mut self, paths: Vec<PathBuf>) -> PyResult<Vec<Input>> {
+        let untagged = self.parse("untagged_variant")?.unwrap_or_default();
+        let input = |path| Input::file(path).with_untagged_variant(untagged);
+        Ok(paths.into_iter().map(input).collect())
     }
 
     /// Refuses what nothing took.

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{
     Context, counted,
     input::{self, file_of, output_name, refuse_document_beside},
-    position::{PositionArgs, of_book},
+    position::{PositionArgs, Searched, of_book},
     resources::MemoryArgs,
     usage::Usage,
 };
@@ -103,7 +103,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let edited = begin_book(out)?;
     let book = Book::open(&file)?;
     let variant = of_book(&args.book, &book, args.position.variant)?;
-    let edits = edits(&args, variant)?;
+    let edits = edits(&args, variant, book.variant())?;
     if edits.is_empty() {
         let usage = "no change: give --set, --remove, --remove-position or --script";
         return Err(Usage(usage.to_owned()).into());
@@ -140,8 +140,16 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// Returns the edits of the options, followed by the edits of the script.
-fn edits(args: &Args, variant: Variant) -> anyhow::Result<Vec<PositionEdit>> {
-    let pos = args.position.position_of(variant)?;
+fn edits(
+    args: &Args,
+    variant: Variant,
+    only: Option<Variant>,
+) -> anyhow::Result<Vec<PositionEdit>> {
+    let searched = Searched {
+        file: &args.book,
+        only,
+    };
+    let pos = args.position.position_in(variant, &searched)?;
     let mut changes: Vec<Change> = args.remove.clone();
     changes.extend(args.set.iter().cloned());
     changes.extend(args.remove_position.then_some(Change::RemovePosition));

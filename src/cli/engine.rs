@@ -12,6 +12,7 @@ use super::{
     Context,
     filters::{ExplorerFilterArgs, check_names, explorer_of},
     input::file_or_index,
+    position::UntaggedArg,
     repertoire::{Opener, with_side},
     usage::Usage,
     weighting::one_of,
@@ -73,12 +74,15 @@ pub struct Args {
     fallback: Fallback,
 
     #[command(flatten)]
+    untagged: UntaggedArg,
+
+    #[command(flatten)]
     filters: ExplorerFilterArgs,
 }
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let filters = args.filters.filters()?;
-    let opener = Opener::with_defaults(context)?;
+    let opener = Opener::with_defaults(&args.untagged, context)?;
     let sources = args.sources.iter();
     let sources: anyhow::Result<Vec<EngineSource>> = sources
         .map(|path| opened(path, &opener, &filters, context))
@@ -140,7 +144,7 @@ fn opened(
     } else {
         let path = file_or_index(argument)?;
         if FileKind::of(&path)? != FileKind::Sqlite && !is_book_or_empty(&path)? {
-            return games(cached_index(&path, context)?, filters);
+            return games(cached_index(&path, opener.untagged, context)?, filters);
         }
     }
     let known = opener.source(argument, None)?;
@@ -154,7 +158,11 @@ fn games(index: PathBuf, filters: &Filters) -> anyhow::Result<EngineSource> {
 }
 
 #[cfg(not(feature = "serve"))]
-fn cached_index(pgn: &Path, _context: Context) -> anyhow::Result<PathBuf> {
+fn cached_index(
+    pgn: &Path,
+    _untagged: polybook::position::Variant,
+    _context: Context,
+) -> anyhow::Result<PathBuf> {
     let problem = "games, and this build has no cache of indexes: make an index with make-book --leveldb --explorer";
     Err(polybook::Error::file(pgn, problem).into())
 }

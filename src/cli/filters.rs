@@ -53,7 +53,7 @@ pub struct GameFilterArgs {
     #[arg(long, value_name = "DATE")]
     until: Option<Date>,
 
-    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *; can be given several times
+    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *, in any spelling; can be given several times
     #[arg(long, value_name = "R", value_parser = result)]
     result: Vec<GameResult>,
 
@@ -98,7 +98,7 @@ pub struct GameFilterArgs {
 }
 
 fn result(text: &str) -> Result<GameResult, String> {
-    GameResult::from_token(text.as_bytes()).ok_or_else(|| "write 1-0, 0-1, 1/2-1/2 or *".to_owned())
+    GameResult::from_text(text.as_bytes()).ok_or_else(|| "write 1-0, 0-1, 1/2-1/2 or *".to_owned())
 }
 
 impl GameFilterArgs {
@@ -185,7 +185,7 @@ pub struct ExplorerFilterArgs {
     #[arg(long, value_name = "N|unknown", value_parser = rating_group)]
     rating: Vec<Option<RatingGroup>>,
 
-    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *; can be given several times
+    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *, in any spelling; can be given several times
     #[arg(long, value_name = "R", value_parser = result)]
     result: Vec<GameResult>,
 
@@ -301,7 +301,7 @@ pub fn plain_index(
 /// Returns the error for a query that needs the explorer's data, which the index does not contain.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
-        "this needs an index made with --explorer: make {} again with that option",
+        "this needs an index made with --explorer: make {} again with that option and --force",
         index.display()
     ))
 }

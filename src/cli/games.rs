@@ -13,7 +13,7 @@ use super::{
     counted,
     filters::{ExplorerFilterArgs, check_names, explorer_of, needs_explorer},
     key,
-    position::{PositionArgs, refuse_other_of_index},
+    position::{PositionArgs, Searched, refuse_other_of_index},
     terminal::{print_all, print_bytes, print_json_list},
 };
 
@@ -79,20 +79,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let own = index.variant().only();
     let variant = args.position.variant_of(own);
-    let pos = position::Keyed::new(args.position.position_of(variant)?);
+    let searched = Searched {
+        file: index.path(),
+        only: own,
+    };
+    let pos = position::Keyed::new(args.position.position_in(variant, &searched)?);
     let key = pos.key();
     let ids = match own {
         Some(own) if !own.is_played_like(variant) => Vec::new(),
         _ => {
             refuse_other_of_index(index, variant)?;
-            let mut ids = Vec::new();
-            for key in pos.equal_keys() {
-                ids.extend(index.games(key)?);
-            }
-            // A game may have reached the position twice.
-            ids.sort_unstable();
-            ids.dedup();
-            ids
+            index.games_of(&pos)?
         }
     };
     let limit = args.limit.unwrap_or(usize::MAX);
@@ -108,7 +105,11 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
 fn run_explored(args: &Args) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.leveldb).map_err(|err| better_reason(args, err))?;
     let variant = args.position.variant_of(explorer.variant());
-    let pos = args.position.position_of(variant)?;
+    let searched = Searched {
+        file: &args.leveldb[0],
+        only: explorer.variant(),
+    };
+    let pos = args.position.position_in(variant, &searched)?;
     let key = position::key(&pos);
     let mut query = Query::new(Line::at(variant, pos), View::Lichess);
     query.filters = args.filters.filters()?;

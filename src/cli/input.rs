@@ -19,7 +19,7 @@ use polybook::{
     tally::Memory,
 };
 
-use super::usage::Usage;
+use super::{position::UntaggedArg, usage::Usage};
 
 /// The book argument of a command that polyglot has too.
 #[derive(clap::Args, Debug)]
@@ -154,7 +154,7 @@ fn given_twice() -> Usage {
 }
 
 /// Returns the PGN inputs for the arguments. Returns an error for an index, which contains no PGN.
-pub fn pgn_inputs(arguments: &[PathBuf]) -> polybook::Result<Vec<Input>> {
+pub fn pgn_inputs(arguments: &[PathBuf], untagged: &UntaggedArg) -> polybook::Result<Vec<Input>> {
     let indexes = arguments.iter().filter(|path| path.is_dir());
     for path in indexes {
         if is_index(path)? {
@@ -162,7 +162,10 @@ pub fn pgn_inputs(arguments: &[PathBuf]) -> polybook::Result<Vec<Input>> {
             return Err(Error::file(path, problem));
         }
     }
-    Ok(arguments.iter().map(Input::from_argument).collect())
+    let inputs = arguments.iter().map(Input::from_argument);
+    Ok(inputs
+        .map(|input| input.with_untagged_variant(untagged.untagged_variant))
+        .collect())
 }
 
 /// Returns the paths of the files to open for several arguments.

@@ -10,7 +10,7 @@ use super::{
     evals::MaxLossArgs,
     filters::{GAMES, GameFilterArgs},
     input::{self, DEFAULT_BOOK, refuse_document_beside, refuse_standard_output},
-    position,
+    position::{self, UntaggedArg},
     progress::Bar,
     resources::ResourceArgs,
     suite::{ONLY_SUITE, SuiteArgs},
@@ -22,7 +22,7 @@ use polybook::{
     Error, MakeBook,
     make_book::Unfinished,
     pgn::{GameFilter, Input},
-    position::{PieceLetters, VariantChoice},
+    position::{PieceLetters, Variant, VariantChoice},
     suite::SuiteFormat,
     tally::{By, MoveFilter},
 };
@@ -134,6 +134,9 @@ pub struct Args {
     #[arg(long, value_name = "NAME|auto", default_value = "standard", value_parser = position::variant_or_auto(), help_heading = GAMES)]
     variant: VariantChoice,
 
+    #[command(flatten)]
+    untagged: UntaggedArg,
+
     /// Count games without a result as draws, or skip them
     #[arg(
         long,
@@ -227,7 +230,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     let pruning = pruning.filter(|least| *least > 1 && prunes_counts(&args));
     let game_filter = GameFilter::from(args.filters);
     game_filter.check().map_err(|err| Usage(err.to_string()))?;
-    let inputs = inputs(args.pgn, args.inputs)?;
+    let inputs = inputs(args.pgn, args.inputs, args.untagged.untagged_variant)?;
     let is_stdin = |input: &Input| input.path() == Path::new("-");
     if args.in_suite.reads_standard_input() && inputs.iter().any(is_stdin) {
         let usage = "--from - and an input - cannot both be: there is one standard input";
@@ -358,17 +361,19 @@ fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
 }
 
 /// Returns the inputs. Without arguments, polyglot reads `book.pgn`; polybook does so if this file exists.
-fn inputs(options: Vec<PathBuf>, arguments: Vec<PathBuf>) -> anyhow::Result<Vec<Input>> {
-    let inputs: Vec<Input> = options
-        .into_iter()
-        .chain(arguments)
-        .map(Input::from_argument)
-        .collect();
+fn inputs(
+    options: Vec<PathBuf>,
+    arguments: Vec<PathBuf>,
+    untagged: Variant,
+) -> anyhow::Result<Vec<Input>> {
+    let paths = options.into_iter().chain(arguments);
+    let input = |path| Input::from_argument(path).with_untagged_variant(untagged);
+    let inputs: Vec<Input> = paths.map(input).collect();
     if !inputs.is_empty() {
         return Ok(inputs);
     }
     if Path::new("book.pgn").exists() {
-        return Ok(vec![Input::file("book.pgn")]);
+        return Ok(vec![input("book.pgn".into())]);
     }
     let usage = "no PGN file given, and there is no book.pgn here: name the files to read, or - for standard input";
     Err(Usage(usage.to_owned()).into())

@@ -21,7 +21,7 @@ use super::{
     evals::{self, EvalsArg},
     filters::{ExplorerFilterArgs, check_names, explorer_of, plain_index},
     key,
-    position::{PositionArgs, refuse_other_of_index},
+    position::{PositionArgs, Searched, refuse_other_of_index},
     terminal::{print, print_json},
     usage::Usage,
     weighting::one_of,
@@ -118,7 +118,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.leveldb)?;
     let variant = args.position.variant_of(explorer.variant());
-    let pos = args.position.position_of(variant)?;
+    let searched = Searched {
+        file: &args.leveldb[0],
+        only: explorer.variant(),
+    };
+    let pos = args.position.position_in(variant, &searched)?;
     let mut query = Query::new(Line::at(variant, pos.clone()), View::Lichess);
     query.filters = args.filters.filters()?;
     query.filters.skip_unfinished = args.unfinished == Unfinished::Skip;
@@ -418,7 +422,11 @@ fn bar([white, draws, black]: [u64; 3]) -> String {
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let variant = args.position.variant_of(index.variant().only());
     refuse_other_of_index(index, variant)?;
-    let pos = Keyed::new(args.position.position_of(variant)?);
+    let searched = Searched {
+        file: index.path(),
+        only: index.variant().only(),
+    };
+    let pos = Keyed::new(args.position.position_in(variant, &searched)?);
     let mut moves = index.moves(&pos)?;
     let evals = args.evals.open()?;
     let mut here = None;

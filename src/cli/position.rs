@@ -14,7 +14,15 @@ use polybook::{
 };
 use shakmaty::{Color, variant::VariantPosition};
 
-use super::input;
+use super::{filters::GAMES, input};
+
+/// The option about games without a `Variant` tag, of the commands that read PGN.
+#[derive(clap::Args, Debug)]
+pub struct UntaggedArg {
+    /// Read games without a Variant tag as games of this variant
+    #[arg(long, value_name = "NAME", default_value = "standard", value_parser = variant(), help_heading = GAMES)]
+    pub untagged_variant: Variant,
+}
 
 /// The options that name a position. Without them, it is the starting position.
 #[derive(clap::Args, Debug)]
@@ -36,10 +44,35 @@ pub struct PositionArgs {
     position: Vec<String>,
 }
 
+/// What a file that is searched for a position says about its variant.
+pub struct Searched<'a> {
+    pub file: &'a Path,
+    /// The variant of all of its positions, if there is one.
+    pub only: Option<Variant>,
+}
+
 impl PositionArgs {
     /// Returns the variant of the options, or else the variant of the file, or else standard chess.
     pub fn variant_of(&self, of_file: Option<Variant>) -> Variant {
         self.variant.or(of_file).unwrap_or_default()
+    }
+
+    /// Returns the position that the options name, by the rules of `variant`, to search a file for it.
+    pub fn position_in(
+        &self,
+        variant: Variant,
+        searched: &Searched<'_>,
+    ) -> anyhow::Result<VariantPosition> {
+        match self.position_of(variant) {
+            // Another --variant would not help.
+            Err(LineError::Chess960 { .. }) if searched.only == Some(Variant::Standard) => {
+                anyhow::bail!(
+                    "{} is of standard chess alone, and the castling rights of the FEN are those of Chess960",
+                    input::name(searched.file)
+                )
+            }
+            pos => Ok(pos?),
+        }
     }
 
     /// Returns the position that the options name, by the rules of `variant`.

@@ -18,6 +18,7 @@ use polybook::{
     Error,
     explorer::Explorer,
     make_book::{Progress, Unfinished},
+    position::Variant,
     serve::{
         BookFile, Cache, CachedIndex, Indexing, Listening, Log, Origin, Served, ServedRepertoire,
         Server, Stop,
@@ -30,6 +31,7 @@ use super::{
     Context, counted, errors,
     evals::EvalsArg,
     input,
+    position::UntaggedArg,
     progress::Bar,
     repertoire::{Opener, with_side},
     signals, terminal,
@@ -98,6 +100,9 @@ pub struct Args {
         value_parser = one_of([("draw", Unfinished::Draw), ("skip", Unfinished::Skip)]),
     )]
     unfinished: Unfinished,
+
+    #[command(flatten)]
+    untagged: UntaggedArg,
 
     /// Also accept requests for this host name, such as the name of a reverse proxy; can be given several times
     #[arg(long, value_name = "NAME")]
@@ -188,6 +193,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
         book_games: args.book_games,
+        untagged_variant: args.untagged.untagged_variant,
         threads: args.threads(),
         log: args.verbose.then(|| Box::new(print_served) as Log),
     };
@@ -213,7 +219,7 @@ fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepert
     if args.repertoire.is_empty() {
         return Ok(Vec::new());
     }
-    let opener = Opener::with_defaults(context)?;
+    let opener = Opener::with_defaults(&args.untagged, context)?;
     let opened = args.repertoire.iter().map(|(path, color)| {
         Ok(ServedRepertoire::new(
             path,
@@ -252,7 +258,9 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
             return Err(Usage(problem).into());
         }
         let cache = cache.filter(|_| !path.is_dir());
-        let cached = cache.map(|cache| cache.of(path)).transpose()?;
+        let cached = cache
+            .map(|cache| cache.of(path, args.untagged.untagged_variant))
+            .transpose()?;
         sources.push(ServedSource { name, path, cached });
     }
     Ok(sources)
@@ -355,12 +363,12 @@ fn open(
 }
 
 /// Returns the index of a PGN file in the user's cache. Makes the index first if it is missing or damaged.
-pub fn cached_index(pgn: &Path, context: Context) -> anyhow::Result<PathBuf> {
+pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
     let Some(directory) = dirs::cache_dir() else {
         let usage = "this system has no directory for caches: make an index with make-book --leveldb --explorer";
         return Err(Usage(usage.to_owned()).into());
     };
-    let index = Cache::new(directory.join("polybook"))?.of(pgn)?;
+    let index = Cache::new(directory.join("polybook"))?.of(pgn, untagged)?;
     let running = Running::default();
     make(pgn, &index, 0, context, &running)?;
     make_again_if_damaged(pgn, &index, 0, context, &running)?;

@@ -21,7 +21,7 @@ use super::{
     evals::{self, EvalsArg},
     input::file_or_index,
     key,
-    position::{PositionArgs, of_database, refuse_other, variants_of_book},
+    position::{PositionArgs, Searched, of_database, refuse_other, variants_of_book},
     terminal::{print, print_json},
 };
 
@@ -140,7 +140,11 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
         own.push(Variant::Standard.name().to_owned());
     }
     refuse_other(&args.book, &own, variant)?;
-    let pos = args.position.position_of(variant)?;
+    let searched = Searched {
+        file: &args.book,
+        only: book.variant().or(Some(Variant::Standard)),
+    };
+    let pos = args.position.position_in(variant, &searched)?;
     let moves = book.moves_of(&pos)?.into_iter().map(|entry| ShownMove {
         uci: entry.mv.uci(&pos),
         san: entry.mv.san(&pos),
@@ -158,7 +162,11 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
 fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let obs = Obs::open(file)?;
     let variant = of_database(&args.book, &obs, args.position.variant)?;
-    let pos = args.position.position_of(variant)?;
+    let searched = Searched {
+        file: &args.book,
+        only: obs.info().variant.parse().ok(),
+    };
+    let pos = args.position.position_in(variant, &searched)?;
     let rows = obs.moves(&pos)?;
     let weights = Weights::default();
     let scaling = Scaling::new(obs.largest_weight(weights.factors)?);

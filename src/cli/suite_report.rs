@@ -15,7 +15,7 @@ use polybook::{
 use super::{
     Context, counted,
     input::{self, check_output, output_name, pgn_inputs},
-    position,
+    position::{self, UntaggedArg},
     resources::ResourceArgs,
     terminal::{print, print_json},
     usage::Usage,
@@ -75,6 +75,9 @@ pub struct Args {
     variant: Variant,
 
     #[command(flatten)]
+    untagged: UntaggedArg,
+
+    #[command(flatten)]
     resources: ResourceArgs,
 
     /// Print a JSON document
@@ -95,7 +98,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let memory = args.resources.memory();
     let text = input::read_text(&args.suite, &memory, ENTRIES)?;
     let suite = SuiteFile::read(input::name(&args.suite).as_ref(), text, args.variant)?;
-    let inputs = pgn_inputs(&args.games)?;
+    let inputs = pgn_inputs(&args.games, &args.untagged)?;
     let options = ReportOptions {
         first: args.first.clone(),
         min_pairs: args.min_pairs,

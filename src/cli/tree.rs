@@ -21,7 +21,7 @@ use super::{
     Context, counted,
     evals::EvalsArg,
     input::{check_output, file_or_index, in_memory, output_name},
-    position::{self, PositionArgs, of_book, of_database, refuse_other_of_index},
+    position::{self, PositionArgs, Searched, of_book, of_database, refuse_other_of_index},
     progress::{Bar, beside_lines},
     resources::MemoryArgs,
     terminal::Output,
@@ -33,9 +33,9 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The moves of a book are printed with weights. The moves of an OOBS database, or of an index made with --explorer or
---index-stats, are printed with the wins, draws and losses of the side that plays them, such as \"+2 =0 -8, 47.6%\". The
-percentage is not the score: it is the move's share of the games (in an index) or of the weights (in a book or a database)
-of its position. With --color, \"any reply\" marks a move of the opponent that the source does not contain, although it contains an
+--index-stats, are printed with the wins, draws and losses of the side that plays them, such as \"+2 =0 -8, 47.6%\". In an index
+made with --explorer, games without a result follow, such as \"+2 =0 -8 *1\"; otherwise they are among the draws. The percentage is
+not the score: it is the move's share of the games (in an index) or of the weights (in a book or a database) of its position. With --color, \"any reply\" marks a move of the opponent that the source does not contain, although it contains an
 answer to it. A line ends with \"transposition\" at a position that the tree already contains.
 
 Examples:
@@ -115,15 +115,13 @@ pub struct Args {
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let file = file_or_index(&args.source)?;
     check_output(&args.out, &[&file], args.json)?;
-    let (source, variant) = opened(args, &file, context)?;
+    let source = opened(args, &file, context)?;
     let is_file = !is_standard_output(&args.out);
     let progress = match is_file {
         true => context,
         false => beside_lines(context),
     };
-    let moves = progress.show_progress("writing the tree", |meter| {
-        write(args, source, variant, meter)
-    })?;
+    let moves = progress.show_progress("writing the tree", |meter| write(args, source, meter))?;
     let path = output_name(&args.out);
     let text = match moves {
         _ if is_file => format!("{path}: {}\n", counted(moves, "move")),
@@ -133,31 +131,33 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, json!({ "path": path, "moves": moves }))
 }
 
-/// Opens the source of the moves. Returns it with the variant to read it as.
+/// Opens the source of the moves. Returns it with the variant to read it as, and its only variant if it has one.
 fn opened(
     args: &Args,
     path: &Path,
     context: Context,
-) -> anyhow::Result<(Box<dyn Source>, Variant)> {
+) -> anyhow::Result<(Box<dyn Source>, Variant, Option<Variant>)> {
     let asked = args.position.variant;
     if path.is_dir() {
         let index = Index::open(path)?;
-        let variant = args.position.variant_of(index.variant().only());
+        let only = index.variant().only();
+        let variant = args.position.variant_of(only);
         if index.has_explorer_data()? {
             drop(index);
             let explorer = Explorer::open([(String::new(), path.to_owned())])?;
             if let Some(line) = explorer.lacking_line(&Filters::default()) {
                 context.say(&line);
             }
-            return Ok((Box::new(Explored(explorer, variant)), variant));
+            return Ok((Box::new(Explored(explorer, variant)), variant, only));
         }
         refuse_other_of_index(&index, variant)?;
-        return Ok((Box::new(index), variant));
+        return Ok((Box::new(index), variant, only));
     }
     if FileKind::of(path)? == FileKind::Sqlite {
         let obs = Obs::open_verified(path)?;
         let variant = of_database(&args.source, &obs, asked)?;
-        return Ok((Box::new(obs), variant));
+        let only = obs.info().variant.parse().ok();
+        return Ok((Box::new(obs), variant, only));
     }
     if args.min_game > 0 {
         let usage = "--min-game applies only to databases and indexes: for a Polyglot book, use --min-weight";
@@ -170,7 +170,8 @@ fn opened(
         book => book?,
     };
     let variant = of_book(&args.source, &book, asked)?;
-    Ok((Box::new(book), variant))
+    let only = book.variant();
+    Ok((Box::new(book), variant, only))
 }
 
 /// Opens a repertoire in PGN. Returns it with the variant to read it as.
@@ -178,13 +179,14 @@ fn repertoire(
     args: &Args,
     path: &Path,
     context: Context,
-) -> anyhow::Result<(Box<dyn Source>, Variant)> {
+) -> anyhow::Result<(Box<dyn Source>, Variant, Option<Variant>)> {
     let (asked, memory) = (args.position.variant, args.memory.memory());
     let directory = TemporaryDir::new_in(&memory.temp_dir)?;
     let repertoire = MoveSource::repertoire(
         path,
         &OpenOptions {
             variant: asked,
+            untagged: Variant::Standard,
             filter: None,
             memory,
             threads: 0,
@@ -196,17 +198,20 @@ fn repertoire(
         context.say(&format!("{warning}\n"));
     }
     let variant = asked.unwrap_or(repertoire.variant());
-    Ok((Box::new(repertoire), variant))
+    Ok((Box::new(repertoire), variant, None))
 }
 
 /// Writes the tree and returns its number of moves.
 fn write(
     args: &Args,
-    source: Box<dyn Source>,
-    variant: Variant,
+    (source, variant, only): (Box<dyn Source>, Variant, Option<Variant>),
     meter: &Meter,
 ) -> anyhow::Result<u64> {
-    let start = args.position.position_of(variant)?;
+    let searched = Searched {
+        file: &args.source,
+        only,
+    };
+    let start = args.position.position_in(variant, &searched)?;
     let limits = Limits {
         max_ply: args.max_ply.map(usize::from),
         min_weight: args.min_weight,

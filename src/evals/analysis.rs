@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result, reason},
-    position::{fen_of, key},
+    position::fen_of,
     progress::Meter,
     task::{self, Failure},
 };
@@ -233,7 +233,7 @@ impl Jobs<'_> {
     fn evaluated(&self, engine: &mut Engine, pos: &Chess) -> Result<EvalRecord> {
         let eval = engine.evaluate(pos, self.options.nodes)?;
         let program = &self.options.program;
-        let record = EvalRecord::new(pos, key(pos), eval);
+        let record = EvalRecord::new(pos, eval_key(pos), eval);
         record.ok_or_else(|| Error::file(program, "was asked for more than 32 pieces"))
     }
 }

@@ -10,7 +10,7 @@ use super::{
     score::Score,
 };
 use crate::{
-    pgn::{GameEnd, GameReader, Tags, Token, variant_of},
+    pgn::{GameEnd, GameReader, Tags, Token},
     position::{Keyed, LineError, Variant, game_start, read_move, read_word},
 };
 
@@ -50,7 +50,7 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
     if !games.next_game() {
         return Ok(());
     }
-    if variant_of(games.tags()) != Ok(Variant::Standard) {
+    if games.tags().variant() != Ok(Variant::Standard) {
         read.filtered += 1;
         return Ok(());
     }
@@ -75,7 +75,7 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
                         nodes: 0,
                         origin,
                     };
-                    EvalRecord::new(pos.position(), pos.key(), eval)
+                    EvalRecord::new(pos.position(), pos.key_without_idle_right(), eval)
                 });
                 match record {
                     Some(record) => read.records.push(record.to_ranked()),

@@ -26,7 +26,7 @@ use shakmaty::{CastlingMode, Chess, EnPassantMode, FromSetup, PositionError, pac
 use super::score::Score;
 use crate::{
     checksum::Checksum,
-    position::{Rules, en_passant_part, key},
+    position::{Keyed, Rules},
 };
 
 /// Bytes of a record.
@@ -105,20 +105,10 @@ impl Eval {
     }
 }
 
-/// The key of a position in a store. It has an en passant square only if a pawn may legally take there, as FENs of most
-/// programs have it; a Polyglot key also has one of a pawn that is pinned.
+/// Returns the key of a position in a store: its [identity](crate::position::identity), but without the state of a
+/// variant. Which of several rooks may castle in Chess960 does not count.
 pub fn eval_key<P: Rules>(pos: &P) -> u64 {
-    without_idle_square(pos, key(pos))
-}
-
-/// The [key](eval_key) of a position with this Polyglot key.
-fn without_idle_square<P: Rules>(pos: &P, key: u64) -> u64 {
-    match pos.ep_square(EnPassantMode::PseudoLegal) {
-        Some(square) if pos.ep_square(EnPassantMode::Legal).is_none() => {
-            key ^ en_passant_part(square)
-        }
-        _ => key,
-    }
+    Keyed::new(pos.clone()).key_without_idle_right()
 }
 
 /// Bytes of a packed position.
@@ -133,7 +123,7 @@ pub(super) struct EvalRecord {
 }
 
 impl EvalRecord {
-    /// The record of a position with this Polyglot key. `None` if it has more pieces than there are.
+    /// Creates the record of a position with this [key](eval_key). Returns `None` if the position has more pieces than there are.
     pub(super) fn new<P: Rules>(pos: &P, key: u64, eval: Eval) -> Option<EvalRecord> {
         let setup = pos.to_setup(EnPassantMode::Legal);
         let packed = PackedSetup::pack_standard_normalized(&setup).ok()?;
@@ -141,7 +131,7 @@ impl EvalRecord {
         let bytes = packed.as_bytes();
         position.get_mut(..bytes.len())?.copy_from_slice(bytes);
         Some(EvalRecord {
-            key: without_idle_square(pos, key),
+            key,
             position,
             eval,
         })
@@ -234,7 +224,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::position::{epd_of, from_text};
+    use crate::position::{epd_of, from_text, key};
 
     fn eval(score: i16, depth: u8, nodes: u64, origin: u8) -> Eval {
         let score = Score::from_code(score).unwrap();
@@ -250,14 +240,17 @@ mod tests {
     fn positions_are_kept_with_castling_and_en_passant() {
         for line in ["", "e4", "e4 a6 e5 d5", "e4 e5 Ke2", "Nf3 Nf6 Rg1 Rg8"] {
             let pos = from_text(None, Some(line)).unwrap();
-            let record = EvalRecord::new(&pos, key(&pos), eval(7, 20, 30, 1)).unwrap();
+            let record = EvalRecord::new(&pos, eval_key(&pos), eval(7, 20, 30, 1)).unwrap();
             let again = EvalRecord::from_bytes(&record.to_bytes()).unwrap();
             assert_eq!(again, record);
             assert_eq!(epd_of(&again.position().unwrap()), epd_of(&pos));
         }
         let crowded = "qqqqkqqq/qqqqqqqq/qqqqqqqq/8/8/QQQQQQQQ/QQQQQQQQ/QQQQKQQQ w - - 0 1";
         if let Ok(pos) = from_text(Some(crowded), None) {
-            assert_eq!(EvalRecord::new(&pos, key(&pos), eval(0, 0, 0, 0)), None);
+            assert_eq!(
+                EvalRecord::new(&pos, eval_key(&pos), eval(0, 0, 0, 0)),
+                None
+            );
         }
     }
 
@@ -269,7 +262,7 @@ mod tests {
         let written = from_text(Some("4k3/8/8/8/3Pp3/8/8/K3R3 b - - 0 1"), None).unwrap();
         assert_ne!(key(&played), key(&written));
         let [a, b] = [played, written]
-            .map(|pos| EvalRecord::new(&pos, key(&pos), eval(7, 20, 30, 1)).unwrap());
+            .map(|pos| EvalRecord::new(&pos, eval_key(&pos), eval(7, 20, 30, 1)).unwrap());
         assert_eq!(a, b);
         assert_eq!(eval_key(&a.position().unwrap()), a.key);
         let legal = from_text(None, Some("e4 a6 e5 d5")).unwrap();

@@ -7,10 +7,10 @@ use shakmaty::{Chess, Position};
 
 use super::{
     batch::BatchRead,
-    layout::{Eval, EvalRecord},
+    layout::{Eval, EvalRecord, eval_key},
     score::Score,
 };
-use crate::position::{Rules, key, operand, parse_fen, write_epd};
+use crate::position::{LineError, Rules, operand, parse_fen, write_epd};
 
 /// The format of the lines of a file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -76,7 +76,7 @@ const LONGEST: i64 = 383;
 /// Reads an EPD. Returns `None` if it has no evaluation.
 fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let (position, operations) = after_words(line, 4);
-    let pos = parse_fen(position).map_err(|err| err.to_string())?;
+    let pos = parse_fen(position).map_err(problem_of)?;
     let operations = without_counters(operations);
     let score = match (number(operations, "dm")?, number(operations, "ce")?) {
         (Some(moves), _) => Score::mate(moves),
@@ -141,7 +141,7 @@ fn without_counters(operations: &str) -> &str {
 }
 
 fn record<P: Rules>(pos: &P, eval: Eval) -> Result<EvalRecord, String> {
-    let record = EvalRecord::new(pos, key(pos), eval);
+    let record = EvalRecord::new(pos, eval_key(pos), eval);
     record.ok_or_else(|| "a position with more than 32 pieces".to_owned())
 }
 
@@ -176,7 +176,7 @@ struct LichessLineScore {
 /// the line has no evaluation.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
-    let pos = parse_fen(&line.fen).map_err(|err| err.to_string())?;
+    let pos = parse_fen(&line.fen).map_err(problem_of)?;
     let deepest = line
         .evals
         .iter()
@@ -213,7 +213,19 @@ pub(super) fn position_of(format: LineFormat, line: &[u8]) -> Result<Chess, Stri
             parse_fen(&line.fen)
         }
     };
-    read.map_err(|err| err.to_string())
+    read.map_err(problem_of)
+}
+
+/// Returns the text of an error about a FEN. A position of Chess960 cannot be read as one of that variant here.
+fn problem_of(err: LineError) -> String {
+    match err {
+        LineError::Chess960 { fen } => {
+            format!(
+                "FEN \"{fen}\": its castling rights are those of Chess960, and a store is of standard chess"
+            )
+        }
+        err => err.to_string(),
+    }
 }
 
 /// Appends a position and its evaluation as a line of EPD.

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    position::BookMove,
+    position::{BookMove, Variant},
 };
 
 /// The largest number of positions of a line whose games are counted.
@@ -66,6 +66,19 @@ impl Explorer {
         let game = self.info(number, View::Lichess)?;
         let filters = self.filters(&Filters::default())?;
         self.with_details(&filters, PlayedGame { uci: None, game }, None)
+    }
+
+    /// Returns the variant as which a game was indexed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such game.
+    pub fn variant_of_game(&self, number: u64) -> Result<Variant> {
+        let (source, id) = self.place(number)?;
+        let indexed = source.rows.traits[id as usize].variant();
+        Ok(indexed
+            .or(source.index.variant().only())
+            .unwrap_or_default())
     }
 
     /// Returns, for each move of a line, the number of games of the selected source that reach the position after it; `None`

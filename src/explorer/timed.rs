@@ -11,7 +11,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     pgn::{Clocks, GameReader, TimeSaid, Token, start_of},
-    position::{Keyed, read_move, uci},
+    position::{Keyed, Variant, identity, read_move, uci},
 };
 
 /// The times of the moves of a position.
@@ -56,7 +56,7 @@ impl Explorer {
             games,
             ..Times::default()
         };
-        let identity = Keyed::new(query.line.position().clone()).identity();
+        let (variant, identity) = (query.line.variant(), identity(query.line.position()));
         for number in numbers {
             let number = number?;
             let (source, id) = self.place(number)?;
@@ -66,7 +66,9 @@ impl Explorer {
                 return Err(Error::file(path, problem));
             }
             times.read += 1;
-            if let Some((mv, seconds)) = time_in(&self.text_while(number, goes_on)?, identity) {
+            if let Some((mv, seconds)) =
+                time_in(&self.text_while(number, goes_on)?, variant, identity)
+            {
                 let time = times.moves.entry(mv).or_default();
                 time.games += 1;
                 time.mean += (seconds - time.mean) / time.games as f64;
@@ -77,8 +79,9 @@ impl Explorer {
 }
 
 /// Returns the last move that a game played in a position and the seconds that it took, or `None` if the time is unknown.
-fn time_in(text: &[u8], identity: u64) -> Option<(String, f64)> {
-    let mut game = GameReader::new(text);
+/// The game is of `variant` if it has no `Variant` tag.
+fn time_in(text: &[u8], variant: Variant, identity: u64) -> Option<(String, f64)> {
+    let mut game = GameReader::new(text).with_untagged_variant(variant);
     if !game.next_game() {
         return None;
     }

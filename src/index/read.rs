@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result},
     output::{is_absent, open_again_if_replaced},
     pgn::GameResult,
-    position::VariantChoice,
+    position::{Keyed, Rules, VariantChoice},
     task,
 };
 
@@ -171,6 +171,23 @@ impl Index {
         let key = layout::position_key(key);
         let value = self.database.get(&key)?.unwrap_or_default();
         layout::parse_ids(&value).ok_or_else(|| self.malformed(&key))
+    }
+
+    /// Returns the ids of the games that reached a position, ascending. Games are found under each Polyglot key that the
+    /// position can have, so an en passant right that no legal move uses does not count.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index cannot be read or is damaged, or if it contains counts and no games.
+    pub fn games_of<P: Rules>(&self, pos: &Keyed<P>) -> Result<Vec<u32>> {
+        let mut ids = Vec::new();
+        for key in pos.equal_keys() {
+            ids.extend(self.games(key)?);
+        }
+        // A game may have reached the position twice.
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
     }
 
     /// Returns the header of a game.

@@ -178,10 +178,10 @@ mod tests {
     fn nameless_games_have_equal_dates_if_these_are_known() {
         let of_date = |date: &str| of_tags(&format!("[Event \"Moscow\"][Date \"{date}\"]"));
         for (date, other) in [
-            ("15.03.2024", "17.03.2024"),
+            ("10.03.2024", "12.03.2024"),
             ("2024.03.??", "2024.??.03"),
             ("2024.02.30", "2024.02.31"),
-            ("15.03.2024", "2024.03.15"),
+            ("10.03.2024", "2024.03.10"),
         ] {
             assert!(of_date(date).is_some(), "{date}");
             assert_eq!(of_date(date), of_date(&format!(" {date} ")), "{date}");

@@ -8,8 +8,9 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules, has_inner_castling_rook, read_word},
 };
 
-/// The command-line option for moves with piece letters of another language, which error messages suggest.
-pub(super) const LETTERS_OPTION: &str = "--piece-letters";
+/// The command-line option for moves with piece letters of another language, which error messages suggest, after the only
+/// command that has the option.
+pub(super) const LETTERS_OPTION: &str = "make-book --piece-letters";
 
 /// The counted half-moves of the present game.
 #[derive(Default)]

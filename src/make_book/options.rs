@@ -10,7 +10,7 @@ use crate::{
     book::Weights,
     evals::MaxLoss,
     pgn::{GameFilter, Input},
-    position::{PieceLetters, VariantChoice},
+    position::{PieceLetters, Variant, VariantChoice},
     provenance::{option_text, switch, valued},
     sort::Memory,
     suite::{Suite, SuiteFormat},
@@ -204,7 +204,7 @@ impl MakeBook {
     }
 
     /// Sets the variant whose games are counted, according to their `Variant` tags: one variant, or each game as its own
-    /// variant. Default: standard chess.
+    /// variant. [`Input::with_untagged_variant`] sets the variant of games without the tag. Default: standard chess.
     pub fn variant(mut self, variant: impl Into<VariantChoice>) -> MakeBook {
         self.variant = variant.into();
         self
@@ -317,6 +317,7 @@ impl MakeBook {
     /// lists them.
     pub(super) fn option_text(&self) -> String {
         let (max_ply, letters, variant) = (self.max_ply, self.piece_letters, &self.variant);
+        let mut untagged = self.inputs.iter().map(Input::untagged_variant);
         option_text([
             valued(
                 "max-ply",
@@ -330,6 +331,10 @@ impl MakeBook {
                 (letters != PieceLetters::default()).then_some(letters),
             ),
             valued("variant", (!variant.is_standard()).then_some(variant)),
+            valued(
+                "untagged-variant",
+                untagged.find(|untagged| *untagged != Variant::Standard),
+            ),
             Some(self.game_filter.option_text()).filter(|text| !text.is_empty()),
             switch("drop-duplicates", self.drop_duplicates),
         ])

@@ -1,6 +1,6 @@
 //! Replaying the games of a batch.
 
-use std::{collections::HashMap, path::Path};
+use std::collections::HashMap;
 
 use shakmaty::Chess;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    pgn::{Batch, Condition, GameReader, GameResult, Tags, variant_of},
+    pgn::{Batch, Condition, GameReader, GameResult, Input, Tags},
     position::{
         Keyed, LineError, Rules, Variant, VariantChoice, exact_epd_of, game_start,
         has_inner_castling_rook,
@@ -37,7 +37,7 @@ pub(super) struct Replayer<'a> {
     /// The indices of positions in [`Outcome::starts`], by their identities.
     started: HashMap<u64, usize>,
     /// The file from which the batch comes.
-    input: &'a Path,
+    input: &'a Input,
     /// The offset of the batch in the decompressed file.
     batch_offset: u64,
     outcome: Outcome<'a>,
@@ -51,7 +51,7 @@ pub(super) struct Replayer<'a> {
 /// Returns the errors of `taken`.
 pub(crate) fn replay_games(
     options: &MakeBook,
-    input: &Path,
+    input: &Input,
     batch: &Batch,
     taken: Box<dyn BatchSink + '_>,
 ) -> Result<(Games, Option<Rejection>)> {
@@ -69,7 +69,7 @@ impl<'a> Replayer<'a> {
     pub(super) fn new(
         options: &'a MakeBook,
         needs: &'a Needs,
-        input: &'a Path,
+        input: &'a Input,
         batch_offset: u64,
     ) -> Replayer<'a> {
         Replayer {
@@ -91,7 +91,10 @@ impl<'a> Replayer<'a> {
         text: &[u8],
         taken: impl FnOnce(usize) -> Vec<Box<dyn BatchSink + 'a>>,
     ) -> Outcome<'a> {
-        let mut games = GameReader::new(text).with_variations(self.options.variations);
+        let mut games = self
+            .input
+            .reader(text)
+            .with_variations(self.options.variations);
         // A half-move takes about eight bytes, including the tags of its game. A batch that is much larger than usual
         // contains one odd game, so it must not reserve more.
         let plies = text.len().min(2 * BATCH_SIZE) / 7;
@@ -213,12 +216,11 @@ impl<'a> Replayer<'a> {
 
     /// Returns the variant of a game if the run counts this variant. Otherwise records why the game is filtered.
     fn variant(&mut self, tags: &Tags<'_>) -> Option<Variant> {
-        let tag = tags.get(b"Variant");
         // A run of standard chess rejects Chess960 games that lack the tag, and the message names the variant to ask for.
         let variant = if self.options.variant.is_standard() {
-            Variant::from_tag(tag)
+            tags.named_variant()
         } else {
-            variant_of(tags)
+            tags.variant()
         };
         let filtered = match variant {
             Ok(variant) if self.admits_variant(variant) => return Some(variant),
@@ -227,7 +229,7 @@ impl<'a> Replayer<'a> {
             }
             Ok(variant) => FilteredVariant::Other(variant),
             Err(_) => {
-                let name = String::from_utf8_lossy(tag.unwrap_or_default());
+                let name = String::from_utf8_lossy(tags.get(b"Variant").unwrap_or_default());
                 FilteredVariant::Unknown(name.trim().chars().take(40).collect())
             }
         };
@@ -400,7 +402,7 @@ impl<'a> Replayer<'a> {
         self.outcome.totals.games.rejected += 1;
         if self.outcome.rejected.len() < Report::DESCRIBED {
             self.outcome.rejected.push(Rejection {
-                file: self.input.to_owned(),
+                file: self.input.path().to_owned(),
                 game,
                 offset: self.batch_offset + problem.offset as u64,
                 ply: problem.ply,

@@ -294,7 +294,9 @@ impl FilteredVariant {
         };
         match self {
             FilteredVariant::Other(variant) => {
-                format!("{variant}: {filtered}, because another variant is counted")
+                format!(
+                    "{variant}: {filtered}, because another variant is counted: --variant {variant} counts it"
+                )
             }
             FilteredVariant::Unnumbered(variant) => {
                 format!("{variant}: {filtered}, because the Polyglot format has no number for it")

@@ -143,7 +143,7 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         task::fault("replay");
-        let input = self.options.inputs[id.input].path();
+        let input = &self.options.inputs[id.input];
         let replayer = Replayer::new(self.options, self.needs, input, batch.offset);
         let taken = |plies| {
             let sinks = self.sinks.iter();

@@ -3,7 +3,7 @@
 use memchr::memmem;
 use shakmaty::Color;
 
-use super::Tags;
+use super::{Tags, filter::millis};
 
 /// The clocks of a game, updated move by move.
 ///
@@ -78,9 +78,9 @@ impl Clocks {
 fn time_control(tag: &[u8]) -> Option<(f64, f64)> {
     let text = std::str::from_utf8(tag).ok()?.trim();
     let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
-    let seconds = |text: &str| text.parse::<u32>().ok().filter(|_| is_digits(text));
-    let base = seconds(base).filter(|base| *base > 0)?;
-    Some((base.into(), seconds(increment)?.into()))
+    let seconds = |text| Some(millis(text)? as f64 / 1000.0);
+    let base = seconds(base).filter(|base| *base > 0.0)?;
+    Some((base, seconds(increment)?))
 }
 
 fn is_digits(text: &str) -> bool {
@@ -144,6 +144,12 @@ mod tests {
             [None, None, Some(2.5), Some(32.0)]
         );
         assert_eq!(taken("180", &lichess), [None, None, Some(0.5), Some(30.0)]);
+        // Engines play with fractions of seconds.
+        let engines = ["[%clk 0:00:07.9]", "", "[%clk 0:00:07.98]"];
+        let found = taken("8.5+0.08", &engines);
+        let hundredths = |seconds: &Option<f64>| seconds.map(|seconds| (seconds * 100.0).round());
+        let found: Vec<_> = found.iter().map(hundredths).collect();
+        assert_eq!(found, [Some(68.0), None, Some(0.0)]);
         let long = [
             "[%clk 1:29:30]",
             "[%clk 1:30:10]",

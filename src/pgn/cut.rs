@@ -187,7 +187,10 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
             let before_comment = after_comments.split(|byte| *byte == b';').next();
             // Other text directly above a tag may be a damaged line among the tags of this game.
             let is_next_to = memchr_iter(b'\n', &text[start + line.len()..at]).count() <= 1;
-            let may_be_text = (is_next_to || !line.is_ascii()) && !moves_begin(line);
+            // Moves may stand there too, unless the tag is the first of most games.
+            let begins_game = moves_begin(line) && text[at..].starts_with(b"[Event ");
+            let may_be_text =
+                (is_next_to || !line.is_ascii() && !moves_begin(line)) && !begins_game;
             return may_be_text
                 || line.trim_ascii_start().starts_with(b"[")
                 || has_tag(line)

@@ -7,11 +7,11 @@ use super::{
     comment::{CommentEnd, Comments, REACH},
     result::GameResult,
     tags::{
-        Tags, end_of_bad_tag, is_bad_tag_line, is_followed_by_tag, is_tag_start, line_end, read_tag,
+        Tags, end_of_bad_tag, is_bad_tag_line, is_tag_start, line_end, read_tag, tag_on_next_line,
     },
     word::{blank, first_word, without_marks},
 };
-use crate::position::looks_like_move;
+use crate::position::{Variant, looks_like_move};
 
 /// A reader of the games in a text that begins and ends at game boundaries.
 ///
@@ -70,6 +70,12 @@ impl<'a> GameReader<'a> {
     /// default, variations are skipped.
     pub fn with_variations(mut self, wanted: bool) -> GameReader<'a> {
         self.with_variations = wanted;
+        self
+    }
+
+    /// Sets the variant of games without a `Variant` tag, which [`Tags::variant`] returns. Default: standard chess.
+    pub fn with_untagged_variant(mut self, variant: Variant) -> GameReader<'a> {
+        self.tags.untagged = variant;
         self
     }
 
@@ -230,7 +236,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Reads tag pairs, one or several per line, and skips blank lines, comments and escaped lines among them. Also skips
-    /// lines that are not tag pairs if they begin with a bracket, or stand directly between two tags.
+    /// lines that are not tag pairs: those that begin with a bracket, and any other [line](GameReader::is_stray_line)
+    /// directly between two tags.
     fn read_tags(&mut self) {
         let mut blank_line = false;
         loop {
@@ -255,6 +262,10 @@ impl<'a> GameReader<'a> {
                         breaks += 1;
                         self.at += 1;
                     }
+                    Some(_) if breaks == 1 && self.is_stray_line() => {
+                        self.pass_bad_tag();
+                        self.at = line_end(self.text, self.at);
+                    }
                     _ => {
                         let start = self.at;
                         match self.pass_comment() {
@@ -266,14 +277,6 @@ impl<'a> GameReader<'a> {
                             Ok(false) if blank(&self.text[start..]) > 0 => {
                                 self.at += blank(&self.text[start..]);
                             }
-                            Ok(false)
-                                if breaks == 1
-                                    && is_followed_by_tag(self.text, start)
-                                    && !moves_begin(&self.text[start..]) =>
-                            {
-                                self.pass_bad_tag();
-                                self.at = line_end(self.text, self.at);
-                            }
                             Ok(false) => break,
                             // The unclosed comment is reported when the moves are read.
                             Err(_) => return,
@@ -283,6 +286,25 @@ impl<'a> GameReader<'a> {
             }
             blank_line = breaks > 1;
         }
+    }
+
+    /// Returns `true` if the line at the present offset, which comes directly after a tag, belongs to the tags though it is
+    /// neither a tag nor a comment: a tag is on the next line. Moves, and a comment that is not closed on its line, belong
+    /// to the tags only if that tag certainly does.
+    fn is_stray_line(&self) -> bool {
+        let line = &self.text[self.at..];
+        let may_end_tags = match line.first() {
+            None | Some(b'[' | b';') => return false,
+            Some(b'%') if self.is_line_start() => return false,
+            Some(b'{') => match memchr(b'}', &line[..line_end(line, 0)]) {
+                Some(_) => return false,
+                None => true,
+            },
+            _ if blank(line) > 0 => return false,
+            _ => moves_begin(line),
+        };
+        let next = tag_on_next_line(self.text, self.at);
+        next.is_some_and(|tag| !may_end_tags || self.tags.lack(tag))
     }
 }
 
@@ -315,7 +337,57 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pgn::Token;
+    use crate::pgn::{Token, tags::has_tag};
+
+    /// Parts of lines that people and programs leave among tags.
+    const PARTS: [&str; 34] = [
+        "[", "]", "\"", "{", "}", ";", "%", "(", ")", "1.", "e4", "1-0", "*", "Event", "Board 3",
+        " ", "\u{e9}", "\u{201c}", "\\", "$1", "...", "0-0", "\u{bd}", "[%clk", "[Site", "-", "\t",
+        "<x>", "!", "'", "=", "Ke2", "[]", "2026",
+    ];
+
+    /// Returns the tags and the moves of each game, and how it ends.
+    fn contents(text: &str) -> Vec<(Vec<String>, Vec<String>, String)> {
+        let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut reader = GameReader::new(text.as_bytes());
+        let mut games = Vec::new();
+        while reader.next_game() {
+            let tags = reader.tags().iter();
+            let tags = tags.map(|tag| format!("{}={}", text_of(tag.name), text_of(tag.value)));
+            let (tags, mut moves) = (tags.collect(), Vec::new());
+            let end = loop {
+                match reader.next_token() {
+                    Token::Move { text, .. } => moves.push(text_of(text)),
+                    odd => break format!("{odd:?}"),
+                }
+            };
+            games.push((tags, moves, end));
+        }
+        games
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// A line among the tags that is no tag pair changes no other tag and no move.
+        #[test]
+        fn any_line_among_the_tags_costs_nothing(
+            parts in proptest::collection::vec(proptest::sample::select(&PARTS[..]), 1..6),
+            at in 1..5_usize,
+        ) {
+            let line = parts.concat();
+            prop_assume!(!has_tag(line.as_bytes()));
+            let tags = [
+                "[Event \"a\"]", "[White \"W\"]", "[FEN \"4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1\"]", "[Variant \"Atomic\"]",
+                "[Result \"1-0\"]",
+            ];
+            let mut lines = tags.to_vec();
+            lines.insert(at, &line);
+            let after = "\n\n1. e4 {x} e5 2. Ke2 1-0\n\n[Event \"b\"]\n[White \"X\"]\n\n1. d4 *\n";
+            let found = contents(&(lines.join("\n") + after));
+            prop_assert_eq!(found, contents(&(tags.join("\n") + after)), "{}", line);
+        }
+    }
 
     /// Calls `f` for each game and returns the number of games. This must terminate for every text.
     fn games(text: &[u8], f: impl Fn(&mut GameReader<'_>)) -> usize {

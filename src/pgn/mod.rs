@@ -47,7 +47,7 @@ pub(crate) use self::{
     class::doubled_mean,
     clock::{Clocks, TimeSaid},
     filter::{HIGHEST_RATING, folded, rating, tag_text},
-    play::{NO_GAME, commented, play, play_from_start, start_of, variant_of},
+    play::{NO_GAME, commented, play, play_from_start, start_of},
 };
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownSpeed},

@@ -8,7 +8,7 @@ use shakmaty::{Move, variant::VariantPosition};
 use super::{Batch, Cutter, GameEnd, GameReader, GameResult, Input, StreamOptions, Tags, Token};
 use crate::{
     error::{Error, Result},
-    position::{Keyed, LineError, UnknownVariant, Variant, game_start, read_move, read_word},
+    position::{Keyed, Variant, read_move, read_word},
     progress::Meter,
     sort::Memory,
     task,
@@ -76,7 +76,7 @@ impl Games<'_> {
                 }
                 let read = |batch: &Batch| {
                     task::fault("play games");
-                    let mut reader = GameReader::new(&batch.text);
+                    let mut reader = input.reader(&batch.text);
                     let mut found = Vec::new();
                     while reader.next_game() {
                         found.push(read(&batch.text, &mut reader)?);
@@ -103,27 +103,9 @@ impl Games<'_> {
     }
 }
 
-/// Returns the variant that the `Variant` tag of a game names. If it is standard chess, but the castling rights of the `FEN`
-/// tag exist only in Chess960, returns Chess960.
-pub(crate) fn variant_of(tags: &Tags<'_>) -> Result<Variant, UnknownVariant> {
-    let variant = Variant::from_tag(tags.get(b"Variant"))?;
-    match tags.get(b"FEN") {
-        Some(fen) if variant == Variant::Standard => {
-            let start = game_start(&String::from_utf8_lossy(fen));
-            let is_chess960 = matches!(start, Err(LineError::Chess960 { .. }));
-            Ok(if is_chess960 {
-                Variant::Chess960
-            } else {
-                variant
-            })
-        }
-        _ => Ok(variant),
-    }
-}
-
 /// Returns the variant and the starting position of a game, or the reason why the game cannot be played.
 pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), String> {
-    let variant = variant_of(tags).map_err(|err| err.to_string())?;
+    let variant = tags.variant().map_err(|err| err.to_string())?;
     let fen = tags.get(b"FEN").filter(|fen| !fen.trim_ascii().is_empty());
     match fen {
         None => Ok((variant, variant.start())),

@@ -7,6 +7,7 @@
 use memchr::{memchr, memchr_iter, memchr2, memchr3};
 
 use super::result::GameResult;
+use crate::position::{LineError, UnknownVariant, Variant, game_start};
 
 /// The maximum distance, in bytes, between the first line of a broken value and its closing quote: 1 MiB.
 pub(super) const LONGEST_CONTINUATION: usize = 1 << 20;
@@ -53,44 +54,98 @@ pub struct Tag<'a> {
 ///
 /// Memory stays bounded: after the first 256 tags of a game, only tags that polybook itself uses are kept.
 #[derive(Clone, Default, Debug)]
-pub struct Tags<'a>(Vec<Tag<'a>>);
+pub struct Tags<'a> {
+    pairs: Vec<Tag<'a>>,
+    /// The variant of games without a `Variant` tag.
+    pub(super) untagged: Variant,
+}
 
 impl<'a> Tags<'a> {
     /// Returns the value of a tag, or `None` if the game does not have it. If the tag occurs several times, returns the last
     /// value. Names are compared with case.
     #[inline]
     pub fn get(&self, name: &[u8]) -> Option<&'a [u8]> {
-        self.0
+        self.pairs
             .iter()
             .rev()
             .find(|tag| tag.name == name)
             .map(|tag| tag.value)
     }
 
+    /// Returns the variant of the game: the one that its `Variant` tag names, or without such a tag that of
+    /// [`GameReader::with_untagged_variant`](super::GameReader::with_untagged_variant). It is Chess960 instead of standard
+    /// chess if the castling rights of the `FEN` tag exist only there.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`UnknownVariant`] if the tag has a name that is not the name of a supported variant.
+    ///
+    /// ```
+    /// use polybook::{pgn::GameReader, position::Variant};
+    ///
+    /// let text = b"[White \"A\"]\n\n1. e4 *\n\n[Variant \"Atomic\"]\n\n1. e4 *";
+    /// let mut games = GameReader::new(text).with_untagged_variant(Variant::Horde);
+    /// games.next_game();
+    /// assert_eq!(games.tags().variant(), Ok(Variant::Horde));
+    /// games.skip_moves();
+    /// games.next_game();
+    /// assert_eq!(games.tags().variant(), Ok(Variant::Atomic));
+    /// ```
+    pub fn variant(&self) -> Result<Variant, UnknownVariant> {
+        let variant = self.named_variant()?;
+        match self.get(b"FEN") {
+            Some(fen) if variant == Variant::Standard => {
+                let start = game_start(&String::from_utf8_lossy(fen));
+                let is_chess960 = matches!(start, Err(LineError::Chess960 { .. }));
+                Ok(match is_chess960 {
+                    true => Variant::Chess960,
+                    false => variant,
+                })
+            }
+            _ => Ok(variant),
+        }
+    }
+
+    /// Returns the variant that the `Variant` tag names, or the variant of games without one. A value that says nothing
+    /// is as good as no tag.
+    pub(crate) fn named_variant(&self) -> Result<Variant, UnknownVariant> {
+        match self.get(b"Variant").map(<[u8]>::trim_ascii) {
+            None | Some(b"" | b"?" | b"-") => Ok(self.untagged),
+            tag => Variant::from_tag(tag),
+        }
+    }
+
     /// Returns an iterator over all tags.
     pub fn iter(&self) -> std::slice::Iter<'_, Tag<'a>> {
-        self.0.iter()
+        self.pairs.iter()
     }
 
     /// Returns `true` if the game has no tags.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.pairs.is_empty()
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.pairs.clear();
     }
 
     /// Adds a tag, unless too many other tags were added.
     pub(super) fn push(&mut self, tag: Tag<'a>) {
-        if self.0.len() < KEPT {
-            self.0.push(tag);
+        if self.pairs.len() < KEPT {
+            self.pairs.push(tag);
         } else if ALWAYS_KEPT.contains(&tag.name) {
-            match self.0.iter_mut().rev().find(|it| it.name == tag.name) {
+            let mut pairs = self.pairs.iter_mut().rev();
+            match pairs.find(|it| it.name == tag.name) {
                 Some(known) => known.value = tag.value,
-                None => self.0.push(tag),
+                None => self.pairs.push(tag),
             }
         }
+    }
+
+    /// Returns `true` if a tag of this name, which follows these tags, certainly belongs to this game. A game hardly ever
+    /// begins with such a tag: most games begin with `Event`, and the games of one file begin with the same tag.
+    pub(super) fn lack(&self, name: &[u8]) -> bool {
+        name != b"Event" && self.get(name).is_none()
     }
 
     /// Returns `true` if `tag` belongs to the next game: its name also occurs among the first of these tags, and the tag
@@ -104,7 +159,7 @@ impl<'a> Tags<'a> {
             return false;
         }
         // The limit keeps a file of nothing but tags from being read in quadratic time.
-        let mut first = self.0.iter().take(32);
+        let mut first = self.pairs.iter().take(32);
         first
             .find(|earlier| earlier.name == tag.name)
             .is_some_and(|earlier| blank_line || tag.name == b"Event" || earlier.value != tag.value)
@@ -126,9 +181,10 @@ pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
     if is_tag_start(text, next) { next } else { end }
 }
 
-/// Returns `true` if the line that contains `at` is directly followed by a tag pair.
-pub(super) fn is_followed_by_tag(text: &[u8], at: usize) -> bool {
-    next_if_short(text, at).is_some_and(|next| is_tag_start(text, next))
+/// Returns the name of the tag pair that directly follows the line that contains `at`, or `None` if none follows.
+pub(super) fn tag_on_next_line(text: &[u8], at: usize) -> Option<&[u8]> {
+    let (name, _) = name_and_quote(text, next_if_short(text, at)?)?;
+    Some(name)
 }
 
 /// Returns `true` if the bracket at `at` begins a damaged line among tags. This is the case if the next line also begins

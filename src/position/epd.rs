@@ -252,9 +252,9 @@ impl Variant {
                     if !are_operations(&operations) {
                         return Err(LineError::Fen {
                             fen: text.to_owned(),
-                            reason: match operations.ends_with(';') {
-                                true => format!("remove \"{operations}\" after the position"),
-                                false => format!(
+                            reason: match are_operations(&format!("{operations};")) {
+                                false => format!("remove \"{operations}\" after the position"),
+                                true => format!(
                                     "remove \"{operations}\" after the position, or end it with a semicolon if it is \
                                      an EPD operation"
                                 ),
@@ -283,6 +283,10 @@ impl Variant {
     ///
     /// Returns the error of [`game_start`](Variant::game_start) if neither function can read the text.
     pub(crate) fn start_of_tag(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
+        // UCI's word for the starting position, which `--fen` accepts too.
+        if text.trim().eq_ignore_ascii_case("startpos") {
+            return Ok((self.start(), false));
+        }
         self.game_start(text).or_else(|err| {
             let pos = self.parse_position(text);
             pos.map(|pos| (pos, false)).map_err(|_| err)

@@ -244,7 +244,7 @@ impl<P: Rules> Keyed<P> {
 
     /// Returns the key without the en passant file if no legal move captures en passant.
     #[inline]
-    fn key_without_idle_right(&self) -> u64 {
+    pub(crate) fn key_without_idle_right(&self) -> u64 {
         match self.en_passant {
             0 => self.key(),
             part if has_no_en_passant(&self.pos) => {

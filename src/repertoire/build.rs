@@ -240,7 +240,10 @@ impl Built {
                 let reach = reach[edge.to as usize];
                 built.reach.insert((identity, edge.mv), reach);
                 let mv = edge.mv.to_move(pos.position())?;
-                Some(TreeMove::known(mv, edge.games.max(1), edge.stats))
+                Some(TreeMove {
+                    unfinished: edge.unfinished,
+                    ..TreeMove::known(mv, edge.games.max(1), edge.stats)
+                })
             });
             let moves: Vec<TreeMove> = moves.collect();
             if !moves.is_empty() {
@@ -250,9 +253,9 @@ impl Built {
         built
     }
 
-    /// Returns the comment of a move: its games, its score, and, for a reply, in how many games the position after it is expected once.
-    /// The short comment is the score of an own move, and the expectation of a reply. Returns `kept` for a move that the walk did not
-    /// visit, which comes from another repertoire, and an empty text if `comments` is [`Comments::None`].
+    /// Returns the comment of a move: its games, its score in those with a result, and, for a reply, in how many games the position
+    /// after it is expected once. The short comment is the score of an own move, and the expectation of a reply. Returns `kept` for a
+    /// move that the walk did not visit, which comes from another repertoire, and an empty text if `comments` is [`Comments::None`].
     pub fn comment(&self, branch: &Branch<'_>, comments: Comments) -> String {
         if comments == Comments::None {
             return String::new();
@@ -263,24 +266,22 @@ impl Built {
         let Some(reach) = reach else {
             return "kept".to_owned();
         };
+        let mv = branch.mv;
         let is_own = branch.pos.position().turn() == self.color;
-        let one_in = format!("1 in {:.1}", 1.0 / reach.min(1.0));
-        let score = branch.mv.stats.map(|stats| stats.score() * 100.0);
-        match (comments, score, branch.mv.stats) {
-            (Comments::Short, _, _) if !is_own => one_in,
-            (Comments::Short, Some(score), _) => format!("{score:.1}%"),
-            (_, Some(score), Some(stats)) => {
-                let s = if stats.games() == 1 { "" } else { "s" };
-                let games = format!("{} game{s}, {score:.1}%", stats.games());
-                if is_own {
-                    games
-                } else {
-                    format!("{games}, {one_in}")
-                }
-            }
-            _ if is_own => "no games".to_owned(),
-            _ => format!("no games, {one_in}"),
+        let finished = mv.stats.filter(|stats| stats.games() > 0);
+        let score = finished.map(|stats| format!("{:.1}%", stats.score() * 100.0));
+        let one_in = (!is_own).then(|| format!("1 in {:.1}", 1.0 / reach.min(1.0)));
+        if comments == Comments::Short {
+            return one_in.or(score).unwrap_or_default();
         }
+        let games = match mv.stats {
+            None => "no games".to_owned(),
+            Some(_) if mv.games() == 1 => "1 game".to_owned(),
+            Some(_) => format!("{} games", mv.games()),
+        };
+        let unfinished = (mv.unfinished > 0).then(|| format!("{} without result", mv.unfinished));
+        let parts = [Some(games), unfinished, score, one_in];
+        Vec::from_iter(parts.into_iter().flatten()).join(", ")
     }
 }
 

@@ -20,6 +20,7 @@
 //!
 //! # let directory = tempfile::tempdir()?;
 //! let options = OpenOptions {
+//!     untagged: Variant::Standard,
 //!     variant: None,
 //!     filter: None,
 //!     memory: Memory::default(),

@@ -34,6 +34,8 @@ use crate::{
 pub struct OpenOptions<'a> {
     /// The variant to read the file as, or `None` for the file's own.
     pub variant: Option<Variant>,
+    /// The variant of games of a PGN that have no `Variant` tag.
+    pub untagged: Variant,
     /// Which games count, or `None` for all. Only a PGN can be filtered.
     pub filter: Option<&'a GameFilter>,
     /// The memory and the temporary directory for counting games.
@@ -132,7 +134,7 @@ impl MoveSource {
             };
         }
         MoveSource::indexed(
-            options.run([Input::file(path)]).keep_prefix(keep_prefix),
+            options.run([options.input(path)]).keep_prefix(keep_prefix),
             options,
         )
     }
@@ -237,7 +239,7 @@ impl MoveSource {
             true => options
                 .run([Input::file(path)])
                 .variant(VariantChoice::default()),
-            false => options.run([Input::file(path)]).keep_prefix(true),
+            false => options.run([options.input(path)]).keep_prefix(true),
         };
         let run = how(run, true);
         let shown = (options.counting)(run.progress());
@@ -404,6 +406,10 @@ impl MoveSource {
 }
 
 impl OpenOptions<'_> {
+    fn input(&self, path: &Path) -> Input {
+        Input::file(path).with_untagged_variant(self.untagged)
+    }
+
     /// Creates a run that reads some inputs with these options.
     fn run(&self, inputs: impl IntoIterator<Item = Input>) -> MakeBook {
         MakeBook::new(inputs)
@@ -417,7 +423,7 @@ impl OpenOptions<'_> {
     /// order of the games.
     fn starts_of(&self, path: &Path) -> Result<Vec<VariantPosition>> {
         let games = Games {
-            inputs: &[Input::file(path)],
+            inputs: &[self.input(path)],
             memory: self.memory.clone(),
             threads: self.threads,
             meter: &Meter::default(),

@@ -80,6 +80,8 @@ pub(super) struct Edge {
     pub games: u64,
     /// The results for the side that moves, or `None` if the source has none.
     pub stats: Option<Stats>,
+    /// The number of games without a result; see [`TreeMove::unfinished`].
+    pub unfinished: u64,
     /// The probability that the move is played, from 0 to 1. It is 1 for each move of the player.
     pub share: f64,
     /// Like `share`, but several moves of the player share the probability equally.
@@ -236,6 +238,7 @@ impl Walk<'_> {
                 mv: mv.mv.into(),
                 games: mv.games(),
                 stats: mv.stats,
+                unfinished: mv.unfinished,
                 share,
                 share_of_games: if is_own { 1.0 / number } else { share },
                 is_followed: !(is_reversible && met.leads_to(to, id)),

@@ -9,7 +9,7 @@ use crate::{
     error::Error,
     evals::{Eval, Evals},
     explorer::{Answer, Explorer, Line, MoveTime, Times, UnknownName},
-    pgn::{GameReader, Token, tag_text, variant_of},
+    pgn::{GameReader, Token, tag_text},
     position::{BookMove, Variant, fen_of, read_move, san, uci},
     tree::move_number,
 };
@@ -243,9 +243,12 @@ impl Moves {
         self.is_placed
     }
 
-    /// Reads the first game of a text.
-    pub(super) fn of_game(text: &[u8]) -> Moves {
-        let mut moves = Moves::default();
+    /// Reads the first game of a text. It is of `variant` if it has no `Variant` tag.
+    pub(super) fn of_game(variant: Variant, text: &[u8]) -> Moves {
+        let mut moves = Moves {
+            variant,
+            ..Moves::default()
+        };
         moves.problem = moves.read(text).err();
         moves
     }
@@ -276,7 +279,9 @@ impl Moves {
         match variant.parse_position(text) {
             Ok(pos) => moves.start = Some(fen_of(&pos)),
             Err(err) if begins_like_fen(text) => moves.problem = Some(err.to_string()),
-            Err(_) if text.starts_with('[') => moves = Moves::of_game(text.as_bytes()),
+            Err(_) if text.starts_with('[') => {
+                moves = Moves::of_game(Variant::Standard, text.as_bytes())
+            }
             Err(_) if !GameReader::new(text.as_bytes()).next_game() => {
                 moves.problem = Some(NEITHER.to_owned());
             }
@@ -292,7 +297,7 @@ impl Moves {
 
     /// Reads the tags and the moves of a game. If it cannot read the whole game, returns the reason as the error.
     fn read(&mut self, game_text: &[u8]) -> Result<(), String> {
-        let mut game = GameReader::new(game_text);
+        let mut game = GameReader::new(game_text).with_untagged_variant(self.variant);
         if !game.next_game() {
             return Err(NEITHER.to_owned());
         }
@@ -302,8 +307,9 @@ impl Moves {
             .iter()
             .map(|tag| (text(tag.name), text(tag.value)))
             .collect();
-        self.variant =
-            variant_of(tags).map_err(|_| "polybook does not support the variant of this game")?;
+        self.variant = tags
+            .variant()
+            .map_err(|_| "polybook does not support the variant of this game")?;
         let mut start = self.variant.start();
         let fen = tags.get(b"FEN").map(text);
         if let Some(fen) = fen.filter(|fen| !fen.trim().is_empty()) {
@@ -381,31 +387,38 @@ mod tests {
     #[test]
     fn a_game_is_played_as_far_as_it_goes() {
         let game = Moves::of_game(
+            Variant::Standard,
             b"[White \"A\"]\n\n1. e4 {best} e5 (1... c5) 2. Nf3 Nc6 3. Bb5 a6 4. O-O Kd5 1-0",
         );
         assert_eq!(sans(&game), "e4 e5 Nf3 Nc6 Bb5 a6 O-O");
         assert_eq!(game.problem.as_deref(), Some("4... Kd5: illegal move"));
         assert_eq!(game.tags, [("White".to_owned(), "A".to_owned())]);
         // Tags are read as in all other places: with brackets in values, without a closing bracket, and in Latin-1.
-        let tagged = Moves::of_game(b"[Event \"Open [A] 2015\"]\n[Site \"M\xfcnchen\"]\n\n1. e4 *");
+        let tagged = Moves::of_game(
+            Variant::Standard,
+            b"[Event \"Open [A] 2015\"]\n[Site \"M\xfcnchen\"]\n\n1. e4 *",
+        );
         assert!(tagged.comments.is_empty() && tagged.are_placed());
         assert_eq!(tagged.tag("Site").as_deref(), Some("München"));
-        let open = Moves::of_game(b"[Event \"x\"\n\n{Before.} 1. e4 e5 *");
+        let open = Moves::of_game(Variant::Standard, b"[Event \"x\"\n\n{Before.} 1. e4 e5 *");
         assert_eq!(
             (sans(&open), open.comments),
             ("e4 e5".to_owned(), vec!["Before.".to_owned()])
         );
-        assert!(!Moves::of_game(b"[Variant \"Dark\"]\n\n1. e4 *").are_placed());
-        let empty = Moves::of_game(b"");
+        assert!(!Moves::of_game(Variant::Standard, b"[Variant \"Dark\"]\n\n1. e4 *").are_placed());
+        let empty = Moves::of_game(Variant::Standard, b"");
         assert!(empty.problem.is_some() && empty.moves.is_empty());
-        let from = Moves::of_game(b"[FEN \"4k3/8/8/8/8/8/8/R3K3 w Q - 0 1\"]\n\n1. O-O-O *");
+        let from = Moves::of_game(
+            Variant::Standard,
+            b"[FEN \"4k3/8/8/8/8/8/8/R3K3 w Q - 0 1\"]\n\n1. O-O-O *",
+        );
         assert_eq!(sans(&from), "O-O-O");
         assert!(from.start.is_some());
     }
 
     #[test]
     fn a_game_without_end_is_read_up_to_a_bound() {
-        let game = Moves::of_game("Nf3 Nf6 Ng1 Ng8 ".repeat(600).as_bytes());
+        let game = Moves::of_game(Variant::Standard, "Nf3 Nf6 Ng1 Ng8 ".repeat(600).as_bytes());
         assert_eq!(game.moves.len(), MOST_MOVES);
         assert!(game.problem.unwrap().starts_with("the game goes on"));
     }

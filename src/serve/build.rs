@@ -22,7 +22,7 @@ use super::{
 use crate::{
     error::Error,
     output::TemporaryDir,
-    position::Keyed,
+    position::{Keyed, Variant},
     progress::Meter,
     repertoire::{Build, By, Comments, FindGaps, MoveSource, OpenOptions, Writing, build, gaps},
     sort::Memory,
@@ -194,6 +194,7 @@ fn counted(
     let report = counting.report(what, stop)?;
     let options = OpenOptions {
         variant: Some(variant),
+        untagged: Variant::Standard,
         filter: None,
         memory: memory(directory),
         threads: 1,

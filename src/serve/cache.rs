@@ -13,7 +13,7 @@ use crate::{
     index::{is_index, remove},
     output::{FileId, TemporaryDir, claim_left_behind, is_absent},
     pgn::Input,
-    position::VariantChoice,
+    position::{Variant, VariantChoice},
 };
 
 /// The version of the contents of indexes. Increase it when they change, so that indexes of older versions are made again.
@@ -34,6 +34,8 @@ pub struct CachedIndex {
     path: PathBuf,
     /// The prefix of the names of all indexes of this file, including those of older states.
     prefix: String,
+    /// The variant of games without a `Variant` tag.
+    untagged: Variant,
 }
 
 impl Cache {
@@ -74,12 +76,12 @@ impl Cache {
     }
 
     /// Returns the location of the index of a PGN file. The location depends on the path, the size and the modification time
-    /// of the file.
+    /// of the file, and on the variant of games without a `Variant` tag.
     ///
     /// # Errors
     ///
     /// Returns an error if the file does not exist.
-    pub fn of(&self, pgn: &Path) -> Result<CachedIndex> {
+    pub fn of(&self, pgn: &Path, untagged: Variant) -> Result<CachedIndex> {
         let pgn = fs::canonicalize(pgn).at(pgn, "open")?;
         let metadata = pgn.metadata().at(&pgn, "open")?;
         // If the file system has no modification times, only a change of the size is noticed.
@@ -88,12 +90,18 @@ impl Cache {
             metadata.modified().ok(),
             GENERATION,
             env!("CARGO_PKG_VERSION"),
+            untagged,
         );
         let prefix = format!("{:016x}-", hash(&pgn));
         let path = self
             .directory
             .join(format!("{prefix}{:016x}", hash(&state)));
-        Ok(CachedIndex { pgn, path, prefix })
+        Ok(CachedIndex {
+            pgn,
+            path,
+            prefix,
+            untagged,
+        })
     }
 }
 
@@ -148,7 +156,7 @@ impl CachedIndex {
 
     /// Returns a run that makes the index, with games of all variants.
     pub fn make(&self) -> MakeBook {
-        MakeBook::new([Input::file(&self.pgn)])
+        MakeBook::new([Input::file(&self.pgn).with_untagged_variant(self.untagged)])
             .variant(VariantChoice::Auto)
             .explorer(true)
             .leveldb(&self.path)
@@ -196,18 +204,28 @@ mod tests {
         let pgn = dir.path().join("games.pgn");
         fs::copy("data/famous.pgn", &pgn).unwrap();
         let cache = Cache::new(dir.path().join("cache/polybook")).unwrap();
-        let first = cache.of(&pgn).unwrap();
+        let first = cache.of(&pgn, Variant::Standard).unwrap();
         assert!(!first.is_made().unwrap());
         first.make().run().unwrap();
-        assert!(cache.of(&pgn).unwrap().is_made().unwrap());
+        assert!(
+            cache
+                .of(&pgn, Variant::Standard)
+                .unwrap()
+                .is_made()
+                .unwrap()
+        );
 
         fs::write(&pgn, fs::read_to_string("data/selfplay.pgn").unwrap()).unwrap();
-        let second = cache.of(&pgn).unwrap();
+        let second = cache.of(&pgn, Variant::Standard).unwrap();
         assert!(!second.is_made().unwrap());
         second.make().run().unwrap();
         second.remove_older();
         assert!(second.is_made().unwrap() && !first.is_made().unwrap());
-        assert!(cache.of(&dir.path().join("none.pgn")).is_err());
+        assert!(
+            cache
+                .of(&dir.path().join("none.pgn"), Variant::Standard)
+                .is_err()
+        );
     }
 
     #[test]
@@ -216,11 +234,11 @@ mod tests {
         let pgn = dir.path().join("games.pgn");
         fs::copy("data/famous.pgn", &pgn).unwrap();
         let cache = Cache::new(dir.path().join("cache")).unwrap();
-        let first = cache.of(&pgn).unwrap();
+        let first = cache.of(&pgn, Variant::Standard).unwrap();
         first.make().run().unwrap();
         fs::write(first.path().join("thesis.txt"), "mine").unwrap();
         fs::write(&pgn, "[Event \"a\"]\n\n1. e4 *\n").unwrap();
-        let second = cache.of(&pgn).unwrap();
+        let second = cache.of(&pgn, Variant::Standard).unwrap();
         let count = || fs::read_dir(first.path()).unwrap().count();
         let files = count();
         second.remove_older();
@@ -243,7 +261,7 @@ mod tests {
         let pgn = dir.path().join("games.pgn");
         fs::copy("data/famous.pgn", &pgn).unwrap();
         let cache = Cache::new(dir.path().join("cache")).unwrap();
-        let index = cache.of(&pgn).unwrap();
+        let index = cache.of(&pgn, Variant::Standard).unwrap();
         index.remove_unless(|| index.is_made()).unwrap();
         index.make().run().unwrap();
         fs::remove_file(index.path().join("CURRENT")).unwrap();
@@ -273,7 +291,7 @@ mod tests {
         fs::copy("data/famous.pgn", &pgn).unwrap();
         let index = Cache::new(dir.path().join("cache"))
             .unwrap()
-            .of(&pgn)
+            .of(&pgn, Variant::Standard)
             .unwrap();
         index.make().run().unwrap();
         assert!(index.is_sound().unwrap());

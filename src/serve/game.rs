@@ -42,7 +42,7 @@ impl AppState {
         query: &Query,
         goes_on: GoesOn<'_>,
     ) -> Result<Content, Refusal> {
-        let moves = Moves::of_game(text);
+        let moves = Moves::of_game(self.explorer.variant_of_game(number)?, text);
         let line = moves.line();
         let listed = self.explorer.listed_game(number)?;
         let reached = self.explorer.reached(&line, &query.filters, goes_on)?;

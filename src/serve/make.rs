@@ -376,6 +376,9 @@ impl AppState {
         if variant != Variant::default() {
             words.add("--variant", variant);
         }
+        if self.untagged_variant != Variant::default() {
+            words.add("--untagged-variant", self.untagged_variant);
+        }
         let game_filter = game_filter(filters, words)?;
         if filters.once {
             words.switch("--drop-duplicates");
@@ -393,7 +396,8 @@ impl AppState {
             let name = name.ok_or_else(|| Refusal::bad("the name of a file is not UTF-8"))?;
             words.file(name);
         }
-        let run = MakeBook::new(files.into_iter().map(|(file, _)| Input::file(file)))
+        let input = |file| Input::file(file).with_untagged_variant(self.untagged_variant);
+        let run = MakeBook::new(files.into_iter().map(|(file, _)| input(file)))
             .max_ply(depth as usize)
             .variant(variant)
             .game_filter(game_filter)

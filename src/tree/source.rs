@@ -53,8 +53,7 @@ impl Source for crate::obs::Obs {
 impl Source for crate::index::Index {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let Some(here) = stats_of(self, pos)? else {
-            let mut keys = pos.equal_keys();
-            if keys.try_fold(true, |none, key| Ok(none && self.games(key)?.is_empty()))? {
+            if self.games_of(pos)?.is_empty() {
                 return Ok(Vec::new());
             }
             let problem = "has no statistics: make it with --explorer or --index-stats";
@@ -132,9 +131,12 @@ pub(crate) fn played(
     let moves = explorer.answer(&query)?.moves.into_iter();
     let moves = moves.filter_map(|played| {
         let uci: UciMove = played.uci.parse().ok()?;
-        let stats = for_mover(pos, played.white, played.draws, played.black);
+        let stats = for_mover(pos, played.white, played.drawn(), played.black);
         let mv = uci.to_move(pos).ok()?;
-        Some(TreeMove::known(mv, played.games(), Some(stats)))
+        Some(TreeMove {
+            unfinished: played.unfinished,
+            ..TreeMove::known(mv, played.games(), Some(stats))
+        })
     });
     Ok(moves.collect())
 }

@@ -74,15 +74,22 @@ fn line(branch: &Branch<'_>) -> String {
 }
 
 /// Returns the statistics of a move: `weight 12, 8.5%`, or `+8 =20 -14, 30.0%` from the view of the side that moves.
+/// Games without a result follow: `+8 =20 -14 *3, 32.1%`.
 pub(super) fn remark(branch: &Branch<'_>) -> String {
     let mv = branch.mv;
     let share = format!("{:.1}%", branch.share);
     match mv.stats {
         _ if !mv.is_known => "any reply".to_owned(),
-        Some(stats) => format!(
-            "+{} ={} -{}, {share}",
-            stats.wins, stats.draws, stats.losses
-        ),
+        Some(stats) => {
+            let unfinished = match mv.unfinished {
+                0 => String::new(),
+                games => format!(" *{games}"),
+            };
+            format!(
+                "+{} ={} -{}{unfinished}, {share}",
+                stats.wins, stats.draws, stats.losses
+            )
+        }
         None => format!("weight {}, {share}", mv.weight),
     }
 }
@@ -106,6 +113,9 @@ struct TextMove {
     probability: f64,
     #[serde(flatten)]
     stats: Option<Stats>,
+    /// The number of games without a result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unfinished: Option<u64>,
     /// Whether the source has the move; see [`TreeMove::is_known`](crate::walk::TreeMove::is_known).
     known: bool,
     /// Whether the tree continues the position after the move elsewhere.
@@ -141,6 +151,7 @@ impl TextMove {
             weight: branch.mv.weight,
             probability: branch.share,
             stats: branch.mv.stats,
+            unfinished: Some(branch.mv.unfinished).filter(|games| *games > 0),
             known: branch.mv.is_known,
             transposition: branch.is_transposition,
             eval: branch.mv.eval,

@@ -33,6 +33,9 @@ pub struct TreeMove {
     pub weight: u64,
     /// The results of the side that moves, or `None` if the source has weights alone.
     pub stats: Option<Stats>,
+    /// The number of games without a result, which are not in `stats`. It is 0 if the source does not tell them from
+    /// draws.
+    pub unfinished: u64,
     /// Whether the source has the move. If not, [`Replies`] or [`LinesOf`] added it.
     pub is_known: bool,
     /// The evaluation of the position after the move, or `None` if it is unknown or [evaluations](Evaluated) are not
@@ -47,14 +50,16 @@ impl TreeMove {
             mv,
             weight,
             stats,
+            unfinished: 0,
             is_known: true,
             eval: None,
         }
     }
 
-    /// Returns the number of games of the move, or its weight if the source has no results.
+    /// Returns the number of games of the move, with those without a result, or its weight if the source has no results.
     pub(crate) fn games(&self) -> u64 {
-        self.stats.map_or(self.weight, Stats::games)
+        self.stats
+            .map_or(self.weight, |stats| stats.games() + self.unfinished)
     }
 }
 
@@ -359,7 +364,7 @@ impl Limits {
 
     /// Returns `true` if a move is within the limits. Replies that the source does not have always are.
     fn admits(&self, mv: &TreeMove, share: f64) -> bool {
-        let has_games = mv.stats.is_none_or(|stats| stats.games() >= self.min_game);
+        let has_games = mv.stats.is_none() || mv.games() >= self.min_game;
         !mv.is_known || (mv.weight >= self.min_weight && share >= self.min_share && has_games)
     }
 }

@@ -126,6 +126,7 @@ def make_book(
     scale: str = "global",
     minimax: int | None = None,
     variant: str = "standard",
+    untagged_variant: str = "standard",
     unfinished: str = "draw",
     keep_prefix: bool = False,
     strict: bool = False,
@@ -196,7 +197,7 @@ class Explorer:
         history: bool = False,
         transpositions: bool = False,
         speeds: _Texts = (),
-        ratings: Optional[Sequence[int]] = None,
+        ratings: Optional[Sequence[Union[int, str]]] = None,
         modes: _Texts = (),
         since: Optional[str] = None,
         until: Optional[str] = None,
@@ -210,8 +211,13 @@ class Explorer:
         event: Optional[str] = None,
         min_ply: int = 0,
         source: Optional[str] = None,
+        unfinished: str = "draw",
     ) -> Mapping[str, Any]:
-        """Counts, moves, top and recent games of a position, as `polybook serve` answers them."""
+        """Counts, moves, top and recent games of a position, as `polybook serve` answers them.
+
+        A rating is a number in its group, or "unknown" for games without a known rating. With `unfinished="skip"`, games
+        without a result do not count.
+        """
     def text(self, number: int) -> bytes:
         """The PGN of the game with a number, byte for byte."""
     def __len__(self) -> int:

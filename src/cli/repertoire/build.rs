@@ -26,8 +26,9 @@ which the position occurs in one game of N (--reach). To estimate this, the shar
 multiplied, and the moves of the repertoire count as certain. If several lines lead to the position, they are added up.
 
 The comments contain the number of games of a move and the score of the side that plays it. The comment on a reply also says
-how often games reach the position after it. A game without a result counts as a draw. If the source has no game with a
-position, build answers with a move that leads back to its games; if there is no such move, the line ends before the reply.
+how often games reach the position after it. A game without a result is in no score, unless the source is a database or counts,
+which have such games as draws. If the source has no game with a position, build answers with a move that leads back to its
+games; if there is no such move, the line ends before the reply.
 
 Examples:
   polybook repertoire build games.pgn --color white --out white.pgn
@@ -94,7 +95,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     refuse_twice(&inputs)?;
     check_output(&args.out, &inputs, args.json)?;
     RepertoireFormat::check(&args.out, args.force)?;
-    let opener = Opener::new(args.lines.variant, &args.resources, context)?;
+    let opener = Opener::new(
+        args.lines.variant,
+        &args.lines.untagged,
+        &args.resources,
+        context,
+    )?;
     let source = opener.sources(&args.sources, args.filter.given()?.as_ref())?;
     let keep = args.keep.as_ref();
     let keep = keep

@@ -16,7 +16,7 @@ use crate::cli::{
     Context, counted,
     errors::of_several_outputs,
     input::{check_output, pgn_inputs, refuse_twice},
-    position,
+    position::{self, UntaggedArg},
     progress::beside_lines,
     resources::ResourceArgs,
     terminal::Output,
@@ -77,6 +77,9 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
+    untagged: UntaggedArg,
+
+    #[command(flatten)]
     resources: ResourceArgs,
 }
 
@@ -100,7 +103,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         refuse_printed(out)?;
         check_output(out, &all, false)?;
     }
-    let opener = Opener::new(None, &args.resources, context)?;
+    let opener = Opener::new(None, &args.untagged, &args.resources, context)?;
     let open =
         |path: Option<&PathBuf>, color| path.map(|path| opener.repertoire(path, color)).transpose();
     let known = ByColor {
@@ -124,7 +127,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         exact: args.exact,
         with_text: args.out.is_some(),
     };
-    let inputs = pgn_inputs(games)?;
+    let inputs = pgn_inputs(games, &args.untagged)?;
     let mut summary = beside_lines(context).show_progress("checking", |meter| {
         let games = Games {
             inputs: &inputs,

@@ -98,7 +98,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         check_output(out, &inputs, false)?;
         RepertoireFormat::check(out, args.force)?;
     }
-    let opener = Opener::new(args.lines.variant, &args.resources, context)?;
+    let opener = Opener::new(
+        args.lines.variant,
+        &args.lines.untagged,
+        &args.resources,
+        context,
+    )?;
     let repertoire = opener.repertoire(&args.repertoire, args.color)?;
     let mut source = opener.source(&args.against, args.filter.given()?.as_ref())?;
     let variant = match args.lines.variant {

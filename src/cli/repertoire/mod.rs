@@ -26,7 +26,7 @@ use shakmaty::{Color, variant::VariantPosition};
 use super::{
     Context, counted,
     input::{file_or_index, pgn_inputs},
-    position,
+    position::{self, UntaggedArg},
     progress::Bar,
     resources::ResourceArgs,
     terminal::Output,
@@ -84,6 +84,9 @@ struct LineArgs {
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 
+    #[command(flatten)]
+    untagged: UntaggedArg,
+
     /// Choose moves by score (the lower end of its 99 % Wilson interval), by number of games or by weight [default: score;
     /// for a book, weight]
     #[arg(long, value_parser = one_of(BY))]
@@ -116,6 +119,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 /// Opens the files of a command.
 pub struct Opener {
     variant: Option<Variant>,
+    /// The variant of games without a `Variant` tag.
+    pub untagged: Variant,
     memory: Memory,
     threads: usize,
     /// The temporary directory for the index that is made from a source in PGN.
@@ -126,20 +131,23 @@ pub struct Opener {
 impl Opener {
     fn new(
         variant: Option<Variant>,
+        untagged: &UntaggedArg,
         resources: &ResourceArgs,
         context: Context,
     ) -> polybook::Result<Opener> {
-        Opener::with_resources(variant, resources.memory(), resources.threads(), context)
+        let (memory, threads) = (resources.memory(), resources.threads());
+        Opener::with_resources((variant, untagged), memory, threads, context)
     }
 
     fn with_resources(
-        variant: Option<Variant>,
+        (variant, untagged): (Option<Variant>, &UntaggedArg),
         memory: Memory,
         threads: usize,
         context: Context,
     ) -> polybook::Result<Opener> {
         Ok(Opener {
             variant,
+            untagged: untagged.untagged_variant,
             directory: TemporaryDir::new_in(&memory.temp_dir)?,
             memory,
             threads,
@@ -148,8 +156,8 @@ impl Opener {
     }
 
     /// Creates an opener with the default memory and all cores, for any variant.
-    pub fn with_defaults(context: Context) -> polybook::Result<Opener> {
-        Opener::with_resources(None, Memory::default(), 0, context)
+    pub fn with_defaults(untagged: &UntaggedArg, context: Context) -> polybook::Result<Opener> {
+        Opener::with_resources((None, untagged), Memory::default(), 0, context)
     }
 
     /// Opens the repertoire of one side.
@@ -170,7 +178,12 @@ impl Opener {
         match arguments {
             [argument] => self.source(argument, filter),
             _ => {
-                let inputs = pgn_inputs(arguments)?;
+                let inputs = pgn_inputs(
+                    arguments,
+                    &UntaggedArg {
+                        untagged_variant: self.untagged,
+                    },
+                )?;
                 self.open_as(filter, |options| MoveSource::games(inputs, options))
             }
         }
@@ -213,6 +226,7 @@ impl Opener {
         };
         let known = known(&OpenOptions {
             variant: self.variant,
+            untagged: self.untagged,
             filter,
             memory: self.memory.clone(),
             threads: self.threads,

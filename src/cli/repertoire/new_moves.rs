@@ -13,6 +13,7 @@ use crate::cli::{
     Context, counted,
     errors::of_several_outputs,
     input::{check_output, pgn_inputs, refuse_twice},
+    position::UntaggedArg,
     progress::beside_lines,
     resources::ResourceArgs,
     terminal::Output,
@@ -94,6 +95,9 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
+    untagged: UntaggedArg,
+
+    #[command(flatten)]
     resources: ResourceArgs,
 }
 
@@ -114,12 +118,12 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     refuse_twice(&inputs)?;
     inputs.retain(|path| *path != Path::new("-"));
     check_output(&args.out, &inputs, false)?;
-    let opener = Opener::new(None, &args.resources, context)?;
+    let opener = Opener::new(None, &args.untagged, &args.resources, context)?;
     let known = opener.open(&args.reference, None, |path, opening| {
         // The moves before an illegal one count.
         MoveSource::source(path, true, opening)
     })?;
-    let inputs = pgn_inputs(&args.games)?;
+    let inputs = pgn_inputs(&args.games, &args.untagged)?;
     let reference = Reference {
         known: &known,
         earlier: args.earlier,

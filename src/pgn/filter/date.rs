@@ -15,13 +15,15 @@ pub struct Date {
 
 impl Date {
     /// Parses the value of a `Date` tag, with `?` for unknown digits. The accepted forms are `2017.07.09`, `2017-07-09` and
-    /// `2017/07/09`, with or without a time after them; `20170709`; and a date with the English name of the month, such as
-    /// `Sun Jul 09 2017`. For other texts, everything is unknown. A day that does not exist in its month is unknown.
+    /// `2017/07/09`, with or without a time after them; `20170709`; a date with the English name of the month, such as
+    /// `Sun Jul 09 2017` or `July 2017`; and a date that ends in its year, such as `29.07.2017`, if only one order of day and
+    /// month is possible. For other texts, everything is unknown. A day that does not exist in its month is unknown.
     ///
     /// ```
     /// use polybook::pgn::Date;
     /// assert_eq!(Date::of_tag(b"2024.02.30"), Date::of_tag(b"2024.02.??"));
-    /// assert_eq!(Date::of_tag(b"15.03.2024"), Date::default());
+    /// assert_eq!(Date::of_tag(b"15.03.2024"), Date::new(2024, 3, 15));
+    /// assert_eq!(Date::of_tag(b"10.03.2024"), Date::default());
     /// ```
     pub fn of_tag(value: &[u8]) -> Date {
         let mut parts = value
@@ -30,6 +32,7 @@ impl Date {
         let year = parts.next().unwrap_or_default();
         let Some(year) = number(year).filter(|_| year.len() == 4) else {
             return in_digits(value)
+                .or_else(|| year_last(value))
                 .or_else(|| with_month(value))
                 .unwrap_or_default();
         };
@@ -180,8 +183,34 @@ fn in_digits(value: &[u8]) -> Option<Date> {
     date.month.and(date.day).map(|_| date)
 }
 
-/// Parses a date that consists of a day, the English name of a month and a year of four digits, in any order. Other words
-/// without digits are ignored.
+/// Parses a date such as `29.07.2017` or `7/29/2017`, with or without a time after it. Returns `None` if either number can
+/// be the month.
+#[cold]
+fn year_last(value: &[u8]) -> Option<Date> {
+    let mut parts = value.splitn(3, |byte| b".-/".contains(byte));
+    let mut short = || {
+        parts
+            .next()
+            .map(<[u8]>::trim_ascii)
+            .filter(|part| part.len() <= 2)
+    };
+    let (first, second) = (number(short()?)? as u8, number(short()?)? as u8);
+    let mut words = parts
+        .next()?
+        .trim_ascii()
+        .split(|byte| b" ,T".contains(byte));
+    let year = number(words.next().filter(|year| year.len() == 4)?)?;
+    let (month, day) = match (first, second) {
+        (day, month @ ..=12) if day > 12 || day == month => (month, day),
+        (month @ ..=12, day @ 13..) => (month, day),
+        _ => return None,
+    };
+    let date = Date::new(year, month, day);
+    date.month.and(date.day).map(|_| date)
+}
+
+/// Parses a date that consists of a day, the English name of a month and a year of four digits, in any order, or of a month
+/// and a year alone. Other words without digits are ignored if there is a day.
 #[cold]
 fn with_month(value: &[u8]) -> Option<Date> {
     const MONTHS: [&str; 12] = [
@@ -190,6 +219,7 @@ fn with_month(value: &[u8]) -> Option<Date> {
     let text = str::from_utf8(value).ok()?.to_ascii_lowercase();
     let words = text.split(|c: char| !c.is_alphanumeric());
     let (mut year, mut month, mut day) = (None, None, None);
+    let is_month = words.clone().filter(|word| !word.is_empty()).count() == 2;
     for word in words.filter(|word| !word.is_empty()) {
         let (part, known) = match (number(word.as_bytes()), word.len()) {
             (Some(number), 4) => (&mut year, number),
@@ -204,8 +234,8 @@ fn with_month(value: &[u8]) -> Option<Date> {
             return None;
         }
     }
-    let date = Date::new(year?, month? as u8, day? as u8);
-    date.month.and(date.day).map(|_| date)
+    let date = Date::new(year?, month? as u8, day.unwrap_or(0) as u8);
+    (date.day.is_some() || is_month && day.is_none()).then_some(date)
 }
 
 /// Parses a number that consists only of digits.

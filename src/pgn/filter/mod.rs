@@ -14,7 +14,10 @@ pub use self::{
     ranges::{EcoRange, TimeControlRange},
     text::{NameMatch, TagText},
 };
-pub(super) use self::{ranges::estimated_seconds, text::is_rated};
+pub(super) use self::{
+    ranges::{estimated_seconds, millis},
+    text::is_rated,
+};
 use super::{GameResult, Tags};
 use crate::provenance::{option_text, switch, valued};
 
@@ -298,14 +301,19 @@ impl GameFilter {
 /// The highest number that is accepted as a rating. Higher numbers are typing errors, such as 27000 for 2700.
 pub(crate) const HIGHEST_RATING: u16 = 4000;
 
-/// Parses a rating: the only number in a text, such as `2400`, `1200?`, `1300P`, `1400 (club)` or `DWZ=1500`. Returns `None`
-/// if the text contains no number or several, or if the number is not in the range 1 to 4,000.
+/// Parses a rating: the only number in a text, such as `2400`, `1200?`, `1300P`, `1400 (club)` or `DWZ=1500`. The number of
+/// games after the `P` of a provisional rating of the US Chess Federation, as in `1500P23`, does not count. Returns `None` if
+/// the text contains no number or several, or if the number is not in the range 1 to 4,000.
 pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     let is_digit = u8::is_ascii_digit;
     let start = value.iter().position(is_digit)?;
     let digits = value[start..].iter().take_while(|byte| is_digit(byte));
     let end = start + digits.count();
-    if value[..start].ends_with(b"-") || value[end..].iter().any(is_digit) {
+    let rest = match &value[end..] {
+        [b'P' | b'p', games @ ..] if !games.is_empty() && games.iter().all(is_digit) => &[],
+        rest => rest,
+    };
+    if value[..start].ends_with(b"-") || rest.iter().any(is_digit) {
         return None;
     }
     let elo = str::from_utf8(&value[start..end]).ok()?.parse().ok();
@@ -351,6 +359,7 @@ mod tests {
         for (text, elo) in [
             ("1200?", 1200),
             ("1300P", 1300),
+            ("1300P23", 1300),
             ("1400 (club)", 1400),
             ("DWZ=1500", 1500),
             ("Elo=1480", 1480),
@@ -374,6 +383,11 @@ mod tests {
             ("Dec 1, 1999", "1999.12.01"),
             ("2021-03-04T10:00:00Z", "2021.03.04"),
             ("2021.03.04 10:00", "2021.03.04"),
+            ("26.02.2019", "2019.02.26"),
+            ("2/26/2019, 2:39:21 PM", "2019.02.26"),
+            ("26-2-2019", "2019.02.26"),
+            ("05.05.2018", "2018.05.05"),
+            ("Feb 2019", "2019.02"),
         ] {
             assert_eq!(Date::of_tag(text.as_bytes()).to_string(), date, "{text}");
         }
@@ -382,7 +396,8 @@ mod tests {
             "10.03.2018",
             "12345678",
             "20231301",
-            "May 1990",
+            "14.15.1990",
+            "31.02.1990",
             "Jul 9 17",
         ] {
             assert_eq!(Date::of_tag(text.as_bytes()), Date::default(), "{text}");
@@ -411,7 +426,7 @@ mod tests {
         assert!(!admits(&days, &of("1990.05.01")) && !admits(&days, &of("1990.07.??")));
         assert!(admits(&days, &of("????.??.??")) && admits(&days, ""));
         // Years in other forms and nonexistent days are unknown, so these games pass.
-        for odd in ["15.03.2024", "03/15/2024", "90.01.01", "19900.01.01"] {
+        for odd in ["10.03.2024", "03/10/2024", "90.01.01", "19900.01.01"] {
             assert!(admits(&days, &of(odd)), "{odd}");
         }
         assert!(admits(&days, &of("1990.06.31")) && !admits(&days, &of("1990.07.32")));
@@ -428,7 +443,8 @@ mod tests {
             "90.13",
             "1990.00",
             "1990.1.2.3",
-            "May 1990",
+            "14.15.1990",
+            "31.02.1990",
             "24",
             "02024",
             "2024.02.31",

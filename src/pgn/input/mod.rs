@@ -15,9 +15,11 @@ use std::{
 
 pub use self::stream::Stream;
 use self::window::zstd_window;
+use super::GameReader;
 use crate::{
     error::{At, Error, Result},
     kind::FileKind,
+    position::Variant,
 };
 
 /// A source of PGN: a file or standard input. [`MakeBook`](crate::MakeBook) also accepts a directory of
@@ -30,6 +32,8 @@ use crate::{
 pub struct Input {
     /// The path of the file, or `None` for standard input.
     path: Option<PathBuf>,
+    /// The variant of games without a `Variant` tag.
+    untagged: Variant,
 }
 
 /// Options for opening an [`Input`].
@@ -61,12 +65,16 @@ impl Input {
     pub fn file(path: impl Into<PathBuf>) -> Input {
         Input {
             path: Some(path.into()),
+            untagged: Variant::Standard,
         }
     }
 
     /// Creates an input that reads standard input.
     pub fn stdin() -> Input {
-        Input { path: None }
+        Input {
+            path: None,
+            untagged: Variant::Standard,
+        }
     }
 
     /// Creates the input that a name on the command line means: `-` is standard input.
@@ -77,6 +85,22 @@ impl Input {
         } else {
             Input::file(path)
         }
+    }
+
+    /// Reads games without a `Variant` tag as games of this variant. Default: standard chess.
+    pub fn with_untagged_variant(mut self, variant: Variant) -> Input {
+        self.untagged = variant;
+        self
+    }
+
+    /// Returns the variant of games without a `Variant` tag.
+    pub(crate) fn untagged_variant(&self) -> Variant {
+        self.untagged
+    }
+
+    /// Creates the reader of games in a stretch of this input.
+    pub(crate) fn reader<'a>(&self, text: &'a [u8]) -> GameReader<'a> {
+        GameReader::new(text).with_untagged_variant(self.untagged)
     }
 
     /// Returns the path of the file, or `-` for standard input.
