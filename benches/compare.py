@@ -29,10 +29,10 @@ THREADS = "2"
 
 
 class Run:
-    """What a run of a command took."""
+    """The resources that a run of a command used."""
 
     def __init__(self, command):
-        # Replacing a large file takes longer than making one.
+        # Replacing a large file takes longer than creating one, so remove it first.
         for output in ("a.bin", "b.bin", "a.obs.db3", "b.obs.db3"):
             if os.path.exists(output):
                 os.remove(output)
@@ -53,7 +53,7 @@ def program(name):
 
 
 def documented():
-    """The rows of the table in the documentation: the range of each by its first three cells."""
+    """Returns the ranges in the table of the documentation, by the first three cells of each row."""
     row = re.compile(r"^\| (.+?) \| (.+?) \| (.+?) \| \**([\d.]+)\** \| ([\d.]+) to ([\d.]+) \|")
     with open(DOCUMENT) as document:
         found = filter(None, map(row.match, document))
@@ -61,7 +61,7 @@ def documented():
 
 
 class Table:
-    """Measures and prints rows, and notes which are worse than documented."""
+    """Measures and prints rows, and records which are worse than documented."""
 
     def __init__(self, runs):
         self.runs = runs
@@ -70,7 +70,7 @@ class Table:
         print("| job | against | what | ratio | range | target |\n|---|---|---|---|---|---|", flush=True)
 
     def compare(self, job, a, against, b, what, target):
-        """The ratio of a's time or CPU time to b's; of b's to a's where the target is a speed-up."""
+        """Returns the ratio of the times or CPU times of a and b, or of b and a if the target is a speed-up."""
         Run(b), Run(a)
         pairs = [(Run(a), Run(b)) for _ in range(self.runs)]
         ratios = [getattr(x, what) / getattr(y, what) for x, y in pairs]
@@ -189,7 +189,7 @@ def databases(table, args):
 
 
 def counts(table, args):
-    """Counts as Parquet: writing those of all games, and adding up those of seven parts."""
+    """Measures counts as Parquet: writing those of all games, and adding up those of seven parts."""
     book = make(args.polybook, args.pgn, "--bin", "a.bin")
     written = make(args.polybook, args.pgn, "--counts", "a.counts", "--force")
     table.compare("counts", written, "the book", book, "cpu", "at most 1.5")
@@ -206,7 +206,7 @@ def counts(table, args):
 
 
 def lookups(table, path):
-    """Looking EPDs up at random with Python's sqlite3."""
+    """Measures random look-ups of EPDs with Python's sqlite3."""
     db = sqlite3.connect(path)
     rows = db.execute("SELECT max(ID) FROM Book").fetchone()[0]
     choose = random.Random(1)
@@ -223,7 +223,7 @@ def lookups(table, path):
 
 
 def memory(table, args):
-    """Peak memory: against the counts that are left when all are added up, and against the budget."""
+    """Measures peak memory, compared with the size of the added-up counts and with the budget."""
     mebibyte = 1 << 20
     report = subprocess.run(make(args.polybook, args.pgn, *EVERY, "--json"), check=True, capture_output=True)
     records = 16 * json.loads(report.stdout)["entries"]

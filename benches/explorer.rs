@@ -1,8 +1,7 @@
-//! Times the explorer: how long opening takes, and answers at the starting position and at random positions.
+//! Measures the explorer: the time to open it, and the times of answers at the starting position and at random positions.
 //!
-//! Each question is asked five times and the quickest answer counts, so that the figures are those of the explorer and
-//! not of what else the machine does. Where an index has no texts of games, as one that was made of a pipe, ask for no
-//! random positions.
+//! Each query is repeated five times and the fastest answer counts, so that other work of the machine does not disturb the
+//! results. If an index has no texts of games, for example because it was made from a pipe, request 0 random positions.
 //!
 //! ```sh
 //! cargo run --release --example synth_pgn -- --games 1000000 --online > online.pgn
@@ -112,8 +111,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Times random combinations of filters at the starting position: by themselves, and some with the games of each month
-/// and with those that reach a position by other moves.
+/// Measures random combinations of filters at the starting position: alone, and some of them with a history by month and
+/// with transpositions.
 fn report_combinations(explorer: &Explorer, combinations: u64) -> Result<()> {
     if combinations == 0 {
         return Ok(());
@@ -133,7 +132,7 @@ fn report_combinations(explorer: &Explorer, combinations: u64) -> Result<()> {
     Ok(())
 }
 
-/// Times lists of the games of the starting position.
+/// Measures lists of the games of the starting position.
 fn report_lists(explorer: &Explorer, all: &[(&str, Filters)]) -> Result<()> {
     for sort in [Sort::Recent, Sort::Rating, Sort::Id] {
         let page = Page {
@@ -152,7 +151,7 @@ fn report_lists(explorer: &Explorer, all: &[(&str, Filters)]) -> Result<()> {
     Ok(())
 }
 
-/// From one to five filters that a random game passes, the most of them at least.
+/// Returns one to five filters that a random game passes.
 fn random_filters(explorer: &Explorer, random: &mut Random) -> Result<Filters> {
     let number = random.below(explorer.game_count());
     let game = explorer.game(number)?;
@@ -181,7 +180,7 @@ fn random_filters(explorer: &Explorer, random: &mut Random) -> Result<Filters> {
     Ok(filters)
 }
 
-/// How much memory this process has, where the system says so.
+/// Returns the memory that this process uses, or `None` if the operating system does not tell.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status
@@ -191,7 +190,7 @@ fn resident() -> Option<u64> {
     Some(kilobytes << 10)
 }
 
-/// The filters that Lichess's own explorer has.
+/// Returns the filters of Lichess's own explorer.
 fn online_filters(months: Option<(&str, &str)>) -> Filters {
     Filters {
         speeds: Some([Speed::Blitz, Speed::Rapid].into_iter().collect()),
@@ -227,13 +226,13 @@ fn quickest_of(mut ask: impl FnMut() -> Result<()>) -> Result<f64> {
     Ok(quickest)
 }
 
-/// Random numbers, the same each time.
+/// A generator of random numbers with a fixed seed.
 struct Random(u64);
 
 impl Random {
-    /// A number less than `end`.
+    /// Returns a number less than `end`.
     fn below(&mut self, end: u64) -> u64 {
-        // The constants of Knuth's generator MMIX.
+        // The constants of MMIX, Knuth's linear congruential generator.
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -257,7 +256,7 @@ fn report(name: &str, mut times: Vec<f64>) {
     );
 }
 
-/// Positions of random games, each as far into its game as any other.
+/// Returns positions of random games. All depths within a game are equally likely.
 fn random_lines(explorer: &Explorer, positions: u64) -> Result<Vec<Line>> {
     let mut random = Random(1);
     let mut lines = Vec::new();

@@ -1,14 +1,14 @@
-//! How many requests a second a running `polybook serve` answers, and how long they take.
+//! Measures how many requests per second a running `polybook serve` answers, and how long they take.
 //!
 //! ```sh
 //! polybook serve games.idx &
 //! cargo run --release --example explorer_load -- 127.0.0.1:8040 games.pgn [SECONDS [CONNECTIONS [PID [RATE]]]]
 //! ```
 //!
-//! Four of five requests are for positions of openings, up to 12 half-moves deep, the fifth for one of 20 to 60, all from
-//! games of the PGN. With the number of the server's process (or 0), it also prints its memory at the start and at the end.
-//! RATE limits the questions of a second; a tenth of them then has filters and a history, and the time of an answer begins
-//! when its question was due.
+//! Four of five requests are for opening positions up to 12 half-moves deep, the fifth is for a position 20 to 60 half-moves
+//! deep. All positions come from games of the PGN file. PID is the process id of the server, or 0; with it, the memory of
+//! the server is printed before and after. RATE limits the requests per second; then a tenth of the requests has filters and
+//! a history, and the time of an answer starts when its request was due.
 
 use std::{
     env,
@@ -28,7 +28,7 @@ use polybook::{
 };
 use shakmaty::{Chess, Position};
 
-/// How much of the PGN lines are taken from.
+/// The number of bytes of the PGN file from which lines are taken.
 const READ: u64 = 8 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The moves of games, joined by commas as a request has them.
+/// Returns the moves of games, joined by commas as in a request.
 fn lines(path: &str) -> io::Result<Vec<Vec<String>>> {
     let mut text = Vec::new();
     File::open(path)?.take(READ).read_to_end(&mut text)?;
@@ -95,7 +95,7 @@ fn lines(path: &str) -> io::Result<Vec<Vec<String>>> {
     Ok(lines)
 }
 
-/// Asks one question after the other over one connection, or each when it is due; answers how long each took.
+/// Sends requests over one connection, one after the other or each when it is due. Returns the time of each answer.
 fn ask(
     address: &str,
     lines: &[Vec<String>],
@@ -157,7 +157,7 @@ fn read_answer(answers: &mut impl BufRead) -> io::Result<()> {
     Ok(())
 }
 
-/// The memory of a process in KiB, where the system says so.
+/// Returns the memory of a process in KiB, or `None` if the operating system does not tell.
 fn resident(pid: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status

@@ -1,11 +1,11 @@
-//! The floor for a book maker of these parts: `pgn-reader` and `shakmaty` replaying a file,
-//! without keys, counts or output.
+//! Measures a lower bound for making books with these libraries: `pgn-reader` and `shakmaty` replay a file without keys,
+//! counts or output.
 //!
 //! ```sh
 //! cargo run --release --example floor -- games.pgn 2
 //! ```
 //!
-//! The file is cut into batches and replayed on the threads of a rayon pool just as `make-book` does it.
+//! As in `make-book`, the file is cut into batches, which are replayed on the threads of a rayon pool.
 
 use std::{
     ops::ControlFlow,

@@ -1,6 +1,6 @@
-//! The least that merging a small index into a large one can cost, if the result is to be, to the byte, the index of all
-//! games: how many blocks of the new index are none of the old one, and how long it takes merely to unpack the old
-//! blocks, to pack the new ones, and to compute the checksums of both.
+//! Measures a lower bound for merging a small index into a large one, if the result must be identical to the index of all
+//! games: the number of blocks of the new index that the old one does not contain, and the time to decompress the old
+//! blocks, compress the new ones, and calculate the checksums of both.
 //!
 //! ```sh
 //! polybook make-book all-but-a-few.pgn --leveldb old.idx --explorer
@@ -32,10 +32,10 @@ struct Args {
     new: PathBuf,
 }
 
-/// The last bytes of a table: two places of blocks, and a number.
+/// The size of the footer of a table in bytes: two block handles and a magic number.
 const FOOTER: usize = 48;
 
-/// How many tables are timed together: the system measures in milliseconds.
+/// The number of tables that are timed together, because the operating system measures in milliseconds.
 const AT_ONCE: usize = 128;
 
 fn main() -> io::Result<()> {
@@ -76,7 +76,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The tables of an index.
+/// Returns the paths of the tables of an index.
 fn tables(index: &Path) -> io::Result<Vec<PathBuf>> {
     let files = fs::read_dir(index)?.map(|entry| entry.map(|entry| entry.path()));
     let mut files = files.collect::<io::Result<Vec<_>>>()?;
@@ -92,7 +92,7 @@ fn read(tables: &[PathBuf]) -> io::Result<Vec<Vec<u8>>> {
     tables.iter().map(fs::read).collect()
 }
 
-/// The stored bytes of the blocks of a table that have entries.
+/// Returns the stored bytes of the data blocks of a table.
 fn blocks(table: &[u8]) -> Vec<&[u8]> {
     let mut footer = &table[table.len() - FOOTER..];
     let _metaindex = place(&mut footer);
@@ -126,7 +126,7 @@ fn unpacked(block: &[u8]) -> Vec<u8> {
     unpacked.expect("blocks of entries are packed")
 }
 
-/// The time that this thread has had a processor, where the system says so, else the time that passed.
+/// Returns the CPU time of this thread if the operating system tells it, otherwise the elapsed time.
 fn cpu_seconds() -> f64 {
     static BEGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     let told = fs::read_to_string("/proc/thread-self/schedstat").ok();

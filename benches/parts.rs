@@ -1,6 +1,6 @@
-//! The parts of the pipeline, each alone: `cargo bench --bench parts`.
+//! Benchmarks for each part of the pipeline alone: `cargo bench --bench parts`.
 //!
-//! They run on the games of `data/selfplay.pgn`, or on the file that `POLYBOOK_BENCH_PGN` names.
+//! They use the games of `data/selfplay.pgn`, or of the file that `POLYBOOK_BENCH_PGN` names.
 
 use std::{hint::black_box, io::Write, path::PathBuf};
 
@@ -40,7 +40,7 @@ fn for_each_move(text: &[u8], mut f: impl FnMut(&[u8])) {
     }
 }
 
-/// The records of all moves.
+/// Returns the records of all moves.
 fn records(text: &[u8]) -> Vec<CountRecord> {
     let mut records = Vec::new();
     let mut games = GameReader::new(text);
@@ -122,7 +122,7 @@ fn replaying(c: &mut Criterion) {
     group.bench_function("replaying with keys", |b| {
         b.iter(|| black_box(records(&text)));
     });
-    // As make-book does it.
+    // This is how make-book replays games.
     group.bench_function("replaying words with keys", |b| {
         b.iter(|| {
             let mut games = GameReader::new(&text);
@@ -149,13 +149,13 @@ fn replaying(c: &mut Criterion) {
 }
 
 fn counting(c: &mut Criterion) {
-    // Enough of them that the tables do not fit into the cache.
+    // Use so many records that the tables do not fit into the cache.
     let once = records(&pgn());
     let copies = (2_000_000 / once.len()).max(1) as u64;
     let records: Vec<CountRecord> = (0..copies)
         .flat_map(|copy| {
             let salt = copy.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            // Most positions differ from copy to copy, those of the openings do not.
+            // Positions of openings are equal in all copies; most other positions differ.
             once.iter().enumerate().map(move |(i, record)| {
                 if i % 8 == 0 {
                     *record
@@ -187,7 +187,7 @@ fn counting(c: &mut Criterion) {
             });
         });
     }
-    // What the shards replaced: a hash map per shard, one lookup per half-move.
+    // For comparison: a hash map per shard, with one lookup per half-move.
     group.bench_function("counting in a hash map per shard", |b| {
         b.iter(|| {
             let mut maps: Vec<std::collections::HashMap<(u64, u16), Stats>> =
@@ -235,7 +235,7 @@ fn books(c: &mut Criterion) {
         });
     }
 
-    // A book of three million records, evenly spread keys as in a real one.
+    // A book of three million records with evenly distributed keys, as in a real book.
     let mut keys: Vec<u64> = (0..3_000_000u64)
         .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bd1_e995)
         .collect();
@@ -300,7 +300,7 @@ fn index(c: &mut Criterion) {
         b.iter(|| merge.run(&dir.path().join("merged")).unwrap());
     });
 
-    // The benchmark before may have been left out.
+    // A filter may have skipped the benchmark that makes this output.
     run.run().unwrap();
     let index = Index::open(&path).unwrap();
     let keys: Vec<u64> = records(&pgn()).into_iter().map(CountRecord::key).collect();
@@ -381,7 +381,7 @@ fn obs(c: &mut Criterion) {
     });
 }
 
-/// Counts of the same games four times over, merged.
+/// Benchmarks merging four copies of the counts of the same games.
 fn counts(c: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let directories: Vec<PathBuf> = (0..4).map(|i| dir.path().join(format!("{i}"))).collect();

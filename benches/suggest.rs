@@ -1,4 +1,4 @@
-//! Times the suggestions of names: among as many names as are asked for, what each text takes.
+//! Measures how long suggestions of names take for several texts.
 //!
 //! ```sh
 //! cargo run --release --example suggest_speed -- --names 1000000
@@ -74,7 +74,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A family name and a given name of syllables, most of them different from the others.
+/// Returns a random family name and given name made of syllables. Most names are distinct.
 fn name(random: &mut fastrand::Rng) -> String {
     let part = |random: &mut fastrand::Rng, most: usize| {
         let mut part = String::new();

@@ -1,13 +1,13 @@
-//! Makes any number of distinct, legal, realistic games, the same for the same seed:
+//! Generates any number of distinct, legal, realistic games. The same seed gives the same games:
 //!
 //! ```sh
 //! cargo run --release --example synth_pgn -- --games 1000000 --seed 1 > synth.pgn
 //! ```
 //!
-//! Openings are drawn from `data/openings.txt`, a tree of the moves that masters play most with how often
-//! they do, so early positions repeat as they do in life. From there on each side looks at a few legal
-//! moves and takes the one that wins or loses least, so late positions do not repeat. Lengths, results,
-//! ratings and tags are like those of tournament games.
+//! Openings are drawn from `data/openings.txt`, a tree of the moves that masters play most, with their frequencies. So early
+//! positions repeat as in real games. After the opening, each side examines a few legal moves and plays the one that wins
+//! most or loses least material, so late positions do not repeat. Lengths, results, ratings and tags resemble those of
+//! tournament games.
 
 use std::{
     collections::HashMap,
@@ -41,7 +41,7 @@ struct Args {
     plies: u64,
 }
 
-/// How many games are made at once by all threads.
+/// The number of games that all threads generate at a time.
 const BLOCK: u64 = 4096;
 
 fn main() -> ExitCode {
@@ -71,11 +71,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// The moves of each position of the tree, with how often they were played.
+/// The moves of each position in the tree, with their frequencies.
 struct Tree(HashMap<u64, Vec<(Move, u32)>>);
 
 impl Tree {
-    /// Reads lines of ply, move and count, each below the move that it answers.
+    /// Parses lines with a ply, a move and a number of games. Each move is below the move that it answers.
     fn parse(text: &str) -> Tree {
         let mut moves: HashMap<u64, Vec<(Move, u32)>> = HashMap::new();
         let mut line = vec![Chess::default()];
@@ -108,7 +108,7 @@ impl Tree {
     }
 }
 
-/// The generator "SplitMix64", whose numbers will never change.
+/// The random number generator SplitMix64, whose sequence is fixed.
 struct Random(u64);
 
 impl Random {
@@ -125,12 +125,12 @@ impl Random {
     }
 }
 
-/// One game with its tags.
+/// Returns a game with its tags.
 fn game(tree: &Tree, args: &Args, number: u64) -> String {
     let mut random = Random(
         args.seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ number.wrapping_mul(0xd134_2543_de82_ef95),
     );
-    // Most games are over between move 20 and move 60, some much later.
+    // Most games end between move 20 and move 60, some much later.
     let length = 30 + random.below(50) + random.below(50) + random.below(3) * random.below(60);
     let length = length.min(args.plies);
     let mut pos = Chess::default();
@@ -156,7 +156,7 @@ fn game(tree: &Tree, args: &Args, number: u64) -> String {
     text
 }
 
-/// The best of a few legal moves, by what each wins or leaves to be taken at once.
+/// Returns the best of a few legal moves, judged by the material that it wins, or loses to the next move.
 fn plausible(pos: &Chess, random: &mut Random) -> Move {
     let moves = pos.legal_moves();
     (0..6)
@@ -209,7 +209,7 @@ fn result(pos: &Chess, random: &mut Random) -> &'static str {
                     .sum()
             };
             let ahead = material(Color::White) - material(Color::Black);
-            // White wins somewhat more often; who is far ahead nearly always does.
+            // White wins somewhat more often. A side that is far ahead nearly always wins.
             match ahead + random.below(9) as i32 - 4 {
                 3.. => "1-0",
                 ..=-4 => "0-1",
@@ -219,7 +219,7 @@ fn result(pos: &Chess, random: &mut Random) -> &'static str {
     }
 }
 
-/// The tags of a tournament game.
+/// Returns the tags of a tournament game.
 fn tags(words: &[String], result: &str, number: u64, random: &mut Random) -> String {
     let mut text = String::with_capacity(1200);
     let player = |random: &mut Random| {
@@ -247,7 +247,7 @@ fn tags(words: &[String], result: &str, number: u64, random: &mut Random) -> Str
     text
 }
 
-/// The tags of a game that was played online, in one of ten years.
+/// Returns the tags of an online game, played in one of ten years.
 fn online_tags(result: &str, number: u64, random: &mut Random) -> String {
     const CONTROLS: [(&str, &str); 12] = [
         ("Bullet", "60+0"),
@@ -281,7 +281,7 @@ fn online_tags(result: &str, number: u64, random: &mut Random) -> String {
         1 + month % 12,
         1 + number % 28
     );
-    // Players meet others of about their strength.
+    // Players meet opponents of similar strength.
     let strength = 700 + random.below(700) + random.below(700) + random.below(700);
     let player = |random: &mut Random| {
         let name = random.below(200_000);
@@ -301,7 +301,7 @@ fn online_tags(result: &str, number: u64, random: &mut Random) -> String {
     text
 }
 
-/// Appends the moves in lines of up to 80 characters.
+/// Appends moves in lines of up to 80 characters.
 fn put_moves(text: &mut String, words: &[String], result: &str) {
     let mut column = 0;
     let mut put = |text: &mut String, word: &str| {

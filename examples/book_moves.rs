@@ -1,4 +1,4 @@
-//! What a book plays in a position: each move with how often the book chooses it.
+//! Prints the moves of a book in a position, with the probability of each.
 //!
 //! ```sh
 //! cargo run --release --example book_moves -- book.bin "1. e4 c5"
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let entries: Vec<Entry> = book.moves_of(&position)?;
     let total: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
     for entry in entries {
-        // A book may hold a move that is not legal here: two positions may share a key.
+        // Two positions may share a key, so a book may contain a move that is illegal here.
         let Some(san) = entry.mv.san(&position) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! Indexes the games of a PGN and prints those that reached a position, whatever their move order.
+//! Indexes the games of a PGN file, and prints the games that reached a position by any move order.
 //!
 //! ```sh
 //! cargo run --release --example games_of_position -- data/famous.pgn "1. e4 e5 2. Nf3 d6"
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .ok_or("usage: games_of_position FILE.pgn [MOVES]")?;
     let position = from_text(None, args.next().as_deref())?;
 
-    // A program that asks again would keep the index; this one makes it for one question.
+    // A real program would keep the index for further queries.
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("games.idx");
     MakeBook::new([Input::file(pgn)]).leveldb(&path).run()?;

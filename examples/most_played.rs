@@ -1,6 +1,6 @@
-//! The line that games play most: from the starting position, always the move that most games chose.
+//! Prints the line that most games follow: from the starting position on, the most played move in each position.
 //!
-//! This reads, replays and counts with the parts that `MakeBook` joins, to show them one by one.
+//! The example reads, replays and counts games with the parts of which `MakeBook` consists.
 //!
 //! ```sh
 //! cargo run --release --example most_played -- data/selfplay.pgn data/famous.pgn
@@ -15,7 +15,8 @@ use polybook::{
 };
 use shakmaty::{Chess, Position, san::San};
 
-/// A line ends after this many half-moves, or where fewer games than this go on together.
+/// The maximum number of half-moves of the line.
+/// The number of games below which the line ends.
 const LONGEST: usize = 30;
 const FEWEST_GAMES: u64 = 3;
 
@@ -57,8 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The moves of all games of a stretch of PGN with their results. A game with an illegal move, or
-/// without a termination marker, is left out.
+/// Returns the counts of all moves in a PGN text. Games with an illegal move or without a termination marker are skipped.
 fn counts_of(text: &[u8]) -> CountBatch {
     let mut counts = CountBatch::default();
     let mut games = GameReader::new(text);

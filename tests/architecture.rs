@@ -1,11 +1,11 @@
-//! ARCHITECTURE.md is true: no module imports one that stands below it in the table.
+//! Checks ARCHITECTURE.md: no module imports a module below it in the table.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// The Rust files of a directory and those below it.
+/// Finds the Rust files of a directory and its subdirectories.
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -17,7 +17,7 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The modules of the crate that a file names behind `crate::`, its tests and its comments aside.
+/// Returns the modules of the crate that a file imports with `crate::`, ignoring tests and comments.
 fn imports(source: &str) -> Vec<String> {
     let code = source
         .split("#[cfg(test)]\nmod ")
@@ -44,7 +44,7 @@ fn imports(source: &str) -> Vec<String> {
     found
 }
 
-/// The members of a group of imports, up to the brace that closes it, without the groups in them.
+/// Returns the members of a group of imports up to its closing brace, without the contents of nested groups.
 fn members(group: &str) -> Vec<String> {
     let mut depth = 0;
     let mut found = vec![String::new()];
@@ -61,7 +61,7 @@ fn members(group: &str) -> Vec<String> {
     found
 }
 
-/// What starts threads, joins them, waits for them or gives up because one of them panicked.
+/// Functions and types that start, join or wait for threads, or that fail because a thread panicked.
 const SUPERVISED: [&str; 6] = [
     "thread::spawn",
     "thread::Builder",
@@ -79,7 +79,8 @@ fn one_module_of_the_library_starts_threads() {
     let mut checked = 0;
     for file in files {
         let path = file.strip_prefix(&src).unwrap();
-        // Nobody waits for the results of those of the command line and the server: signals, the bar, the log.
+        // Nothing depends on the results of the threads of the command line and the server: signals, the progress bar, the
+        // log.
         let is_other = path.starts_with("cli") || path.starts_with("serve");
         if is_other || path == Path::new("task.rs") || path.ends_with("tests.rs") {
             continue;
@@ -89,7 +90,7 @@ fn one_module_of_the_library_starts_threads() {
         for (number, line) in code.lines().enumerate() {
             let is_comment = line.trim_start().starts_with("//");
             let found = SUPERVISED.iter().find(|name| line.contains(**name));
-            // Panics of the crate `parquet` are damaged files.
+            // A panic of the crate `parquet` means that a file is damaged.
             let is_parquet = path == Path::new("counts/file.rs") && found == Some(&"catch_unwind");
             if let (Some(found), false, false) = (found, is_comment, is_parquet) {
                 panic!(
@@ -136,7 +137,7 @@ fn modules_know_only_those_above_them_in_the_table() {
         let floor_of = |name: &str| floors.iter().position(|module| *module == name);
         let floor = floor_of(module).unwrap_or_else(|| panic!("{module} is not in the table"));
         for import in imports(&fs::read_to_string(&file).unwrap()) {
-            // What stands at the top of the crate is not a module.
+            // Items at the top of the crate are not modules.
             let Some(imported) = floor_of(&import) else {
                 continue;
             };
@@ -147,7 +148,7 @@ fn modules_know_only_those_above_them_in_the_table() {
     assert!(checked >= 100, "{checked} imports");
 }
 
-/// A test that ends early on its own is not counted as skipped.
+/// A test that returns early without the helper would not be reported as skipped.
 #[test]
 fn tests_skip_through_the_common_helpers() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");

@@ -1,4 +1,4 @@
-//! The book utilities as a user runs them, beside Debian's polyglot where it is installed.
+//! The commands for books on the command line, compared with Debian's polyglot if it is installed.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,8 @@ use std::{
 
 use crate::common::{corpus, fails, ok, ok_json, polybook_in, program, records, run, sample, temp};
 
-/// Books of the samples made with several options, headed and not, and the books of `POLYBOOK_CORPUS`.
+/// Returns books of the sample games made with several options, with and without headers, and the books in
+/// `POLYBOOK_CORPUS`.
 fn books(dir: &Path) -> Vec<PathBuf> {
     let (famous, selfplay) = (sample("famous.pgn"), sample("selfplay.pgn"));
     let mut books = Vec::new();
@@ -49,7 +50,7 @@ fn books(dir: &Path) -> Vec<PathBuf> {
     books
 }
 
-/// What polyglot prints to standard output, without its name.
+/// Returns what polyglot prints to standard output, without its name.
 fn polyglot(program: &Path, dir: &Path, line: &str) -> String {
     let output = Command::new(program)
         .current_dir(dir)
@@ -64,7 +65,7 @@ fn polyglot(program: &Path, dir: &Path, line: &str) -> String {
         .collect()
 }
 
-/// The moves of dumped lines: what was played before, the move, and its percentage.
+/// Returns the number of lines, and the moves of these lines: the preceding moves, the move, and its percentage.
 fn moves_of_lines(path: &Path) -> (usize, BTreeSet<(u64, String)>) {
     use polybook::position::{Keyed, read_move};
     let text = fs::read_to_string(path).unwrap();
@@ -145,7 +146,7 @@ fn merged_books_are_those_of_polyglot() {
     };
     let dir = temp();
     let books = books(dir.path());
-    // It knows nothing of headers.
+    // polyglot does not know headers.
     let bare: Vec<PathBuf> = (0..books.len())
         .map(|i| {
             let path = dir.path().join(format!("bare{i}.bin"));
@@ -263,7 +264,7 @@ fn headers_are_printed_as_the_document_has_them() {
     let error = fails(dir.path(), "pgheader book.bin -v checkers", 1);
     assert!(error.contains("unknown variant \"checkers\""), "{error}");
     run(&["book.bin", "-f", "-v", "checkers"]);
-    // Once it is there, it has to be forced no more.
+    // If the book has a header already, `--force` is no longer necessary.
     run(&["book.bin", "-c", "x"]);
     assert_eq!(
         run(&["-s", "book.bin"]),
@@ -340,7 +341,7 @@ fn damage_in_a_book_is_noticed_and_polybook_renews_the_checksum() {
         fs::write(dir.path().join("bad.bin"), &bytes).unwrap();
         fails(dir.path(), "verify bad.bin", 1);
     }
-    // Damage is not made good by a new checksum.
+    // A new checksum does not repair damage.
     let mut bytes = good.clone();
     bytes[headers + 11] ^= 1;
     fs::write(dir.path().join("bad.bin"), &bytes).unwrap();
@@ -358,13 +359,13 @@ fn damage_in_a_book_is_noticed_and_polybook_renews_the_checksum() {
         assert!(!dir.path().join("new.bin").exists(), "{line}");
     }
     assert_eq!(fs::read(dir.path().join("bad.bin")).unwrap(), bytes);
-    // No message promises to mend what nobody can find.
+    // Messages do not promise a repair that is impossible.
     let error = fails(dir.path(), "verify bad.bin", 1);
     assert!(error.contains("keeps changed moves and weights"), "{error}");
     let said = run(dir.path(), "verify bad.bin --fix new.bin").stderr;
     let said = String::from_utf8_lossy(&said);
     assert!(said.contains("are still in it"), "{said}");
-    // Each way of changing a book, to a file and to a pipe.
+    // Each command that changes a book, writing to a file and to a pipe.
     for line in [
         "edit book.bin --set e4=7 --out new.bin",
         "merge-book book.bin book.bin --out new.bin",
@@ -391,7 +392,7 @@ fn damage_in_a_book_is_noticed_and_polybook_renews_the_checksum() {
         ok_json(dir.path(), "verify book.bin --json")["checksum"],
         "matches"
     );
-    // Another program changes a weight, or the comment.
+    // Another program changes a weight or the comment.
     fs::write(&book, &good).unwrap();
     ok(dir.path(), args!["pgheader", "-c", "mine", "book.bin"]);
     let verified = ok_json(dir.path(), "verify book.bin --json");
@@ -446,7 +447,7 @@ fn file_knows_headed_books() {
     );
 }
 
-/// What bash completes the last word of a line to.
+/// Returns the words to which bash completes the last word of a line.
 fn completed(dir: &Path, line: &[&str]) -> Vec<String> {
     let script = ok(dir, "completions bash");
     let words = line.iter().map(|word| format!("'{word}'"));
@@ -469,7 +470,7 @@ fn bash_completes_files_and_variants() {
     }
     let dir = temp();
     let dir = dir.path();
-    // Where the script has nothing, bash lists files.
+    // If the script returns nothing, bash lists files.
     for command in ["make-book", "show", "convert", "verify"] {
         assert_eq!(
             completed(dir, &["polybook", command, ""]),

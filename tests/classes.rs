@@ -1,4 +1,4 @@
-//! Counts by speed, rating group and month: what they add up to, what the explorer answers, and positions that are dropped.
+//! Counts by speed, rating group and month: their sums, the answers of the explorer, and pruned positions.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,7 +21,7 @@ use shakmaty::{
 
 const ALL: &str = "speed,rating,month";
 
-/// Numbers that look random and are the same in every run.
+/// A generator of pseudo-random numbers with a fixed sequence.
 struct Numbers(u64);
 
 impl Numbers {
@@ -35,7 +35,7 @@ impl Numbers {
     }
 }
 
-/// Games of many classes, some of which come back to a position or end in one that they had.
+/// Returns games of many classes. Some repeat a position, or end in a position that they reached before.
 fn games(first: usize, number: usize) -> String {
     let lines = fs::read_to_string(sample("selfplay.pgn")).unwrap();
     let lines: Vec<&str> = lines.split("\n\n").skip(1).step_by(2).collect();
@@ -100,14 +100,14 @@ fn games(first: usize, number: usize) -> String {
     text
 }
 
-/// Three files of such games.
+/// Writes three files of such games.
 fn write_games(dir: &Path) {
     for (number, name) in ["a.pgn", "b.pgn", "c.pgn"].into_iter().enumerate() {
         fs::write(dir.join(name), games(1000 * number, 60)).unwrap();
     }
 }
 
-/// The rows of all parts of counts by class.
+/// Returns the rows of all parts of counts by class.
 pub fn class_rows(counts: &Path) -> Vec<ClassRow> {
     let directory = CountsDirectory::open(counts).unwrap();
     let mut all = Vec::new();
@@ -131,12 +131,12 @@ fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// The moves of a position: UCI, White's wins, draws, Black's wins, and the mean rating of those who moved.
+/// The moves of a position in UCI notation: White wins, draws, Black wins, and the mean rating of the side that moved.
 type Answer = BTreeMap<String, (u64, u64, u64, u64)>;
 
-/// Whether the months of the filters have, or may have, that of a class.
+/// Returns `true` if a class's month may be in the range of the filters.
 fn is_in(month: u32, since: Option<Date>, until: Option<Date>) -> bool {
-    // Months are compared where both know theirs.
+    // Months are compared only if both are known.
     let before = |a: [u32; 2], b: [u32; 2]| {
         a[0] > 0 && b[0] > 0 && (a[0] < b[0] || a[0] == b[0] && a[1] > 0 && b[1] > 0 && a[1] < b[1])
     };
@@ -151,7 +151,7 @@ fn is_in(month: u32, since: Option<Date>, until: Option<Date>) -> bool {
         && until.is_none_or(|until| !before(of(until), date))
 }
 
-/// The move, castling as the king's taking of the rook.
+/// Returns the move of a row, with castling as the king capturing its rook.
 fn uci(row: &ClassRow, pos: &VariantPosition) -> String {
     let mv = row.row.mv.to_move(pos).expect("it was played");
     mv.to_uci(CastlingMode::Chess960).to_string()
@@ -227,7 +227,7 @@ fn filters(numbers: &mut Numbers) -> Filters {
     some
 }
 
-/// Each position that is reached by moves that count: those moves, and the position.
+/// Returns each position that is reached by counted moves, with these moves.
 fn positions(rows: &HashMap<u64, Vec<ClassRow>>) -> Vec<(u64, VariantPosition)> {
     let start = VariantPosition::new(shakmaty::variant::Variant::Chess);
     let (mut all, mut known) = (vec![(key_of(&start), start)], HashMap::new());
@@ -297,7 +297,7 @@ fn classes_add_up_to_what_the_explorer_answers() {
         }
     }
     assert!(compared > 2000, "{compared}");
-    // There were games that came back to a position, and months of all kinds.
+    // Some games repeat a position, and there are months of all kinds.
     let all = || rows.values().flatten();
     assert!(all().any(|row| row.class.book_only && row.row.turn == Color::Black));
     for month in [0, 202_300, 202_312, 9903, 999_912] {
@@ -335,7 +335,7 @@ fn rows_are_in_order_and_the_same_for_every_number_of_threads_and_memory() {
         sidecar["by"],
         serde_json::json!(["speed", "rating", "month"])
     );
-    // A class that is not asked for is added up.
+    // Classes that are not requested are added up.
     count("--by month", "month");
     let of_month = class_rows(&dir.join("month"));
     assert!(of_month.len() < rows.len() && of_month.iter().all(|row| row.class.speed == 0));
@@ -362,7 +362,7 @@ fn counts_by_class_make_what_the_games_make() {
         );
         files(&dir.join(name))
     };
-    // The classes of all inputs, some of them, and none.
+    // All classes of the inputs, some of them, and none.
     for (options, by) in [
         ("", ALL),
         ("--by month", "month"),
@@ -376,7 +376,7 @@ fn counts_by_class_make_what_the_games_make() {
                 "{options} {how}"
             );
         }
-        // Counts and games mix.
+        // Counts and games can be combined.
         let mixed = added("a.counts b.pgn c.counts", options, "mixed");
         assert!(mixed == direct, "{options} mixed");
     }
@@ -486,7 +486,7 @@ fn classes_of_variants_are_counted_by_identities() {
     }
 }
 
-/// The half-moves of each position that has some.
+/// Returns the number of half-moves of each position that has some.
 fn plies(rows: &[ClassRow]) -> HashMap<u64, u64> {
     let mut plies = HashMap::new();
     for row in rows.iter().filter(|row| row.row.mv != BookMove::NONE) {
@@ -542,7 +542,7 @@ fn positions_of_few_moves_are_dropped_and_the_counts_say_so() {
             report["counts"]["pruned"]["positions"], pruned.positions,
             "{report}"
         );
-        // The games, the whole counts, and pruned counts once more come to the same.
+        // The games, the complete counts, and counts that are pruned again give the same result.
         for (inputs, more) in [
             ("a.pgn b.pgn c.pgn", ""),
             ("all", ""),
@@ -561,7 +561,7 @@ fn positions_of_few_moves_are_dropped_and_the_counts_say_so() {
             );
         }
     }
-    // What is made of them says so.
+    // Outputs made from pruned counts mention the pruning.
     let said = crate::common::run(dir, "make-book pruned --bin pruned.bin");
     let said = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(
@@ -577,7 +577,7 @@ fn positions_of_few_moves_are_dropped_and_the_counts_say_so() {
     ok(dir, "convert -q pruned.obs.db3 converted.bin");
     let header = ok(dir, "pgheader -s converted.bin");
     assert!(header.contains("(of counts with --min-game 5)"), "{header}");
-    // A book beside the counts has the option for itself.
+    // For a book next to the counts, the option concerns only the book.
     ok(
         dir,
         "make-book -q all --by none --bin beside.bin --counts beside --min-game 5",
@@ -588,7 +588,7 @@ fn positions_of_few_moves_are_dropped_and_the_counts_say_so() {
         ("pruned a.counts --by none", "--counts x"),
         ("a.pgn pruned", "--bin x"),
         ("a.counts pruned", "--bin x"),
-        // Rare in each may be frequent in both.
+        // A position that is rare in each input may be frequent in the sum.
         ("pruned pruned", "--counts x"),
     ] {
         let err = fails(dir, &format!("make-book {inputs} {output}"), 1);
@@ -603,7 +603,7 @@ fn positions_of_few_moves_are_dropped_and_the_counts_say_so() {
     );
 }
 
-/// What pruned counts lack is in their sidecar.
+/// The sidecar of pruned counts says what they lack.
 #[cfg(unix)]
 #[test]
 fn a_sidecar_or_part_that_is_not_a_file_is_an_error() {
@@ -631,7 +631,7 @@ fn a_sidecar_or_part_that_is_not_a_file_is_an_error() {
     fs::remove_file(&sidecar).unwrap();
     make_fifo(&dir.join("pruned/a.parquet"));
     refused("pruned/a.parquet: not a file");
-    // Whatever a sidecar calls it.
+    // This holds even if a sidecar lists the directory.
     fs::create_dir(dir.join("listed")).unwrap();
     make_fifo(&dir.join("listed/pipe"));
     let pipe = r#"{"file": "pipe", "rows": 0, "bytes": 0, "plies": 0}"#;

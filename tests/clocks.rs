@@ -1,4 +1,4 @@
-//! The times that moves took: `polybook moves --clocks`.
+//! The times of moves: `polybook moves --clocks`.
 
 use std::{fs, process::Command};
 
@@ -12,7 +12,7 @@ fn game(white: &str, date: &str, control: &str, moves: &str) -> String {
     )
 }
 
-/// The times of the moves of a position, by their names.
+/// Returns the times of the moves of a position, by their names.
 fn times(answer: &Value) -> Vec<(String, Value)> {
     let moves = answer["moves"].as_array().unwrap().iter();
     moves
@@ -52,7 +52,7 @@ fn mean_times_of_moves() {
             "40/7200:3600",
             "1. e4 {[%clk 2:00:00]} e5 {[%clk 2:00:00]} 2. Nf3 {[%clk 1:50:00]}",
         ),
-        // It comes back: the last move counts.
+        // The game repeats the position; the last move counts.
         game(
             "B",
             "2023.01.01",
@@ -72,10 +72,10 @@ fn mean_times_of_moves() {
         ok_json(dir, &args)
     };
     let answer = at("1. e4 e5", "--clocks");
-    // 1. e4 e5 2. Nf3: 3.5, 10 and an unknown time. 2. Nc3: 60 and 1230.
+    // 1. e4 e5 2. Nf3 took 3.5, 10 and an unknown number of seconds, and 2. Nc3 took 60 and 1230 seconds.
     let nf3 = json!({"games": 2, "mean": 6.75});
     let nc3 = json!({"games": 2, "mean": 645.0});
-    // The position with the king back on e1 is another: nobody can castle.
+    // With the king back on e1, the position is another one, because castling is no longer possible.
     assert_eq!(
         times(&answer),
         [
@@ -161,9 +161,9 @@ fn the_explorer_has_the_times_on_request() {
     let line = "1. e4 {[%emt 0:00:01]} e5 2. Nf3 Nc6 3. Bc4 Bc5 4. O-O {[%emt 0:00:10]}";
     let games: Vec<String> = (0..250)
         .map(|number| match number {
-            // The newest.
+            // The newest game.
             249 => game("A", "2025.01.01", "-", &line.replace("10]", "30.5]")),
-            // The oldest, which are not read.
+            // The oldest games, which are not read.
             0..50 => game("A", "2020.01.01", "-", &line.replace("10]", "59]")),
             _ => game("B", "2024.01.01", "-", line),
         })
@@ -198,7 +198,7 @@ fn the_explorer_has_the_times_on_request() {
     );
     assert_eq!(served.get("/lichess?clocks=perhaps").status, 400);
 
-    // The text of the games is read each time.
+    // The texts of the games are read each time.
     fs::remove_file(dir.join("games.pgn")).unwrap();
     let reply = served.get(&format!("/lichess?{castle}&clocks=true"));
     assert_eq!((reply.status, reply.text().lines().count()), (503, 1));

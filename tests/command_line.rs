@@ -1,11 +1,11 @@
-//! What all commands have in common: errors, exit statuses, repeated options, standard input and output, JSON.
+//! Properties of all commands: errors, exit statuses, repeated options, standard input and output, JSON.
 
 use std::{fs, path::Path};
 
 use crate::common::{Arguments, fails, fed, ok, ok_json, refused, run, sample, temp};
 use serde_json::{Value, json};
 
-/// A directory with a book, an index and a database.
+/// Creates a directory with a book, an index and a database.
 fn made() -> tempfile::TempDir {
     let dir = temp();
     fs::copy(sample("famous.pgn"), dir.path().join("famous.pgn")).unwrap();
@@ -32,7 +32,7 @@ fn no_arguments_print_three_ways_on() {
         .lines()
         .map(|line| line.split_once("  ").unwrap().0)
         .collect();
-    // They begin as the program was called.
+    // The examples begin with the name under which the program was called.
     let wanted = ["make-book games.pgn", "serve games.pgn --open", "--help"]
         .map(|way| format!("{} {way}", env!("CARGO_BIN_EXE_polybook")));
     assert_eq!(commands, wanted);
@@ -168,7 +168,7 @@ fn a_file_where_none_belongs_says_what_takes_it() {
     assert!(error.contains("make-book \"my games.pgn\""), "{error}");
 }
 
-/// Windows has two forms of the folder's path.
+/// On Windows, the path of the folder has two forms.
 #[cfg(unix)]
 #[test]
 fn a_pattern_that_no_file_has_names_the_folder() {
@@ -212,7 +212,7 @@ fn the_last_of_a_repeated_option_wins() {
     let key = ok(dir.path(), "key --moves d4");
     assert_eq!(found["key"], key.trim_end());
 
-    // What may be given several times adds up.
+    // Options that may be repeated are combined.
     let games = |line: &str| {
         ok_json(dir.path(), line)["games"]["counted"]
             .as_u64()
@@ -296,7 +296,7 @@ fn outputs_to_standard_output() {
         "convert -q games.obs.db3 lines.pgn --min-game 1",
     );
     ok(dir.path(), "convert -q games.obs.db3 two.bin --min-game 1");
-    // A file has the checksum of its text, which standard output cannot get.
+    // A file contains the checksum of its text, which is not possible on standard output.
     let lines = String::from_utf8(file("lines.pgn")).unwrap();
     let lines = lines.split_inclusive('\n');
     let unsealed: String = lines
@@ -459,12 +459,12 @@ fn an_option_that_changes_nothing_is_an_error() {
             ),
         ],
     );
-    // A database is replaced with --force alone, by every command.
+    // Every command replaces a database only with --force.
     ok(dir, "merge-book -q games.obs.db3 --out sum.obs.db3");
     let error = fails(dir, "merge-book games.obs.db3 --out sum.obs.db3", 1);
     assert!(error.contains("replace it with --force"), "{error}");
     ok(dir, "merge-book -q games.obs.db3 --out sum.obs.db3 --force");
-    // One mistake, one message.
+    // One mistake gives one message.
     for line in ["moves", "games"] {
         let line = format!("{line} --leveldb plain.idx --since 2000");
         let error = fails(dir, &line, 2);
@@ -714,7 +714,7 @@ fn advice_names_only_options_that_the_command_has() {
 #[test]
 fn positions_that_books_leave_out_have_no_key() {
     let dir = temp();
-    // The rook on f1 may castle, and the one on h1 stands outside of it.
+    // The rook on f1 may castle, and the rook on h1 is further out.
     let fen = "rk3r1r/pppppppp/8/8/8/8/PPPPPPPP/RK3R1R w Ff - 0 1";
     let error = fails(
         dir.path(),

@@ -1,4 +1,4 @@
-//! An index of counts: it answers as an index of the same games does, and says what it cannot answer.
+//! An index of counts answers like an index of the same games, and reports queries that it cannot answer.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ use crate::{
 
 const ALL: &str = "--by speed,rating,month";
 
-/// Indexes of the games of a PGN and of their counts, in a directory.
+/// Makes an index of games and an index of their counts in a directory.
 fn both(dir: &Path, pgn: &Path, options: &str) -> [Explorer; 2] {
     let pgn = pgn.display();
     ok(
@@ -40,7 +40,7 @@ fn both(dir: &Path, pgn: &Path, options: &str) -> [Explorer; 2] {
     ["games", "counts"].map(|name| Explorer::open([(name.to_owned(), dir.join(name))]).unwrap())
 }
 
-/// Filters that counts can answer.
+/// Returns filters that counts can evaluate.
 fn combinations() -> Vec<Filters> {
     let date = |year, month| Some(Date::new(year, month, 0));
     let groups = |floors: &[u32]| {
@@ -70,7 +70,7 @@ fn combinations() -> Vec<Filters> {
             }
         }
     }
-    // Games in which nobody has a rating, alone and with others of the lowest group.
+    // Games without a known rating: alone, and with those of the lowest group.
     for groups in [groups(&[]), groups(&[0, 1600])] {
         all.push(Filters {
             groups,
@@ -81,7 +81,7 @@ fn combinations() -> Vec<Filters> {
     all
 }
 
-/// The positions of every `step`th game.
+/// Returns the positions of every `step`th game.
 fn positions(explorer: &Explorer, step: usize) -> Vec<Line> {
     let mut lines = HashMap::new();
     for number in (0..explorer.game_count()).step_by(step) {
@@ -101,7 +101,7 @@ fn positions(explorer: &Explorer, step: usize) -> Vec<Line> {
     lines.into_values().collect()
 }
 
-/// Makes an answer from games like one from counts, which have games without a result as draws.
+/// Removes from an answer the games without a result, which counts include in the draws.
 fn forget_unfinished(answer: &mut Answer) {
     answer.unfinished = 0;
     answer.moves.iter_mut().for_each(|mv| mv.unfinished = 0);
@@ -111,7 +111,8 @@ fn forget_unfinished(answer: &mut Answer) {
     years.for_each(|year| year.unfinished = 0);
 }
 
-/// Asks both for the positions of every `step`th game: each `all`th with all combinations of filters, the others with one.
+/// Compares both indexes for the positions of every `step`th game: every `all`th game with all combinations of filters, the
+/// others with one.
 fn compare([games, counts]: &[Explorer; 2], step: usize, all: usize) {
     let combinations = combinations();
     let compare_one = |line: &Line, number: usize, filters: &Filters| {
@@ -172,7 +173,7 @@ fn every_answer_is_that_of_the_games() {
 fn a_wrong_year_does_not_fill_the_history() {
     let dir = temp();
     let pgn = dir.path().join("far.pgn");
-    // 240 months lie between the two in the middle, and 241 before the one of 2030.
+    // There are 240 months between the two in the middle, and 241 before the one of 2030.
     let months = ["0001.05", "1990.01", "2010.02", "2030.04", "9999.12"];
     let game = |month| format!("[Date \"{month}.01\"]\n\n1. e4 1-0\n\n");
     fs::write(&pgn, months.map(game).concat()).unwrap();
@@ -187,7 +188,7 @@ fn a_wrong_year_does_not_fill_the_history() {
     }
 }
 
-/// The first 2,000 games of each file of the corpus.
+/// Tests the first 2,000 games of each file of the corpus.
 #[test]
 fn every_answer_about_the_corpus_is_that_of_the_games() {
     let Some(corpus) = corpus() else {
@@ -238,7 +239,7 @@ fn every_number_is_that_of_python_chess() {
             }
             for played in wanted["moves"].as_array_mut().unwrap() {
                 played["game"] = Value::Null;
-                // Counts have games without a result as draws.
+                // Counts include games without a result in the draws.
                 played.as_object_mut().unwrap().remove("unfinished");
             }
             for part in ["white", "draws", "black", "moves"] {
@@ -248,7 +249,7 @@ fn every_number_is_that_of_python_chess() {
     }
 }
 
-/// The famous games twice, as counts and as games.
+/// Makes counts and an index of the famous games.
 fn famous(dir: &Path) -> PathBuf {
     let pgn = sample("famous.pgn");
     both(dir, &pgn, "");
@@ -303,7 +304,7 @@ fn counts_are_added_in_any_way() {
         let found = ok_json(dir, &format!("verify {name} --json"));
         assert_eq!(found["faults"], json!([]), "{found}");
     }
-    // Beside each other they are one, too.
+    // Next to each other, the sources count as one, too.
     let line = "moves --sort uci --json --leveldb";
     let one = ok_json(dir, &format!("{line} two"));
     ok(
@@ -331,7 +332,7 @@ fn moves_of_rating_groups_add_up() {
             )
         };
         let moves = of("games");
-        // Counts have games without a result as draws.
+        // Counts include games without a result in the draws.
         let counted = |document: &Value| {
             let number = |name: &str| document[name].as_u64().unwrap();
             let mut counted = document.clone();
@@ -361,7 +362,7 @@ fn moves_of_rating_groups_add_up() {
 fn counts_know_the_games_that_end_in_a_position() {
     let dir = temp();
     let dir = dir.path();
-    // One game comes by another way and goes on, one ends there, and one comes back to where it was and ends.
+    // One game transposes and continues, one ends in the position, and one repeats the position and ends.
     let pgn = "[Event \"a\"]\n\n1. e4 e5 2. Nf3 Nc6 *\n\n\
                [Event \"b\"]\n\n1. Nf3 Nc6 2. e4 e5 3. Bb5 *\n\n\
                [Event \"c\"]\n\n1. e4 e5 2. Nf3 Nc6 3. Ng1 Nb8 4. Nf3 Nc6 1-0\n";
@@ -380,7 +381,7 @@ fn counts_know_the_games_that_end_in_a_position() {
         assert_eq!((ends.games(), ends.moves.len()), (2, 2));
     }
 
-    // Parts of other programs may lack them.
+    // Parts of other programs may lack these rows.
     if let Some(python) = python(&["duckdb"]) {
         let query = "COPY (SELECT * FROM read_parquet('all.counts/part-*') WHERE move <> 0 ORDER BY key, move) \
                      TO 'foreign/part.parquet'";
@@ -402,7 +403,7 @@ fn counts_know_the_games_that_end_in_a_position() {
 fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
     let dir = temp();
     let dir = dir.path();
-    // Six games come to the position after 2. c4, which is kept, and two to that after 2. Nf3, which is not.
+    // Six games reach the position after 2. c4, which is kept. Two games reach that after 2. Nf3, which is pruned.
     let games = [
         "1. d4 d5 2. c4 e6",
         "1. d4 d5 2. c4 e6",
@@ -481,14 +482,14 @@ fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
         };
         let known = json!([{ "uci": "c2c4", "games": 2 }]);
         assert_eq!(asked("play=d2d4,d7d5&source=few"), known);
-        // The positions after all moves have none themselves.
+        // The positions after all moves are missing themselves.
         assert_eq!(asked("play=d2d4,d7d5,c2c4&source=few"), Value::Null);
         assert_eq!(asked("play=d2d4,d7d5,c2c4&source=games"), json!([]));
         assert_eq!(served.json("/facets")["minGame"], json!(4));
         assert_eq!(served.json("/facets?source=games")["minGame"], Value::Null);
     }
 
-    // Parts without the sidecar do not say how many games they are of.
+    // Without the sidecar, the number of games is unknown.
     fs::remove_file(dir.join("all.counts/counts.json")).unwrap();
     ok(dir, "make-book -q all.counts --leveldb part --explorer");
     assert_eq!(
@@ -516,7 +517,7 @@ fn other_counts_are_refused() {
             "make-book -q {pgn} --counts crazy.counts {ALL} --variant crazyhouse --allow-empty"
         ),
     );
-    // Without the sidecar the rows say it.
+    // Without the sidecar, the rows determine it.
     ok(
         dir,
         &format!(
@@ -594,7 +595,7 @@ fn what_needs_games_is_refused() {
         );
     }
     assert!(Index::open(dir.join("counts")).unwrap().games(7).is_err());
-    // The tree of what was played needs none.
+    // A tree of the played moves needs no games.
     let moves = |name: &str| ok(dir, &format!("tree {name} --max-ply 3"));
     assert_eq!(moves("counts"), moves("games"));
 }
@@ -634,7 +635,7 @@ fn a_server_says_what_counts_cannot_answer() {
     };
     let (counts, mut games) = (answer("&source=counts"), answer("&source=games"));
     for month in games["history"].as_array_mut().unwrap() {
-        // Counts have games without a result as draws.
+        // Counts include games without a result in the draws.
         month.as_object_mut().unwrap().remove("unfinished");
     }
     for part in [
@@ -689,7 +690,7 @@ fn a_server_says_what_counts_cannot_answer() {
             200
         );
     }
-    // What is made of all games is not made of those of one source alone.
+    // Products that need all games cannot be made from one of several sources.
     for route in [
         "/book.bin?",
         "/book.bin?count=true",

@@ -1,4 +1,4 @@
-//! Counts as Parquet: what is made of them is what is made of the games.
+//! Counts as Parquet: outputs made from counts are equal to outputs made from the games.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use parquet::{
 };
 use polybook::counts::{CountsDirectory, Row};
 
-/// The games of a sample in so many files, `0.pgn` and so on; answers their names.
+/// Splits the games of a sample into files named `0.pgn` and so on, and returns the names.
 fn cut(dir: &Path, name: &str, files: usize) -> Vec<String> {
     let text = fs::read_to_string(sample(name)).unwrap();
     let games: Vec<String> = text
@@ -35,7 +35,7 @@ fn cut(dir: &Path, name: &str, files: usize) -> Vec<String> {
         .collect()
 }
 
-/// Counts each file into a directory of its own, `0.counts` and so on; answers their names.
+/// Counts each file into a directory named `0.counts` and so on, and returns the names.
 fn count_each(dir: &Path, files: &[String], options: &str) -> Vec<String> {
     files
         .iter()
@@ -50,7 +50,7 @@ fn count_each(dir: &Path, files: &[String], options: &str) -> Vec<String> {
         .collect()
 }
 
-/// All rows of counts by the file that has them.
+/// Returns all rows of counts, grouped by file.
 fn rows(counts: &Path) -> Vec<Vec<Row>> {
     let directory = CountsDirectory::open(counts).unwrap();
     let parts = directory.parts().iter();
@@ -71,7 +71,7 @@ fn bytes(dir: &Path, name: &str) -> Vec<u8> {
     fs::read(dir.join(name)).unwrap()
 }
 
-/// The names and bytes of all files of a directory.
+/// Returns the names and bytes of all files of a directory.
 fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(path).unwrap().map(Result::unwrap);
     entries
@@ -117,7 +117,7 @@ fn added_counts_make_what_all_games_make() {
     }
 }
 
-/// Counts that are in order are merged, and what no book keeps is counted only.
+/// Ordered counts are merged. Moves that no book keeps are only counted.
 #[test]
 fn books_of_ordered_counts_are_those_of_the_games() {
     let dir = temp();
@@ -206,7 +206,7 @@ fn rows_that_are_not_in_the_order_that_they_tell_are_an_error() {
     }
 }
 
-/// A page that unpacks to far more than it takes in the file is refused before it is unpacked.
+/// A page whose decompressed size is excessive is refused before it is decompressed.
 #[test]
 fn pages_that_would_fill_the_memory_are_refused() {
     let dir = temp();
@@ -272,7 +272,7 @@ fn reports_are_those_of_the_games() {
         report
     };
     let mut of_games = report(&format!("a.pgn b.pgn {options}"));
-    // Counts do not know which of their games have no rating.
+    // Counts do not say which of their games have no rating.
     assert_eq!(of_games["unrated"].take(), 3);
     of_games.as_object_mut().unwrap().remove("unrated");
     let of_counts = report("a.counts b.counts");
@@ -368,7 +368,7 @@ fn games_are_not_chosen_in_counts() {
         assert!(err.contains(told), "{options}: {err}");
     }
     ok(dir.path(), "make-book -q 1.pgn --max-ply 10 --counts short");
-    // Both were made before: the header says so.
+    // Both inputs were counted before, and the header says so.
     let warns = |line: &str| {
         let output = run(dir.path(), line);
         assert!(output.status.success(), "{line}");
@@ -387,7 +387,7 @@ fn games_are_not_chosen_in_counts() {
         header.contains("Options: defaults | --max-ply 10"),
         "{header}"
     );
-    // The options of the counts themselves are no contradiction.
+    // Options that equal those of the counts are not a contradiction.
     ok(
         dir.path(),
         "make-book -q short --max-ply 10 --bin short.bin",
@@ -436,7 +436,7 @@ fn starts_of_games_go_along() {
 #[test]
 fn counts_of_variants_tell_positions_of_one_key_apart() {
     let dir = temp();
-    // Rooks inside others that may castle are in no book, and drops come from pockets that keys do not have.
+    // A book cannot contain positions in which inner rooks may castle, and the keys of drops do not include the pockets.
     let inner = "[Variant \"Chess960\"]\n[FEN \"1rr1k3/8/8/8/8/8/8/1RR1K3 w Cc - 0 1\"]\n\n1. Ke2 Kd7 1-0\n\n";
     let chess960 = "[Variant \"Chess960\"]\n\n1. e4 e5 2. Nf3 0-1\n\n";
     let crazyhouse = "[Variant \"Crazyhouse\"]\n\n1. e4 d5 2. exd5 Qxd5 3. P@e4 1-0\n\n\
@@ -504,7 +504,7 @@ fn counts_of_variants_tell_positions_of_one_key_apart() {
     );
 }
 
-/// A column of a part as another program writes it.
+/// A column of a part, as another program writes it.
 #[derive(Clone)]
 enum Column {
     Long(Vec<Option<i64>>),
@@ -512,7 +512,7 @@ enum Column {
     Bool(Vec<bool>),
 }
 
-/// The columns that a part must have, with one row.
+/// Returns the columns that a part must have, with one row.
 fn one_row() -> Vec<(&'static str, Column)> {
     let long = |value| Column::Long(vec![Some(value)]);
     vec![
@@ -525,7 +525,7 @@ fn one_row() -> Vec<(&'static str, Column)> {
     ]
 }
 
-/// Writes a part with optional columns, as engines do.
+/// Writes a part with nullable columns, as query engines do.
 fn write_part(path: &Path, columns: &[(&'static str, Column)]) {
     write_part_with(path, columns, WriterProperties::new());
 }
@@ -572,7 +572,7 @@ fn write_part_with(path: &Path, columns: &[(&'static str, Column)], properties: 
     out.close().unwrap();
 }
 
-/// A directory of counts without a sidecar that has one part.
+/// Creates a directory of counts with one part and without a sidecar.
 fn foreign(dir: &Path, name: &str, columns: &[(&'static str, Column)]) -> PathBuf {
     let counts = dir.join(name);
     fs::create_dir(&counts).unwrap();
@@ -687,7 +687,7 @@ fn rows_that_cannot_be_name_their_part() {
             "{name}: {err}"
         );
     }
-    // Each part is possible, and their sum is not.
+    // Each part is valid, but their sum is too large.
     let many = || {
         let mut columns = one_row();
         columns[3].1 = Column::Long(vec![Some(1 << 60); 8]);
@@ -702,7 +702,7 @@ fn rows_that_cannot_be_name_their_part() {
     write_part(&counts.join("more.parquet"), &many());
     let err = fails(dir.path(), "make-book many", 1);
     assert!(err.contains("add up to more than 2^63"), "{err}");
-    // Variants need what tells their positions apart, and a book of keys does not.
+    // Counts of variants need a column that distinguishes their positions, and a book needs keys.
     let err = fails(
         dir.path(),
         "make-book case0 --variant crazyhouse --obs x.obs.db3",
@@ -798,7 +798,7 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
             assert!(!dir.join("x").exists() && counts.exists());
         }
     }
-    // Classes of one move come in any order, and several rows of one add up.
+    // The classes of one move may come in any order, and several rows of a class add up.
     foreign(dir, "rows", &two());
     ok(
         dir,
@@ -823,7 +823,7 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
             vec![(202_312, 40_000, 10), (202_401, 40_000, 10)]
         )
     );
-    // Sums that are too large.
+    // The sums are too large.
     let mut columns = two();
     for (name, column) in &mut columns {
         match *name {
@@ -858,7 +858,7 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
         assert!(err.contains(problem), "{err}");
         assert!(!dir.join("x").exists());
     }
-    // Parts of different classes.
+    // The parts have different classes.
     let mut columns = two();
     columns.retain(|(name, _)| *name != "speed");
     foreign(dir, "mixed", &two());
@@ -873,7 +873,7 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
         assert!(err.contains(problem), "{output}: {err}");
         assert!(!dir.join("x").exists());
     }
-    // Parts that share keys.
+    // The parts share keys.
     let mut columns = two();
     columns[0].1 = Column::Long(vec![Some(1), Some(i64::MAX)]);
     write_part(&dir.join("rows/more.parquet"), &columns);
@@ -882,7 +882,7 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
     ok(dir, "make-book -q rows --bin rows.bin");
 }
 
-/// The columns of counts by month, with a row for each key, of 1. e4.
+/// Returns the columns of counts by month, with a row of 1. e4 for each key.
 fn by_month(keys: &[i64], wins: i64) -> Vec<(&'static str, Column)> {
     let long = |value| Column::Long(vec![Some(value); keys.len()]);
     vec![
@@ -902,7 +902,7 @@ fn by_month(keys: &[i64], wins: i64) -> Vec<(&'static str, Column)> {
     ]
 }
 
-/// Nothing is written that would not be read.
+/// polybook does not write counts that it would refuse to read.
 #[test]
 fn sums_that_no_counts_can_have_are_not_written() {
     let dir = temp();
@@ -948,7 +948,7 @@ fn rows_by_class_that_do_not_fit_those_of_other_inputs_are_refused() {
         );
         assert!(!dir.join("x").exists() && black.exists());
     }
-    // Counts of variants whose variant is not named.
+    // The counts belong to a variant, but the variant is not named.
     write("identity", "identity", Column::Long(vec![Some(6)]));
     for by in ["", "--by none"] {
         let err = fails(dir, &format!("make-book identity {by} --counts x"), 1);
@@ -967,11 +967,11 @@ fn rows_by_class_that_do_not_fit_those_of_other_inputs_are_refused() {
         err.contains("white/data.parquet: no column \"identity\""),
         "{err}"
     );
-    // Rows of no games.
+    // The rows have no games.
     foreign(dir, "none", &by_month(&[4, 5], 0));
     ok(dir, "make-book -q white none --counts sum");
     assert_eq!(rows(&dir.join("sum")).concat().len(), 1);
-    // Counts without classes may have a column of this name.
+    // Counts without classes may have a column with this name.
     let mut plain = one_row();
     plain.push(("book_only", Column::Int(vec![1])));
     foreign(dir, "plain", &plain);
@@ -1069,7 +1069,7 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
         },
         "part-000.parquet: damaged, or not Parquet",
     );
-    // Whatever is wrong with the rows because of it, and if nothing is.
+    // The damage must be reported, whether it makes rows invalid or not.
     for eighth in 0..6 {
         refused(
             &|counts| {
@@ -1134,7 +1134,7 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
     );
 }
 
-/// Only make-book reads counts. Other commands say so, and a file of them alone is no input.
+/// Only `make-book` reads counts. Other commands say so, and a single file of counts is not an input.
 #[test]
 fn counts_are_named_as_such() {
     let dir = temp();
@@ -1175,7 +1175,7 @@ fn counts_are_named_as_such() {
     );
 }
 
-/// Counts have every move, so an option that drops or weighs moves would change nothing.
+/// Counts contain every move, so an option that filters or weighs moves would have no effect.
 #[test]
 fn options_of_books_are_not_for_counts_alone() {
     let dir = temp();
@@ -1217,7 +1217,7 @@ fn options_of_books_are_not_for_counts_alone() {
     );
 }
 
-/// A move of more games than a record holds has several, the largest first.
+/// If a move has more games than fit into a record, it has several records, the largest first.
 #[test]
 fn counts_of_a_move_of_very_many_games_are_added() {
     let dir = temp();
@@ -1231,9 +1231,9 @@ fn counts_of_a_move_of_very_many_games_are_added() {
     assert_eq!(book["book"]["largest_weight"], 1 << 18);
     let games = ok_json(dir.path(), "make-book c16 --obs sum.obs.db3 --json");
     assert_eq!(games["games"]["counted"], 1 << 16);
-    // A sidecar has no place for the names of a million inputs.
+    // A sidecar cannot contain the names of a million inputs.
     fs::remove_file(dir.path().join("c16/counts.json")).unwrap();
-    // Numbers that are kept apart make a position frequent, whatever other counts add to it.
+    // Large numbers, which are stored separately, make a position frequent, whatever other counts add.
     for i in 16..20 {
         let line = format!("make-book -q c{i} c{i} --counts c{}", i + 1);
         ok(dir.path(), &line);
@@ -1257,7 +1257,7 @@ fn no_counts_come_of_no_games() {
         dir.path(),
         "make-book -q none.pgn --counts none --allow-empty",
     );
-    // --min-game may drop all.
+    // --min-game may drop everything.
     let pgn = sample("famous.pgn");
     let all = format!(
         "make-book -q {} --counts few --by speed,rating,month --min-game 1000",

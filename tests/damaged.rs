@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::common::{fails, ok, sample, temp};
 
-/// A book and a database whose records are not those of their checksums, and the games.
+/// Creates a book and a database whose records do not match their checksums, and the games.
 fn changed() -> tempfile::TempDir {
     let dir = temp();
     fs::copy(sample("famous.pgn"), dir.path().join("games.pgn")).unwrap();
@@ -48,7 +48,7 @@ fn what_is_made_of_a_whole_file_is_made_of_a_verified_one() {
         assert!(error.contains("the checksum in its"), "{command}: {error}");
     }
     assert!(!dir.join("tree.txt").exists() && !dir.join("lines.txt").exists());
-    // What is damaged stays so, and the look-up of a position does not read the rest.
+    // A damaged file is not repaired by this, and looking up a position does not read the rest.
     ok(dir, "pgheader book.bin -v normal,suicide");
     let error = fails(dir, "verify book.bin", 1);
     assert!(error.contains("checksum"), "{error}");
@@ -110,7 +110,7 @@ fn files_of_an_index_are_regular_and_of_a_plausible_size() {
     }
 }
 
-/// The names in a directory.
+/// Returns the names in a directory.
 fn names_in(dir: &Path) -> Vec<String> {
     let names = fs::read_dir(dir).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -128,7 +128,7 @@ fn reading_a_database_in_wal_mode_leaves_nothing_beside_it() {
         dir.path(),
         args!["make-book", "-q", games, "--obs", "made.db3"],
     );
-    // Signs that mean something in an address.
+    // A name with characters that have a meaning in URLs.
     let foreign = dir.path().join("a dir %41?#");
     fs::create_dir(&foreign).unwrap();
     let path = foreign.join("foreign.db3");
@@ -145,11 +145,11 @@ fn reading_a_database_in_wal_mode_leaves_nothing_beside_it() {
     ok(dir.path(), args!["convert", "-q", &path, "made.bin"]);
     assert_eq!(names_in(&foreign), ["foreign.db3"]);
 
-    // Changes of a program that is there are read.
+    // Changes of a running program are read.
     let db = Connection::open(&path).unwrap();
     db.execute_batch("UPDATE Book SET Win = 77777").unwrap();
     assert!(shown(&path).contains("77777"));
-    // Those of one that died are refused.
+    // Changes of a program that was killed are refused.
     let dead = temp();
     for name in ["foreign.db3", "foreign.db3-wal"] {
         fs::copy(foreign.join(name), dead.path().join(name)).unwrap();
@@ -157,7 +157,7 @@ fn reading_a_database_in_wal_mode_leaves_nothing_beside_it() {
     let error = fails(dead.path(), "show foreign.db3", 1);
     assert!(error.contains("did not finish"), "{error}");
     assert_eq!(names_in(dead.path()), ["foreign.db3", "foreign.db3-wal"]);
-    // As advised.
+    // Follow the advice.
     let db = Connection::open(dead.path().join("foreign.db3")).unwrap();
     db.execute_batch("SELECT * FROM Info").unwrap();
     drop(db);

@@ -1,7 +1,6 @@
-//! The documents do what they say: their console blocks, their Python, the example programs, the links and
-//! the options that they name.
+//! Checks the documents: their console blocks, Python code, example programs, links, and the options that they mention.
 
-// The documents are of shells as Unix has them.
+// The commands in the documents are for Unix shells.
 use std::{
     collections::BTreeMap,
     fs,
@@ -16,7 +15,7 @@ use crate::common::{sample, temp};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The documents with console blocks, and how many commands each has at least.
+/// The documents with console blocks, and the minimum number of commands in each.
 const DOCUMENTS: [(&str, usize); 10] = [
     ("README.md", 11),
     ("docs/engine-tester.md", 9),
@@ -38,13 +37,13 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|err| panic!("{path}: {err}"))
 }
 
-/// A command of a document and what the document says that it prints.
+/// A command in a document, with the output that the document shows.
 struct Transcript {
     command: String,
     output: String,
 }
 
-/// Lines that begin with `$ ` are commands, the others what they print.
+/// Splits lines into commands, which begin with `$ `, and their outputs.
 fn transcripts<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<Transcript> {
     let mut found: Vec<Transcript> = Vec::new();
     for line in lines {
@@ -61,7 +60,7 @@ fn transcripts<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<Transcript> 
     found
 }
 
-/// The code of a document in a language, block by block.
+/// Returns the code blocks of a document in a language.
 fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
     let start = format!("\n```{language}\n");
     document
@@ -71,7 +70,7 @@ fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Without what differs from run to run.
+/// Removes what differs between runs from an output.
 fn steady(output: &str) -> String {
     output
         .lines()
@@ -80,14 +79,14 @@ fn steady(output: &str) -> String {
         .collect()
 }
 
-/// A directory that has the sample games and nothing else.
+/// Creates a directory that contains only the sample games.
 fn directory() -> TempDir {
     let dir = temp();
     std::os::unix::fs::symlink(sample(""), dir.path().join("data")).unwrap();
     dir
 }
 
-/// Runs the commands in order. Names all that print something else.
+/// Runs the commands in order, and reports all whose output differs.
 #[track_caller]
 fn assert_prints(dir: &Path, document: &str, transcripts: &[Transcript]) {
     let bin = Path::new(env!("CARGO_BIN_EXE_polybook")).parent().unwrap();
@@ -99,7 +98,7 @@ fn assert_prints(dir: &Path, document: &str, transcripts: &[Transcript]) {
         if ["sqlite3", "polyglot"].contains(&program)
             && crate::common::program(&[program]).is_none()
         {
-            // What follows may need what the program would have written.
+            // Later commands may depend on this program's output.
             break;
         }
         let run = Command::new("sh")
@@ -128,7 +127,7 @@ fn the_console_blocks_print_what_they_show() {
     }
 }
 
-/// From monthly files to a server, and the next month.
+/// Follows the recipe from monthly files to a server, including the next month.
 #[cfg(feature = "serve")]
 #[test]
 fn the_recipe_of_counts_ends_in_servers_that_answer_as_games_do() {
@@ -244,7 +243,7 @@ fn the_python_loop_passes_over_the_header() {
     assert!(printed.contains("e2e4 "), "{printed}");
 }
 
-/// An example program, which `cargo test` builds beside the tests.
+/// Returns a command that runs an example program. `cargo test` builds the examples next to the tests.
 fn example(name: &str) -> Option<Command> {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(Path::parent).unwrap();
@@ -260,7 +259,7 @@ fn example(name: &str) -> Option<Command> {
     Some(command)
 }
 
-/// What an example program prints.
+/// Returns the output of an example program.
 #[track_caller]
 fn printed(mut command: Command) -> String {
     let output = command.output().unwrap();
@@ -291,7 +290,7 @@ fn the_example_of_the_most_played_line() {
     };
     program.args(["data/selfplay.pgn", "data/famous.pgn"]);
     let line = printed(program);
-    // As the OOBS database of the tour has it.
+    // The OOBS database of the tour has the same line.
     assert!(line.starts_with("1. e4 "), "{line}");
     assert!(line.contains("1... Nf6         42 games\n"), "{line}");
 }
@@ -366,7 +365,7 @@ fn paths_that_documents_name_exist() {
     assert!(named >= 5, "{named} paths");
 }
 
-/// The documents of the project.
+/// Returns the documents of the project.
 fn documents() -> Vec<PathBuf> {
     let directories = ["", "docs", "data", ".github", ".github/ISSUE_TEMPLATE"];
     let mut found: Vec<PathBuf> = directories
@@ -380,7 +379,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// The anchors of a document's headings, as GitHub makes them.
+/// Returns the anchors of a document's headings, as GitHub generates them.
 fn anchors(document: &str) -> Vec<String> {
     let mut inside = false;
     document
@@ -402,7 +401,7 @@ fn anchors(document: &str) -> Vec<String> {
         .collect()
 }
 
-/// The targets of a document's links.
+/// Returns the targets of a document's links.
 fn links(document: &str) -> impl Iterator<Item = &str> {
     document
         .split("](")

@@ -1,5 +1,5 @@
-//! One question at every door: the command line, HTTP, Python, the index, databases, counts and books must say the same of
-//! the games that pass the same filters, and what a plain count over the games says.
+//! The same query in every interface: the command line, HTTP, Python, the index, databases, counts and books must give the
+//! same answer about the games that pass the same filters, and it must agree with a simple count over the games.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use shakmaty::{CastlingMode, Chess, Color, EnPassantMode, Move, Position, fen::F
 
 use crate::common::{fails, ok, ok_json, python, records, served::Served, temp};
 
-/// What stands in a tag, and what it means.
+/// The text of a tag, and its meaning.
 type Tag<T> = (&'static str, T);
 
 const NAMES: [Tag<&str>; 7] = [
@@ -58,7 +58,7 @@ const OPENINGS: [Tag<&str>; 6] = [
     ("B2x", ""),
     ("?", ""),
 ];
-/// Whether a time control is that of a blitz game.
+/// Time controls, and whether each is that of a blitz game.
 const TIMES: [Tag<bool>; 7] = [
     ("180+2", true),
     ("300", true),
@@ -79,7 +79,7 @@ struct Game {
     ratings: [Tag<u32>; 2],
     eco: Tag<&'static str>,
     time: Tag<bool>,
-    /// The tag, and the marker at the end.
+    /// The `Result` tag and the termination marker.
     result: (Option<&'static str>, &'static str),
     moves: Vec<u8>,
 }
@@ -118,7 +118,7 @@ fn games() -> impl Strategy<Value = Vec<Game>> {
 }
 
 impl Game {
-    /// When it was played.
+    /// Returns the date of the game.
     fn played(&self) -> [u16; 3] {
         match self.event_date {
             Some((_, date)) if self.date.1[0] == 0 => date,
@@ -126,7 +126,7 @@ impl Game {
         }
     }
 
-    /// Returns the result that counts: that of the tag, unless the tag is missing or no result.
+    /// Returns the result that is used: that of the tag, unless the tag is missing or is not a result.
     fn result(&self) -> &'static str {
         match self.result.0 {
             Some("1/2") => "1/2-1/2",
@@ -135,14 +135,14 @@ impl Game {
         }
     }
 
-    /// The moves, each with the position before it, and the last position.
+    /// Returns the moves, each with the position before it, and the last position.
     fn line(&self) -> (Vec<(Chess, Move)>, Chess) {
         let mut pos = Chess::default();
         let mut line: Vec<(Chess, Move)> = Vec::new();
         for choice in &self.moves {
             let mut legal: Vec<Move> = pos.legal_moves().into_iter().collect();
             legal.sort_by_key(|mv| coordinates(*mv));
-            // Often the last move but one is taken back, so that positions come again.
+            // Often take back the move before the last one, so that positions repeat.
             let back = line.iter().rev().nth(1).and_then(|(_, last)| {
                 let from = last.from();
                 legal
@@ -189,22 +189,22 @@ impl Game {
     }
 }
 
-/// A move as UCI writes it.
+/// Returns a move in UCI notation.
 fn coordinates(mv: Move) -> String {
     mv.to_uci(CastlingMode::Standard).to_string()
 }
 
-/// What a position is, whatever its counters are.
+/// Returns a text that identifies a position, without its counters.
 fn identity(pos: &Chess) -> String {
     let fen = Fen::from_position(pos, EnPassantMode::PseudoLegal).to_string();
     fen.rsplitn(3, ' ').last().unwrap().to_owned()
 }
 
-/// Which games are asked for, and where.
+/// A query: filters and a position.
 #[derive(Clone, Debug)]
 struct Question {
     player: Option<&'static str>,
-    /// Whether the name is whole.
+    /// Whether the name must match completely.
     exact: bool,
     color: Option<Color>,
     since: Option<[u16; 2]>,
@@ -213,7 +213,7 @@ struct Question {
     eco: Option<(&'static str, &'static str)>,
     result: Option<&'static str>,
     blitz: bool,
-    /// Which game, and how many of its moves.
+    /// The index of a game, and the number of its moves before the position.
     place: (usize, usize),
 }
 
@@ -249,7 +249,7 @@ fn questions() -> impl Strategy<Value = Question> {
 }
 
 impl Question {
-    /// A plain reading of what the filters mean.
+    /// Evaluates the filters for a game in the simplest way.
     fn admits(&self, game: &Game) -> bool {
         let wanted = self.player.map(|name| match name {
             "mu\u{308}ller" => "müller".to_owned(),
@@ -284,7 +284,7 @@ impl Question {
             && (!self.blitz || game.time.1)
     }
 
-    /// The filters as `moves` and `games` take them.
+    /// Returns the filters as options of `moves` and `games`.
     fn of_index(&self) -> Vec<String> {
         let mut args = self.of_both();
         args.extend(self.player.map(|name| format!("--player={name}")));
@@ -296,7 +296,7 @@ impl Question {
         args
     }
 
-    /// The filters as `make-book` takes them.
+    /// Returns the filters as options of `make-book`.
     fn of_games(&self) -> Vec<String> {
         let mut args = self.of_both();
         let option = self
@@ -324,7 +324,7 @@ impl Question {
         args
     }
 
-    /// The filters as `make_book` of Python takes them: the options of the command line by their names.
+    /// Returns the filters as arguments of Python's `make_book`, which are named like the options.
     fn of_python_games(&self) -> Value {
         let options = self.of_games().into_iter().map(|option| {
             let (name, value) = option.split_once('=').unwrap_or((&option, ""));
@@ -345,7 +345,7 @@ impl Question {
         options.into()
     }
 
-    /// The filters as the explorer of Python takes them, null if it does not have one of them.
+    /// Returns the filters as arguments of Python's explorer, or null if it lacks one of them.
     fn of_python(&self) -> Value {
         if self.player.is_some() && !self.exact {
             return Value::Null;
@@ -369,7 +369,7 @@ impl Question {
         filters.into()
     }
 
-    /// Where it is asked.
+    /// Returns the line to the position of the query, and the position.
     fn line(&self, games: &[Game]) -> (Vec<String>, Chess) {
         let (line, end) = games[self.place.0 % games.len()].line();
         let plies = self.place.1.min(line.len());
@@ -378,7 +378,7 @@ impl Question {
         (moves.collect(), place)
     }
 
-    /// The filters as HTTP takes them, `None` if it does not have one of them.
+    /// Returns the filters as HTTP parameters, or `None` if HTTP lacks one of them.
     fn of_http(&self) -> Option<String> {
         if self.elo.is_some() || (self.player.is_some() && !self.exact) {
             return None;
@@ -408,16 +408,16 @@ impl Question {
     }
 }
 
-/// Moves in UCI notation with how many times White won, neither side, and Black.
+/// Moves in UCI notation, with the numbers of White wins, games without a winner, and Black wins.
 type Counts = BTreeMap<String, [u64; 3]>;
 
-/// What games say of a position.
+/// The expected answer about a position.
 struct Expected {
-    /// Every time that a move was played.
+    /// Every occurrence of a move.
     times: Counts,
-    /// Each game once, with the last move that it played.
+    /// Each game once, with the last move that it played in the position.
     games: Counts,
-    /// How many games reached the position.
+    /// The number of games that reached the position.
     reached: u64,
 }
 
@@ -448,7 +448,7 @@ fn expected<'a>(games: impl Iterator<Item = &'a Game>, place: &Chess) -> Expecte
     expected
 }
 
-/// The moves of a document, with three numbers of each.
+/// Returns the moves of a document, with three numbers for each.
 fn counts(document: &Value, numbers: impl Fn(&Value) -> [u64; 3]) -> Counts {
     let moves = document["moves"].as_array().unwrap().iter();
     let count = |mv: &Value| (mv["uci"].as_str().unwrap().to_owned(), numbers(mv));
@@ -463,14 +463,14 @@ fn by_color(mv: &Value) -> [u64; 3] {
     ["white", "draws", "black"].map(|name| number(mv, name))
 }
 
-/// Weights that tell wins, draws and losses apart: none of them is 32 or more.
+/// Weights from which wins, draws and losses can be told, because none of these numbers is 32 or more.
 const FACTORS: [u64; 3] = [1, 32, 1024];
 
 fn of_weight(weight: u64) -> [u64; 3] {
     [weight % 32, weight / 32 % 32, weight / 1024]
 }
 
-/// White's wins, draws and Black's wins of those of the side to move, or the other way round.
+/// Converts results between White's view and that of the side to move.
 fn turned(turn: Color, [wins, draws, losses]: [u64; 3]) -> [u64; 3] {
     match turn {
         Color::White => [wins, draws, losses],
@@ -534,7 +534,7 @@ fn ask_everywhere(dir: &Path, served: &Served, games: &[Game], question: &Questi
         blitz: false,
     };
     if games.iter().any(|game| only_name.admits(game)) {
-        // `moves` lists games without a result apart; the other doors have them among the draws.
+        // `moves` lists games without a result separately; the other interfaces include them in the draws.
         let with_unfinished = |mv: &Value| {
             let [white, draws, black] = by_color(mv);
             [white, draws + mv["unfinished"].as_u64().unwrap_or(0), black]
@@ -557,7 +557,7 @@ fn ask_everywhere(dir: &Path, served: &Served, games: &[Game], question: &Questi
     }
 }
 
-/// Asks Python, which answers all questions at once.
+/// Sends all queries to Python at once.
 fn ask_python(python: &Path, dir: &Path, games: &[Game], questions: &[Question]) {
     let asked = questions.iter().map(|question| {
         let fen = Fen::from_position(&question.line(games).1, EnPassantMode::PseudoLegal);
@@ -611,7 +611,7 @@ fn ask_python(python: &Path, dir: &Path, games: &[Game], questions: &[Question])
 fn every_door_gives_the_same_answer() {
     let config = Config {
         cases: 12,
-        // A case takes a second: a failing one is shown as it is.
+        // A case takes a second, so failing cases are not shrunk for long.
         max_shrink_iters: 20,
         failure_persistence: None,
         ..Config::default()

@@ -1,4 +1,4 @@
-//! `polybook edit` and `polybook diff` as a user runs them.
+//! `polybook edit` and `polybook diff` on the command line.
 
 use std::{fs, path::Path};
 
@@ -10,7 +10,7 @@ use polybook::{
 use proptest::prelude::*;
 use shakmaty::Square;
 
-/// A book of the famous games in which every move has a weight.
+/// Makes a book of the famous games in which every move has a weight.
 fn made() -> tempfile::TempDir {
     let dir = temp();
     let line = format!(
@@ -21,7 +21,7 @@ fn made() -> tempfile::TempDir {
     dir
 }
 
-/// The moves of a position and their weights.
+/// Returns the moves of a position with their weights.
 fn weights(dir: &Path, book: &str, moves: &str) -> Vec<(String, u64)> {
     let shown = ok_json(dir, &["show", book, "--json", "--moves", moves]);
     let moves = shown["moves"].as_array().unwrap().iter();
@@ -81,7 +81,7 @@ fn both_spellings_of_castling_are_one_move() {
     assert_eq!(summary("--set", "d3=50%"), [0, 1, 0]);
     assert_eq!(summary("--set", "O-O=41"), [0, 1, 0]);
     assert_eq!(summary("--remove", "O-O"), [0, 0, 1]);
-    // A table has it once too.
+    // A table contains the move once, too.
     fs::write(dir.path().join("start.epd"), fen).unwrap();
     for name in ["t.csv", "t.jsonl"] {
         let converted = ok_json(
@@ -95,7 +95,7 @@ fn both_spellings_of_castling_are_one_move() {
     }
     let jsonl = fs::read_to_string(dir.path().join("t.jsonl")).unwrap();
     assert!(jsonl.contains("\"weight\":40"), "{jsonl}");
-    // Where a line comes to the position, only weights count.
+    // If a line leads to the position, only weights are compared.
     let line = |mv: &str, before: &str| {
         let pos = from_text(None, Some(before)).unwrap();
         let mv = BookMove::from(read_move(&pos, mv.as_bytes()).unwrap());
@@ -158,7 +158,7 @@ fn moves_are_set_added_and_removed() {
     assert!(header.contains("Input: famous.pgn"), "{header}");
     let edited = format!("\nEdited by polybook {}\n", env!("CARGO_PKG_VERSION"));
     assert!(header.contains(&edited), "{header}");
-    // Changed back, it is the same but for the line in its header.
+    // After reverting the change, the book is the same except for a line in its header.
     let e6 = before.iter().find(|(san, _)| san == "e6").unwrap().1;
     let c5 = before.iter().find(|(san, _)| san == "c5").unwrap().1;
     let line =
@@ -286,7 +286,7 @@ fn a_script_from_a_pipe() {
 fn a_removed_position_takes_along_what_only_it_led_to() {
     let dir = temp();
     let dir = dir.path();
-    // Two ways to the same position, and one way to others.
+    // Two lines lead to the same position, and other positions are reached by one line.
     let games = "1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n\n1. Nf3 Nc6 2. e4 e5 3. Bb5 *\n\n1. e4 e5 2. Bc4 Bc5 3. c3 *\n\n1. e4 c5 2. c3 *\n";
     fs::write(dir.join("games.pgn"), games).unwrap();
     ok(dir, "make-book -q games.pgn --min-game 1 --bin book.bin");
@@ -303,7 +303,7 @@ fn a_removed_position_takes_along_what_only_it_led_to() {
             "--remove-position",
         ],
     );
-    // After 2. Nf3, 2. Bc4 and 2... Bc5, but not after 2... Nc6.
+    // The positions after 2. Nf3, 2. Bc4 and 2... Bc5 are removed, but not the position after 2... Nc6.
     assert_eq!(report["removed_positions"], 4, "{report}");
     assert_eq!(weights(dir, "new.bin", "e4 e5"), []);
     assert_eq!(weights(dir, "new.bin", "e4 e5 Bc4"), []);
@@ -312,7 +312,7 @@ fn a_removed_position_takes_along_what_only_it_led_to() {
         [("Bb5".to_owned(), 2)]
     );
     assert_eq!(weights(dir, "new.bin", "e4 c5"), [("c3".to_owned(), 1)]);
-    // The book of one side goes on behind the replies of the other.
+    // The book of one side continues after the replies of the other side.
     ok(
         dir,
         "make-book -q games.pgn --min-game 1 --only-white --bin white.bin",
@@ -376,7 +376,7 @@ fn differences_as_text_and_as_json() {
     assert_eq!(a3["uci"], "a2a3");
     assert!(a3["first"].is_null());
     assert_eq!(a3["second"]["weight"], 3);
-    // Of equal books there is nothing to say, whatever their headers and pipes.
+    // For equal books, nothing is printed, whatever their headers and pipes are.
     let book = fs::read(dir.join("book.bin")).unwrap();
     let output = fed(dir, &["diff", "-", "book.bin"], &book);
     assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
@@ -465,7 +465,7 @@ fn what_cannot_be() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// What is set is shown, and nothing else changes.
+    /// Checks that moves which are set are shown, and that nothing else changes.
     #[test]
     fn what_is_set_is_shown(sets in proptest::collection::btree_map(0..20usize, 1..=u16::MAX, 1..5)) {
         const MOVES: [&str; 20] = [

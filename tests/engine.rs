@@ -1,4 +1,4 @@
-//! `engine`: the protocol, with scripted engines behind, and python-chess as the program in front.
+//! The command `engine`: the protocol, with scripted engines behind it and python-chess in front of it.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use crate::common::{
     fails, fed, has_ended, ok, polybook_in, python, run_python, sample, temp, until,
 };
 
-/// A run of `engine` that is spoken to.
+/// A running `engine` process that receives commands.
 struct Session {
     child: Child,
     input: ChildStdin,
@@ -41,7 +41,7 @@ impl Session {
         writeln!(self.input, "{text}").unwrap();
     }
 
-    /// Says commands and returns the lines up to the first one that begins with `last`.
+    /// Sends commands, and returns the lines up to the first one that begins with `last`.
     fn ask(&mut self, text: &str, last: &str) -> Vec<String> {
         self.say(text);
         let mut said = Vec::new();
@@ -63,7 +63,7 @@ impl Drop for Session {
     }
 }
 
-/// A book and an index of the sample games.
+/// Makes a book and an index of the sample games.
 fn with_sources(dir: &Path) {
     let games = sample("famous.pgn");
     let games = games.display();
@@ -83,7 +83,7 @@ fn with_engine(dir: &Path, lines: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// An engine that repeats what it is told as `info string` and finds the move a7a6.
+/// An engine that repeats its input as `info string` and always plays a7a6.
 #[cfg(unix)]
 const PLAIN: &str = r#"
 while read -r line; do
@@ -143,7 +143,7 @@ fn known_positions_are_answered() {
                 .starts_with(&format!("bestmove {first}")),
             "{said:?}"
         );
-        // Only these moves, also where castling and the end of the book are near.
+        // Only these moves may be played, even if castling or the end of the book is near.
         let said = session.ask("go searchmoves c7c5", "bestmove");
         assert!(
             said.last().unwrap().starts_with("bestmove c7c5"),
@@ -151,7 +151,7 @@ fn known_positions_are_answered() {
         );
         let said = session.ask("go searchmoves a7a6", "bestmove");
         assert_eq!(said, ["info string out of book", "bestmove (none)"]);
-        // Answers wait for stop, and for ponderhit.
+        // The answer must wait for `stop` or `ponderhit`.
         session.say("go infinite");
         session.say("ponderhit");
         let said = session.ask("isready", "readyok");
@@ -196,7 +196,7 @@ fn bad_commands_are_information() {
         "{said}"
     );
     assert!(said.ends_with("readyok\n"), "{said}");
-    // A random legal move.
+    // The answer is a random legal move.
     let text = "position startpos moves a2a3 h7h5 h2h4\ngo\n";
     let output = fed(
         dir.path(),
@@ -249,7 +249,7 @@ fn other_positions_go_to_the_engine_behind() {
         session.ask("register later", "info"),
         ["info string told register later"]
     );
-    // It does not know the variants, so there is no use in their options.
+    // The engine does not know variants, so their options would be useless.
     let said = session.ask("uci", "uciok");
     assert!(
         !said
@@ -259,7 +259,7 @@ fn other_positions_go_to_the_engine_behind() {
     );
     let said = session.ask("setoption name UCI_Variant value atomic", "info");
     assert_eq!(said, ["info string there is no option UCI_Variant"]);
-    // Known, unknown, known again.
+    // The position is in the book, then not, then again.
     let said = session.ask("position startpos\ngo", "bestmove");
     assert!(said.last().unwrap() != "bestmove a7a6", "{said:?}");
     let said = session.ask("position startpos moves a2a3\ngo movetime 5", "bestmove");
@@ -274,7 +274,7 @@ fn other_positions_go_to_the_engine_behind() {
     );
     let said = session.ask("position startpos moves e2e4\ngo", "bestmove");
     assert!(said.iter().any(|line| line.contains(" wdl ")), "{said:?}");
-    // More moves than the source has are those of the engine.
+    // Moves beyond those of the source come from the engine.
     session.say("setoption name MultiPV value 500");
     let said = session.ask("position startpos moves e2e4\ngo", "bestmove");
     let listed: Vec<&str> = said
@@ -321,7 +321,7 @@ fn engines_behind_that_misbehave() {
     let uci = "uci) echo 'id name Odd'; echo uciok;; isready) echo readyok;; quit) exit;;";
     let unknown = "position startpos moves a2a3\ngo";
     let known = "position startpos\ngo";
-    // It dies at `go`.
+    // The engine exits at `go`.
     with_engine(
         dir.path(),
         &format!("while read -r word rest; do case $word in {uci} go) exit 7;; esac; done"),
@@ -337,7 +337,7 @@ fn engines_behind_that_misbehave() {
     assert!(session.ask(known, "bestmove").last().unwrap() != "bestmove (none)");
     assert_eq!(session.ask("isready", "readyok"), ["readyok"]);
     drop(session);
-    // It dies in a search without limits, whose answer waits for `stop` all the same. Options keep their names.
+    // The engine exits during a search without limits, whose answer must still wait for `stop`. Options keep their names.
     with_engine(
         dir.path(),
         &format!(
@@ -351,7 +351,7 @@ fn engines_behind_that_misbehave() {
     let said = session.ask("setoption name Book Seed value 3\nisready", "readyok");
     assert_eq!(said, ["readyok"]);
     drop(session);
-    // It writes rubbish, an answer before it is asked, and many lines; it answers late, after stop.
+    // The engine writes garbage, an unrequested answer and many lines, and answers only after `stop`.
     let flood = "seq 5000 | sed 's/^/info depth /'";
     with_engine(
         dir.path(),
@@ -378,7 +378,7 @@ fn engines_behind_that_misbehave() {
     );
     assert_eq!(all.last().unwrap(), "bestmove a7a6");
     drop(session);
-    // It hangs at quit, and so does what it started.
+    // The engine hangs at `quit`, and so does a process that it started.
     with_engine(
         dir.path(),
         "sleep 1000 & echo $! > child; while read -r word rest; do case $word in uci) echo uciok;; quit) exec sleep 1000;; esac; done",
@@ -389,7 +389,7 @@ fn engines_behind_that_misbehave() {
     assert!(session.child.wait().unwrap().success());
     let child = fs::read_to_string(dir.path().join("child")).unwrap();
     until("the engine's process has ended", || has_ended(&child));
-    // It is no UCI engine.
+    // The program is not a UCI engine.
     for engine in ["true", "./engine.sh"] {
         with_engine(dir.path(), "echo uci; exit 3");
         let error = fails(dir.path(), &format!("engine a.bin -- {engine}"), 1);

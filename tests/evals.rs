@@ -1,4 +1,4 @@
-//! `evals`: the store is the same for every order of the inputs, and what is bad is reported.
+//! `evals`: the store does not depend on the order of the inputs, and invalid input is reported.
 
 use std::{fs, path::Path};
 
@@ -10,7 +10,7 @@ use shakmaty::{Chess, Position};
 
 use crate::common::{fails, fed, ok, ok_json, python, refused, run_python, temp};
 
-/// The EPDs of a random game's positions, some evaluated twice.
+/// Returns the EPDs of a random game's positions, some of which are evaluated twice.
 fn epds(seed: u64, lines: usize) -> String {
     let mut state = seed;
     let mut random = |below: usize| {
@@ -67,7 +67,7 @@ fn the_store_does_not_depend_on_order_threads_or_memory() {
         );
         assert!(fs::read(path("other.evals")).unwrap() == all, "{line}");
     }
-    // A store says each of its evaluations once, whatever its place.
+    // A store writes each of its evaluations once, in any order of the inputs.
     let merged = [
         "d.pgn one.evals b.epd",
         "b.epd d.pgn one.evals --memory 64KiB",
@@ -126,7 +126,7 @@ fn games_and_lines_that_are_bad_are_reported() {
     ] {
         assert!(said.contains(line), "{line}: {said}");
     }
-    // Standard input, and standard output.
+    // Standard input and standard output.
     let piped = fed(
         dir.path(),
         "evals -q --out - -",
@@ -140,7 +140,7 @@ fn games_and_lines_that_are_bad_are_reported() {
     assert!(piped == file);
 }
 
-/// A line may have 16 MiB: its reason is short, and only the first reasons of all batches are kept.
+/// A line may have 16 MiB, so its message must be short, and only the first messages of all batches are kept.
 #[test]
 fn reasons_are_short_and_few() {
     let dir = temp();
@@ -172,8 +172,8 @@ fn reasons_are_short_and_few() {
     assert!(error.len() < 1000, "{}", error.len());
 }
 
-/// Positions with castling rights and en passant squares come back as they were; those of Chess960 and of variants, whose
-/// keys may be those of others, are left out and counted.
+/// Positions with castling rights and en passant squares are preserved. Positions of Chess960 and of variants, whose keys
+/// may equal those of other positions, are left out and counted.
 #[test]
 fn only_standard_chess_is_evaluated() {
     let dir = temp();
@@ -188,9 +188,9 @@ fn only_standard_chess_is_evaluated() {
             "1. e4",
         ),
         game("[Variant \"Antichess\"]", "1. e4 { [%eval 0.2] } e5"),
-        // Without the tag of the variant: the castling rights say that it is Chess960.
+        // The game lacks the tag for its variant, but its castling rights exist only in Chess960.
         game(&format!("[FEN \"{SHUFFLED} 0 1\"]"), "1. e4"),
-        // Castling rights by the files of the rooks, which are those of standard chess.
+        // The castling rights name the files of the rooks, but are those of standard chess.
         game(
             "[FEN \"r3k2r/8/8/8/8/8/8/R3K2R w HAha - 0 1\"]",
             "1. O-O { [%eval 0.2] } Ke7 { [%eval 0.3] }",
@@ -199,7 +199,7 @@ fn only_standard_chess_is_evaluated() {
             &format!("[Variant \"From Position\"]\n[FEN \"{taken} 0 2\"]"),
             "2... dxe3 { [%eval -0.2] }",
         ),
-        // No pawn takes on this square.
+        // No pawn can capture on this square.
         game(
             "[FEN \"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1\"]",
             "1... e5",
@@ -230,7 +230,7 @@ fn only_standard_chess_is_evaluated() {
     ];
     expected.sort_unstable();
     assert_eq!(found, expected);
-    // Lines of Chess960 too; the reason is said even if nothing is left.
+    // EPD lines of Chess960 are left out as well. The reason is reported even if nothing is left.
     fs::write(path("lines.epd"), format!("{SHUFFLED} ce 5;\n")).unwrap();
     let error = fails(dir.path(), "evals --out new.evals lines.epd", 1);
     assert!(
@@ -339,7 +339,7 @@ fn python_chess_and_duckdb_see_the_same() {
     run_python(&python, "evals.py", &[dir.path(), binary]);
 }
 
-/// A store of the first moves of the sample games.
+/// Makes a store of the first moves of the sample games.
 fn with_evals(dir: &Path) {
     let pgn = "1. e4 { [%eval 0.33,20] } (1. d4) e5 { [%eval 0.4,7] } *\n\n1. d4 { [%eval -0.1] } d5 { [%eval #-3,9] } 2. c4 { [%eval 1.5] } *\n\n\
         [Round \"1\"]\n\n{ [%eval 0.2,30] } 1. a3 *\n";
@@ -401,7 +401,7 @@ fn commands_show_evaluations() {
     let text = shown("tree a.bin --max-ply 2 --evals my.evals");
     assert!(text.contains("\n1. d4  -0.10  weight "), "{text}");
     assert!(text.contains("\n  1... d5  #-3  weight "), "{text}");
-    // The evaluations of a tree are read again, and a tree with them is replaced.
+    // The evaluations in a tree can be read again, and a tree that contains them can be replaced.
     for _ in 0..2 {
         ok(
             dir,
@@ -432,7 +432,7 @@ fn commands_show_evaluations() {
         document["differences"][0]["moves"][0]["eval"]["cp"], 33,
         "{document}"
     );
-    // Keys of other variants may be those of standard chess.
+    // Keys of other variants may equal those of standard chess.
     let text = shown("show a.obs.db3 --evals my.evals --variant standard");
     assert!(text.contains("+0.33"));
     for command in [
@@ -481,7 +481,8 @@ fn the_server_has_evaluations_in_its_answers() {
     );
 }
 
-/// Games, and evaluations by which 1. f3 loses 1.35 pawns, 1. d4 0.05, and 1. e4 f6 2 pawns; 1. c4 has none.
+/// Writes games, and evaluations by which 1. f3 loses 1.35 pawns, 1. d4 loses 0.05 and 1. e4 f6 loses 2. 1. c4 has no
+/// evaluation.
 fn with_losing_moves(dir: &Path) {
     let evals = "1. e4 { [%eval 0.35] } e5 { [%eval 0.3] } *\n\n[A \"\"]\n\n1. d4 { [%eval 0.3] } *\n\n[A \"\"]\n\n1. f3 { [%eval -1.0] } *\n\n\
         [A \"\"]\n\n1. e4 f6 { [%eval 2.3] } *\n";
@@ -498,7 +499,7 @@ fn with_losing_moves(dir: &Path) {
     fs::write(dir.join("games.pgn"), games.concat()).unwrap();
 }
 
-/// The moves of a book in a position.
+/// Returns the moves of a book in a position.
 fn moves_of(dir: &Path, book: &str, line: &str) -> Vec<String> {
     let shown = ok_json(dir, &["show", book, "--json", "--moves", line]);
     let moves = shown["moves"].as_array().unwrap().iter();
@@ -509,7 +510,7 @@ fn moves_of(dir: &Path, book: &str, line: &str) -> Vec<String> {
     moves
 }
 
-/// The only move loses all, and the position's own evaluation says that another does not.
+/// The only move loses everything, and the evaluation of the position shows that another move does not.
 #[test]
 fn a_position_can_lose_all_its_moves() {
     let dir = temp();
@@ -549,7 +550,7 @@ fn moves_that_lose_too_much_are_left_out() {
         dir,
         &*format!("convert -q all.obs.db3 converted.bin --min-game 1 {options} --json"),
     );
-    // Of 15 moves, 1. e4, d4 and f3, 1... e5 and f6 after 1. e4, and the mate have evaluations; two of them lose too much.
+    // Of 15 moves, 1. e4, d4 and f3, 1... e5 and f6 after 1. e4, and the mate have evaluations. Two of them lose too much.
     let losses = serde_json::json!({"left_out": 2, "unevaluated": 9, "emptied": 0});
     assert_eq!(made["book"]["losses"], losses, "{made}");
     assert_eq!(filtered["losses"], losses, "{filtered}");
@@ -563,7 +564,7 @@ fn moves_that_lose_too_much_are_left_out() {
     assert!(header.contains("--max-loss 40"), "{header}");
     let header = ok(dir, "pgheader -s filtered.bin");
     assert!(header.contains("--max-loss 40"), "{header}");
-    // The same book as that of counts from which nothing is left out.
+    // The book is the same as with counts from which nothing is dropped.
     ok(
         dir,
         &*format!("{make} --bin wide.bin --evals my.evals --max-loss 200 --no-header"),
@@ -609,9 +610,9 @@ fn moves_that_lose_too_much_are_left_out() {
     );
 }
 
-/// A made-up engine, whose evaluations are made of the position: it crashes at positions with Black to move and castling
-/// rights, hangs without any, prints rubbish where White has only KQ and without end where White has only K, and appends each
-/// position to a file.
+/// A fake engine whose evaluations depend on the position. It crashes if Black is to move and may castle, and hangs if Black
+/// may not. It prints garbage if White has only the castling rights KQ, and prints without end if White has only K. It
+/// appends each position to a file.
 #[cfg(unix)]
 const ENGINE: &str = r#"#!/bin/sh
 while read -r word rest; do
@@ -662,7 +663,7 @@ fn an_engine_that_fails_costs_one_position() {
         "8/8/8/8/8/4k3/8/R3K3 w - -",
         "4k3/8/8/8/8/8/8/R3K2R w KQ -",
         "4k3/8/8/8/8/8/8/4K2R w K -",
-        // Over, and given twice.
+        // A position in which the game is over, given twice.
         "k7/1Q6/1K6/8/8/8/8/8 b - -",
         PLAIN[0],
     ];
@@ -713,7 +714,7 @@ fn an_engine_that_fails_costs_one_position() {
             && (found.depth, found.nodes) == (12, 1002),
         "{found:?}"
     );
-    // What is there with as many nodes is not asked for again, and stays.
+    // Existing evaluations with as many nodes are kept, and not requested again.
     let again = ok_json(
         dir.path(),
         &*line
@@ -787,7 +788,7 @@ fn program(path: &Path, lines: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// An engine that does not read, answers before it is asked, or names options without end costs its time limit at most.
+/// An engine that does not read, answers before a request, or lists options without end costs at most its time limit.
 #[cfg(unix)]
 #[test]
 fn an_engine_that_talks_past_polybook_fails() {
@@ -851,7 +852,7 @@ fn an_engine_ends_with_what_it_started() {
     }
 }
 
-/// What the engine said takes the place of what was not enough, so the next run does not ask for it again.
+/// Evaluations of the engine replace insufficient ones, so the next run does not request them again.
 #[cfg(unix)]
 #[test]
 fn what_is_deep_enough_is_not_asked_for_again() {
@@ -878,7 +879,7 @@ fn what_is_deep_enough_is_not_asked_for_again() {
     }
 }
 
-/// Lichess writes no en passant square where the pawn that could take is pinned; games have it in their keys.
+/// Lichess omits the en passant square if the capturing pawn is pinned, but the keys of games include it.
 #[test]
 fn a_pinned_pawn_hides_no_evaluation() {
     let dir = temp();
@@ -952,13 +953,13 @@ fn a_run_that_was_killed_goes_on() {
         "{error}"
     );
     ok(dir.path(), line);
-    // The third, which was at work, and the fourth.
+    // The third position, which was in progress, and the fourth one.
     assert_eq!(asked(), 2);
     assert!(fs::read(dir.path().join("my.evals")).unwrap() == whole);
     assert!(!dir.path().join("my.evals.journal").exists());
 }
 
-/// A full disk, as a limit of the size of files is one, ends the run; what the engine said is kept.
+/// A full disk, simulated by a limit on file sizes, ends the run. The evaluations of the engine are kept.
 #[cfg(unix)]
 #[test]
 fn a_full_disk_keeps_what_the_engine_said() {
@@ -1025,7 +1026,7 @@ fn a_store_is_added_to() {
     assert_eq!(Evals::open(dir.join("my.evals")).unwrap().len(), 2);
 }
 
-/// A changed bit in a store stops a command that looks it up; the command does not make another book.
+/// A command that looks up a modified store fails; it does not make a different book.
 #[test]
 fn a_changed_bit_in_a_store_is_noticed_by_look_ups() {
     let dir = temp();
@@ -1038,7 +1039,7 @@ fn a_changed_bit_in_a_store_is_noticed_by_look_ups() {
         &format!("make-book -q {games} --min-game 1 --bin a.bin"),
     );
     let mut bytes = fs::read(dir.join("my.evals")).unwrap();
-    // The score of the first record.
+    // Flip a bit in the score of the first record.
     bytes[44 + 33] ^= 1;
     fs::write(dir.join("my.evals"), bytes).unwrap();
     for line in [
@@ -1056,7 +1057,7 @@ fn a_changed_bit_in_a_store_is_noticed_by_look_ups() {
     }
 }
 
-/// The positions of a book with another checksum are not evaluated.
+/// The positions of a book with a wrong checksum are not evaluated.
 #[cfg(unix)]
 #[test]
 fn positions_of_a_changed_book_are_refused() {
@@ -1081,7 +1082,7 @@ fn positions_of_a_changed_book_are_refused() {
     assert!(!dir.path().join("asked").exists());
 }
 
-/// An engine that works for no position any more is given up; the store has what it evaluated.
+/// If an engine no longer works for any position, the run ends. The store contains what it evaluated.
 #[cfg(unix)]
 #[test]
 fn an_engine_that_dies_at_every_search_but_the_first() {
@@ -1121,13 +1122,13 @@ done"#;
     }
 }
 
-/// While polybook is stopped, no time passes for the engine.
+/// While polybook is suspended, the time limit of the engine is suspended, too.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_answer_that_came_while_polybook_was_stopped_counts() {
     let dir = temp();
     with_engine(dir.path(), &PLAIN[..1]);
-    // The engine stops polybook for longer than the time limit, and answers meanwhile.
+    // The engine suspends polybook for longer than the time limit, and answers meanwhile.
     let engine = r#"
 while read -r word rest; do
   case "$word" in
@@ -1175,7 +1176,7 @@ done"#;
     assert_eq!(Evals::open(dir.path().join("my.evals")).unwrap().len(), 1);
 }
 
-/// A store to which an engine's evaluations will be added cannot be replaced meanwhile, by whatever run.
+/// A store to which an engine's evaluations will be added cannot be replaced meanwhile by any run.
 #[cfg(unix)]
 #[test]
 fn a_store_is_not_replaced_while_an_engine_works() {
@@ -1184,7 +1185,7 @@ fn a_store_is_not_replaced_while_an_engine_works() {
     fs::write(dir.path().join("old.pgn"), "1. c4 { [%eval 0.1] } *\n").unwrap();
     fs::write(dir.path().join("new.pgn"), "1. a3 { [%eval 0.1] } *\n").unwrap();
     ok(dir.path(), "evals -q --out my.evals old.pgn");
-    // While the engine searches, another run begins. Before, while the engine starts, another run ends.
+    // Another run starts while the engine searches. An earlier run ends while the engine starts.
     let engine = format!(
         r#"
 other="{} evals -q --out my.evals new.pgn"
@@ -1206,7 +1207,7 @@ done"#,
     assert_eq!(Evals::open(dir.path().join("my.evals")).unwrap().len(), 3);
 }
 
-/// Another engine searches deeper than what a store has of the first.
+/// Another engine searches deeper than the evaluations of the first engine in the store.
 #[test]
 fn glaurung_adds_to_what_stockfish_says() {
     let engines = ["stockfish", "glaurung"].map(|name| crate::common::program(&[name]));
@@ -1247,7 +1248,7 @@ fn glaurung_adds_to_what_stockfish_says() {
     }
 }
 
-/// Failures one after the other cost their positions, and the run goes on after them.
+/// Consecutive failures lose their positions, and the run continues after them.
 #[cfg(unix)]
 #[test]
 fn failures_in_a_row_cost_their_positions() {
@@ -1277,7 +1278,7 @@ fn failures_in_a_row_cost_their_positions() {
     let report = ok_json(dir.path(), &*format!("{line} --json"));
     let numbers = ["evaluated", "failed"].map(|fact| report["engine"][fact].as_u64().unwrap());
     assert_eq!(numbers, [4, 12], "{report}");
-    // Without any success the reason is in the error.
+    // If no search succeeds, the error contains the reason.
     fs::write(dir.path().join("positions.epd"), crashes[..2].join("\n")).unwrap();
     let line = line.replace("my.evals", "other.evals");
     let error = fails(dir.path(), &*line, 1);
@@ -1303,7 +1304,7 @@ fn positions_come_through_a_pipe() {
     assert_eq!(report["engine"]["evaluated"], 4, "{report}");
 }
 
-/// Clocks of games change what an engine says, and are no part of a position in the store.
+/// The clocks of games influence an engine, but are not part of positions in the store.
 #[cfg(unix)]
 #[test]
 fn an_engine_is_asked_without_the_clocks_of_games() {
@@ -1351,10 +1352,10 @@ fn stockfish_evaluates_a_book_and_a_suite() {
         book["white_positions"].as_u64().unwrap() + book["black_positions"].as_u64().unwrap();
     assert!(evaluated("a.bin", "one.evals", "--jobs 1") >= positions);
     evaluated("a.bin", "two.evals", "--jobs 3");
-    // Every move of the book has one, as the position after it.
+    // Every move of the book has an evaluation, that of the position after it.
     let filter = "filter a.bin --out b.bin --evals one.evals --max-loss 30000 --json";
     assert_eq!(ok_json(dir.path(), filter)["losses"]["unevaluated"], 0);
-    // However many engines there are, they say the same.
+    // The number of engines does not affect their evaluations.
     let [one, two] =
         ["one.evals", "two.evals"].map(|name| fs::read(dir.path().join(name)).unwrap());
     assert!(one == two);

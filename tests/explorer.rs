@@ -1,4 +1,4 @@
-//! The explorer: every number of its answers is held against a count by python-chess over the PGN.
+//! The explorer. Every number in its answers is compared with a count by python-chess over the PGN.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ use polybook::{
 use serde_json::Value;
 use shakmaty::Color;
 
-/// An explorer of indexes made of one PGN each.
+/// Returns an explorer of indexes, each made from one PGN file.
 fn explorer_of(dir: &Path, games: &[PathBuf], variant: VariantChoice) -> Explorer {
     let sources: Vec<(String, PathBuf)> = games
         .iter()
@@ -38,7 +38,7 @@ fn explorer_of(dir: &Path, games: &[PathBuf], variant: VariantChoice) -> Explore
     Explorer::open(sources).unwrap()
 }
 
-/// What python-chess says: a question and its answer a line.
+/// Returns the answers of python-chess, one JSON document for each query.
 pub fn expected(python: &Path, games: &[PathBuf], options: &str) -> Vec<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/explorer.py");
     let output = Command::new(python)
@@ -63,7 +63,7 @@ fn date(value: &Value) -> Option<Date> {
         .then(|| Date::new(part(0) as u16, part(1) as u8, part(2) as u8))
 }
 
-/// The filters as the script names them.
+/// Converts the filters in the form of the script.
 pub fn filters(json: &Value) -> Filters {
     let texts = |name: &str| -> Option<Vec<&str>> {
         json.get(name)?
@@ -115,7 +115,7 @@ pub fn filters(json: &Value) -> Filters {
     }
 }
 
-/// Asks the explorer what the script was asked, and compares all that the script answered.
+/// Sends a query of the script to the explorer, and compares all values of the answer.
 fn check(explorer: &Explorer, expected: &Value) {
     let variant: Variant = expected["variant"].as_str().unwrap().parse().unwrap();
     let fen = expected["fen"].as_str().unwrap();
@@ -157,7 +157,7 @@ fn check(explorer: &Explorer, expected: &Value) {
     assert_eq!(Value::from(ids), wanted["byId"], "{expected}");
 }
 
-/// The games of a PGN, cut into so many files that are about as large.
+/// Splits the games of a PGN file into `parts` files of about equal size.
 fn cut(pgn: &Path, dir: &Path, parts: usize) -> Vec<PathBuf> {
     let text = fs::read_to_string(pgn).unwrap();
     let starts: Vec<usize> = text.match_indices("[Event ").map(|(at, _)| at).collect();
@@ -176,7 +176,7 @@ fn all_agree(games: &[PathBuf], variant: VariantChoice, options: &str) {
     all_agree_in_parts(games, &[games], variant, options);
 }
 
-/// The same for explorers whose indexes have the same games together, cut into parts in other ways.
+/// Checks that explorers whose indexes contain the same games, split in different ways, give equal answers.
 fn all_agree_in_parts(
     games: &[PathBuf],
     cuts: &[&[PathBuf]],
@@ -272,9 +272,9 @@ fn the_corpus_of_masters_agrees() {
     );
 }
 
-/// What the explorer answers of some filters, by sums where there are some and by going through the games.
+/// Returns two answers for the same filters: one from sums if possible, and one from all games.
 fn both_ways(explorer: &Explorer, query: &Query) -> [String; 2] {
-    // Every rating is below, but it is asked of each game.
+    // Every rating is below this limit, but the filter makes the explorer read each game.
     let mut of_each_game = query.clone();
     of_each_game.filters.max_elo = Some(u32::MAX);
     [query, &of_each_game].map(|query| format!("{:?}", explorer.answer(query).unwrap()))
@@ -375,7 +375,7 @@ fn transpositions_are_the_games_behind_each_move() {
     }
 }
 
-/// An index in whose starting position are so many games that there are sums and lists of the best ones.
+/// Makes an index with so many games that its starting position has sums and lists of the best games.
 fn summed_index(dir: &Path) -> PathBuf {
     let pgn = dir.join("games.pgn");
     fs::write(&pgn, short_games(0, 45_000)).unwrap();
@@ -383,7 +383,7 @@ fn summed_index(dir: &Path) -> PathBuf {
     dir.join("0.idx")
 }
 
-/// What sums of all kinds of periods say of the starting position.
+/// Returns the answers about the starting position that come from sums over all kinds of periods.
 fn summed_answers(index: &Path) -> Vec<polybook::Result<String>> {
     let explorer = match Explorer::open([("0".to_owned(), index.to_owned())]) {
         Ok(explorer) => explorer,
@@ -436,7 +436,7 @@ fn sums_with_any_values_and_right_checksums_do_no_harm() {
     let dir = temp();
     let index = summed_index(dir.path());
     let open = || rusty_leveldb::DB::open(&index, rusty_leveldb::Options::default()).unwrap();
-    // The value of a key, written by another program, so that only the value is wrong.
+    // Write the value of a key like another program, so that only the value is wrong and not its checksum.
     let put = |key: &[u8], value: &[u8]| {
         let mut database = open();
         database.put(key, value).unwrap();
@@ -477,7 +477,7 @@ fn sums_with_any_values_and_right_checksums_do_no_harm() {
     assert!(summed_answers(&index).iter().all(Result::is_ok));
 }
 
-/// The moves of a JSON document: SAN, games, and rating.
+/// Returns the moves of a JSON document with their numbers of games and ratings.
 fn listed(document: &Value) -> Vec<(String, u64, u64)> {
     let moves = document["moves"].as_array().unwrap();
     let number = |played: &Value, name: &str| played[name].as_u64().unwrap();
@@ -523,7 +523,7 @@ fn moves_and_games_take_filters_and_several_indexes() {
     assert_eq!(games(&ask("--until 1800")), 0);
     let by_uci = listed(&ask("--sort uci"));
     assert_eq!(by_uci[0].0, "b3");
-    // Castling is the king's two steps, as everywhere on the command line.
+    // The command line writes castling as two steps of the king.
     let castling = ask("--moves e4,e5,Nf3,Nc6,Bc4,Bc5,b4,Bxb4,c3,Ba5,d4,exd4");
     let castle = castling["moves"]
         .as_array()
@@ -686,7 +686,7 @@ fn games_are_found_by_their_ids() {
     );
 }
 
-/// Games with the tags and moves given, in a file of a directory.
+/// Writes games with the given tags and moves into a file of a directory.
 fn pgn_of(dir: &Path, games: &[&str]) -> PathBuf {
     let path = dir.join("games.pgn");
     fs::write(&path, games.join("\n\n")).unwrap();
@@ -793,7 +793,7 @@ fn a_performance_is_over_rated_opponents_and_known_results() {
         .iter()
         .map(|mv| (mv.games(), mv.player.clone().unwrap()))
         .collect();
-    // A player who only loses to players of 2500 performs 800 points lower.
+    // A player who only loses to players rated 2500 performs 800 points lower.
     assert_eq!(scores[0].0, 20);
     assert_eq!(
         (scores[0].1.average_opponent_rating, scores[0].1.performance),
@@ -837,7 +837,7 @@ fn pages_of_lichess_and_shared_ids_are_no_ids_of_games() {
     let ids: Vec<String> = (0..7)
         .map(|number| explorer.game(number).unwrap().id)
         .collect();
-    // Of the last two games, which are one, the first has the id.
+    // The last two games are duplicates; the answer contains the id of the first.
     assert_eq!(
         ids,
         [
@@ -876,7 +876,7 @@ fn dates_of_another_form_are_unknown_everywhere() {
     let history = explorer.answer(&query).unwrap().history.unwrap();
     assert_eq!(history.iter().map(|month| month.white).sum::<u64>(), 3);
     assert_eq!(history.len(), 51);
-    // The same games are of a time for every command.
+    // All commands must agree on which games were played in a period.
     for (since, expected) in [
         ("2024", &["c4", "d4", "e4"][..]),
         ("2024.02.29", &["c4", "d4", "e4"]),
@@ -939,7 +939,7 @@ fn games_and_moves_have_the_same_result_of_a_game() {
         assert_eq!(report["contradicted_results"], 2, "{report}");
         let list = ok_json(dir.path(), args!["games", "--leveldb", index, "--json"]);
         let moves = ok_json(dir.path(), args!["moves", "--leveldb", index, "--json"]);
-        // A record has the tag, as the format wants it. The explorer's data have the result that counts.
+        // Records contain the tag, as the format requires. The explorer's data contain the result that is used.
         let tags = ["*", "1/2", "0-1", "*", "*", "*"];
         for (id, expected) in ["1-0", "1/2-1/2", "0-1", "*", "0-1", "*"]
             .iter()
@@ -955,7 +955,7 @@ fn games_and_moves_have_the_same_result_of_a_game() {
             let moves = moves["moves"].as_array().unwrap();
             let played = moves.iter().find(|played| played["san"] == san).unwrap();
             let one = |results: &[&str]| u64::from(results.contains(expected));
-            // The statistics of positions have games without a result as draws.
+            // The statistics of positions count games without a result as draws.
             let names = ["white", "draws", "black", "unfinished"];
             let numbers = names.map(|key| played[key].as_u64().unwrap_or(0));
             let results = match option {
@@ -964,7 +964,7 @@ fn games_and_moves_have_the_same_result_of_a_game() {
             };
             assert_eq!(numbers, results.map(one));
         }
-        // The text of a game is still found by its record.
+        // The record of a game still leads to its text.
         for id in 0..6 {
             ok(dir.path(), &format!("game --leveldb {index} {id}"));
         }

@@ -1,4 +1,4 @@
-//! `polybook filter` as a user runs it.
+//! `polybook filter` on the command line.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -6,7 +6,7 @@ use crate::common::{book_of, lines, ok, ok_json, records, refused, run, sample, 
 use polybook::position::Variant;
 use proptest::prelude::*;
 
-/// A book of all the sample games in which every move has a weight.
+/// Makes a book of all sample games in which every move has a weight.
 fn made() -> tempfile::TempDir {
     let dir = temp();
     let games = ["famous.pgn", "selfplay.pgn"].map(|name| sample(name).display().to_string());
@@ -67,7 +67,7 @@ fn moves_are_kept_by_weight_share_and_number() {
 #[test]
 fn what_is_reachable_is_what_info_book_counts() {
     let dir = made();
-    // Without the moves of the starting position but one, most of the book is out of reach.
+    // If only one move of the starting position is left, most of the book is unreachable.
     ok(dir.path(), "filter -q book.bin --best 1 --out one.bin");
     let info = ok_json(dir.path(), "info-book --bin one.bin --json");
     assert!(info["isolated"].as_u64().unwrap() > 0, "{info}");
@@ -81,7 +81,7 @@ fn what_is_reachable_is_what_info_book_counts() {
         report["entries"],
         records(&dir.path().join("kept.bin")).len()
     );
-    // One step does as much as two.
+    // Filtering once has the same effect as filtering twice.
     ok(
         dir.path(),
         "filter -q book.bin --best 1 --reachable --out direct.bin",
@@ -126,7 +126,7 @@ fn several_books_are_merged_first() {
     );
     let records = |name: &str| records(&dir.path().join(name));
     assert_eq!(records("a.bin"), records("b.bin"));
-    // Again it changes nothing.
+    // Filtering again changes nothing.
     ok(
         dir.path(),
         &format!("filter -q b.bin {options} --out c.bin"),
@@ -138,7 +138,8 @@ fn several_books_are_merged_first() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Filtering again changes nothing, in whatever memory, and a line comes to all that is left.
+    /// Checks that filtering a book again changes nothing, for any memory budget, and that a line leads to every remaining
+    /// position.
     #[test]
     fn any_book_is_filtered_once(
         lines in lines(),
@@ -192,8 +193,8 @@ fn pipes_and_what_cannot_be() {
     assert!(book == fs::read(dir.path().join("book.bin")).unwrap());
 }
 
-/// A book of the starting position with e4, d4, and two illegal moves that weigh as much together; after e4 it has an
-/// illegal move alone, and a position that no line reaches has d4 and an illegal move.
+/// Writes a book whose starting position has e4, d4, and two illegal moves with the same total weight. The position after e4
+/// has only an illegal move. A position that no line reaches has d4 and an illegal move.
 fn with_illegal_moves(dir: &Path) {
     use polybook::{
         book::Entry,
@@ -269,7 +270,7 @@ fn shares_are_of_the_legal_moves() {
         shares("new.bin"),
         [("d4".into(), 50.0.into()), ("e4".into(), 50.0.into())]
     );
-    // Illegal records keep their weights, and take nothing from a share of all.
+    // Illegal records keep their weights, and do not affect shares.
     let new = ok_json(dir, "show new.bin --json");
     let illegal = new["moves"].as_array().unwrap().iter();
     let illegal: Vec<_> = illegal.filter(|mv| mv["san"].is_null()).collect();

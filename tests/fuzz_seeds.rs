@@ -1,4 +1,4 @@
-//! The seeds of the fuzz targets through the functions that the targets call, so that nothing they found comes back.
+//! Runs the seeds of the fuzz targets through the same functions, so that old bugs do not come back.
 
 #[path = "../fuzz/src/lib.rs"]
 mod polybook_fuzz;
@@ -17,7 +17,7 @@ fn replay(target: &str, run: fn(&[u8])) {
         count += 1;
     }
     assert!(count > 0, "{target} has no seeds");
-    // A file that is not an input at all is an input too.
+    // Empty input is also an input.
     run(&[]);
 }
 

@@ -1,4 +1,4 @@
-//! The LevelDB index as a user makes it and asks it.
+//! The LevelDB index on the command line: making, reading, merging and verifying it.
 
 use std::{collections::BTreeMap, fs, io::Write, path::Path};
 
@@ -11,7 +11,7 @@ use polybook::{
     position::Variant,
 };
 
-/// All files of an index.
+/// Returns the contents of all files of an index.
 fn contents(index: &Path) -> BTreeMap<String, Vec<u8>> {
     fs::read_dir(index)
         .unwrap()
@@ -107,7 +107,7 @@ fn tables_of_leveldb_that_share_a_key_are_read() {
     ok(dir.path(), "verify -q idx");
     assert_eq!(answers(&path, &keys).unwrap(), expected);
     assert_eq!(ok(dir.path(), game), text);
-    // Its old values are in the way of a merge, which says so.
+    // An index with old values cannot be merged, and the message says so.
     let error = fails(dir.path(), "merge-index idx --out all.idx", 1);
     assert!(
         error.contains("another program has written to it"),
@@ -130,7 +130,7 @@ fn explorer_data_of_another_version_are_named() {
     db.close().unwrap();
     let error = fails(dir.path(), "moves --leveldb idx --player Tal", 1);
     assert!(error.contains("another version of polybook"), "{error}");
-    // What front-ends read is the same in all versions.
+    // The data that front-ends read are the same in all versions.
     ok(dir.path(), "games --leveldb idx");
 }
 
@@ -200,7 +200,7 @@ fn several_inputs_are_numbered_through() {
     assert_eq!(report["index"]["postings"], 7);
 
     let index = Index::open(dir.path().join("idx")).unwrap();
-    // The empty file has no game, and the one behind it begins with the same id.
+    // The empty file has no games, so the next file begins with the same game number.
     let files: Vec<_> = index
         .files()
         .map(|(id, path)| (id, path.file_name().unwrap().to_owned()))
@@ -257,7 +257,7 @@ fn places_are_exact_and_texts_byte_for_byte() {
             assert_eq!(index.game_count(), 6);
             for (id, game) in games.iter().enumerate() {
                 let game = game.replace('\n', line_end);
-                // What stands before a game without tags is not its own.
+                // Text before a game without tags does not belong to the game.
                 let found = index.text(id as u32).unwrap();
                 assert_eq!(String::from_utf8_lossy(&found), game, "{file} game {id}");
                 let offset = index.header(id as u32).unwrap().offset();
@@ -317,7 +317,7 @@ fn positions_up_to_the_last_and_up_to_max_ply() {
         found["total"].as_u64().unwrap()
     };
     assert_eq!(total("", "e4 e5 Nf3 Nc6 Ng1"), 1);
-    // Reached twice, listed once.
+    // A game that reaches a position twice is listed once.
     assert_eq!(total("", "e4 e5"), 1);
     assert_eq!(total("--max-ply 4", "e4 e5 Nf3 Nc6"), 1);
     assert_eq!(total("--max-ply 4", "e4 e5 Nf3 Nc6 Ng1"), 0);
@@ -420,7 +420,7 @@ fn an_existing_index_is_replaced_only_by_force() {
     let dir = temp();
     let pgn = sample("famous.pgn").display().to_string();
     let make = format!("make-book -q --leveldb idx {pgn}");
-    // An empty directory is nothing that could be lost.
+    // An empty directory may be replaced.
     fs::create_dir(dir.path().join("idx")).unwrap();
     ok(dir.path(), &make);
     let error = fails(dir.path(), &make, 1);
@@ -445,7 +445,7 @@ fn what_is_not_an_index_is_never_replaced() {
     write(dir.path(), "idx/precious", "mine");
     let error = fails(dir.path(), &make, 1);
     assert!(error.contains("idx: exists and is not an index"), "{error}");
-    // Nor is an index that something else is in.
+    // An index that contains other files is not replaced either.
     fs::remove_file(dir.path().join("idx/precious")).unwrap();
     ok(dir.path(), &make);
     fs::copy(&pgn, dir.path().join("idx/games.pgn")).unwrap();
@@ -485,7 +485,7 @@ fn what_is_no_index_says_what_it_is() {
         assert!(error.contains(name) && error.contains(expected), "{error}");
     }
 
-    // Databases, but not ours.
+    // Databases that polybook did not make.
     let database = |name: &str, entries: &[(&[u8], &[u8])]| {
         let options = rusty_leveldb::Options::default();
         let mut db = rusty_leveldb::DB::open(path.join(name), options).unwrap();
@@ -574,7 +574,7 @@ fn a_changed_pgn_is_noticed() {
     );
     let error = fails(dir.path(), "game -q --leveldb idx 1", 1);
     assert!(error.contains("has changed"), "{error}");
-    // Another game at the same place is noticed, too.
+    // A different game at the same offset is also noticed.
     write(
         dir.path(),
         "games.pgn",
@@ -591,7 +591,7 @@ fn a_changed_pgn_is_noticed() {
     assert!(error.contains("games.pgn"), "{error}");
 }
 
-/// What an index answers to a few questions, or the first error.
+/// Returns the answers of an index to some queries, or the first error.
 fn answers(index: &Path, keys: &[u64]) -> polybook::Result<Vec<String>> {
     let index = Index::open(index)?;
     let files: Vec<_> = index.files().collect();
@@ -612,7 +612,7 @@ fn answers(index: &Path, keys: &[u64]) -> polybook::Result<Vec<String>> {
     Ok(answers)
 }
 
-/// What the explorer answers.
+/// Returns the answers of the explorer.
 fn explored_answers(index: &Path) -> polybook::Result<Vec<String>> {
     let explorer = Explorer::open([("games".to_owned(), index.to_owned())])?;
     let mut answers = vec![format!(
@@ -636,8 +636,8 @@ fn explored_answers(index: &Path) -> polybook::Result<Vec<String>> {
     Ok(answers)
 }
 
-/// Flips every bit of an index, and cuts each of its files at every place: all answers are right, or
-/// there is an error that names the index.
+/// Flips every bit of an index, and truncates each of its files at every offset. All answers must be correct, or an error
+/// must name the index.
 fn damage_everywhere(index: &Path, keys: &[u64], is_ours: bool) {
     let expected = answers(index, keys).unwrap();
     let check = |what: &str| match answers(index, keys) {
@@ -658,7 +658,7 @@ fn damage_everywhere(index: &Path, keys: &[u64], is_ours: bool) {
             check(&format!("{name}, bit {bit}"));
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
-        // A log that ends behind a record is what a process leaves that was killed just then. Ours has
+        // A process that was killed may leave a log that ends after a complete record. polybook's log has only one record.
         // a single record.
         let may_end = !is_ours && (name.ends_with(".log") || name.starts_with("MANIFEST"));
         for len in 0..bytes.len() {
@@ -675,7 +675,7 @@ fn damage_everywhere(index: &Path, keys: &[u64], is_ours: bool) {
 
 const TWO_GAMES: &str = "[White \"A\"]\n[Site \"lichess.org/abcdefgh\"]\n[Result \"1-0\"]\n\n1. e4 e5 1-0\n\n[White \"B\"]\n\n1. e4 *\n";
 
-/// The keys of the positions of those, and one that no game reached.
+/// Returns the keys of the positions in these games, and a key that no game reached.
 fn keys_of_two_games() -> Vec<u64> {
     ["", "e4", "e4 e5", "d4"]
         .map(|moves| {
@@ -708,7 +708,7 @@ fn every_bit_of_a_database_that_leveldb_wrote_matters_or_not() {
     let keys = keys_of_two_games();
     let expected = answers(&dir.path().join("idx"), &keys).unwrap();
 
-    // The same entries: most in tables, some in the log.
+    // The same entries, most of them in tables and some in the log.
     let options = || rusty_leveldb::Options {
         reuse_logs: false,
         ..rusty_leveldb::Options::default()
@@ -820,7 +820,7 @@ fn malformed_values_are_named() {
     }
 }
 
-/// What `verify` finds wrong with an index, an error among it.
+/// Returns the faults that `verify` finds in an index, or its error.
 fn faults(index: &Path) -> Vec<String> {
     match polybook::index::verify(index, &Default::default()) {
         Ok(found) => found.faults.iter().map(ToString::to_string).collect(),
@@ -857,7 +857,7 @@ fn verify_finds_whole_indexes_in_order() {
         assert_eq!(found["second_opinion"], true);
         assert_eq!(contents(&dir.path().join(&index)), before);
     }
-    // An index without games, and one of games without tags.
+    // An index without games, and an index of games without tags.
     for (index, pgn) in [("none", ""), ("bare", "1. e4 e5 *\n1. d4 {\n1. c4 1-0\n")] {
         write(dir.path(), "games.pgn", pgn);
         ok(
@@ -884,7 +884,7 @@ fn verify_notices_each_changed_byte() {
             damaged[place] ^= 1 << (place % 8);
             fs::write(&path, &damaged).unwrap();
             let found = faults(&index);
-            // Between the places in the footer and its last bytes there is nothing.
+            // The footer contains unused bytes between the block handles and the magic number.
             let is_footer = name.ends_with(".ldb") && place + 48 > bytes.len();
             assert!(found.len() == 1 || is_footer, "{name}, {place}: {found:?}");
             assert!(found.iter().all(|found| found.contains("idx")), "{found:?}");
@@ -899,7 +899,7 @@ fn verify_notices_each_changed_byte() {
     }
     assert_eq!(faults(&index), [""; 0]);
 
-    // A table that is not read when the index is opened.
+    // This table is not read when the index is opened.
     let pgn = sample("selfplay.pgn").display().to_string();
     ok(
         dir.path(),
@@ -926,7 +926,7 @@ fn verify_notices_each_changed_byte() {
     fails(dir.path(), "verify idx --fix other", 1);
 }
 
-/// Puts values into an index as another program would, so that all checksums are right. `None` deletes an entry.
+/// Writes values into an index as another program would, with correct checksums. `None` deletes an entry.
 fn put(index: &Path, entries: &[(&[u8], Option<&[u8]>)]) {
     let mut db = rusty_leveldb::DB::open(index, rusty_leveldb::Options::default()).unwrap();
     for (key, value) in entries {
@@ -938,7 +938,7 @@ fn put(index: &Path, entries: &[(&[u8], Option<&[u8]>)]) {
     db.close().unwrap();
 }
 
-/// The entries of an index.
+/// Returns the entries of an index.
 fn entries_of(index: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut db = rusty_leveldb::DB::open(index, rusty_leveldb::Options::default()).unwrap();
     let mut entries = db.new_iter().unwrap();
@@ -1021,7 +1021,7 @@ fn verify_holds_entries_against_each_other() {
     assert_eq!(missed, [""; 0]);
     assert_eq!(faults(&index), [""; 0]);
 
-    // Whatever the values are.
+    // The values are arbitrary.
     let mut random = fastrand::Rng::with_seed(3);
     for (key, value) in &whole {
         let mut other = value.clone();
@@ -1050,7 +1050,7 @@ fn what_may_be_replaced_is_an_index() {
     write(dir.path(), "games.pgn", TWO_GAMES);
     ok(dir.path(), "make-book -q --leveldb idx games.pgn");
     assert!(is_index(&path).unwrap());
-    // Not together with what is not its own.
+    // The directory is not removed if it contains other files.
     write(&path, "games.pgn", TWO_GAMES);
     assert!(!is_index(&path).unwrap());
     fs::remove_file(path.join("games.pgn")).unwrap();

@@ -1,4 +1,4 @@
-//! Inputs that are pipes, and files of other formats.
+//! Inputs that are pipes or files of other formats.
 
 use std::fs;
 #[cfg(unix)]
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::{fails, ok, temp};
 
-/// Games, and what other commands make of them.
+/// Creates games, and files that other commands make from them.
 fn files() -> tempfile::TempDir {
     let dir = temp();
     let games = "[White \"A\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 Nc6 1-0\n\n\
@@ -22,7 +22,7 @@ fn files() -> tempfile::TempDir {
     dir
 }
 
-/// Makes a named pipe through which a thread sends a file once, so a second opening would wait for ever.
+/// Creates a named pipe through which a thread sends a file once. Opening it a second time would block forever.
 #[cfg(unix)]
 fn sent(dir: &Path, file: &str) -> String {
     let name = format!("pipe-{file}");
@@ -104,7 +104,7 @@ fn a_zip_archive_is_read_through_a_pipe() {
     assert_eq!(lines("zip.bin"), lines("book.bin"));
 }
 
-/// Files of other formats, and what messages call them.
+/// Files of other formats, with the names that messages use for them.
 const FOREIGN: [(&str, &[u8], &str); 12] = [
     ("a.rar", b"Rar!\x1a\x07\x01\0", "RAR archive: unpack it"),
     (
@@ -220,7 +220,7 @@ fn three_hundred_books_and_stores_need_few_open_files() {
     }
 }
 
-/// Counts in order are merged with a file of each directory open, and there are fewer open files than directories.
+/// Merging ordered counts keeps a file of each directory open, but there are more directories than allowed open files.
 #[cfg(all(unix, feature = "parquet"))]
 #[test]
 fn three_hundred_directories_of_counts_need_few_open_files() {

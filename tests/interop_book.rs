@@ -1,7 +1,6 @@
-//! Books against the programs that people use: Debian's polyglot, python-chess.
+//! Compares books with those of other programs: Debian's polyglot and python-chess.
 //!
-//! They run on the sample games, and on `masters.pgn` in the directory `POLYBOOK_CORPUS` if that is
-//! set.
+//! The tests use the sample games, and `masters.pgn` in the directory `POLYBOOK_CORPUS` if it is set.
 
 use std::{
     fs,
@@ -11,8 +10,8 @@ use std::{
 
 use crate::common::{corpus, ok, program, python, records, run_python, sample, temp};
 
-/// The games to compare on: the samples, and the first 15,000 of the big corpus. (With more games,
-/// polyglot halves the counts of the first positions.)
+/// Returns the games to compare: the samples, and the first 15,000 games of the big corpus. (With more games, polyglot
+/// halves the counts of the first positions.)
 fn corpora(dir: &Path) -> Vec<PathBuf> {
     let mut games = vec![sample("famous.pgn"), sample("selfplay.pgn")];
     if let Some(corpus) = corpus() {
@@ -57,7 +56,7 @@ fn records_equal_those_of_polyglot() {
             );
             let mut theirs = records(&dir.path().join("theirs.bin"));
             let mut ours = records(&dir.path().join("ours.bin"));
-            // Records with the same key and weight stand in any order in theirs.
+            // In polyglot's books, records with the same key and weight come in any order.
             theirs.sort_unstable();
             ours.sort_unstable();
             assert!(!ours.is_empty());

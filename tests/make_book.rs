@@ -1,4 +1,4 @@
-//! `polybook make-book` as a user runs it.
+//! `polybook make-book` on the command line.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ fn selfplay() -> String {
     sample("selfplay.pgn").display().to_string()
 }
 
-/// A book of one record: e2e4 in the starting position.
+/// A book with one record: e2e4 in the starting position.
 const OLD_BOOK: &[u8] = b"\x46\x3b\x96\x18\x16\x91\xfc\x9c\x03\x1c\0\x01\0\0\0\0";
 
 #[test]
@@ -81,7 +81,7 @@ fn nothing_but_input_and_options_decides_the_bytes() {
     put("games.pgn.gz", &gz.finish().unwrap());
     let mut bz2 = bzip2::write::BzEncoder::new(Vec::new(), Default::default());
     bz2.write_all(&text).unwrap();
-    // The name does not tell how it is packed.
+    // The compression is not recognized by the name.
     fs::create_dir(dir.path().join("other")).unwrap();
     put("other/games.pgn", &bz2.finish().unwrap());
     put("games.pgn.zst", &zstd::encode_all(&text[..], 3).unwrap());
@@ -109,7 +109,7 @@ fn nothing_but_input_and_options_decides_the_bytes() {
         assert!(book(arguments) == expected, "{arguments}");
     }
 
-    // Standard input has no name to put into the header; everything else is the same.
+    // Standard input has no name for the header; everything else is equal.
     let plain = book("--comment x games.pgn");
     let mut child = polybook_in(dir.path())
         .args(["make-book", "--comment", "x", "--bin", "out.bin", "-"])
@@ -175,7 +175,7 @@ fn weights_scales_and_order() {
                 .all(|record| weight(record) > 0 && record[12..] == [0; 4])
         );
     }
-    // Only the positions whose own weights are too large are scaled.
+    // Only positions whose own weights are too large are scaled.
     let games: Vec<_> = local
         .iter()
         .filter(|record| weight(record) == 1000)
@@ -407,7 +407,7 @@ fn an_interrupt_ends_cleanly() {
         .spawn()
         .unwrap();
     let mut child = child;
-    // Games keep coming, so that the run is certainly reading when the signal does.
+    // Games keep coming, so the run is certainly reading when the signal arrives.
     let mut stdin = child.stdin.take().unwrap();
     let games = fs::read(selfplay()).unwrap();
     let feeder = thread::spawn(move || while stdin.write_all(&games).is_ok() {});
@@ -477,7 +477,7 @@ fn the_header_tells_where_the_book_comes_from() {
 fn the_report_names_files_as_they_were_named() {
     let dir = temp();
     let pgn = sample("famous.pgn");
-    // The second time, they exist.
+    // In the second round, the outputs exist.
     for _ in 0..2 {
         let report = ok_json(
             dir.path(),

@@ -1,7 +1,7 @@
-//! Peak memory is at most `--memory` and 64 MiB, whatever the input.
+//! Peak memory is at most `--memory` plus 64 MiB, for any input.
 //!
-//! The peak is what the kernel says of the process (`VmHWM`), sampled while it runs. The inputs are the hostile ones: games
-//! of nothing, nothing but tags, a start position a game, numbers and windows that are too large.
+//! The peak is the kernel's `VmHWM` of the process, sampled while it runs. The inputs are hostile: empty games, files with
+//! only tags, a starting position for each game, and numbers and windows that are too large.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -27,16 +27,16 @@ use polybook::{
 };
 use shakmaty::{Chess, Position};
 
-/// What a command may take besides its budget.
+/// The memory in MiB that a command may use in addition to its budget.
 const BESIDES: u64 = 64;
 
-/// A command that ended, with its peak memory in MiB.
+/// A finished command with its peak memory in MiB.
 struct Measured {
     output: Output,
     peak: u64,
 }
 
-/// Runs a command and looks at its memory until it ends.
+/// Runs a command, and samples its memory until it exits.
 fn measure(mut command: Command) -> Measured {
     let mut child = command
         .stdout(Stdio::null())
@@ -55,14 +55,14 @@ fn measure(mut command: Command) -> Measured {
     }
 }
 
-/// The most memory that a process has had, in KiB. A process that has just ended has none to tell.
+/// Returns the peak memory of a process in KiB. A process that has just exited reports none.
 fn high_water(status: &str) -> Option<u64> {
     let text = fs::read_to_string(status).ok()?;
     let line = text.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Runs a command line that must stay within a budget of so many MiB, whether it succeeds or refuses.
+/// Runs a command line that must stay within a budget of `budget` MiB, whether it succeeds or fails.
 #[track_caller]
 fn stays_within(dir: &Path, line: &str, budget: u64) -> Output {
     let mut command = polybook_in(dir);
@@ -83,7 +83,7 @@ fn stays_within(dir: &Path, line: &str, budget: u64) -> Output {
     measured.output
 }
 
-/// As [`stays_within`], of a command line that must succeed.
+/// Runs a command line that must succeed and [stay within](stays_within) a budget.
 #[track_caller]
 fn succeeds_within(dir: &Path, line: &str, budget: u64) {
     let output = stays_within(dir, line, budget);
@@ -91,7 +91,7 @@ fn succeeds_within(dir: &Path, line: &str, budget: u64) {
     assert!(output.status.success(), "{line}: {error}");
 }
 
-/// A file that `write` fills.
+/// Creates a file whose contents are written by `write`.
 fn file(dir: &Path, name: &str, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
     let mut out = BufWriter::new(File::create(dir.join(name)).unwrap());
     write(&mut out).unwrap();
@@ -116,7 +116,7 @@ fn a_start_position_a_game_with_a_database() {
     let dir = temp();
     file(dir.path(), "games.pgn", |out| {
         (0..100_000_u32).try_for_each(|game| {
-            // The digits of the number in base 8 are empty squares between pawns.
+            // The digits of the number in base 8 are the empty squares between pawns.
             let pawns: String = (0..6)
                 .map(|rank| {
                     let file = game >> (3 * rank) & 7;
@@ -168,7 +168,7 @@ fn a_packed_input_of_a_long_window() {
         .status()
         .unwrap();
     assert!(packed.success());
-    // Refusing is right as well, if it says what would do.
+    // Refusing is also correct if the message says how much memory would be enough.
     let output = stays_within(
         dir.path(),
         "make-book games.pgn.zst --bin book.bin --memory 16MiB -q",
@@ -225,7 +225,7 @@ fn a_database_of_long_texts() {
     }
 }
 
-/// Counts in order, as polybook writes them, of moves that all go into a book, in row groups of this many rows.
+/// Writes ordered counts like polybook, with `groups` row groups of `rows` rows. A book contains all of their moves.
 fn ordered_counts(dir: &Path, name: &str, groups: i64, rows: i64) {
     let schema = "message counts { required int64 key; required int32 move; required boolean black; \
                   required int64 wins; required int64 draws; required int64 losses; }";
@@ -242,7 +242,7 @@ fn ordered_counts(dir: &Path, name: &str, groups: i64, rows: i64) {
     let step = i64::MAX / (groups * rows / 2 + 1);
     for group in 0..groups {
         let first = group * rows - groups * rows / 2;
-        // 0 is no key.
+        // 0 is not a key.
         let keys: Vec<i64> = (first..first + rows).map(|row| row * step + 1).collect();
         let games = vec![5; keys.len()];
         let mut out = out.next_row_group().unwrap();
@@ -272,7 +272,7 @@ fn ordered_counts(dir: &Path, name: &str, groups: i64, rows: i64) {
 fn counts_larger_than_memory() {
     let dir = temp();
     ordered_counts(dir.path(), "counts", 64, 1 << 16);
-    // Two are merged, and three are too many to be read side by side with little memory.
+    // Two directories are merged. With little memory, three are too many to be read in parallel.
     for (directories, budget) in [(2, 16), (3, 16), (3, 96)] {
         let inputs = "counts ".repeat(directories);
         let line = format!(
@@ -284,7 +284,7 @@ fn counts_larger_than_memory() {
     }
 }
 
-/// What no program needs of a sidecar takes no memory.
+/// Unused parts of a sidecar must not take memory.
 #[test]
 fn counts_of_a_long_sidecar() {
     let dir = temp();
@@ -301,7 +301,7 @@ fn counts_of_a_long_sidecar() {
     );
 }
 
-/// What is known of a row group takes some KiB of memory, however few rows it has.
+/// The metadata of a row group take some KiB of memory, even if it has few rows.
 #[test]
 fn counts_of_thousands_of_row_groups() {
     let dir = temp();
@@ -317,13 +317,13 @@ fn counts_of_thousands_of_row_groups() {
         "{err}"
     );
     assert!(make(512).status.success());
-    // Parts of polybook's own have some dozens, and are read with any budget.
+    // polybook's own parts have some dozens of row groups, and can be read with any budget.
     ordered_counts(dir.path(), "usual", 48, 100);
     let line = "make-book usual --bin usual.bin -q --threads 16 --memory 1MiB";
     succeeds_within(dir.path(), line, 1);
 }
 
-/// A book whose records have ascending keys, of so many MiB.
+/// Writes a book of `mebibytes` MiB whose records have ascending keys.
 fn ascending_book(dir: &Path, name: &str, mebibytes: u64) {
     let records = mebibytes << 16;
     file(dir, name, |out| {
@@ -433,7 +433,7 @@ fn a_suite_of_very_many_lines() {
     assert_eq!(lines.matches("[Event ").count(), 9_usize.pow(6));
 }
 
-/// However much spills, few files are open at a time.
+/// Few files are open at a time, however much is spilled.
 #[test]
 fn few_open_files_are_enough() {
     let dir = temp();
@@ -461,7 +461,7 @@ fn an_index_merged_of_many_games_of_one_line() {
         (0..GAMES).try_for_each(|_| out.write_all(b"[White \"A\"]\n\n1. e4 e5 *\n\n"))
     });
     ok(dir.path(), "make-book -q games.pgn --leveldb one.idx");
-    // Each of three positions has all games: lists of 30 megabytes.
+    // Three positions have all games, so their lists have 30 megabytes each.
     succeeds_within(
         dir.path(),
         "merge-index one.idx one.idx one.idx one.idx one.idx one.idx --out all.idx --memory 1MiB -q",

@@ -1,4 +1,4 @@
-//! `merge-index`: the merged index is, to the byte, the index of all the games.
+//! `merge-index`: the merged index is byte-identical to the index of all games.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::common::{corpus, cut_games, fails, ok, ok_json, sample, short_games, temp};
 
-/// The files of an index with their bytes.
+/// Returns the files of an index with their bytes.
 fn files(index: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(index)
         .unwrap()
@@ -37,7 +37,7 @@ fn assert_same(dir: &Path, one: &str, other: &str) {
     }
 }
 
-/// Makes an index of each part and of all, merges those of the parts, and compares.
+/// Makes an index of each part and an index of all games, merges those of the parts, and compares.
 fn merges(parts: &[&[PathBuf]], options: &str) {
     let dir = temp();
     let list = |part: &[PathBuf]| {
@@ -119,7 +119,7 @@ fn merged_indexes_have_the_sums_of_all_games() {
         fs::write(&path, short_games(first, games)).unwrap();
         path
     });
-    // Only together they have more games in the starting position than a list without sums.
+    // Only the merged index has more games in the starting position than fit into a list without sums.
     merges(&[&[one], &[other]], "--explorer");
 }
 
@@ -234,7 +234,7 @@ fn lists_that_are_not_held_are_merged_to_the_byte() {
         fs::write(&path, games).unwrap();
         path
     };
-    // Nearly half a megabyte of ids for each of two positions, and few for another.
+    // Two positions have nearly half a megabyte of ids each, and another position has few.
     let many = write("many.pgn", &"[White \"A\"]\n\n1. e4 1-0\n\n".repeat(GAMES));
     let few = write("few.pgn", &"[White \"B\"]\n\n1. e4 e5 0-1\n\n".repeat(10));
     for options in ["", "--index-stats", "--explorer"] {
@@ -250,7 +250,7 @@ fn lists_that_are_not_held_are_merged_to_the_byte() {
     }
 }
 
-/// The chunks of a position are longer than what is held of a page, where they are read and where they are made.
+/// The chunks of a position are longer than the buffer for a page, both when they are read and when they are written.
 #[test]
 fn lists_longer_than_memory() {
     let dir = temp();
@@ -266,7 +266,7 @@ fn lists_longer_than_memory() {
     assert_same(dir.path(), "merged", "all");
 }
 
-/// Values that another program made longer than they can be.
+/// Another program made values longer than they can be.
 #[test]
 #[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
 fn statistics_and_pages_of_enormous_length_are_refused() {
@@ -316,7 +316,7 @@ fn statistics_and_pages_of_enormous_length_are_refused() {
             database.put(key, value).unwrap();
         }
         database.close().unwrap();
-        // What is in the log becomes a table.
+        // Turn the log into a table.
         open(name).close().unwrap();
         for inputs in [format!("sound {name}"), format!("{name} sound")] {
             let error = fails(dir.path(), &format!("merge-index -q {inputs} --out new"), 1);

@@ -1,4 +1,4 @@
-//! Weights that are lowered by what the counts show after each move: `--minimax`.
+//! Weights that `--minimax` lowers because of the results after each move.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::common::{corpus, ok, ok_json, python, records, refused, run_python, sample, temp};
 
-/// Games of one line each, with their numbers of wins of White, draws and wins of Black.
+/// Returns games of one line each, with the given numbers of White wins, draws and Black wins.
 fn games(lines: &[(&str, [usize; 3])]) -> String {
     let mut text = String::new();
     for (moves, counts) in lines {
@@ -17,7 +17,7 @@ fn games(lines: &[(&str, [usize; 3])]) -> String {
     text
 }
 
-/// The moves of a position of a book with their weights.
+/// Returns the moves of a position in a book with their weights.
 fn shown(dir: &Path, book: &str, line: &str) -> BTreeMap<String, u64> {
     let shown = ok_json(dir, &["show", book, "--json", "--moves", line][..]);
     let moves = shown["moves"].as_array().unwrap().iter();
@@ -39,8 +39,8 @@ fn weights<const N: usize>(moves: [(&str, u64); N]) -> BTreeMap<String, u64> {
 fn a_popular_mistake_is_not_played() {
     let dir = temp();
     let dir = dir.path();
-    // 1. e4 scores 60 % of 1,000 games, but Black surely scores 72 % after 1... c5. 1. d4 surely scores 49.4 %, which 1. c4
-    // misses by 5.4 percent of a point. 1. Nh3 won five games, which surely score 43 %.
+    // 1. e4 scores 60 % in 1,000 games, but after 1... c5 Black scores at least 72 %. 1. d4 scores at least 49.4 %, and 1.
+    //    c4 is 5.4 points worse. 1. Nh3 won five games, so it scores at least 43 %.
     let lines = [
         ("1. e4 e5", [560, 0, 240]),
         ("1. e4 c5", [40, 0, 160]),
@@ -48,7 +48,7 @@ fn a_popular_mistake_is_not_played() {
         ("1. d4 Nf6", [130, 0, 70]),
         ("1. c4 c5", [440, 0, 560]),
         ("1. Nh3 e5", [5, 0, 0]),
-        // Too few games to be of account.
+        // These games are too few to matter.
         ("1. a3 e5", [2, 0, 0]),
     ];
     fs::write(dir.join("games.pgn"), games(&lines)).unwrap();
@@ -65,7 +65,7 @@ fn a_popular_mistake_is_not_played() {
         report["book"]["minimax"],
         json!({"lowered": 2, "left_out": 2, "unreached": 0, "first_percent": 41})
     );
-    // 46 % of the weight of 1. c4 are left, and 7 % of that of 1... Nf6, which misses by 9.3 percent of a point.
+    // 1. c4 keeps 46 % of its weight. 1... Nf6 is 9.3 points worse than the best move, and keeps 7 %.
     assert_eq!(
         shown(dir, "book.bin", ""),
         weights([("Nh3", 10), ("c4", 403), ("d4", 760)])
@@ -76,13 +76,13 @@ fn a_popular_mistake_is_not_played() {
     );
     assert_eq!(shown(dir, "book.bin", "1. e4"), weights([("c5", 320)]));
     let book = fs::read(dir.join("book.bin")).unwrap();
-    // The header has eight bytes of text after each key.
+    // The header contains eight bytes of text after each key.
     let header: Vec<u8> = book
         .chunks(16)
         .flat_map(|record| record[8..].to_vec())
         .collect();
     assert!(String::from_utf8_lossy(&header).contains("--minimax=10"));
-    // Whatever is worse, the book does not have.
+    // Moves that are worse than this are dropped from the book.
     ok(
         dir,
         "make-book -q games.pgn --min-game 5 --bin best.bin --minimax=1",
@@ -127,7 +127,7 @@ fn a_popular_mistake_is_not_played() {
     );
 }
 
-/// The same as a small program in Python computes with python-chess.
+/// Compares the weights with those of a small Python program that uses python-chess.
 #[test]
 fn values_are_those_of_another_program() {
     let Some(python) = python(&["chess.polyglot"]) else {
@@ -135,7 +135,7 @@ fn values_are_those_of_another_program() {
     };
     let dir = temp();
     let dir = dir.path();
-    // Knights that go in circles and lines that meet, from the usual start and another.
+    // Knights move in circles and lines transpose, from the usual position and another one.
     let lines = [
         (
             "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Ng1 Ng8 5. e4 e5",
@@ -172,7 +172,7 @@ fn values_are_those_of_another_program() {
     check(&sample("selfplay.pgn"), "20", "3");
 }
 
-/// A large book in little memory.
+/// Tests a large book with a small memory budget.
 #[test]
 fn memory_is_bounded() {
     let Some(corpus) = corpus() else {
@@ -189,7 +189,7 @@ fn memory_is_bounded() {
             "give more --memory",
         )],
     );
-    // No rare move takes the place of those that all play.
+    // Rare moves do not displace frequent ones.
     for options in ["", " --min-game 20"] {
         ok(dir.path(), &*format!("{line}{options}"));
         let first = shown(dir.path(), "book.bin", "");

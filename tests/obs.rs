@@ -1,5 +1,4 @@
-//! OOBS databases: made from games, read as SQL, merged, turned into other things, and those of other
-//! programs.
+//! OOBS databases: made from games, read as SQL, merged, converted, and written by other programs.
 
 use std::{fs, path::Path, process::Command, sync::atomic::AtomicBool};
 
@@ -12,10 +11,10 @@ use rusqlite::Connection;
 
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
 
-/// EPD, move, active, wins, draws, losses and comment.
+/// The EPD, move, `Active`, wins, draws, losses and comment of a row.
 type Row = (String, String, i64, i64, i64, i64, Option<String>);
 
-/// All rows but their numbers, in the order of these.
+/// Returns all rows without their numbers, in the order of the numbers.
 fn rows(db: &Path) -> Vec<Row> {
     let db = Connection::open(db).unwrap();
     let mut query = db
@@ -85,7 +84,7 @@ fn damage_in_a_database_is_noticed() {
         }
     }
     assert!(refused > 50, "too little damage reaches a table: {refused}");
-    // A reader that leaves early ends a table quietly.
+    // If the reader of a table closes the pipe early, the command ends quietly.
     let pipe = format!(
         "'{}' convert a.obs.db3 - --format csv | head -c 10 >head.txt; exit ${{PIPESTATUS[0]}}",
         env!("CARGO_BIN_EXE_polybook")
@@ -97,7 +96,7 @@ fn damage_in_a_database_is_noticed() {
         ended.status.success() && ended.stderr.is_empty(),
         "{ended:?}"
     );
-    // Another program's edit is a difference.
+    // An edit by another program is a difference.
     fs::write(&bad, &good).unwrap();
     let db = Connection::open(&bad).unwrap();
     db.execute("UPDATE Book SET Win = Win + 1 WHERE ID = 1", [])
@@ -137,7 +136,7 @@ fn number(db: &Path, query: &str) -> i64 {
     db.query_row(query, [], |row| row.get(0)).unwrap()
 }
 
-/// Makes a database of the sample games; answers the report.
+/// Makes a database of the sample games, and returns the report.
 fn make(dir: &Path, options: &str) -> serde_json::Value {
     let (famous, selfplay) = (sample("famous.pgn"), sample("selfplay.pgn"));
     ok_json(
@@ -191,7 +190,7 @@ fn every_half_move_is_in_the_database_in_order() {
     let castled = found.iter().filter(|row| row.1 == "e1g1").count();
     assert!(castled > 50, "{castled}");
 
-    // Just the tables of the standard's own tool.
+    // The tables are exactly those of the standard's own tool.
     let schema = |query: &str| {
         let db = Connection::open(&db).unwrap();
         let text: String = db.query_row(query, [], |row| row.get(0)).unwrap();
@@ -321,7 +320,7 @@ fn only_moves_that_are_kept_are_written_but_lost_ones_are() {
 #[test]
 fn positions_of_games_from_a_fen_are_found_again() {
     let dir = temp();
-    // The en passant square is there only if a pawn stands ready, and as the key has it.
+    // The en passant square is present only if a pawn can capture there, as in the key.
     let pgn = "[FEN \"4k3/3p4/8/4P3/8/8/8/4K3 b - - 0 1\"]\n\n1... d5 2. exd6 *\n\n\
                [FEN \"4k3/3p4/8/8/4P3/8/8/4K3 b - - 0 1\"]\n\n1... d5 2. e5 *\n\n\
                [FEN \"4k3/3p4/8/8/4P3/8/8/4K3 b - - 7 30\"]\n\n30... d5 31. e5 *\n\n1. e4 *\n";
@@ -361,7 +360,7 @@ fn an_existing_database_is_replaced_only_by_force() {
         error.contains("a.obs.db3 exists") && error.contains("--force"),
         "{error}"
     );
-    // Nor does a run that fails touch it.
+    // A failed run does not modify it either.
     fs::write(at("bad.pgn"), "1. Ke2 *\n").unwrap();
     fails(
         dir.path(),
@@ -401,7 +400,7 @@ fn what_is_not_a_database_is_never_replaced() {
     }
 }
 
-/// SQLite takes the journal and the write-ahead log of a database from files beside it, by their names.
+/// SQLite applies the journal and the write-ahead log next to a database, which it finds by their names.
 #[test]
 fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
     let dir = temp();
@@ -430,7 +429,7 @@ fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
     ok(dir.path(), &format!("{make} open.db3"));
     ok(dir.path(), "verify open.db3");
 
-    // The database was removed, and the journal of a program that was killed is left.
+    // The database was removed, but the journal of a killed program is left.
     fs::write(at("gone.db3-journal"), "changes").unwrap();
     refused(&format!("{make} gone.db3"));
     #[cfg(unix)]
@@ -439,7 +438,7 @@ fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
         refused(&format!("{make} link.db3"));
     }
     assert!(!at("gone.db3").exists());
-    // A transaction that is under way may have a journal whose header is not written yet, and a reader an empty log.
+    // A running transaction may have a journal without a header, and a reader may have an empty log.
     for (ending, bytes) in [("-journal", &[0; 512][..]), ("-wal", &[]), ("-shm", &[])] {
         fs::remove_file(at("gone.db3-journal")).unwrap();
         let side_file = at(&format!("gone.db3{ending}"));
@@ -448,7 +447,7 @@ fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
         fs::remove_file(side_file).unwrap();
         fs::write(at("gone.db3-journal"), "").unwrap();
     }
-    // SQLite is done with an empty journal, and with a database of this mode that no program has open.
+    // SQLite ignores an empty journal, and a database in this mode that no program has open is complete.
     ok(dir.path(), &format!("{make} gone.db3"));
     Connection::open(at("gone.db3"))
         .unwrap()
@@ -457,7 +456,7 @@ fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
     ok(dir.path(), &format!("{make} gone.db3"));
     ok(dir.path(), "verify gone.db3");
 
-    // A lock that leaves nothing beside the database.
+    // A lock that leaves no file next to the database.
     #[cfg(unix)]
     {
         let open = Connection::open(at("gone.db3")).unwrap();
@@ -472,7 +471,7 @@ fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
         assert_eq!(fs::read(at("a.obs.db3")).unwrap(), old);
     }
 
-    // Another program comes while the database is being made.
+    // Another program opens the database while the new one is being made.
     let out = ObsWriter::create(at("late.db3"), true).unwrap();
     fs::write(at("late.db3-wal"), "changes").unwrap();
     let (memory, stop) = (Memory::default(), AtomicBool::new(false));
@@ -485,7 +484,7 @@ fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
     assert!(!at("late.db3").exists() && at("late.db3.new").exists());
 }
 
-/// Options that choose and weigh differently.
+/// Options that filter and weigh moves differently.
 const OPTIONS: [&str; 6] = [
     "",
     "--min-game 1",
@@ -529,7 +528,7 @@ fn a_database_without_the_seldom_moves_says_so_in_its_books() {
         dir.path(),
         "--min-game 4 --obs some.obs.db3 --bin direct.bin",
     );
-    // The default would keep more, but they are gone.
+    // The default would keep more moves, but the database no longer contains them.
     ok(dir.path(), "convert -q some.obs.db3 converted.bin");
     let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
     assert!(bytes("direct.bin") == bytes("converted.bin"));
@@ -538,7 +537,7 @@ fn a_database_without_the_seldom_moves_says_so_in_its_books() {
 #[test]
 fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
     let dir = temp();
-    // Two ways to one position, a line that ends early, and one that is longer.
+    // Two lines lead to one position, one line ends early, and one is longer.
     let pgn = "1. d4 d5 2. c4 e6 *\n\n1. d4 d5 2. c4 c6 *\n\n1. c4 d5 2. d4 e6 *\n\n1. d4 d5 2. c4 e6 3. Nc3 *\n\n1. d4 *\n\n1. e4 e5 2. Nf3 Nc6 *\n";
     fs::write(dir.path().join("a.pgn"), pgn).unwrap();
     ok(
@@ -602,7 +601,7 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
     );
     assert!(error.contains("keep moves of fewer games"), "{error}");
 
-    // The suite is PGN that can be read, to the last move.
+    // The suite can be read as PGN up to the last move.
     let report = ok_json(
         dir.path(),
         "make-book -q --json --strict --min-game 1 s.pgn --bin s.bin",
@@ -611,7 +610,7 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
     assert_eq!(report["plies"], 20);
 }
 
-/// A database knows how many times moves were played, not in how many games; and of which moves it has the games.
+/// A database counts how often moves were played, not in how many games. It also lists the moves whose games it contains.
 #[test]
 fn suites_of_databases_count_times_and_say_what_is_missing() {
     let dir = temp();
@@ -673,7 +672,7 @@ fn a_book_becomes_a_table() {
     );
 }
 
-/// The big corpus: sums, bytes and merging.
+/// Tests sums, bytes and merging with the big corpus.
 #[test]
 fn the_masters() {
     let Some(corpus) = corpus() else {

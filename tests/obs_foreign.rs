@@ -1,4 +1,4 @@
-//! OOBS databases of other programs, odd ones and damaged ones.
+//! OOBS databases of other programs, including unusual and damaged ones.
 
 #[cfg(unix)]
 use std::process::Command;
@@ -18,7 +18,7 @@ use rusqlite::Connection;
 const E3: &str = "rnbqkbnr/pppppppp/8/8/8/4P3/PPPP1PPP/RNBQKBNR b KQkq -";
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
 
-/// EPD, move, active, wins, draws and losses of all rows, in the order of the table.
+/// Returns the EPD, move, `Active`, wins, draws and losses of all rows, in the order of the table.
 fn rows(db: &Path) -> Vec<(String, String, i64, i64, i64, i64)> {
     let db = Connection::open(db).unwrap();
     let mut query = db
@@ -35,13 +35,13 @@ fn make(dir: &Path, options: &str) {
     ok(dir, &format!("make-book -q {famous} {selfplay} {options}"));
 }
 
-/// Makes a database of SQL.
+/// Creates a database from SQL.
 fn database(path: &Path, sql: &str) {
     Connection::open(path).unwrap().execute_batch(sql).unwrap();
 }
 
-/// A database as other tools make them: more columns, in another order, no index, rows in any order,
-/// several bits in `Active`.
+/// Creates a database as other tools make them: with more columns in another order, without an index, with rows in any
+/// order, and with several bits in `Active`.
 fn foreign(path: &Path) {
     let db = Connection::open(path).unwrap();
     db.execute_batch(&format!(
@@ -107,7 +107,7 @@ fn databases_of_other_tools_are_read_as_they_are() {
         )
     );
 
-    // Merged with itself, everything is there twice and inactive moves stay so.
+    // In a merge with itself, everything is doubled, and inactive moves stay inactive.
     ok(
         dir.path(),
         "merge-book -q their.db3 their.db3 --out both.db3",
@@ -216,7 +216,7 @@ fn damaged_databases_never_panic() {
     for _ in 0..40 {
         let mut bytes = good.clone();
         for _ in 0..1 + random(20) {
-            // The header and the roots are where damage is felt most.
+            // Damage in the header and in the roots has the greatest effect.
             let at = if random(2) == 0 {
                 random(1 << 15)
             } else {
@@ -276,7 +276,7 @@ fn positions_are_found_under_the_epds_of_other_programs() {
     assert!(ok(dir.path(), "show six.db3 e4").contains("e7e5        3"));
 }
 
-/// Whoever looks a position up and whoever reads all rows has the same games.
+/// Looking up a position and reading all rows give the same games.
 #[test]
 fn rows_with_operations_count_everywhere() {
     let dir = temp();
@@ -322,7 +322,7 @@ fn cells_that_hold_no_text_or_number_are_counted() {
         assert_eq!(rows.passed_over().rows, 8);
         assert!(rows.passed_over().example.is_some());
     }
-    // A question is not answered from what is left of a position.
+    // A query fails rather than returning the undamaged part of a position.
     let err = obs.moves(&from_text(None, None).unwrap()).unwrap_err();
     assert!(
         matches!(err.carried(), Some(ObsError::MalformedRow(_))),
@@ -375,7 +375,7 @@ fn values_in_info_that_are_not_known_are_named() {
         db.execute("DELETE FROM Info WHERE Name = ?1", [name])
             .unwrap();
     }
-    // In the database of another program, the name may mean anything.
+    // In a database of another program, the name may have any meaning.
     database(
         &path,
         "UPDATE Info SET Value = 'Other 1' WHERE Name = 'Generator'; INSERT INTO Info VALUES ('Games', '7');
@@ -398,7 +398,7 @@ fn rows_end_with_the_first_error_and_when_they_are_dropped() {
     );
     let obs = Obs::open(&path).unwrap();
     assert_eq!(obs.rows().unwrap().count(), 300_000);
-    // Dropped while the rows are sorted, while they are read, and in between with questions.
+    // Drop the reader while the rows are being sorted, while they are being read, and between queries.
     drop(obs.rows_by_epd(&Memory::default()).unwrap());
     for _ in 0..5 {
         let mut rows = obs.rows().unwrap();
@@ -430,7 +430,7 @@ fn rows_end_with_the_first_error_and_when_they_are_dropped() {
 fn a_database_that_is_replaced_goes_on_answering() {
     let dir = temp();
     let at = |name: &str| dir.path().join(name);
-    // More rows than are read ahead.
+    // There are more rows than are read ahead.
     let many = 20_000;
     for (name, mv) in [("a", "e2e4"), ("b", "d2d4")] {
         database(
@@ -450,7 +450,7 @@ fn a_database_that_is_replaced_goes_on_answering() {
     for _ in 0..3 {
         assert_eq!(obs.moves(&start).unwrap()[0].mv, "e2e4");
     }
-    // Both connections can be lent, but there can be no third to the first file.
+    // Both connections are in use, and a third one to the first file is impossible.
     let more = obs.rows().unwrap();
     let err = obs.moves(&start).unwrap_err();
     assert!(matches!(err.carried(), Some(ObsError::Replaced)), "{err:?}");
@@ -463,7 +463,7 @@ fn a_database_that_is_replaced_goes_on_answering() {
     );
 }
 
-/// Closing a file ends all locks of the process on it, so SQLite has to be the only one that opens it.
+/// Closing a file releases all locks of the process on it, so only SQLite may open the database.
 #[cfg(unix)]
 #[test]
 fn a_further_connection_leaves_readers_their_lock() {
@@ -528,7 +528,7 @@ fn threads_share_a_database() {
     });
 }
 
-/// Twenty kilobytes of rows that would be gigabytes of records.
+/// Twenty kilobytes of rows would expand to gigabytes of records.
 #[cfg(target_os = "linux")]
 #[test]
 fn large_numbers_take_no_memory() {
@@ -568,7 +568,7 @@ fn a_missing_column_is_an_error_to_match_on() {
     assert_eq!(err.carried(), Some(&ObsError::MissingColumn("Loss")));
 }
 
-/// `python-chess` writes an en passant square only if the capture is legal; keys have it if a pawn stands ready.
+/// `python-chess` writes an en passant square only if the capture is legal, but keys include it if a pawn stands next to it.
 #[test]
 fn a_pinned_capture_en_passant_is_found_and_exported_where_play_comes_to_it() {
     let dir = temp();
@@ -578,7 +578,7 @@ fn a_pinned_capture_en_passant_is_found_and_exported_where_play_comes_to_it() {
     let row = |epd: &str, mv: &str| format!("INSERT INTO Book VALUES ('{epd}', '{mv}', 5, 0, 0);");
     let by_step = [table, &row(before, "d7d5"), &row(after, "h5g6")].concat();
     database(&dir.path().join("step.db3"), &by_step);
-    // No step leads to the position here.
+    // No move leads to the position in this table.
     let without = [table, &row(after, "h5g6")].concat();
     database(&dir.path().join("without.db3"), &without);
     let stepped = format!("{}d6 0 2", after.strip_suffix('-').unwrap());
@@ -598,7 +598,7 @@ fn a_pinned_capture_en_passant_is_found_and_exported_where_play_comes_to_it() {
         assert_eq!(moves(&book, &stepped), usize::from(has_stepped));
         assert_eq!(moves(&book, &unstepped), usize::from(!has_stepped));
     }
-    // A database that names such squares elsewhere means what it leaves out.
+    // If a database writes such squares in other positions, a missing square has a meaning.
     let exact = [&by_step[..], &row("4k3/8/8/r1p1P2K/8/8/8/8 w - -", "h5g6")].concat();
     let named = row("4k3/8/8/r3PpK1/8/8/8/8 w - f6", "g5f5");
     database(&dir.path().join("exact.db3"), &[exact, named].concat());

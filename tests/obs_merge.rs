@@ -15,10 +15,10 @@ use polybook::{
 };
 use rusqlite::Connection;
 
-/// EPD, move, active, wins, draws, losses and comment.
+/// The EPD, move, `Active`, wins, draws, losses and comment of a row.
 type Row = (String, String, i64, i64, i64, i64, Option<String>);
 
-/// All rows but their numbers, in the order of these.
+/// Returns all rows without their numbers, in the order of the numbers.
 fn rows(db: &Path) -> Vec<Row> {
     let db = Connection::open(db).unwrap();
     let mut query = db
@@ -106,7 +106,7 @@ fn what_cannot_be_merged_is_refused() {
         2,
     );
     assert!(!dir.path().join("o.obs.db3").exists());
-    // Moves played once in each of two would be missing from the sum.
+    // A move that was played once in each of two databases would be missing from the sum.
     let output = run(dir.path(), "merge-book a.obs.db3 a.obs.db3");
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(
@@ -116,7 +116,7 @@ fn what_cannot_be_merged_is_refused() {
     assert!(dir.path().join("out.obs.db3").exists());
 }
 
-/// A database of one position with many moves.
+/// Writes a database of one position with many moves.
 fn many_moves(path: &Path, moves: usize) {
     Connection::open(path)
         .unwrap()
@@ -138,7 +138,7 @@ fn a_position_of_many_moves_takes_neither_quadratic_time_nor_memory() {
     many_moves(&at("b.db3"), moves / 2);
     let started = Instant::now();
     ok(dir.path(), "merge-book -q a.db3 b.db3 --out merged.db3");
-    // A second or two, and hours if each row were looked for.
+    // This takes a second or two. It would take hours if each row were searched for.
     assert!(started.elapsed() < Duration::from_secs(120));
     let found = rows(&at("merged.db3"));
     assert_eq!(found.len(), moves + 1);
@@ -294,7 +294,7 @@ fn a_sum_of_differently_filtered_databases_loses_no_row() {
     let header = ok(dir.path(), "pgheader -s sides.bin");
     assert!(!header.contains("--only"), "{header}");
 
-    // Games and scores alike, and each row of a sum passes the filter that it says.
+    // The filters apply to numbers of games and to scores, and each row of a sum passes the filter that the sum names.
     make("--min-game 3 --min-score 40", "often");
     make("--min-game 2 --only-white", "seldom");
     ok(
@@ -312,7 +312,7 @@ fn a_sum_of_differently_filtered_databases_loses_no_row() {
         (&merged.len().into(), &0.into())
     );
 
-    // What was dropped is said of sums too, and of sums of these.
+    // Sums also record what was dropped, and so do sums of sums.
     ok(dir.path(), "merge-book -q all.db3 sum.db3 --out again.db3");
     let output = run(dir.path(), "merge-book again.db3 --out last.db3");
     let warning = String::from_utf8(output.stderr).unwrap();

@@ -1,4 +1,4 @@
-//! The outputs of a run appear together or not at all, and never in the place of something else.
+//! The outputs of a run are replaced together or not at all, and only if they may be replaced.
 
 #[cfg(unix)]
 use std::process::Stdio;
@@ -18,7 +18,7 @@ use crate::common::{fails, ok, refused, run, sample, temp};
 use polybook::counts::CountsDirectory;
 use polybook::{MakeBook, pgn::Input};
 
-/// Every file below a directory, with its bytes.
+/// Returns every file below a directory with its bytes.
 fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut directories = vec![dir.to_owned()];
@@ -36,7 +36,7 @@ fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// A directory with a book, an index and a database of few moves.
+/// Creates a directory with a book, an index and a database with few moves.
 fn old_outputs() -> tempfile::TempDir {
     let dir = temp();
     let pgn = sample("famous.pgn").display().to_string();
@@ -341,7 +341,7 @@ fn a_file_that_is_no_book_is_replaced_only_by_force() {
     let dir = temp();
     let pgn = sample("famous.pgn").display().to_string();
     let notes = dir.path().join("notes.txt");
-    // Sixteen bytes could be a record; these are not.
+    // Sixteen bytes could be a record, but these are not.
     fs::write(&notes, "never lose these notes").unwrap();
     let make = format!("make-book -q {pgn} --bin notes.txt");
     let output = run(dir.path(), &make);
@@ -378,7 +378,7 @@ fn an_input_that_is_named_twice_is_a_warning() {
     assert!(report.warnings[0].contains("named twice"), "{report:?}");
 }
 
-/// Each input is looked at once: comparing each with each took minutes for so many.
+/// Each input is examined once. Comparing all pairs took minutes for so many inputs.
 #[test]
 #[cfg_attr(windows, ignore = "a command line there has no room for so many names")]
 fn thousands_of_inputs_are_compared_in_no_time() {
@@ -409,7 +409,7 @@ fn thousands_of_inputs_are_compared_in_no_time() {
     );
 }
 
-/// Standard output that is closed early ends quietly a run that writes nothing else.
+/// If standard output is closed early, a run without other outputs ends quietly.
 #[cfg(unix)]
 #[test]
 fn standard_output_that_closes_early() {
@@ -496,7 +496,7 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
     ok(dir.path(), &line);
 }
 
-/// Files that no manifest of the old output names.
+/// Files that the manifest of the old output does not list are kept.
 #[test]
 fn files_that_an_output_does_not_name_are_kept() {
     let dir = temp();
@@ -566,7 +566,8 @@ fn a_replaced_output_keeps_its_rights_and_a_read_only_one_is_refused() {
     }
 }
 
-/// A text that polybook wrote, its bytes unchanged since, is replaced if it has room for a checksum. Any other needs
+/// A text that polybook wrote is replaced if it contains a checksum and its bytes are unchanged. Any other text needs
+/// `--force`.
 /// `--force`.
 #[test]
 fn a_text_is_replaced_only_if_polybook_wrote_it_all() {
@@ -628,7 +629,7 @@ fn a_text_is_replaced_only_if_polybook_wrote_it_all() {
             true => drop(ok(dir.path(), command)),
             false => refused("as it was written"),
         }
-        // Of the first line nothing was changed.
+        // The first line is unchanged.
         let mine = [&written[..], b"{my own comment}\n"].concat();
         fs::write(at(name), mine).unwrap();
         refused("with a comment");
@@ -648,7 +649,7 @@ fn a_text_is_replaced_only_if_polybook_wrote_it_all() {
     }
 }
 
-/// Records without a header are a book only if each could be one.
+/// Records without a header are a book only if each of them can be a record.
 #[test]
 fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
     let dir = temp();
@@ -660,10 +661,10 @@ fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
     );
     let sound = fs::read(&book).unwrap();
     let mut late = sound.clone();
-    // A move that no piece makes, past what a look at a few records shows.
+    // A move that no piece can make, beyond the records that a quick look examines.
     let at = 16 * (sound.len() / 16 / 4);
     late[at + 8..at + 10].copy_from_slice(&[0x07, 0x30]);
-    // One sorted record with the move e2e4, of a position that is not the starting position.
+    // A sorted record with the move e2e4 in a position other than the starting position.
     let short = [[7; 8], [0x03, 0x1c, 0, 1, 0, 0, 0, 0]].concat();
     for other in [&b"sixteen letters!"[..], &[11; 16], &short, &late] {
         fs::write(&book, other).unwrap();
@@ -671,7 +672,7 @@ fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
         let error = fails(dir.path(), &make, 1);
         assert!(error.contains("is not a Polyglot book"), "{error}");
         if other == short {
-            // One record is enough for commands without --force.
+            // A single record is enough for commands without --force.
             ok(dir.path(), &format!("{make} --force"));
             continue;
         }
@@ -690,7 +691,7 @@ fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
     );
 }
 
-/// Whatever option names it, a file that is read is never the output, also with `--force`.
+/// A file that is read is never replaced, whichever option names it, even with `--force`.
 #[test]
 fn no_input_of_any_option_is_replaced() {
     let dir = temp();
@@ -729,7 +730,7 @@ fn no_input_of_any_option_is_replaced() {
         );
         assert!(contents(dir.path()) == before, "{line} changed something");
     }
-    // What goes to standard output by another name goes there too.
+    // An output that is standard output by another name also goes there.
     #[cfg(unix)]
     for out in ["-", "/dev/stdout", "/dev/fd/1"] {
         let error = fails(

@@ -1,4 +1,4 @@
-//! The page in a real browser, and programs of others against the server: Playwright with Chromium, berserk, python-chess.
+//! The page in a real browser, and other clients of the server: Playwright with Chromium, berserk, python-chess.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -10,12 +10,12 @@ use std::{
 
 use crate::common::{ok, python, run_python, sample, served::Served, skip, temp};
 
-/// Where the scripts and their packages are.
+/// Returns the directory of the scripts and their packages.
 fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page")
 }
 
-/// Runs a script with Node. Answers whether it could.
+/// Runs a script with Node.js. Returns `false` if the test is skipped.
 #[track_caller]
 fn run_node(script: &str, args: &[&OsStr]) -> bool {
     if !scripts().join("node_modules").is_dir() {
@@ -33,7 +33,7 @@ fn run_node(script: &str, args: &[&OsStr]) -> bool {
     true
 }
 
-/// A server of the games that the tests of the page know.
+/// Starts a server with the games that the scripts expect.
 fn samples(dir: &Path) -> Served {
     let annotated = scripts().join("annotated.pgn");
     Served::start(
@@ -90,7 +90,7 @@ fn the_page_works_in_a_browser() {
 fn the_page_fits_windows_of_each_size() {
     let dir = temp();
     let served = samples(dir.path());
-    // CI keeps the pictures.
+    // CI keeps the screenshots.
     let pictures =
         std::env::var_os("POLYBOOK_PICTURES").map_or(dir.path().to_owned(), PathBuf::from);
     fs::create_dir_all(&pictures).unwrap();
@@ -105,7 +105,7 @@ fn the_page_fits_windows_of_each_size() {
 #[test]
 fn a_page_of_another_origin_reads_the_answers_only_if_it_may() {
     let dir = temp();
-    // A port that is free, for a site of somebody else.
+    // Find a free port for a site of another origin.
     let port = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

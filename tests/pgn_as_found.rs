@@ -1,10 +1,10 @@
-//! PGN as it is found: one test for each thing that people's files do.
+//! PGN as it occurs in practice: one test for each peculiarity.
 
 use std::fs;
 
 use polybook::{MakeBook, Report, book::Book, pgn::Input, position::from_text};
 
-/// What a run over some text makes: the report, and the book of every move that was played.
+/// The result of a run over a text: its report, and the book of every move that was played.
 struct Made {
     report: Report,
     book: Book,
@@ -31,7 +31,7 @@ fn make(text: impl AsRef<[u8]>) -> Made {
 }
 
 impl Made {
-    /// Games counted and rejected must be these.
+    /// Checks the numbers of counted and rejected games.
     #[track_caller]
     fn games(&self, counted: u64, rejected: u64) -> &Made {
         let games = self.report.totals.games;
@@ -45,7 +45,7 @@ impl Made {
         self
     }
 
-    /// The book must hold every move of a line, the last with this weight.
+    /// Checks that the book contains every move of a line, the last one with this weight.
     #[track_caller]
     fn line(&self, line: &str, weight: u16) -> &Made {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -382,7 +382,7 @@ fn castling_rights_that_cannot_be_are_dropped() {
     );
     let start = from_text(Some("r3k3/8/8/8/8/8/8/1R2K3 w q - 0 1"), None).unwrap();
     assert_eq!(made.book.moves_of(&start).unwrap().len(), 1);
-    // Chess960 without its tag is something else.
+    // Chess960 games without the tag are rejected.
     let text = "[FEN \"1r2k1r1/8/8/8/8/8/8/1R2K1R1 w GBgb - 0 1\"]\n\n1. O-O *\n";
     let made = make(text);
     made.games(0, 1);
@@ -407,7 +407,7 @@ fn unfinished_games() {
     );
 }
 
-/// Lines that stand among tags though they are no tag pairs.
+/// Lines that occur among tags, but are not tag pairs.
 const BAD_TAGS: [&str; 15] = [
     "[White Elo \"2400\"]",
     "[Board 3]",
@@ -474,7 +474,7 @@ fn a_torn_header_is_a_game_of_its_own() {
         );
         make(text).games(2, 0).line("d4", 2);
     }
-    // A tag that is there twice is of one game.
+    // A repeated tag belongs to the same game.
     make("[Date \"2024\"]\n[Result \"1-0\"]\n[Date \"2024\"]\n\n1. d4 d5\n")
         .games(1, 0)
         .line("d4", 2);
@@ -498,7 +498,7 @@ fn results_in_the_spellings_of_people() {
         make(format!("[Result \"{marker}\"]\n\n1. d4 d5\n"))
             .games(1, 0)
             .line("d4", weight);
-        // The moves of a game that is filtered are passed over.
+        // The moves of a filtered game are skipped.
         let text =
             format!("[White \"A\"]\n\n1. e4 e5 {marker}\n\n[White \"B\"]\n\n1. d4 d5 {marker}");
         let filtered = make_with(text.as_bytes(), |run| run.max_ply(1)).unwrap();
@@ -534,7 +534,7 @@ fn signs_spaces_and_dots_of_unicode() {
                 .line("e4 e5 Nf3", 2);
         }
     }
-    // "With the idea": the moves after it are not played.
+    // The sign means "with the idea": the moves after it were not played.
     make("1. e4 e5 ∆ Nf3 1-0").games(0, 1);
     for blank in [
         "\u{a0}", "\u{200b}", "\u{feff}", "\u{2009}", "\u{3000}", "\u{202f}", "\u{2060}",
@@ -582,7 +582,7 @@ fn chess960_is_recognized_by_its_castling_rights() {
         }
         let made = make(text);
         made.games(0, 1);
-        // The advice is the run above.
+        // Follow the advice in the message of the run above.
         let reason = &made.report.rejected[0].reason;
         assert!(
             reason.ends_with("read it as the variant fischerandom"),

@@ -1,4 +1,4 @@
-//! PGN as people write it: their spellings, languages, variations and files, through the real binary.
+//! PGN as people write it: spellings, languages, variations and files. The tests run the binary.
 
 use std::{ffi::OsStr, fs, path::Path, process::Output};
 
@@ -17,7 +17,7 @@ fn make_book<S: AsRef<OsStr>>(dir: &Path, args: &[S]) -> Output {
         .unwrap()
 }
 
-/// A run over a text that must succeed: what it reports, what it says to people, and the book.
+/// The result of a successful run over a text: the report, the messages, and the book.
 struct Made {
     report: Value,
     said: String,
@@ -38,7 +38,7 @@ fn made(text: impl AsRef<[u8]>, options: &[&str]) -> Made {
     }
 }
 
-/// A run over a file that must fail with one line, which is answered.
+/// Runs the command on a file that must be refused, and returns the error, which must be one line.
 #[track_caller]
 fn refused(name: &str, content: &[u8], options: &[&str], status: i32) -> String {
     let dir = crate::common::temp();
@@ -65,7 +65,7 @@ impl Made {
         self
     }
 
-    /// The weight of the last move of a line.
+    /// Returns the weight of the last move of a line.
     #[track_caller]
     fn weight(&self, line: &str) -> Option<u16> {
         let (before, last) = line.rsplit_once(' ').unwrap_or(("", line));
@@ -94,7 +94,7 @@ fn results_glued_to_the_last_move() {
         let made = made(&text, &[]);
         made.games(2, 0);
         assert_eq!(made.weight("f3 e5 g4 Qh4"), Some(2), "{last}");
-        // Passed over, the game ends where it ends when it is read.
+        // Skipping a game must find the same end as reading it.
         let made = self::made(&text, &["--max-ply", "1"]);
         made.games(2, 0);
         assert_eq!(
@@ -152,7 +152,7 @@ fn moves_as_annotators_write_them() {
             assert_eq!(made.weight(line), Some(2), "{other}");
         }
     }
-    // Latin-1: a no-break space and a multiplication sign.
+    // A no-break space and a multiplication sign in Latin-1.
     let made = made(b"1.\xa0e4 d5\xa02. e\xd7d5 1-0", &[]);
     made.games(1, 0);
     assert_eq!(made.weight("e4 d5 exd5"), Some(2));
@@ -189,7 +189,7 @@ fn piece_letters_of_other_languages() {
         made.games(1, 0);
         assert_eq!(made.weight(line), Some(2), "{letters}");
     }
-    // English letters are read too.
+    // English letters are accepted, too.
     let both = made(format!("{english} 1-0"), &["--piece-letters", "de"]);
     assert_eq!(both.games(1, 0).weight(line), Some(2));
     let error = refused("games.pgn", b"e4 *", &["--piece-letters", "xx"], 2);
@@ -247,7 +247,8 @@ fn variations_make_books_of_repertoires() {
         made.said
     );
 
-    // Each once from where it branches, beside the result of the main line; the last ply's variations too.
+    // Each variation is counted once from the move where it branches, in addition to the main line. Variations on the last
+    // half-move are included.
     let won = self::made(
         "1. e4 (1. d4) (1. d4 d5) (1. c4) 1-0",
         &["--variations", "--max-ply", "1"],
@@ -255,7 +256,7 @@ fn variations_make_books_of_repertoires() {
     let weights = ["e4", "d4", "c4", "d4 d5"].map(|line| won.weight(line));
     assert_eq!(weights, [Some(2), Some(2), Some(1), None]);
 
-    // However deep, and whatever the threads.
+    // The depth and the number of threads do not matter.
     let deep = format!("1. e4 {} {} 1-0", "(1. d4 ".repeat(5000), ")".repeat(5000));
     self::made(deep, &["--variations"]).games(1, 0);
 }
@@ -347,7 +348,7 @@ fn games_with_millions_of_tags() {
     assert_eq!(made.weight("e4"), Some(2));
 }
 
-/// A run that waits for a pipe that gives nothing ends as soon as it is told to.
+/// A run that waits for a silent pipe ends as soon as it is interrupted.
 #[cfg(unix)]
 #[test]
 fn a_run_that_waits_for_a_pipe_can_be_interrupted() {
@@ -377,7 +378,7 @@ fn a_run_that_waits_for_a_pipe_can_be_interrupted() {
             .args(["-INT", &child.id().to_string()])
             .status();
         assert!(kill.unwrap().success());
-        // Its standard input stays open until here.
+        // Standard input stays open until here.
         let stdin = child.stdin.take();
         while child.try_wait().unwrap().is_none() && told.elapsed() < Duration::from_secs(5) {
             std::thread::sleep(Duration::from_millis(5));

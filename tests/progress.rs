@@ -1,4 +1,4 @@
-//! The progress bar: its phases on a terminal, and silence elsewhere.
+//! The progress bar: its phases on a terminal, and no output elsewhere.
 
 use std::{
     fs::{self, File},
@@ -11,7 +11,7 @@ use std::{
 
 use crate::common::{make_fifo, many_games, ok, python, run, temp, until};
 
-/// The binary on a terminal of its own, which Python makes.
+/// The binary on a pseudo-terminal, which Python creates.
 struct OnTerminal {
     child: Child,
     shown: Arc<Mutex<Vec<u8>>>,
@@ -50,7 +50,7 @@ impl OnTerminal {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).contains(text)
     }
 
-    /// Waits for a successful end, and answers all that was shown.
+    /// Waits for a successful exit, and returns everything that was displayed.
     #[track_caller]
     fn end(mut self) -> String {
         assert!(self.child.wait().unwrap().success());
@@ -59,7 +59,7 @@ impl OnTerminal {
     }
 }
 
-/// A directory with games, and a pipe for an output that is to be held up.
+/// Creates a directory with games, and a pipe for an output that can be blocked.
 fn prepared() -> (tempfile::TempDir, PathBuf) {
     let dir = temp();
     fs::write(dir.path().join("many.pgn"), many_games()).unwrap();
@@ -156,7 +156,7 @@ fn no_bar_where_there_is_no_terminal() {
     );
 }
 
-/// Escapes that set the title of a terminal, in names of 7 and 8 bits.
+/// Escape sequences that set the title of a terminal, with 7-bit and 8-bit control characters.
 const HOSTILE: &str =
     "[White \"Tal\u{1b}]0;x\u{7}\"]\n[Event \"A\u{9b}2J\u{7f}\"]\n\n1. e4 {\u{1b}c} e5 *\n";
 

@@ -1,4 +1,4 @@
-//! `polybook key` and `polybook show` as a user runs them.
+//! `polybook key` and `polybook show` on the command line.
 
 use crate::common::{fails, ok, ok_json, sample, temp};
 
@@ -16,7 +16,7 @@ fn keys() {
     let fen = "rnbqkbnr/ppp1p1pp/8/3pPp2/8/8/PPPP1PPP/RNBQKBNR w KQkq f6 0 3";
     assert_eq!(ok(dir, &["key", "--fen", fen]), "22a48b5a8e47ff78\n");
     assert_eq!(ok(dir, &["key", fen]), "22a48b5a8e47ff78\n");
-    // As a line of an EPD file, which a suite is too.
+    // A line of an EPD file, which may also be a suite.
     let epd = "rnbqkbnr/ppp1p1pp/8/3pPp2/8/8/PPPP1PPP/RNBQKBNR w KQkq f6 hmvc 0; fmvn 3; c0 \"1 time/2\";";
     assert_eq!(ok(dir, &["key", "--fen", epd]), "22a48b5a8e47ff78\n");
     assert_eq!(ok(dir, &["key", epd]), "22a48b5a8e47ff78\n");
@@ -119,8 +119,8 @@ fn what_is_no_book() {
     assert!(error.contains("missing.bin"), "{error}");
 }
 
-/// In Chess960 a rook may castle that is not the outermost of its side. A key does not tell which, so books leave
-/// such positions out, and a database does not.
+/// In Chess960, a rook other than the outermost one of its side may castle. A key does not say which rook, so books leave
+/// such positions out, and databases contain them.
 #[test]
 fn what_is_shown_is_a_book_and_a_position() {
     let dir = temp();
@@ -142,7 +142,7 @@ fn what_is_shown_is_a_book_and_a_position() {
     let quoted = ok(dir, &["show", "book.bin", "e4 e5"]);
     assert_eq!(ok(dir, "show book.bin e4 e5"), quoted);
     assert_eq!(ok(dir, "show book.bin 1. e4 e5"), quoted);
-    // Records in any order, and bytes that are no moves.
+    // The records are unsorted, and some bytes are not moves.
     let book = std::fs::read(dir.join("book.bin")).unwrap();
     let mut records: Vec<[u8; 16]> = book.as_chunks().0.to_vec();
     records.retain(|record| record[..8] != [0; 8]);

@@ -1,4 +1,4 @@
-//! Engines play from a book with a header: an odd first move proves that it comes from there.
+//! Engines play from a book with a header. An unusual first move proves that they use the book.
 
 use std::{
     fs,
@@ -12,13 +12,13 @@ use std::{
 
 use crate::common::{ok, program, temp};
 
-/// How long an engine on a loaded machine may take to find a move in its book.
+/// The time that an engine on a loaded machine may take to find a move in its book.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// No engine begins so by itself.
+/// No engine begins with this move by itself.
 const ODD: &str = "a2a4";
 
-/// Makes a book with a header that knows the odd move only.
+/// Makes a book with a header that contains only the unusual move.
 fn odd_book(dir: &Path) {
     fs::write(dir.join("games.pgn"), "1. a4 h5 2. b4 1-0").unwrap();
     ok(dir, "make-book -q games.pgn --min-game 1 --bin odd.bin");
@@ -26,18 +26,18 @@ fn odd_book(dir: &Path) {
     assert!(book[8..].starts_with(b"@PG@"), "the book has a header");
 }
 
-/// An engine that is ended with its test.
+/// An engine that is killed when the test ends.
 struct Engine(Child);
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The engine may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What an engine answers to commands: the rest of the first line that begins so.
+/// Sends commands to an engine, and returns the rest of the first line that begins with `begin`.
 fn answer(command: &mut Command, dir: &Path, commands: &str, begin: &'static str) -> String {
     let child = command
         .current_dir(dir)
@@ -55,7 +55,7 @@ fn answer(command: &mut Command, dir: &Path, commands: &str, begin: &'static str
         let lines = output.lines().map_while(Result::ok);
         for line in lines {
             if let Some(rest) = line.strip_prefix(begin) {
-                // The test may have given up.
+                // The receiver may have timed out.
                 let _ = found.send(rest.trim().to_owned());
                 return;
             }
@@ -64,7 +64,7 @@ fn answer(command: &mut Command, dir: &Path, commands: &str, begin: &'static str
     answer.recv_timeout(PATIENCE).expect("the engine answers")
 }
 
-/// The move that a UCI engine plays first with a book.
+/// Returns the first move that a UCI engine plays with a book.
 fn uci_move(command: &mut Command) -> String {
     let dir = temp();
     odd_book(dir.path());
@@ -104,7 +104,8 @@ fn toga_plays_it() {
     assert_eq!(uci_move(&mut Command::new(toga)), ODD);
 }
 
-/// Glaurung opens `book.bin` in its working directory, whatever its option says, and uses it unless a game has a fixed time
+/// Glaurung always opens `book.bin` in its working directory, whatever its option says. It uses the book unless the time for
+/// each move is fixed.
 /// for each move.
 #[test]
 fn glaurung_plays_it() {

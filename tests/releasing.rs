@@ -1,4 +1,4 @@
-//! What makes a release: the scripts in `packaging`, and the workflows that run them.
+//! The release: the scripts in `packaging`, and the workflows that run them.
 #![cfg(unix)]
 
 use std::{
@@ -141,7 +141,7 @@ fn the_manifests_of_windows_name_the_archive_and_its_checksum() {
     );
 }
 
-/// The place of the project is in Cargo.toml, and all texts name the same.
+/// Cargo.toml contains the address of the project, and all texts must use the same one.
 #[test]
 fn all_addresses_of_the_project_are_that_of_the_package() {
     let project = env!("CARGO_PKG_REPOSITORY").strip_prefix("https://github.com/");
@@ -197,7 +197,7 @@ fn all_packages_have_one_version() {
     }
 }
 
-/// Right after the installation the program is not in the PATH.
+/// Directly after the installation, the program is not in the PATH.
 #[test]
 fn the_installer_and_the_document_add_manual_pages_by_the_same_line() {
     let line = "~/.local/bin/polybook man --dir ~/.local/share/man/man1";
@@ -211,12 +211,12 @@ fn the_image_names_a_directory_for_temporary_files() {
     let text = read("packaging/Containerfile");
     let named = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
     assert_eq!(named("FROM "), Some("scratch"));
-    // The one directory that such an image has.
+    // The only directory in such an image.
     let made = named("WORKDIR ");
     assert!(made.is_some() && named("ENV TMPDIR=") == made, "{text}");
 }
 
-/// The workflows, by name.
+/// Returns the workflows with their names.
 fn workflows() -> Vec<(String, String)> {
     let dir = Path::new(ROOT).join(".github/workflows");
     let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
@@ -229,7 +229,7 @@ fn workflows() -> Vec<(String, String)> {
     found
 }
 
-/// The jobs of a workflow: their names, and their lines.
+/// Returns the jobs of a workflow: their names and their lines.
 fn jobs(workflow: &str) -> Vec<(&str, Vec<&str>)> {
     let (_, text) = workflow.split_once("\njobs:\n").unwrap();
     let mut jobs: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -312,13 +312,13 @@ fn the_job_that_signs_runs_nothing_and_all_that_is_published_waits_for_it() {
     });
     let mut count = 0;
     for (name, lines) in publishing {
-        // What cannot be taken back waits for the rest.
+        // Steps that cannot be undone wait for all others.
         let needs = match *name {
             "pypi" => "needs: [release, container]".to_owned(),
             _ => format!("needs: {signer}"),
         };
         assert!(lines.contains(&&*needs), "{name}");
-        // What may speak for the project at PyPI runs no more than it must either.
+        // Jobs that may publish to PyPI run nothing else.
         assert!(
             !has(lines, "id-token: write") || !has(lines, "run:"),
             "{name}"
@@ -328,7 +328,7 @@ fn the_job_that_signs_runs_nothing_and_all_that_is_published_waits_for_it() {
     assert_eq!(count, 3);
 }
 
-/// With other features the crates would be built twice: for the program and for its tests.
+/// Other features would require building the crates twice: for the program and for its tests.
 #[test]
 fn tests_ask_for_no_other_features_than_the_program() {
     let crates = |edges: &str| {

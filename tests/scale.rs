@@ -1,4 +1,4 @@
-//! Counts added up by other engines: DuckDB, and Spark on a cluster.
+//! Counts that other query engines add up: DuckDB, and Spark on a cluster.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use crate::{
     common::{corpus, cut_games, fails, is_without, ok, python, run_python, sample, skip, temp},
 };
 
-/// Games in several files of all kinds; answers their names in order.
+/// Writes games of all kinds into several files, and returns their names in order.
 fn write_games(dir: &Path) -> Vec<String> {
     let games = fs::read_to_string(sample("selfplay.pgn")).unwrap();
     let half = games[..games.len() / 2].rfind("[Event ").unwrap();
@@ -30,7 +30,7 @@ fn write_games(dir: &Path) -> Vec<String> {
         .to_vec()
 }
 
-/// Everything that is made of `inputs`, by file.
+/// Makes all outputs from `inputs`, and returns their files.
 fn outputs(dir: &Path, inputs: &str, name: &str) -> Vec<(String, Vec<u8>)> {
     let mut made = Vec::new();
     for (i, options) in [
@@ -64,7 +64,7 @@ fn assert_same(ours: &[(String, Vec<u8>)], theirs: &[(String, Vec<u8>)]) {
     }
 }
 
-/// A Python with an engine, unless the environment says that it cannot be had.
+/// Returns a Python that has a query engine, unless the environment disables it.
 fn python_with(engine: &str, modules: &[&str]) -> Option<PathBuf> {
     match is_without(engine) {
         true => None,
@@ -85,7 +85,7 @@ fn the_document_done_in_order_has_answers() {
         "duckdb_questions.py",
         &[dir.path(), &document, binary],
     );
-    // DuckDB's sum has every count once.
+    // The sum of DuckDB contains every count once.
     for counts in ["all", "added"] {
         let line = format!("make-book -q {counts}.counts --no-header --bin {counts}.bin");
         ok(dir.path(), &line);
@@ -119,7 +119,7 @@ fn duckdb_adds_counts_up() {
     assert_eq!(report["rejected"][0]["file"], "d.pgn", "{report}");
 }
 
-/// The names and bytes of all files of a directory of counts.
+/// Returns the names and bytes of all files of a directory of counts.
 fn files(dir: &Path, counts: &str) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(dir.join(counts)).unwrap().map(Result::unwrap);
     let mut files: Vec<(String, Vec<u8>)> = entries
@@ -132,7 +132,7 @@ fn files(dir: &Path, counts: &str) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// The same games with dates, ratings and time controls.
+/// Writes the same games with dates, ratings and time controls.
 fn write_tagged_games(dir: &Path) -> Vec<String> {
     let names = write_games(dir);
     let unpacked = Command::new("gzip")
@@ -151,7 +151,7 @@ fn write_tagged_games(dir: &Path) -> Vec<String> {
             .map(|(number, game)| {
                 let (year, month) = (2020 + number % 5, 1 + number % 12);
                 let (elo, seconds) = (900 + 37 * (number % 50), 15 << (number % 9));
-                // Nobody has a rating in some games.
+                // In some games, neither player has a rating.
                 let rating = match number % 7 {
                     0 => String::new(),
                     _ => format!("[WhiteElo \"{elo}\"]\n"),
@@ -210,7 +210,7 @@ fn duckdb_adds_and_prunes_counts_by_class() {
         &outputs(dir, &pgns, "games"),
         &outputs(dir, "added", "added"),
     );
-    // What polybook would not add or read gets no sidecar.
+    // The script writes no sidecar for counts that polybook would not read.
     let wide = "import json, os, pyarrow as pa, pyarrow.parquet as pq; os.mkdir('wide'); \
                 about = json.load(open('added/counts.json')); json.dump({**about, 'plies': 1 << 63}, open('wide/counts.json', 'w')); \
                 pq.write_table(pa.table({'move': [1, 2], 'wins': [1 << 62] * 2, 'draws': [0] * 2, 'losses': [0] * 2}), 'wide/part.parquet')";
@@ -270,7 +270,7 @@ fn indexes_of_ranges_of_keys_serve_as_one() {
             let path = format!("/{question}&fen={fen}");
             let [mut one, both] = [&whole, &ranges].map(|served| served.json(&path));
             if let Some(answer) = one.get_mut("polybook") {
-                // Parts without the sidecar do not say where counts end.
+                // Parts without a sidecar do not say how many half-moves were counted.
                 let max_ply = answer.as_object_mut().unwrap().remove("maxPly");
                 assert_eq!(max_ply, Some(20.into()));
             }
@@ -285,7 +285,7 @@ fn indexes_of_ranges_of_keys_serve_as_one() {
     assert!(whole.json("/about")["games"].as_u64() > Some(100));
 }
 
-/// A Python with Spark, and a Java to run it on.
+/// Returns a Python that has Spark and a Java.
 fn spark() -> Option<PathBuf> {
     let python = python_with("SPARK", &["pyspark", "pyarrow", "pandas"])?;
     let java = Command::new("java").arg("-version").output();
@@ -296,7 +296,7 @@ fn spark() -> Option<PathBuf> {
     Some(python)
 }
 
-/// Runs the job on a cluster; answers what it printed if it failed.
+/// Runs the job on a cluster. If it fails, returns what it printed.
 fn job(python: &Path, dir: &Path, kill: &str, args: &[String]) -> Result<(), String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/spark_cluster.py");
     let output = Command::new(python)
@@ -336,7 +336,7 @@ fn spark_adds_counts_up_though_a_worker_is_killed() {
         &outputs(dir.path(), &pgns.join(" "), "games"),
         &outputs(dir.path(), "spark", "spark"),
     );
-    // Where the rejected games stand is told though they were read in ranges.
+    // The offsets of rejected games are reported, although the files were read in ranges.
     ok(
         dir.path(),
         &format!("make-book -q {} --counts own", pgns.join(" ")),
@@ -357,7 +357,7 @@ fn spark_adds_counts_up_though_a_worker_is_killed() {
     assert_damage_is_named(dir.path(), "spark");
 }
 
-/// Makes sure that whatever happens to a part of counts, the error names the part.
+/// Checks that any damage to a part of counts gives an error that names the part.
 #[track_caller]
 fn assert_damage_is_named(dir: &Path, counts: &str) {
     let path = |name: &str| dir.join(counts).join(name);
@@ -392,13 +392,13 @@ fn assert_damage_is_named(dir: &Path, counts: &str) {
     }
 }
 
-/// How the games of masters are counted, and what is made of the counts.
+/// Options for counting the games of masters, and for making outputs from the counts.
 const OF_MASTERS: [(&str, &[&str]); 2] = [
     ("", &["", "--uniform", "--scale position"]),
     ("--max-ply 30", &["--min-game 1"]),
 ];
 
-/// Makes books and databases of all games in one run, and of the counts that are named, and compares them.
+/// Makes books and databases from all games and from the counts, and compares them.
 fn assert_same_of_masters(
     dir: &Path,
     pgns: &[String],
@@ -423,7 +423,7 @@ fn assert_same_of_masters(
                 is_same_book && is_same_database,
                 "{inputs}: {counting} {making}: same book {is_same_book}, same database {is_same_database}"
             );
-            // A book alone passes over positions that it cannot have.
+            // If only a book is made, positions that it cannot contain are skipped.
             ok(
                 dir,
                 &format!("make-book -q {inputs} {making} --bin alone.bin"),
@@ -437,7 +437,7 @@ fn assert_same_of_masters(
     }
 }
 
-/// All games of masters, in seven counts that polybook adds up, and DuckDB if it is there.
+/// Splits the games of masters into seven counts, which polybook and DuckDB add up.
 #[test]
 fn seven_counts_of_masters_come_to_the_book_of_all_games() {
     let Some(corpus) = corpus() else {
@@ -467,7 +467,7 @@ fn seven_counts_of_masters_come_to_the_book_of_all_games() {
     }
 }
 
-/// All games of masters, and a worker that is killed while they are counted. Takes minutes.
+/// Counts all games of masters while a worker is killed. This takes minutes.
 #[test]
 fn spark_counts_the_masters_as_polybook_does() {
     let Some(corpus) = corpus() else {
@@ -516,7 +516,7 @@ fn spark_counts_variants_and_names_what_fails() {
     );
     assert_eq!(told.trim().lines().count(), 1, "{told}");
     assert!(dir.path().join("spark/counts.json").exists());
-    // Old counts are replaced. That nothing else is, `the_job_replaces_nothing_but_counts` shows without a cluster.
+    // Old counts are replaced. `the_job_replaces_nothing_but_counts` checks without a cluster that nothing else is.
     args.retain(|arg| !arg.ends_with("b.pgn"));
     job(&python, dir.path(), "", &args).unwrap();
     assert_same(

@@ -1,4 +1,4 @@
-//! Choosing games: options that may be repeated, tags, and games that an input has twice.
+//! Selecting games: repeated options, tags, and duplicate games.
 
 use std::{fs, path::Path};
 
@@ -70,7 +70,7 @@ fn repeated_options_and_tags() {
     }
 }
 
-/// Makes everything that can be made of games; answers the book, the moves that an index knows, and the table of a
+/// Makes all outputs from games. Returns the book, the moves of the index, and the table of the database.
 /// database.
 fn made(dir: &Path, input: &str, options: &str) -> [Vec<u8>; 3] {
     let line = format!(
@@ -88,7 +88,7 @@ fn made(dir: &Path, input: &str, options: &str) -> [Vec<u8>; 3] {
 fn the_first_of_equal_games_counts_whatever_the_threads_and_the_memory() {
     let dir = temp();
     let once = crate::common::many_games();
-    // The second time they say where they were played.
+    // The duplicates differ in where they were played.
     let again = once.replace("[Result", "[Site \"Riga\"]\n[Result");
     fs::write(dir.path().join("once.pgn"), once).unwrap();
     fs::write(dir.path().join("twice.pgn"), format!("{once}{again}{once}")).unwrap();
@@ -136,7 +136,7 @@ fn what_makes_a_game_the_same() {
     assert_eq!(counted(&[tal, annotated], &["--variations"]), 1);
     let other = "[White \"Tal\"]\n\n1. e4 e5 2. Nf3 Nf6 *";
     assert_eq!(counted(&[tal, other], &[]), 2);
-    // Moves that do not count are compared too.
+    // Moves that are not counted are compared, too.
     assert_eq!(counted(&[tal, other], &["--max-ply", "2"]), 2);
     assert_eq!(counted(&[tal, annotated], &["--max-ply", "2"]), 1);
     assert_eq!(
@@ -151,7 +151,7 @@ fn what_makes_a_game_the_same() {
         counted(&[tal, annotated], &["--max-ply", "2", "--min-plies", "5"]),
         0
     );
-    // A game that another condition leaves out does not stand in the way of a later one.
+    // A game that another filter rejects does not make a later equal game a duplicate.
     assert_eq!(counted(&[tal, &won, &won], &["--result", "1-0"]), 1);
     let setup = "[White \"Tal\"]\n[FEN \"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKB1R w KQkq - 0 1\"]\n\n1. e4 e5 *";
     let usual = "[White \"Tal\"]\n\n1. e4 e5 *";

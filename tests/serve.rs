@@ -1,4 +1,4 @@
-//! `polybook serve` as programs meet it: what the routes answer.
+//! The API of `polybook serve`: the answers of its routes.
 
 use std::fs;
 #[cfg(target_os = "linux")]
@@ -16,7 +16,7 @@ use crate::common::{fails, ok, sample, served::Served, temp, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A server of the famous games, from an index.
+/// Starts a server with an index of the famous games.
 fn famous() -> (TempDir, Served) {
     let dir = temp();
     let pgn = sample("famous.pgn");
@@ -26,7 +26,7 @@ fn famous() -> (TempDir, Served) {
     (dir, served)
 }
 
-/// The keys of an object, in order.
+/// Returns the keys of an object, in order.
 fn keys(value: &Value) -> Vec<&str> {
     value
         .as_object()
@@ -142,7 +142,7 @@ fn a_name_that_no_game_has_is_answered_with_names_like_it() {
     }
     for path in [
         "/player?player=Morphy,+Paul&color=white",
-        // A player of other positions.
+        // The player did not reach this position.
         "/player?player=Morphy,+Paul&color=white&play=a2a4,a7a5,h2h4",
         "/lichess",
     ] {
@@ -241,7 +241,7 @@ fn an_id_that_is_not_a_text_is_unknown_as_any() {
 fn where_the_cache_cannot_be_written_the_advice_works() {
     let dir = temp();
     fs::copy(sample("famous.pgn"), dir.path().join("famous.pgn")).unwrap();
-    // A file in the place of a directory keeps out every user.
+    // A file in place of a directory prevents any user from creating the cache.
     for blocked in ["cache", "cache/polybook"] {
         let blocked = dir.path().join(blocked);
         fs::create_dir_all(blocked.parent().unwrap()).unwrap();
@@ -363,7 +363,7 @@ fn files_that_are_edited_in_place_are_sent_again() {
     for (number, (path, _)) in asked.iter().enumerate() {
         assert_eq!(again(number).status, 304, "{path}");
     }
-    // Files of the same sizes.
+    // The files keep their sizes.
     fs::write(&pgn, text.replace("one", "two")).unwrap();
     let mut book = fs::read(dir.path().join("my.bin")).unwrap();
     let record = book
@@ -431,12 +431,12 @@ fn a_number_is_that_of_a_game_whatever_a_tag_says() {
     assert_eq!(ids.collect::<Vec<_>>(), ["00000000", "abcdefgh"]);
 }
 
-/// Headers of a request that a page of an origin makes.
+/// Returns the headers of a request that a page of an origin makes.
 fn from_origin(origin: &str) -> String {
     format!("Origin: {origin}\r\n")
 }
 
-/// What a browser asks before a request with a header of its own.
+/// Returns the preflight request that a browser sends before a request with a custom header.
 fn preflight(origin: &str) -> String {
     from_origin(origin)
         + "Access-Control-Request-Method: GET\r\nAccess-Control-Request-Headers: authorization\r\n\
@@ -527,7 +527,7 @@ fn pages_of_origins_that_are_allowed_may_read_the_answers() {
     }
 }
 
-/// Every kind of route.
+/// One path for each kind of route.
 const ROUTES: [&str; 18] = [
     "/lichess",
     "/masters",
@@ -561,7 +561,7 @@ fn a_page_of_another_site_learns_nothing_from_whether_an_address_loads() {
     for site in ["cross-site", "same-site"] {
         let site = format!("Sec-Fetch-Site: {site}\r\n");
         for path in ROUTES {
-            // What `<script>`, `<object>`, a frame, a link and `fetch` send.
+            // Headers that `<script>`, `<object>`, a frame, a link and `fetch` send.
             for with in [
                 "",
                 "Sec-Fetch-Dest: script\r\n",
@@ -575,7 +575,7 @@ fn a_page_of_another_site_learns_nothing_from_whether_an_address_loads() {
             let allowed = format!("{site}Origin: https://a.example\r\n");
             assert_ne!(status(path, &allowed), 403, "{path}");
         }
-        // Only as the page itself can it be opened.
+        // The page can only be opened as a document.
         let opened = format!("{site}Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: ");
         assert_eq!(status("/", &format!("{opened}document\r\n")), 200);
         assert_eq!(status("/", &format!("{opened}iframe\r\n")), 403);
@@ -618,7 +618,7 @@ fn every_answer_says_that_no_other_site_may_embed_it() {
             let known = format!("If-None-Match: {etag}\r\n");
             let again = is_protected(path, &known, "same-origin");
             assert_eq!(again.status, 304, "{path}");
-            // A browser replaces the policy of the page that it keeps by that of the 304.
+            // A browser replaces the policy of its cached page by the policy of the 304 answer.
             let policy = "content-security-policy";
             assert_eq!(again.header(policy), reply.header(policy));
         }
@@ -654,7 +654,7 @@ fn at_a_plain_name_costly_routes_need_the_header_of_the_page() {
     ] {
         assert_eq!(status(path, ""), 403, "{path}");
         assert_ne!(status(path, "X-Polybook: 1\r\n"), 403, "{path}");
-        // With HTTPS in front of the server, browsers say who asks.
+        // With HTTPS in front of the server, browsers say which site makes the request.
         assert_ne!(
             status(path, "Sec-Fetch-Site: same-origin\r\n"),
             403,
@@ -716,9 +716,9 @@ fn several_sources_are_one_and_each() {
     assert_eq!(served.get("/lichess?source=x").status, 400);
     let about = served.json("/about");
     assert_eq!(about["sources"].as_array().unwrap().len(), 2);
-    // Not where the files lie.
+    // The answer does not contain the directories of the files.
     assert_eq!(about["sources"][1]["files"], json!(["selfplay.pgn"]));
-    // Numbers of games run on.
+    // The numbers of games continue from one source to the next.
     let last = served.json("/games?sort=id&limit=1&source=selfplay");
     let id: u64 = last["games"][0]["id"].as_str().unwrap().parse().unwrap();
     assert!(id >= one, "{id}");
@@ -765,7 +765,7 @@ fn pasted_text_is_read() {
     assert!(served.json("/read?text=hello")["problem"].is_string());
 }
 
-/// The indexes in the cache of a server.
+/// Returns the indexes in the cache of a server.
 #[cfg(target_os = "linux")]
 fn cached(dir: &std::path::Path) -> Vec<String> {
     let entries = fs::read_dir(dir.join("cache/polybook"))
@@ -833,7 +833,7 @@ fn an_index_of_a_pgn_is_kept_until_the_pgn_changes() {
     assert_eq!(cached(dir.path()), kept);
     assert_eq!(total(&first), total(&second));
 
-    // More games: another index takes the place of the first, which its server still has open.
+    // After games were added, a new index replaces the first one, which its server still has open.
     let mut text = fs::read(&pgn).unwrap();
     text.extend_from_slice(b"\n[White \"New\"]\n\n1. e4 *\n");
     fs::write(&pgn, text).unwrap();
@@ -841,7 +841,7 @@ fn an_index_of_a_pgn_is_kept_until_the_pgn_changes() {
     assert_eq!(total(&third), total(&first) + 1);
     assert!(cached(dir.path()).len() == 1 && cached(dir.path()) != kept);
     assert_eq!(first.get("/lichess").status, 200);
-    // Its texts say what is wrong, and counts still answer.
+    // The texts of the games say what is wrong, and counts still answer.
     let last = format!("/game/{:08}", total(&first) - 1);
     assert!([200, 503].contains(&first.get(&last).status));
 
@@ -866,7 +866,7 @@ fn games_whose_pgn_is_gone_are_counted_and_not_shown() {
     let text = reply.text();
     assert!(text.starts_with("mine.pgn: is not where it was"), "{text}");
     assert!(!text.contains(&*dir.path().to_string_lossy()), "{text}");
-    // Another file under the name is not shown either.
+    // Another file with the same name is not shown either.
     fs::write(&pgn, "[White \"Secret\"]\n\n1. d4 *\n".repeat(100)).unwrap();
     let reply = served.get("/game/00000001");
     assert!(
@@ -888,7 +888,7 @@ fn each_variant_is_asked_for_by_name() {
         "threeCheck",
     ] {
         let start = match name {
-            // Its games start from positions of their own.
+            // The games of this variant start from positions of their own.
             "chess960" => {
                 let list = served.json("/games?variant=chess960&limit=1");
                 assert!(list["games"].as_array().unwrap().is_empty());
@@ -904,7 +904,7 @@ fn each_variant_is_asked_for_by_name() {
         let listed = served.json(&format!("/games?variant={name}"));
         assert_eq!(listed["games"].as_array().unwrap().len(), 4, "{name}");
     }
-    // Games of standard chess are none of them.
+    // These games do not include games of standard chess.
     assert_eq!(games(&served.json("/lichess")), 0);
     assert_eq!(served.get("/lichess?variant=chess9").status, 400);
 }
@@ -938,7 +938,7 @@ fn each_request_is_a_line_where_that_is_asked_for() {
             command.stderr(log);
         },
     );
-    // The start has asked for /about.
+    // The start of the server has requested /about.
     assert_eq!(served.get("/lichess?play=e2e5").status, 400);
     let mut lines = String::new();
     until("both requests are logged", || {
@@ -967,7 +967,7 @@ fn listening_to_other_machines_is_warned_of() {
             command.stderr(log);
         },
     );
-    // The address that is printed is one that a browser can go to.
+    // The printed address is one that a browser can open.
     assert_eq!(served.address.ip().to_string(), "127.0.0.1");
     assert_eq!(served.get("/about").status, 200);
     let log = fs::read_to_string(dir.path().join("log")).unwrap();
@@ -983,7 +983,7 @@ fn the_browser_is_started_with_the_page() {
     use std::os::unix::fs::PermissionsExt;
 
     let dir = temp();
-    // The first program that is tried on this system.
+    // The first program that the server tries on this system.
     let opener = dir.path().join("xdg-open");
     fs::write(
         &opener,
@@ -1019,7 +1019,7 @@ fn signals_end_the_server_as_any_command() {
     for (signal, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         let (_dir, served) = famous();
         assert_eq!(served.get("/about").status, 200);
-        // A connection that waits for its next request does not hold up the end.
+        // An idle connection does not delay the shutdown.
         let _idle = served.connect();
         assert_eq!(served.signal(signal).code(), Some(status), "{signal}");
     }
@@ -1056,7 +1056,7 @@ fn what_cannot_be_served_is_one_line() {
         ),
     ] {
         let mut line = line;
-        // Elsewhere than the servers of other tests.
+        // Use another port than the servers of other tests.
         line.splice(1..1, ["--listen=127.0.0.1:0".into()]);
         let error = fails(dir.path(), &line[..], status);
         assert!(error.contains(says), "{error}");
@@ -1067,7 +1067,7 @@ fn what_cannot_be_served_is_one_line() {
 #[test]
 fn an_address_that_is_taken_is_found_out_before_games_are_read() {
     let (dir, taken) = famous();
-    // It would be read for ever.
+    // Reading this pipe would never end.
     make_fifo(&dir.path().join("endless.pgn"));
     let address = taken.address.to_string();
     let line = args![
@@ -1159,7 +1159,7 @@ fn a_temporary_index_of_a_server_that_was_killed_is_removed() {
     assert_eq!(entries(), 0);
 }
 
-/// The games are in a pipe that nobody writes to, so counting them goes on until the signal.
+/// The games come from a pipe that nobody writes to, so counting continues until the signal.
 #[cfg(target_os = "linux")]
 #[test]
 fn what_a_server_was_making_when_a_signal_came_is_removed() {
@@ -1311,7 +1311,7 @@ fn a_second_server_waits_until_the_first_has_made_the_index() {
     for log in ["second", "third"] {
         until("it waits", || says(log, "another process makes the index"));
     }
-    // One that waits ends when it is told to.
+    // A waiting server exits on a signal.
     assert_eq!(end(third), Some(143));
     let games = fs::read(sample("famous.pgn")).unwrap();
     fs::write(&fifo, games).unwrap();

@@ -1,4 +1,4 @@
-//! Requests that no well-meaning program makes: the server answers or refuses each, and goes on.
+//! Requests that no well-behaved client sends: the server answers or refuses each of them, and keeps running.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -15,7 +15,7 @@ use fastrand::Rng;
 use polybook::serve::Parameters;
 use tempfile::TempDir;
 
-/// The statuses that the contract names, and those of requests that are no HTTP or too long.
+/// The statuses that the API documents, and those for requests that are not HTTP or too long.
 const STATUSES: [u16; 9] = [200, 304, 400, 404, 405, 414, 421, 431, 503];
 
 fn famous() -> (TempDir, Served) {
@@ -132,8 +132,8 @@ fn request(dice: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// What is asked again and again, and must always be answered the same. A number that the server does not know makes it
-/// a new question, which is not answered as one before.
+/// Sends a request that must always get the same answer. The unknown parameter `number` makes it a new request, which the
+/// cache cannot answer.
 fn control(served: &Served, number: u64) -> Vec<u8> {
     let path = format!("/lichess?play=e2e4,e7e5&moves=3&number={number}");
     served.get(&path).body
@@ -153,7 +153,7 @@ fn malformed_requests_are_refused_and_change_nothing() {
                     let request = request(&mut dice);
                     let mut stream = served.connect();
                     let _ = stream.write_all(&request);
-                    // A request that does not end is given up at once.
+                    // The server must drop an incomplete request at once.
                     let _ = stream.shutdown(Shutdown::Write);
                     let mut answer = Vec::new();
                     let _ = stream.read_to_end(&mut answer);
@@ -197,7 +197,7 @@ fn what_is_too_long_is_refused() {
     assert_eq!(served.get("/lichess").status, 200);
 }
 
-/// Connections that say nothing more.
+/// Opens connections that send `said` and then nothing more.
 fn hold(served: &Served, count: usize, said: &[u8]) -> Vec<TcpStream> {
     let mut held = Vec::with_capacity(count);
     for _ in 0..count {
@@ -214,13 +214,13 @@ fn idle_and_slow_connections_do_not_stop_the_answers() {
     let expected = control(&served, 0);
     let _idle = hold(&served, 350, b"");
     let slow = hold(&served, 350, b"GET /lichess HTTP/1.1\r\nHost: loc");
-    // Some never read what they asked for.
+    // Some clients never read their answers.
     let asked = "GET /lichess HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let _deaf = hold(&served, 300, asked.repeat(20).as_bytes());
     for number in 1..20 {
         assert_eq!(control(&served, number), expected);
     }
-    // Those whose request does not arrive in time are let go.
+    // Connections whose request does not arrive in time are closed.
     let mut first = slow.into_iter().next().unwrap();
     first
         .set_read_timeout(Some(Duration::from_secs(60)))
@@ -233,12 +233,12 @@ fn idle_and_slow_connections_do_not_stop_the_answers() {
 #[test]
 fn work_of_clients_that_are_gone_is_not_begun() {
     let dir = temp();
-    // A history of ten thousand years without long gaps takes long to write.
+    // Writing a history of ten thousand years without long gaps takes long.
     let game = |year: u32| format!("[Date \"{year:04}.01.01\"]\n\n1. e4 *\n\n");
     let text: String = (1..10_000).step_by(20).map(game).collect();
     std::fs::write(dir.path().join("far.pgn"), text).unwrap();
     let served = Served::start(dir.path(), "-q --no-cache far.pgn");
-    // A number that the server does not know makes a question that was not answered before.
+    // An unknown parameter makes a request that the cache cannot answer.
     let path = |number: usize| format!("/lichess?history=true&number={number}");
     let ask = |number| {
         let begun = Instant::now();
@@ -246,7 +246,7 @@ fn work_of_clients_that_are_gone_is_not_begun() {
         begun.elapsed()
     };
     let alone = (0..5).map(ask).max().unwrap();
-    // Some ask for more before the first is answered.
+    // Some clients send further requests before the first answer.
     for (clients, requests) in [(300, 1), (1000, 1), (300, 3)] {
         let first = 10_000 * (clients + requests);
         let gone: Vec<TcpStream> = (0..clients)
@@ -273,7 +273,7 @@ fn a_client_that_does_not_read_loses_its_connection() {
     const REQUESTS: usize = 3000;
     let (_dir, served) = famous();
     let size = served.get("/games?limit=45").body.len();
-    // More than the system keeps for those who will read.
+    // This is more than the server keeps in memory for slow readers.
     assert!(size * REQUESTS > 16 << 20, "{size}");
     let asked = "GET /games?limit=45 HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(REQUESTS);
     let mut deaf = served.connect();
@@ -296,7 +296,7 @@ fn a_log_that_nobody_reads_does_not_stop_the_answers() {
             command.stderr(Stdio::piped());
         },
     );
-    // Many times what a pipe holds.
+    // This is many times the size of a pipe's buffer.
     let padding = "x".repeat(4000);
     for number in 0..200 {
         let path = format!("/lichess?moves=0&{number}{padding}");
@@ -329,13 +329,13 @@ fn one_address_does_not_take_all_connections_of_a_server_for_others() {
     };
     let begun = Instant::now();
     assert!(refused(served.connect()));
-    // Not because it said nothing.
+    // The connection was not closed because of its silence.
     assert!(begun.elapsed() < Duration::from_secs(5));
     held.truncate(100);
     crate::common::until("the others have their places back", || {
         let mut stream = served.connect();
         let asked = b"GET /about HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        // A connection that is refused may break at once.
+        // A refused connection may break at once.
         let _ = stream.write_all(asked);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -343,7 +343,7 @@ fn one_address_does_not_take_all_connections_of_a_server_for_others() {
     });
 }
 
-/// Games with a comment of a MiB each.
+/// Writes games with a comment of 1 MiB each.
 fn large_games(dir: &std::path::Path, games: usize) {
     let comment = "x".repeat(1 << 20);
     let game = |number| format!("[Round \"{number}\"]\n\n1. e4 {{{comment}}} *\n\n");
@@ -392,12 +392,12 @@ fn texts_that_nobody_reads_do_not_fill_the_memory() {
         assert_eq!(served.get(&format!("/lichess?moves={number}")).status, 200);
         thread::sleep(Duration::from_millis(100));
     }
-    // The pages of all clients have 480 MiB.
+    // The pages of all clients together have 480 MiB.
     let peak = served.peak_memory();
     assert!(peak < 300 << 20, "{peak}");
 }
 
-/// A client of another address than `Served::connect`, if the machine has one.
+/// Connects from another address than `Served::connect`, if the machine has one.
 #[cfg(target_os = "linux")]
 fn other_address(served: &Served) -> Option<TcpStream> {
     let port = served.address.port();
@@ -420,7 +420,7 @@ fn one_address_does_not_take_all_readers_of_texts_for_others() {
     }
     let mut served = Served::start(dir.path(), args);
     served.address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
-    // Each unpacks the file anew for each of its games.
+    // Each request decompresses the file again for each of its games.
     let _reading = hold(&served, 200, PAGE_OF_TEXTS.as_bytes());
     thread::sleep(Duration::from_secs(1));
     let mut other = other_address(&served).expect("the server listens at all addresses");
@@ -433,7 +433,7 @@ fn one_address_does_not_take_all_readers_of_texts_for_others() {
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
-/// Serves as [`Served::start`] does, with at most so many open files.
+/// Starts a server like [`Served::start`], but limits its number of open files.
 #[cfg(target_os = "linux")]
 fn start_with_files(
     dir: &std::path::Path,
@@ -473,7 +473,7 @@ fn one_address_does_not_take_all_connections_where_open_files_are_few() {
     let mut answer = String::new();
     other.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    // Not because the others were idle for too long.
+    // The connections were not closed because of their silence.
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
@@ -483,7 +483,8 @@ fn idle_connections_leave_open_files_for_the_games() {
     let dir = temp();
     let args = args!["-q", sample("famous.pgn"), "--no-cache"];
     let served = start_with_files(dir.path(), args, 256);
-    // One that is accepted before the others asks while they are idle. (The system keeps 128 that wait.)
+    // A connection that was accepted before sends a request while the others are idle. The operating system queues 128
+    // further connections.
     let mut stream = served.connect();
     let _idle = hold(&served, 150, b"");
     thread::sleep(Duration::from_secs(1));
@@ -495,7 +496,7 @@ fn idle_connections_leave_open_files_for_the_games() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// Only root can start a program as a user that has no other threads.
+/// Only root can start a program as a user without other threads.
 #[cfg(target_os = "linux")]
 #[test]
 fn commands_that_get_no_threads_say_so_and_end() {
@@ -550,7 +551,7 @@ fn commands_that_get_no_threads_say_so_and_end() {
             if serves {
                 let address = first.trim().trim_start_matches("http://");
                 let mut answer = String::new();
-                // On a busy machine the index may not be made yet.
+                // On a busy machine, the index may not be ready yet.
                 while answer.is_empty() || answer.contains("retry-after: 1") {
                     let mut stream = TcpStream::connect(address.trim_end_matches('/')).unwrap();
                     let asked =
@@ -612,7 +613,7 @@ fn games_without_tags_are_read_as_fast_as_others() {
     );
 }
 
-/// Writes `packed.pgn.gz`. Each of its games is read by unpacking the file anew up to the game.
+/// Writes `packed.pgn.gz`. To read one of its games, the file must be decompressed up to the game.
 #[cfg(feature = "compression")]
 fn packed_games<'a>(dir: &std::path::Path, texts: impl IntoIterator<Item = &'a [u8]>) {
     let file = std::fs::File::create(dir.join("packed.pgn.gz")).unwrap();
@@ -631,7 +632,7 @@ fn games_that_take_long_to_read_are_given_up() {
     let dir = temp();
     let file = std::fs::File::create(dir.path().join("packed.pgn.bz2")).unwrap();
     let mut packed = BzEncoder::new(file, Compression::fast());
-    // Ten megabytes that are slow to unpack, and 200 games after them, for each of which they are unpacked anew.
+    // Ten megabytes that decompress slowly, followed by 200 games. Each game requires decompressing them again.
     let mut dice = Rng::with_seed(1);
     for _ in 0..100 {
         let comment: String = (0..100_000).map(|_| dice.alphanumeric()).collect();
@@ -657,12 +658,12 @@ fn games_that_are_read_do_not_hold_up_counts() {
     let text = std::fs::read(sample("selfplay.pgn")).unwrap();
     packed_games(dir.path(), [&text[..]]);
     let served = Served::start(dir.path(), args!["-q", "--no-cache", "packed.pgn.gz"]);
-    // Each unpacks the file anew for each of its games.
+    // Each request decompresses the file again for each of its games.
     let asked = "GET /games?limit=200 HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-chess-pgn\r\n\r\n";
     let mut reading = hold(&served, 300, asked.as_bytes());
     let reply = served.get("/lichess");
     assert_eq!(reply.status, 200, "{}", reply.text());
-    // Those that find no place are told so.
+    // Requests that get no permit are refused.
     let mut refused = [0; 12];
     reading
         .last_mut()

@@ -1,4 +1,4 @@
-//! What `polybook serve` answers for its page: suggestions, counts by filters, details of games and of players.
+//! The answers of `polybook serve` for its page: suggestions, numbers of games by filter, details of games and players.
 
 use std::fs;
 
@@ -68,7 +68,7 @@ fn served() -> (TempDir, Served) {
     (dir, served)
 }
 
-/// The names that are suggested, and their distances.
+/// Returns the suggested names with their distances.
 fn suggested(served: &Served, question: &str) -> Vec<(String, u64)> {
     let found = served.json(&format!("/suggest?{question}"));
     let found = found.as_array().unwrap().iter();
@@ -86,7 +86,7 @@ fn names_are_suggested_by_their_words_and_with_typing_errors() {
         let found = suggested(&served, &format!("field=player&text={text}"));
         assert_eq!(found.first(), Some(&carlsen), "{text}");
     }
-    // Names that filters do not tell apart are one, as most games write it.
+    // Spellings that filters do not distinguish are suggested as one name, in the most frequent spelling.
     assert_eq!(
         served.json("/suggest?field=player&text=carlsen&limit=1"),
         json!([{"name": "Carlsen, Magnus", "games": 4, "since": "2015-01", "until": "2015-02", "distance": 0}])
@@ -115,7 +115,7 @@ fn names_are_suggested_by_their_words_and_with_typing_errors() {
         json!({"name": "Sicilian Defense", "games": 2, "since": "2015-01", "until": "2015-01",
             "eco": "B20", "uci": "e2e4,c7c5", "distance": 0})
     );
-    // A name has each of its codes, if a code is asked for, and no code has typing errors.
+    // A query for a code lists each code of a name, and codes are matched without typing errors.
     for code in ["B26", "C98", "A62"] {
         let found = served.json(&format!("/suggest?field=opening&text={code}"));
         let found = found.as_array().unwrap();
@@ -189,7 +189,7 @@ fn facets_say_what_each_value_would_give() {
     let all = "ratings=0,1000,1200,1400,1600,1800,2000,2200,2500";
     // All groups mean all games, even those without a known rating.
     assert_eq!((with(all), with(&format!("{all},unknown"))), (4, 4));
-    // One of the two games has one known rating.
+    // In one of the two games, one rating is known.
     assert_eq!(with("ratings=2500"), 2);
 
     let facets = served.json("/facets?player=carlsen,+magnus&color=white");
@@ -232,7 +232,7 @@ fn equal_games_count_once_if_that_is_asked_for() {
         (&answer["white"], &answer["draws"], &answer["black"]),
         (&json!(2), &json!(1), &json!(1))
     );
-    // The first of those that pass counts.
+    // The first duplicate that passes the filters is counted.
     let answer = one.json("/lichess?duplicates=once&event=wijk+aan+zee");
     assert_eq!(answer["white"], 1);
     let list = one.json("/games?duplicates=once&play=e2e4,c7c5,g1f3");
@@ -243,7 +243,7 @@ fn equal_games_count_once_if_that_is_asked_for() {
     assert_eq!(list["games"][0]["id"], "00000000");
     assert_eq!(one.json("/lichess")["white"], 3);
     drop(one);
-    // Games of several sources too.
+    // Games of several sources can be duplicates, too.
     fs::copy(dir.path().join("games.pgn"), dir.path().join("again.pgn")).unwrap();
     let two = Served::start(dir.path(), "games.pgn again.pgn");
     assert_eq!(two.json("/lichess?duplicates=once")["white"], 2);
@@ -299,7 +299,7 @@ fn of_equal_games_each_facet_counts_the_first_that_its_own_filter_passes() {
         let unknown = format!("{}&ratings=unknown", others("ratings"));
         assert_eq!(facets["unknownRatings"], once(&unknown), "{unknown}");
     }
-    // Each game that counts is in one group.
+    // Each counted game belongs to exactly one group.
     assert_eq!(
         served.json("/scores?by=rating&duplicates=once&speeds=classical"),
         json!([{"rating": "2500", "white": 1, "draws": 0, "black": 0}])
@@ -320,7 +320,7 @@ fn games_with_other_last_positions_or_other_ids_are_not_equal() {
     };
     let white = firsts(['3', '4'], ["Na3", "Nc3", "Nf3", "Nh3"]);
     let black = firsts(['6', '5'], ["Na6", "Nc6", "Nf6", "Nh6"]);
-    // More positions than a byte has values.
+    // There are more positions than values of a byte.
     let mut games = String::new();
     for (white, black) in white
         .iter()
@@ -405,7 +405,7 @@ fn what_is_not_known_of_a_date_makes_games_neither_different_nor_a_match() {
     let folded = served.json("/games?fold=match");
     assert_eq!(folded["games"].as_array().unwrap().len(), 5);
     assert_eq!(served.json("/games?limit=0")["next"], Value::Null);
-    // A name that is typed whole is first, and a player of both colors has one game.
+    // A name that was typed completely is first, and a player with both colors in one game counts once.
     let lee = served.json("/suggest?field=player&text=lee&limit=1");
     assert_eq!(
         (&lee[0]["name"], &lee[0]["games"]),
@@ -439,7 +439,7 @@ fn a_player_has_totals_from_the_players_side() {
     ] {
         assert_eq!(answer[name], value, "{name}");
     }
-    // Two games with a rated opponent are too few.
+    // Two games with rated opponents are too few.
     assert!(answer.get("performance").is_none());
     let e4 = &answer["moves"][0];
     assert_eq!(
@@ -589,7 +589,7 @@ fn a_book_is_that_of_its_command() {
         lines.header("content-type"),
         Some("application/x-chess-pgn")
     );
-    // The command's file also has the checksum of its text.
+    // The file that the command writes also contains the checksum of its text.
     let written = fs::read_to_string(dir.path().join("book.pgn")).unwrap();
     let unsealed = written.split_inclusive('\n');
     let unsealed: String = unsealed
@@ -708,7 +708,7 @@ fn gaps_under_filters_are_those_of_the_command() {
     }
 }
 
-/// However a position of a repertoire was entered, all of its ways count, as in the list of gaps.
+/// All paths to a position of a repertoire count, as in the list of gaps, regardless of the line that the user entered.
 #[test]
 fn positions_of_repertoires_are_met_by_all_ways() {
     let dir = temp();
@@ -854,11 +854,11 @@ fn one_book_is_made_at_a_time_and_none_for_a_client_that_is_gone() {
     fs::write(&pgn, GAMES).unwrap();
 
     thread::scope(|scope| {
-        // It waits for the book of the first client.
+        // This request waits for the book of the first client.
         let next = scope.spawn(|| served.get("/book.bin?minGame=1"));
         assert_eq!(served.json("/lichess")["white"], 3);
         drop(client);
-        // The games are read until the run ends, which closes the file.
+        // The run reads games until it ends and closes the file.
         until("the run ends", || {
             games.write_all(GAMES.as_bytes()).is_err()
         });
@@ -884,14 +884,14 @@ fn a_download_takes_the_book_that_was_made_for_its_size() {
         assert_eq!(made.status, 200, "{path}: {}", made.text());
         let size = served.json(&format!("{path}&count=true"));
         assert_eq!(size["bytes"], made.body.len(), "{path}");
-        // A book of other options is not the one that was made.
+        // A book with other options is not the one that is kept.
         let different = served.get(other);
         assert_eq!(different.status, 200, "{other}");
         served.json(&format!("{path}&count=true"));
         assert_eq!(served.get(path).body, made.body, "{path}");
         assert_eq!(served.get(other).body, different.body, "{other}");
     }
-    // Nor is one of files that have changed since.
+    // Neither is a book of files that have changed meanwhile.
     let path = "/book.bin?minGame=1";
     served.json(&format!("{path}&count=true"));
     let text = fs::read_to_string(&pgn).unwrap();
@@ -907,7 +907,7 @@ fn an_empty_book_is_no_download() {
     assert_eq!(served.get("/book.bin?minGame=1000").status, 400);
 }
 
-/// Replaces a file by a pipe from which reading takes as long as the test likes.
+/// Replaces a file by a pipe that the test can keep open as long as it likes.
 #[cfg(unix)]
 fn make_slow(pgn: &std::path::Path) {
     fs::remove_file(pgn).unwrap();
@@ -932,7 +932,7 @@ fn few_wait_for_books_and_the_run_ends_with_the_server() {
     });
     make_slow(&pgn);
     let host = served.address;
-    // One that waits has a place, and one that is answered has none.
+    // A waiting request holds a permit, and an answered request holds none.
     let mut clients = Vec::new();
     let mut is_refused = || {
         let mut client = served.connect();

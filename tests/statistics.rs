@@ -1,4 +1,4 @@
-//! Statistics say from how many games they are calculated, and an unknown value is not zero.
+//! Statistics contain the number of games from which they are calculated, and unknown values are not zero.
 
 use std::{fmt::Write, fs, path::Path};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::common::{fails, ok, ok_json, served::Served, temp};
 
-/// A game of two half-moves with some tags.
+/// Returns a game of two half-moves with tags.
 fn game(tags: &[(&str, &str)], result: &str) -> String {
     let mut text = String::new();
     for (name, value) in tags {
@@ -16,14 +16,14 @@ fn game(tags: &[(&str, &str)], result: &str) -> String {
     text
 }
 
-/// A game between players with these ratings, which are left out if they are empty.
+/// Returns a game between players with these ratings. Empty ratings are omitted.
 fn rated(white: &str, black: &str, result: &str) -> String {
     let tags = [("WhiteElo", white), ("BlackElo", black)];
     let known: Vec<_> = tags.into_iter().filter(|tag| !tag.1.is_empty()).collect();
     game(&known, result)
 }
 
-/// Writes the games, and makes an index of them and an index of their counts.
+/// Writes games, and makes an index of them and an index of their counts.
 fn indexes(dir: &Path, games: &str) {
     fs::write(dir.join("games.pgn"), games).unwrap();
     ok(dir, "make-book -q games.pgn --leveldb games.idx --explorer");
@@ -103,7 +103,7 @@ fn top_games_have_the_highest_mean_of_the_known_ratings() {
     };
     let answer = served.json("/lichess");
     assert_eq!(ids(&answer["topGames"]), [1, 4, 2, 0]);
-    // The top games are not listed again.
+    // The recent games do not repeat the top games.
     assert_eq!(ids(&answer["recentGames"]), [3]);
     assert_eq!(
         ids(&served.json("/games?sort=rating")["games"]),
@@ -114,7 +114,7 @@ fn top_games_have_the_highest_mean_of_the_known_ratings() {
 #[test]
 fn recent_games_do_not_repeat_top_games() {
     let dir = temp();
-    // The later a game, the higher its ratings: the newest games are the top games.
+    // Later games have higher ratings, so the newest games are the top games.
     let games = |from: usize| -> String {
         let dated = |number: usize| {
             let (date, rating) = (format!("2020.01.{number:02}"), (2000 + number).to_string());
@@ -175,7 +175,7 @@ fn a_performance_needs_ten_games_with_a_rated_opponent() {
         assert_eq!(answer["moves"][0]["performance"], Value::Null);
         assert_eq!(answer["moves"][0]["performanceGames"], performance_games);
     }
-    // The mean 2400.5 is rounded up, the mean 2400.4 down.
+    // The mean 2400.5 is rounded up, and the mean 2400.4 down.
     for (higher, mean) in [(5, 2401), (4, 2400)] {
         let answer = player(
             against("2401", "1-0").repeat(higher) + &against("2400", "0-1").repeat(10 - higher),
@@ -209,7 +209,7 @@ fn a_game_without_a_result_is_no_draw() {
 
     let served = Served::start(dir.path(), "games.idx");
     let answer = served.json("/lichess?history=moves");
-    // Clients add the three numbers.
+    // Clients add up the three numbers.
     for counts in [&answer, &answer["moves"][0], &answer["history"][0]] {
         let numbers = ["white", "draws", "black", "unfinished"].map(|name| &counts[name]);
         assert_eq!(numbers, [10, 10, 0, 10], "{counts}");
@@ -234,7 +234,7 @@ fn a_game_without_a_result_is_no_draw() {
     let command = book["command"].as_str().unwrap();
     assert!(command.contains(" --unfinished skip"), "{command}");
 
-    // Counts have these games as draws.
+    // Counts include these games in the draws.
     for command in ["serve --listen 127.0.0.1:0", "moves --leveldb"] {
         let line = format!("{command} counts.idx --unfinished skip");
         let err = fails(dir.path(), &*line, 1);
@@ -282,7 +282,7 @@ fn a_mean_rating_says_in_how_many_games_the_rating_is_known() {
         (&e4["averageRating"], &e4["ratingGames"]),
         (&json!(2000), &json!(2))
     );
-    // A rating that is known in all games, or in none, needs no number.
+    // If all ratings are known, or none, the number of games is omitted.
     let e5 = &served.json("/lichess?play=e2e4&ratings=1400")["moves"][0];
     assert_eq!(
         (&e5["averageRating"], e5.get("ratingGames")),

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::common::{ok, ok_json, program, python, refused, run_python, sample, temp};
 
-/// A game of two players, with other tags and its moves.
+/// Returns a game of two players with further tags and its moves.
 fn game(white: &str, black: &str, result: &str, tags: &str, moves: &str) -> String {
     format!(
         "[White \"{white}\"]\n[Black \"{black}\"]\n[Result \"{result}\"]\n{tags}\n{moves} {result}\n\n"
     )
 }
 
-/// A pair: the result of the game in which A has White, and that of the one in which B has it.
+/// Returns a pair of games: in the first A has White, in the second B.
 fn pair(results: [&str; 2], tags: &str, moves: &str) -> String {
     game("A", "B", results[0], tags, moves) + &game("B", "A", results[1], tags, moves)
 }
@@ -35,7 +35,7 @@ fn pairs_of_every_kind_from_positions() {
         "# best first\n{E4} id \"B00 King's Pawn\";\n\n{D4} c0 \"note\";\n{C4}\n{E4} 0 1\n"
     );
     fs::write(dir.join("s.epd"), suite).unwrap();
-    // The en passant square of some programs, which no pawn can take on.
+    // Some programs write an en passant square even if no pawn can capture there.
     let e4 =
         "[SetUp \"1\"]\n[FEN \"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1\"]\n";
     let d4 = format!("[FEN \"{D4} 0 1\"]\n");
@@ -48,7 +48,7 @@ fn pairs_of_every_kind_from_positions() {
         pair(["1-0", "1-0"], &d4, "1... d5"),
         game("A", "B", "1-0", &d4, "1... d5"),
         game("A", "B", "*", &d4, "1... d5"),
-        // The suite has positions without moves, so a game from the usual start is of no exit.
+        // The suite contains positions without moves, so a game from the usual start does not belong to an exit.
         game("A", "B", "1-0", "", "1. e4 e5"),
     ];
     fs::write(dir.join("m.pgn"), games.concat()).unwrap();
@@ -98,7 +98,7 @@ fn pairs_of_every_kind_from_positions() {
         "{table}"
     );
 
-    // From the other player's view, with more pairs than an exit has.
+    // From the other player's point of view, and with more required pairs than any exit has.
     let line = "suite-report s.epd m.pgn --first B --min-pairs 2";
     let report = ok_json(dir, &*format!("{line} --json"));
     assert_eq!(report["encounters"][0]["first"], "B");
@@ -133,15 +133,15 @@ fn pairs_from_lines_and_of_several_players() {
     fs::write(dir.join("s.pgn"), suite).unwrap();
     let fen = "[FEN \"rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w KQkq - 0 2\"]\n";
     let games = [
-        // The longest line that a game begins with is its exit.
+        // The exit of a game is the longest line of the suite with which it begins.
         game("A", "B", "1-0", "", "1. e4 e5 2. Nf3 Nc6 3. Bb5"),
         game("C", "B", "0-1", "", "1. e4 e5 2. Nf3 Nc6 3. Bb5"),
         game("B", "C", "1/2-1/2", "", "1. e4 e5 2. Nf3 Nc6"),
         game("B", "A", "1-0", "", "1. e4 e5 2. Nf3 Nc6 3. Bc4"),
         game("A", "C", "1-0", "", "1. e4 e5"),
-        // A game that comes to the position later is of no exit.
+        // A game that reaches the position later does not belong to the exit.
         game("A", "B", "1-0", "", "1. Nf3 Nf6 2. Ng1 Ng8 3. d4 d5"),
-        // A program may write the exit as the start.
+        // A program may write the exit as the starting position.
         game("A", "C", "0-1", fen, "2. c4"),
     ];
     fs::write(dir.join("m.pgn"), games.concat()).unwrap();
@@ -166,14 +166,14 @@ fn pairs_from_lines_and_of_several_players() {
         .map(|of| format!("{} {}", of["first"], of["second"]))
         .collect();
     assert_eq!(names, ["\"A\" \"B\"", "\"B\" \"C\"", "\"A\" \"C\""]);
-    // B lost to nobody in two games against C, as the earlier of the two.
+    // In its two games against C, B lost none; it is the earlier name of the two.
     assert_eq!(
         report["encounters"][1]["pentanomial"],
         json!([0, 0, 0, 1, 0])
     );
 }
 
-/// Any two games of an exit are a pair of an engine that plays itself.
+/// If an engine plays itself, any two games of an exit form a pair.
 #[test]
 fn an_engine_plays_itself() {
     let dir = temp();
@@ -193,7 +193,7 @@ fn an_engine_plays_itself() {
     assert_eq!(encounter["pentanomial"], json!([0, 0, 1, 0, 1]));
 }
 
-/// Games of one exit that end out of order, without the partners of two.
+/// Returns games of one exit that ended out of order. Two of them lack their partners.
 #[test]
 fn rounds_say_the_pairs() {
     let dir = temp();
@@ -210,7 +210,7 @@ fn rounds_say_the_pairs() {
             game("A", "B", "0-1", a),
             game("B", "A", "1-0", b),
             game("A", "B", "1/2-1/2", e),
-            // Round 3 has no second game with a result, round 4 no first one.
+            // Round 3 has no second game with a result, and round 4 has no first one.
             game("B", "A", "*", f),
             game("B", "A", "1-0", h),
             game("A", "B", "1/2-1/2", g),
@@ -235,12 +235,12 @@ fn rounds_say_the_pairs() {
     assert_eq!((&found, unpaired), (&expected, json!(3)));
     let apart = "3 games without the one with other colors";
     assert!(table.contains(apart), "{table}");
-    // cutechess-cli numbers the games of a round.
+    // cutechess-cli numbers the games within a round.
     let (found, unpaired, _) = pairs(["1.1", "1.2", "2.1", "2.2", "3.1", "3.2", "4.1", "5.2"]);
     assert_eq!((&found, unpaired), (&expected, json!(3)));
     let (found, unpaired, _) = pairs(["1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.10"]);
     assert_eq!((&found, unpaired), (&expected, json!(3)));
-    // Rounds that all differ, or none, are not those of pairs: the order is.
+    // If all rounds differ, or none is given, the order of the games decides.
     for rounds in [
         ["1", "2", "3", "4", "5", "6", "7", "8"],
         ["?"; 8],
@@ -326,7 +326,7 @@ fn a_match_that_needs_more_than_the_memory_budget_is_refused() {
     assert_eq!(report["games"], 500);
 }
 
-/// A match of 20 games that Stockfish and Glaurung play from suites of games.
+/// Tests a match of 20 games that Stockfish and Glaurung play from suites of games.
 #[test]
 fn a_match_of_two_engines() {
     let engines = [program(&["stockfish"]), program(&["glaurung"])];
@@ -363,7 +363,7 @@ fn a_match_of_two_engines() {
     }
 }
 
-/// A line of a suite goes on after another, and the engines play on in it: comments say where the book ended.
+/// One line of the suite continues another, and the engines play on along it. Comments show where the book ended.
 #[test]
 fn comments_say_where_the_opening_ended() {
     let dir = temp();
@@ -387,7 +387,7 @@ fn comments_say_where_the_opening_ended() {
             "{book}"
         );
     }
-    // Without them, the longest line.
+    // Without such comments, the longest line is used.
     for marks in [
         ["", ""],
         ["{bookish}", ""],

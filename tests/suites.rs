@@ -1,5 +1,5 @@
-//! Suites and tables that `polybook convert` makes of books and databases, and suites that `polybook make-book` makes
-//! of games.
+//! Suites and tables that `polybook convert` makes from books and databases, and suites that `polybook make-book` makes from
+//! games.
 
 use std::{
     collections::BTreeSet,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::common::{fails, ok, ok_json, python, records, refused, run, run_python, sample, temp};
 
-/// A book and a database of the sample games.
+/// Makes a book and a database of the sample games.
 fn made() -> tempfile::TempDir {
     let dir = temp();
     let games = ["famous.pgn", "selfplay.pgn"].map(|name| sample(name).display().to_string());
@@ -28,7 +28,7 @@ fn lines(dir: &Path, line: &str, out: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// An EPD without its operations.
+/// Returns an EPD without its operations.
 fn position(epd: &str) -> &str {
     epd.split(" c0").next().unwrap()
 }
@@ -93,7 +93,7 @@ fn balanced_lines_have_scores_in_the_range() {
     );
     let all = lines(dir, "games.obs.db3 s.epd --plies 2 --min-game 1", "s.epd");
     let table = lines(dir, "games.obs.db3 t.csv", "t.csv");
-    // What games came to a position scored, by the rows of the positions before it.
+    // The score of the games that reach a position, calculated from the rows of the preceding positions.
     let score = |epd: &String| {
         let (mut points, mut games) = (0.0, 0.0);
         for row in &table[1..] {
@@ -162,7 +162,7 @@ fn a_book_makes_suites_as_a_database_does() {
     assert!(started.iter().all(|epd| of_book.contains(epd)));
 }
 
-/// The movetext of a suite's games, with the comments.
+/// Returns the movetexts of a suite's games, with comments.
 fn movetexts(pgn: &str) -> Vec<String> {
     let games = pgn.split("\n\n").filter(|text| !text.starts_with('['));
     let texts = games.map(|text| text.trim().replace('\n', " "));
@@ -173,7 +173,7 @@ fn movetexts(pgn: &str) -> Vec<String> {
 fn no_line_goes_in_a_circle() {
     let dir = temp();
     let dir = dir.path();
-    // Knights go out and back, in two ways.
+    // Knights move out and back in two move orders.
     let games =
         "1. Nf3 Nf6 2. Ng1 Ng8 3. e4 e5 *\n\n1. Nc3 Nf6 2. Nb1 Ng8 *\n\n1. Nf3 Nc6 2. Ng1 Nb8 *\n";
     fs::write(dir.join("games.pgn"), games).unwrap();
@@ -213,12 +213,12 @@ fn no_line_goes_in_a_circle() {
     }
 }
 
-/// A position may be reached by one line that repeats nothing although another would have to.
+/// A position may be reached by one line without repetition, even if another line to it repeats a position.
 #[test]
 fn a_position_that_one_way_repeats_is_reached_by_another() {
     let dir = temp();
     let dir = dir.path();
-    // After 1. Nf3 Nf6 2. Ng1, the way by Nf3 must not go back there, but that by Nh3 may.
+    // After 1. Nf3 Nf6 2. Ng1, the line with Nf3 must not repeat the position, but the line with Nh3 may.
     let games = "1. Nf3 Nf6 2. Ng1 *\n\n1. Nh3 Nf6 2. Ng1 *\n\n[FEN \"rnbqkb1r/pppppppp/5n2/8/8/8/PPPPPPPP/RNBQKBNR b KQkq - 3 2\"]\n\n\
         2... Ng8 3. Nc3 *\n\n[FEN \"rnbqkb1r/pppppppp/5n2/8/8/8/PPPPPPPP/RNBQKBNR b KQkq - 3 2\"]\n\n2... Nd5 3. Nf3 Nf6 *\n";
     fs::write(dir.join("games.pgn"), games).unwrap();
@@ -266,7 +266,7 @@ fn the_most_played_lines_are_the_first_of_all() {
     }
 }
 
-/// Suites of these games, by the options.
+/// Makes a suite of the games with these options, and returns its lines.
 fn games_suite(dir: &Path, options: &str, out: &str) -> Vec<String> {
     ok(
         dir,
@@ -297,7 +297,7 @@ fn suites_of_games_have_the_lines_that_were_played() {
     let epd = games_suite(dir, "games.pgn --plies 4 --min-game 4", "s.epd");
     let end = "rnbqkbnr/ppp2ppp/4p3/3p4/2PP4/8/PP2PPPP/RNBQKBNR w KQkq -";
     assert_eq!(epd, [format!("{end} c0 \"4 games, White scored 62.5%\";")]);
-    // Of a position that games come to in any way, the smallest counters.
+    // The counters of a position are the smallest among all paths to it.
     let epd = games_suite(
         dir,
         "games.pgn --plies 4 --min-game 2 --opcodes --balance 60-65",
@@ -309,7 +309,7 @@ fn suites_of_games_have_the_lines_that_were_played() {
             "{end} hmvc 0; fmvn 3; c0 \"4 games, White scored 62.5%\";"
         )]
     );
-    // From a position that games come to, and one where a game starts.
+    // One position that games reach, and one in which a game starts.
     fs::write(
         dir.join("from.epd"),
         "rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w KQkq - 0 2\n",
@@ -329,7 +329,7 @@ fn suites_of_games_have_the_lines_that_were_played() {
     assert!(text.contains(
         "[SetUp \"1\"]\n[FEN \"rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w KQkq - 0 "
     ));
-    // Other outputs of the run, and what became of it.
+    // The run has other outputs, and the report describes it.
     let report = ok_json(
         dir,
         "make-book games.pgn --plies 2 --min-game 1 --suite s.epd --bin b.bin --json --force",
@@ -436,7 +436,7 @@ fn opcodes_count_moves() {
 fn tables_of_a_book_have_every_record() {
     let dir = made();
     let dir = dir.path();
-    // A record of a position that no line comes to.
+    // Add a record for a position that no line reaches.
     let mut few = fs::read(dir.join("book.bin")).unwrap();
     few.extend_from_slice(b"\xff\xff\xff\xff\xff\xff\xff\xff\x03\x1c\0\x01\0\0\0\0");
     fs::write(dir.join("more.bin"), few).unwrap();
@@ -627,7 +627,7 @@ fn suites_replace_only_suites() {
     ] {
         ok(dir, &format!("{line} --force"));
     }
-    // Where lines start is an input, even if it is a suite.
+    // The file with the positions where lines start is an input, even if it is a suite.
     let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - c0 \"3 games, White scored 50.0%\";\n";
     fs::write(dir.join("from.epd"), start).unwrap();
     for line in [
@@ -697,7 +697,7 @@ fn python_chess_reads_suites() {
     );
 }
 
-/// Games of one line each: its moves, and the results of its games.
+/// Returns games of one line each, with their moves and results.
 fn games_of(lines: &[(&str, &[&str])]) -> String {
     let games = lines.iter().flat_map(|(moves, results)| {
         let game = move |result| format!("[Result \"{result}\"]\n\n{moves} {result}\n\n");
@@ -706,8 +706,8 @@ fn games_of(lines: &[(&str, &[&str])]) -> String {
     games.collect()
 }
 
-/// Suites of games and of a database have the positions whose games were drawn as often as asked, and at most N of
-/// one ECO code, with the opening's name.
+/// Checks that suites of games and of a database contain the positions with the requested rate of draws, at most N for each
+/// ECO code, with the names of their openings.
 #[test]
 fn draw_rates_and_openings() {
     let dir = temp();
@@ -779,7 +779,7 @@ fn draw_rates_and_openings() {
     assert!(error.contains("--draw-rate"), "{error}");
 }
 
-/// Games without a result are no draws.
+/// Checks that games without a result are not draws.
 #[test]
 fn games_without_result() {
     let dir = temp();
@@ -818,7 +818,7 @@ fn games_without_result() {
     );
 }
 
-/// Suites of positions by their evaluations, of games, of a database and of a book.
+/// Tests suites of positions selected by their evaluations, from games, a database and a book.
 #[test]
 fn evaluations() {
     let dir = temp();
@@ -861,7 +861,7 @@ fn evaluations() {
             let has_e4 = text.contains("/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - acd 20; ce -90;");
             assert_eq!(has_e4, moves.contains(&"e4"), "{text}");
         }
-        // 1. a3 has no evaluation.
+        // The position after 1. a3 has no evaluation.
         let line = format!("{command} --force --plies 1 --evals e.evals --eval 0.8..1.2")
             .replace("-q ", "");
         for out in ["s.pgn", "s.epd"] {
@@ -937,13 +937,13 @@ fn no_exit_is_where_the_game_is_over() {
             let error = fails(dir, &format!("{line} {plies}"), 1);
             let reason = format!("the game is over after every line of {plies} half-moves");
             assert!(error.contains(&reason), "{moves}: {error}");
-            // The advice.
+            // The message contains advice.
             if plies != 10 {
                 ok(dir, &format!("{line} {}", plies - 1));
             }
         }
         if moves == threefold {
-            // Neither a database nor a book has lines that repeat a position.
+            // Lines of databases and books never repeat a position.
             continue;
         }
         ok(
@@ -963,7 +963,7 @@ fn no_exit_is_where_the_game_is_over() {
     ok(dir, "make-book -q g.pgn --bin g.bin --min-game 1");
     let error = fails(dir, "convert -q g.bin b.epd --plies 7", 1);
     assert!(error.contains("the game is over"), "{error}");
-    // Other lines stay.
+    // Other lines are kept.
     let twice = "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Nc3 Nc6 5. Rg1 Rg8";
     fs::write(dir.join("g.pgn"), format!("{mate} 1-0\n\n{twice} *\n\n")).unwrap();
     ok(
@@ -979,7 +979,7 @@ fn no_exit_is_where_the_game_is_over() {
     );
 }
 
-/// The pawn on e5 is pinned once both moves were played, so the last double step gives no right.
+/// After both moves, the pawn on e5 is pinned, so the last double step gives no right to capture en passant.
 const PINNED: [&str; 2] = [
     "1. e4 e5 2. f4 exf4 3. e5 d5 4. Nf3 Qe7",
     "1. e4 e5 2. f4 exf4 3. e5 Qe7 4. Nf3 d5",
@@ -1063,7 +1063,7 @@ fn a_pinned_pawn_splits_no_position() {
         let suite = fs::read_to_string(dir.join("f.epd")).unwrap();
         assert_eq!(suite.lines().count(), 1, "{suite}");
     }
-    // A book has polyglot's keys, and all of its records are found.
+    // A book has the keys of polyglot, so all of its records are found.
     ok(dir, "make-book -q d.pgn --bin d.bin --min-game 1");
     for fen in &fens {
         let found = ok_json(dir, &["show", "d.bin", "--json", "--fen", fen]);

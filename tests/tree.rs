@@ -1,4 +1,4 @@
-//! `polybook tree` as a user runs it, and as other programs read what it writes.
+//! `polybook tree` on the command line, and other programs that read its output.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
@@ -8,7 +8,7 @@ use crate::common::{
 use polybook::position::Variant;
 use proptest::prelude::*;
 
-/// A book of the sample games in which every move has a weight, with all else that can be made of them.
+/// Makes a book of the sample games in which every move has a weight, and further outputs.
 fn made(options: &str) -> tempfile::TempDir {
     let dir = temp();
     let games = ["famous.pgn", "selfplay.pgn"].map(|name| sample(name).display().to_string());
@@ -21,13 +21,13 @@ fn made(options: &str) -> tempfile::TempDir {
     dir
 }
 
-/// The positions and moves of a book.
+/// Returns the positions and moves of a book.
 fn moves(book: &Path) -> BTreeSet<[u8; 10]> {
     let key_and_move = |record: &[u8; 16]| record[..10].try_into().unwrap();
     records(book).iter().map(key_and_move).collect()
 }
 
-/// The documents of JSON lines.
+/// Parses JSON lines.
 fn documents(text: &str) -> Vec<serde_json::Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -52,11 +52,11 @@ fn a_book_of_a_tree_has_the_moves_of_the_book() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the book and its variant, and wherever lines come together or are too deep for variations.
+    /// A tree restores its book, for any book and variant, even if lines transpose or are too deep for variations.
     #[test]
     fn any_book_comes_back_from_its_tree(lines in lines(), variant in 0..Variant::ALL.len(), max_ply in 1..25u8) {
         let variant = Variant::ALL[variant];
-        // Of others there are no books.
+        // Other variants have no books.
         prop_assume!(variant.number().is_some());
         let dir = temp();
         let dir = dir.path();
@@ -66,7 +66,7 @@ proptest! {
         let options = "--variations --uniform --min-game 1 --strict --no-header -q";
         ok(dir, &format!("make-book tree.pgn --variant {variant} {options} --bin again.bin"));
         prop_assert_eq!(moves(&dir.join("again.bin")), moves(&dir.join("book.bin")));
-        // With fewer half-moves, the tree is that of what can be reached in them.
+        // With fewer half-moves, the tree contains the positions that are reachable within them.
         let tree = format!("tree book.bin --variant {variant} --max-ply {max_ply} --format jsonl");
         let near = documents(&ok(dir, &tree));
         ok(dir, &format!("tree book.bin --variant {variant} --max-ply {max_ply} --format pgn --out near.pgn -q"));
@@ -81,7 +81,7 @@ proptest! {
 fn a_position_stands_where_it_is_reached_soonest() {
     let dir = temp();
     let dir = dir.path();
-    // The position after 1. c4 e5 comes up later in the first line.
+    // The position after 1. c4 e5 occurs later in the first line.
     let games = "1. c3 e6 2. c4 e5 3. Nc3 Nf6 4. Nf3 *\n\n1. c4 e5 2. Nc3 Nf6 3. Nf3 *\n";
     fs::write(dir.join("games.pgn"), games).unwrap();
     ok(
@@ -249,7 +249,7 @@ fn what_is_written_over_and_what_is_not() {
     for format in ["pgn", "text", "jsonl"] {
         let line = format!("tree book.bin --format {format} --out tree -q");
         ok(dir.path(), &line);
-        // Only games have a checksum.
+        // Only the PGN format has a checksum.
         let force = if format == "pgn" { "" } else { "--force" };
         let report = ok_json(dir.path(), &format!("{line} --json {force}"));
         assert_eq!(report["path"], "tree");
@@ -276,7 +276,7 @@ fn what_is_written_over_and_what_is_not() {
 fn replies_come_in_the_order_of_how_often_they_are_played() {
     let dir = temp();
     let dir = dir.path();
-    // The reply that is played most loses, and others come first by their squares and by their weights.
+    // The most played reply loses; others come first by their squares and by their weights.
     let games =
         "1. e4 e5 2. Nf3 1-0\n\n".repeat(3) + "1. e4 b6 2. d4 1/2-1/2\n\n1. e4 a6 2. d4 0-1\n";
     fs::write(dir.join("games.pgn"), games).unwrap();

@@ -1,13 +1,13 @@
-//! Chess960 and the variants: keys, moves, books, indexes and databases.
+//! Chess960 and other variants: keys, moves, books, indexes and databases.
 
 use std::{fs, path::Path, process::Command};
 
 use crate::common::{fails, ok, ok_json, python, records, run, run_python, temp};
 use rusqlite::Connection;
 
-/// A position of each rule, with the key that `tests/python/polyglot_key.py` computes from the document's
-/// table. Chess960 with a rook that is outermost though another stands behind the king; two of a kind in
-/// hand, which XOR would cancel; promoted pieces, which do not matter; checks given, which do not either.
+/// A position of each variant, with the key that `tests/python/polyglot_key.py` calculates from the document's table. The
+/// positions include an outermost Chess960 rook with another rook behind the king, and two equal pieces in hand, which XOR
+/// would cancel. Promoted pieces and given checks do not affect keys.
 const KEYS: [(&str, &str, &str); 14] = [
     (
         "normal",
@@ -85,7 +85,7 @@ fn write(dir: &Path, name: &str, text: &str) {
     fs::write(dir.join(name), text).unwrap();
 }
 
-/// The book moves of a position, as numbers, in the order of the book.
+/// Returns the moves of a position in a book as numbers, in the order of the book.
 fn book_moves(book: &Path, key: u64) -> Vec<u16> {
     let of_position = records(book)
         .into_iter()
@@ -125,8 +125,8 @@ fn the_expected_keys_are_those_of_a_few_lines_of_python() {
     }
 }
 
-/// 500 games of each variant made and counted by python-chess: every move of the book is legal where it
-/// stands, and book and database hold what was played and nothing else.
+/// python-chess generates and counts 500 games of each variant. Every move in the book must be legal, and book and database
+/// must contain exactly what was played.
 #[test]
 fn python_chess_agrees_on_500_games_of_each_variant() {
     let Some(python) = python(&["chess", "sqlite3"]) else {
@@ -154,7 +154,7 @@ fn python_chess_agrees_on_500_games_of_each_variant() {
     }
 }
 
-/// Castling of all four kinds, with castling rights as X-FEN has them and SAN.
+/// Castling of all four kinds, with castling rights in X-FEN and moves in SAN.
 const CASTLING: &str = "\
 [Variant \"Chess960\"]
 [FEN \"bnrbqkrn/pppppppp/8/8/8/8/PPPPPPPP/BNRBQKRN w KQkq - 0 1\"]
@@ -182,8 +182,8 @@ const CASTLING: &str = "\
 1. O-O-O O-O 2. a3 a6 1-0
 ";
 
-/// The same games with the files of the rooks (Shredder-FEN), and moves in coordinates, castling as king
-/// takes rook.
+/// The same games with the files of the rooks (Shredder-FEN) and moves as coordinates. Castling is written as the king
+/// capturing its rook.
 const CASTLING_BY_SQUARES: &str = "\
 [Variant \"Chess960\"]
 [FEN \"bnrbqkrn/pppppppp/8/8/8/8/PPPPPPPP/BNRBQKRN w GCgc - 0 1\"]
@@ -228,7 +228,7 @@ fn chess960_castles_in_all_four_kinds_and_both_notations() {
     assert_eq!(records(&book).len(), 38);
     assert!(fs::read(&book).unwrap() == fs::read(dir.path().join("squares.bin")).unwrap());
 
-    // King takes rook: from file and to file on the rank.
+    // Castling is encoded as the king capturing its rook: from file and to file on the rank.
     let moves: Vec<u16> = records(&book)
         .iter()
         .map(|record| u16::from_be_bytes([record[8], record[9]]))
@@ -258,7 +258,7 @@ fn chess960_castles_in_all_four_kinds_and_both_notations() {
 #[test]
 fn positions_of_inner_rooks_are_left_out_of_the_book_and_counted() {
     let dir = temp();
-    // The rook that may castle is overtaken by another, and castles.
+    // Another rook moves further out than the rook that may castle, and then that rook castles.
     let game =
         "[Variant \"Chess960\"]\n[FEN \"4k3/8/8/8/8/8/7r/4KR2 w F - 0 1\"]\n[Result \"1-0\"]\n\n";
     let inner = "[Variant \"Chess960\"]\n[FEN \"4k3/8/8/8/8/8/8/4KR1R w F - 0 1\"]\n[Result \"1-0\"]\n\n1. Ke2 Ke7 1-0\n\n";
@@ -274,7 +274,7 @@ fn positions_of_inner_rooks_are_left_out_of_the_book_and_counted() {
     assert_eq!(report["left_out"], 1);
     assert_eq!(report["plies"], 4);
     assert_eq!(report["book"]["entries"], 3);
-    // The database names the rook, so it can have them.
+    // The database names the rook, so it can contain these positions.
     assert_eq!(report["obs"]["rows"], 4);
     let db = Connection::open(dir.path().join("a.obs.db3")).unwrap();
     let epd: String = db
@@ -438,7 +438,7 @@ fn auto_counts_every_game_as_what_it_is() {
     );
     assert!(summary.contains("horde: 1 game filtered"), "{summary}");
 
-    // One book, with the records of all the books.
+    // A single book with the records of all books.
     let mut expected = Vec::new();
     for variant in ["standard", "crazyhouse", "atomic", "giveaway"] {
         ok(
@@ -465,7 +465,7 @@ fn auto_counts_every_game_as_what_it_is() {
     assert!(found == expected);
     assert_eq!(found.len(), 4 + 5 + 4 + 5);
 
-    // A database cannot tell which is which.
+    // A database cannot distinguish the variants.
     let error = fails(
         dir.path(),
         "make-book a.pgn --variant auto --obs a.obs.db3",
@@ -495,7 +495,7 @@ fn variants_without_a_number_have_no_book_but_the_rest() {
         dir.path(),
         "make-book -q a.pgn --variant horde --min-game 1 --leveldb a.idx --index-stats --obs a.obs.db3",
     );
-    // Index and database know the variant, so no option has to repeat it.
+    // Index and database know the variant, so no option is needed.
     let games = ok_json(dir.path(), "games --leveldb a.idx --json e5");
     assert_eq!(games["games"][0]["id"], 4);
     assert_eq!(games["total"], 1);
@@ -561,7 +561,7 @@ fn every_question_takes_a_variant() {
     let dumped = fs::read_to_string(dir.path().join("atomic.txt")).unwrap();
     assert!(dumped.contains("1. e4{100%} d5 2. exd5{100%}"), "{dumped}");
     let key = ask("key --variant atomic --moves", &["e4 d5 exd5"]);
-    // The exploding capture takes both pawns off.
+    // The capture explodes and removes both pawns.
     let fen = "rnbqkbnr/ppp1pppp/8/8/8/8/PPPP1PPP/RNBQKBNR b KQkq - 0 2";
     assert_eq!(key, ask("key --variant atomic --fen", &[fen]));
 }
@@ -569,7 +569,7 @@ fn every_question_takes_a_variant() {
 #[test]
 fn standard_books_know_no_drops() {
     let dir = temp();
-    // A drop in a book without header, which is for normal chess.
+    // A drop in a book without a header, which is a book for standard chess.
     let mut record = [0u8; 16];
     record[..8].copy_from_slice(&5u64.to_be_bytes());
     record[8..10].copy_from_slice(&(9u16 << 12 | 16 << 6 | 28).to_be_bytes());
@@ -578,7 +578,7 @@ fn standard_books_know_no_drops() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-/// Four games with the same moves, in variants three of which have the same keys.
+/// Four games with the same moves in variants, three of which have the same keys.
 const SAME_MOVES: &str = r#"[White "Standard"]
 [Result "1-0"]
 
@@ -626,7 +626,7 @@ fn games_of_other_variants_are_not_listed() {
         assert_eq!(pgn.matches("[White ").count(), 1, "{pgn}");
         assert!(pgn.contains(&format!("[White \"{white}\"]")), "{pgn}");
     }
-    // Without the explorer's data, keys alone tell the games of some variants.
+    // Without the explorer's data, games of some variants are distinguished only by their keys.
     ok(
         dir.path(),
         "make-book -q a.pgn --variant auto --leveldb plain.idx",
@@ -736,7 +736,7 @@ fn no_command_answers_from_another_variants_games() {
     ok(dir, "convert -q auto.bin t.csv --variant atomic");
     let error = fails(dir, "tree auto.bin --variant horde", 1);
     assert!(error.contains("atomic"), "{error}");
-    // A book that does not say what it is for is what the option says.
+    // A book that does not name its variant has the variant of the option.
     ok(
         dir,
         "make-book -q a.pgn --variant atomic --min-game 1 --no-header --bin bare.bin",
@@ -747,9 +747,9 @@ fn no_command_answers_from_another_variants_games() {
     );
     assert!(ok(dir, "tree bare.bin --variant atomic").contains("d4"));
     ok(dir, "convert -q bare.bin bare.csv --variant atomic");
-    // So is a database.
+    // The same is true for a database.
     let db = Connection::open(dir.join("a.obs.db3")).unwrap();
-    // A database that was changed on purpose has no checksum.
+    // Remove the checksum of the database, because it was changed on purpose.
     db.execute_batch(
         "UPDATE Info SET Value = 'xiangqi' WHERE Name = 'Variant'; DELETE FROM Info WHERE Name = 'Checksum'",
     )

@@ -1,5 +1,5 @@
-//! What is different on Windows: shells that leave `*` to the program, names of devices, books that another program
-//! has open, directories that are opened as files, keys that end a program.
+//! Differences on Windows: shells that do not expand `*`, names of devices, books that another program has open, directories
+//! that are opened as files, and keys that end a program.
 
 use std::{
     collections::BTreeMap,
@@ -14,10 +14,10 @@ use std::{
 
 use crate::common::{Arguments, fails, many_games, ok, polybook_in, sample, skip, temp, until};
 
-/// What a program allows others that opens a file as C does: to read it and to write it, not to replace it.
+/// The sharing mode of files that C programs open: others may read and write the file, but not replace it.
 const READ_AND_WRITE: u32 = 3;
 
-/// Starts a process on a new console without a window, so that keys pressed there reach it and not the tests.
+/// Starts a process on a new console without a window, so that keys pressed there do not reach the tests.
 const CREATE_NO_WINDOW: u32 = 0x0800_0000;
 
 fn names(dir: &Path) -> Vec<String> {
@@ -118,7 +118,7 @@ fn an_index_is_made_and_replaced() {
         &["games", "--leveldb", "idx", "--moves", "1. e4 e5 2. Nf3 d6"],
     );
     assert!(games.contains("Morphy"), "{games}");
-    // A front-end opens the games by the path in the index, so the path is one that any program takes.
+    // A front-end opens the games by the path in the index, so any program must accept the path.
     let index = polybook::index::Index::open(dir.path().join("idx")).unwrap();
     let path = index.files().next().unwrap().1;
     assert!(path.is_absolute() && !path.to_str().unwrap().starts_with(r"\\?\"));
@@ -163,7 +163,7 @@ fn paths_with_a_drive_or_a_share() {
     }
     let names = names(dir.path());
     assert_eq!(names, ["famous.pgn", "relative.bin", "verbatim.bin"]);
-    // A machine that is not there, or no network at all.
+    // The machine does not exist, or there is no network.
     let share = r"\\no-such-machine\share\book.bin";
     let err = fails(
         dir.path(),
@@ -193,7 +193,7 @@ fn names_that_differ_in_capitals_are_one_file() {
     assert!(err.contains("both an input and an output"), "{err}");
 }
 
-/// A run of the binary on a console of its own, which is killed if the test fails.
+/// A running binary on a console of its own. It is killed if the test fails.
 struct OnConsole(Child);
 
 impl OnConsole {
@@ -215,7 +215,7 @@ impl OnConsole {
         assert!(pressed.success(), "{key}");
     }
 
-    /// The exit status, and what went to standard error.
+    /// Returns the exit status and the text on standard error.
     fn end(&mut self) -> (Option<i32>, String) {
         until("it ends", || self.0.try_wait().unwrap().is_some());
         let mut error = String::new();
@@ -227,13 +227,13 @@ impl OnConsole {
 
 impl Drop for OnConsole {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// All files under a directory and their bytes.
+/// Returns all files below a directory with their bytes.
 fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -247,7 +247,7 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-/// The program that presses keys is `.ci/console-event.c`, because events of a console are sent by unsafe code.
+/// `.ci/console-event.c` presses the keys, because sending console events needs unsafe code.
 #[test]
 fn ctrl_c_and_ctrl_break_leave_old_outputs() {
     let Some(presser) = env::var_os("POLYBOOK_CONSOLE_EVENT").map(PathBuf::from) else {
@@ -261,7 +261,7 @@ fn ctrl_c_and_ctrl_break_leave_old_outputs() {
         ok(dir.path(), &format!("{outputs} famous.pgn"));
         let before = contents(dir.path());
         let mut run = OnConsole::start(dir.path(), &format!("{outputs} -"));
-        // Games keep coming, so that the run is certainly reading when the key is pressed.
+        // Games keep coming, so the run is certainly reading when the key is pressed.
         let mut stdin = run.0.stdin.take().unwrap();
         let feeder =
             thread::spawn(move || while stdin.write_all(many_games().as_bytes()).is_ok() {});

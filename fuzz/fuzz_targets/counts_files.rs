@@ -2,8 +2,8 @@
 
 use std::{panic, sync::Once};
 
-/// The library catches what the crate `parquet` panics with, where the hook of libFuzzer would end the process. What is
-/// not caught ends it all the same.
+/// The library catches panics of the crate `parquet`, but libFuzzer's panic hook would end the process before. Panics that
+/// the library does not catch still end the process.
 static QUIET: Once = Once::new();
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

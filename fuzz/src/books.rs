@@ -1,4 +1,4 @@
-//! Books and headers: any bytes as a book, as a header, as two books to merge.
+//! Books and headers: arbitrary bytes as a book, as a header, and as two books to merge.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ use shakmaty::{Chess, Color};
 
 use super::{Room, choice};
 
-/// Lines of a book can be without end in number, so only small books are asked for theirs.
+/// The maximum number of records of a book whose lines are written, because the number of lines grows exponentially.
 const MOST_RECORDS_OF_LINES: u64 = 64;
 
-/// Bytes of lines that are looked at.
+/// The maximum number of bytes of lines that are checked.
 const MOST_OF_LINES: usize = 1 << 16;
 
 pub fn run(data: &[u8]) {
@@ -46,7 +46,7 @@ fn header_text(data: &[u8]) {
     }
 }
 
-/// A book of records whose keys are those of positions, so that lines can be walked.
+/// Returns a book whose keys belong to positions, so that its lines can be walked.
 pub(super) fn sensible(data: &[u8]) -> Vec<u8> {
     let mut records = Vec::new();
     let mut pos = Chess::default();
@@ -83,7 +83,7 @@ fn book(bytes: &[u8]) {
     let in_memory = Book::from_bytes(bytes.to_vec()).unwrap();
     assert_eq!(book.len(), bytes.len() as u64 / 16);
     assert_eq!(header::read(&path).ok(), header::read(&path).ok());
-    // Of a book that is out of order, probing promises nothing.
+    // The results of probing are unspecified if the book is not sorted.
     let is_sorted = in_memory.iter().map(|entry| entry.unwrap().key).is_sorted();
     let probed = if is_sorted { 64 } else { 0 };
     for entry in in_memory.iter().take(probed).map(Result::unwrap) {
@@ -101,7 +101,7 @@ fn book(bytes: &[u8]) {
     }
 }
 
-/// A mended copy has no faults, and mending it again changes nothing.
+/// Checks that a repaired copy has no faults, and that repairing it again changes nothing.
 fn mended(room: &Room, path: &Path, bytes: &[u8]) {
     let memory = Memory::default();
     let Ok(found) = verify(path, &memory) else {
@@ -122,7 +122,7 @@ fn mended(room: &Room, path: &Path, bytes: &[u8]) {
     );
 }
 
-/// Changing the header leaves the records alone.
+/// Checks that changing the header does not change the records.
 fn headers(room: &Room, bytes: &[u8]) {
     let copy = room.file("headed.bin", bytes);
     if header::update(&copy, None, Some("a\nb")).is_ok() {
@@ -139,7 +139,7 @@ fn headers(room: &Room, bytes: &[u8]) {
     }
 }
 
-/// Lines as polyglot counts and writes them.
+/// Counts and writes the lines of a book.
 fn walked(book: &Book) {
     let _ = lines::count(book, &Meter::default()).unwrap();
     let _ = lines::reachable(book, &Memory::default(), &Meter::default()).unwrap();
@@ -156,7 +156,7 @@ fn walked(book: &Book) {
     }
 }
 
-/// A writer that ends the writing after some bytes.
+/// A writer that fails after a number of bytes.
 struct Bounded(usize);
 
 impl std::io::Write for Bounded {
@@ -173,7 +173,7 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// A tree is written to its end in every format.
+/// Writes a tree of the book in every format.
 fn grown(book: &Book) {
     let limits = Limits {
         max_ply: Some(12),
@@ -192,7 +192,7 @@ fn grown(book: &Book) {
     assert!(moves.iter().all(|moves| *moves <= 500));
 }
 
-/// A change is made, nothing else changes, and the difference is the change.
+/// Edits a book, and checks that nothing else changes and that the difference is the edit.
 fn edited(room: &Room, path: &Path) {
     let out = room.path("edited.bin");
     let pos = Variant::Standard.start();
@@ -201,7 +201,7 @@ fn edited(room: &Room, path: &Path) {
         changes: vec![text.parse().unwrap()],
     };
     let edit = |edits: &[PositionEdit]| {
-        // What is no book may come of records that are no moves, and is not replaced.
+        // If the records are not moves, the output may not be recognized as a book, and is not replaced.
         if out.exists() {
             std::fs::remove_file(&out).unwrap();
         }
@@ -238,7 +238,7 @@ fn edited(room: &Room, path: &Path) {
     }
 }
 
-/// What a filter keeps of a book is in order, and filtering it again keeps all of it.
+/// Checks that a filtered book is sorted, and that filtering it again changes nothing.
 fn filtered(room: &Room, path: &Path, options: u8) {
     let bit = |number: u8| options >> number & 1 == 1;
     let filter = Filter {
@@ -276,7 +276,7 @@ fn filtered(room: &Room, path: &Path, options: u8) {
     assert_eq!(records(&once), records(&twice));
 }
 
-/// Two books merged: in order, with the positions of both.
+/// Checks that merging two books gives a sorted book with the positions of both.
 fn merged(data: &[u8]) {
     let (cut, rest) = choice(data);
     let middle = (rest.len() / 16 * usize::from(cut) / 256) * 16;

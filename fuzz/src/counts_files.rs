@@ -1,4 +1,4 @@
-//! A directory of counts with damaged files: an error, or all half-moves that were counted.
+//! A directory of counts with damaged files: reading it fails, or returns all counted half-moves.
 
 use std::sync::OnceLock;
 
@@ -18,10 +18,10 @@ const GAMES: &str = "\
 [Result \"0-1\"]\n\n1. e4 c5 2. Nf3 d6 0-1\n\n\
 [FEN \"4k3/8/8/8/8/8/4P3/4K3 w - - 0 1\"]\n[Result \"1/2-1/2\"]\n\n1. e4 Kd7 1/2-1/2\n";
 
-/// Half-moves of the games.
+/// The number of half-moves in the games.
 const PLIES: u64 = 11;
 
-/// The files of sound counts, by classes or not.
+/// Returns the files of undamaged counts.
 fn sound(by: By) -> &'static Files {
     static SOUND: [OnceLock<Files>; 2] = [OnceLock::new(), OnceLock::new()];
     SOUND[usize::from(by.is_none())].get_or_init(|| {
@@ -37,7 +37,7 @@ fn sound(by: By) -> &'static Files {
     })
 }
 
-/// The same files where nothing tells the checksums of parts, so that altered parts are read.
+/// Returns the same files without checksums of the parts, so that modified parts are read.
 fn without_checksums(by: By) -> Files {
     let mut files = sound(by).clone();
     for (_, bytes) in files.iter_mut().filter(|(name, _)| name == "counts.json") {
@@ -61,7 +61,7 @@ pub fn run(data: &[u8]) {
     let files = match kind % 3 {
         0 => edited(sound(by).clone(), rest),
         1 => edited(without_checksums(by), rest),
-        // A part that is anything, and nothing that says what it should be.
+        // A part with arbitrary bytes, and no sidecar.
         _ => vec![("part-000.parquet".to_owned(), rest.to_vec().into())],
     };
     let room = Room::new();

@@ -1,11 +1,11 @@
-//! The files of a directory that is sound, to be damaged.
+//! Reading, damaging and writing the files of a directory.
 
 use std::{borrow::Cow, fs, path::Path};
 
-/// Files by name. Those that nothing changed are not copied.
+/// Files by name. Unmodified files are borrowed.
 pub type Files = Vec<(String, Cow<'static, [u8]>)>;
 
-/// All files of a directory, by name.
+/// Returns all files of a directory, by name.
 pub fn files_of(dir: &Path) -> Files {
     let mut files: Files = fs::read_dir(dir)
         .unwrap()
@@ -28,8 +28,8 @@ pub fn write_files(dir: &Path, files: &Files) {
     }
 }
 
-/// Bytes changed here and there: each four bytes say in which file, where, and to what. In a file that two bytes cannot
-/// say the places of, the last one says both.
+/// Modifies bytes of the files. Each group of four bytes in `edits` gives a file, an offset and a new value. For files whose
+/// offsets do not fit into two bytes, the last byte also contributes to the offset.
 pub fn edit(files: &mut Files, edits: &[u8]) {
     let count = files.len();
     for edit in edits.chunks_exact(4).take(32) {

@@ -1,4 +1,4 @@
-//! OOBS databases: damaged SQLite files, and rows of anything.
+//! OOBS databases: damaged SQLite files, and rows with arbitrary values.
 
 use std::{
     path::Path,
@@ -29,7 +29,7 @@ pub fn run(data: &[u8]) {
     used(&room, &path, kind / 3 % 4);
 }
 
-/// A good database with bytes changed: each five bytes say where, and to what.
+/// Returns a valid database with modified bytes. Each group of five bytes gives an offset and a new value.
 fn edited(edits: &[u8]) -> Vec<u8> {
     static SOUND: OnceLock<Vec<u8>> = OnceLock::new();
     let mut bytes = SOUND.get_or_init(sound).clone();
@@ -54,7 +54,7 @@ fn sound() -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Rows of good and bad values, three bytes or more each.
+/// Writes rows with valid and invalid values, each from three bytes or more.
 fn write_rows(path: &Path, data: &[u8]) {
     let db = Connection::open(path).unwrap();
     db.execute_batch(
@@ -118,7 +118,7 @@ fn value(bytes: &mut impl Iterator<Item = u8>) -> Value {
     }
 }
 
-/// What can be done with a database: all of it or, which is done three times as often, a part.
+/// Uses a database: in all ways or, three times as often, in one way.
 fn used(room: &Room, path: &Path, part: u8) {
     let does = |this: u8| part == 0 || part == this;
     let Ok(obs) = Obs::open(path) else { return };

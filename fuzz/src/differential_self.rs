@@ -1,4 +1,4 @@
-//! The same games on other threads, with another budget, and cut elsewhere: the same bytes.
+//! The same games with other numbers of threads, another memory budget and other batches must give the same bytes.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +34,7 @@ pub fn run(data: &[u8]) {
                 assert!(files(one) == files(many), "{}", one.display());
             }
         }
-        // The message names the memory budget.
+        // The message contains the memory budget, so only the kinds are compared.
         (Err(first), Err(second)) if is_zstd && first.kind() == ErrorKind::TooLarge => {
             assert_eq!(first.kind(), second.kind());
         }
@@ -42,13 +42,13 @@ pub fn run(data: &[u8]) {
             let text = |err: polybook::Error| err.to_string().replace("many.", "one.");
             assert_eq!(text(first), text(second));
         }
-        // A frame of zstd may need more memory than the smaller budget allows.
+        // A zstd frame may need more memory than the smaller budget allows.
         (Ok(_), Err(err)) if is_zstd && err.kind() == ErrorKind::TooLarge => {}
         (first, second) => panic!("{:?} and {:?}", first.err(), second.err()),
     }
 }
 
-/// A file, or all files of a directory.
+/// Returns the contents of a file, or of all files of a directory.
 fn files(path: &Path) -> BTreeMap<std::ffi::OsString, Vec<u8>> {
     if path.is_file() {
         return [("".into(), fs::read(path).unwrap())].into();
@@ -62,7 +62,7 @@ fn files(path: &Path) -> BTreeMap<std::ffi::OsString, Vec<u8>> {
         .collect()
 }
 
-/// Games are the same wherever the stream is cut and however its bytes arrive.
+/// Checks that the games do not depend on where the stream is cut and how its bytes arrive.
 fn cuts(pgn: &[u8]) {
     let whole = games(Cutter::new(pgn, pgn.len() + 1));
     for (batch, piece) in [(1, 1), (1, 64), (100, 7), (1000, 4096)] {
@@ -71,7 +71,7 @@ fn cuts(pgn: &[u8]) {
     }
 }
 
-/// A stream that hands out a few bytes at a time.
+/// A stream that returns a few bytes at a time.
 struct Pieces<'a> {
     rest: &'a [u8],
     piece: usize,
@@ -84,7 +84,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// Where games begin, their tags, and the words of their movetext.
+/// Returns for each game its offset, its tags, and the words of its movetext.
 fn games(mut cutter: Cutter<impl Read>) -> Vec<(u64, Vec<String>)> {
     let mut found = Vec::new();
     while let Some(batch) = cutter.next_batch().unwrap() {
@@ -109,7 +109,7 @@ fn games(mut cutter: Cutter<impl Read>) -> Vec<(u64, Vec<String>)> {
     found
 }
 
-/// A token with its place in the stream.
+/// Returns a token with its offset in the stream.
 fn word(token: Token<'_>, batch: u64) -> String {
     let place = |offset: usize| batch + offset as u64;
     match token {

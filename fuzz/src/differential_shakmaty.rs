@@ -1,7 +1,7 @@
-//! Counts against a second reader: `pgn-reader` reads the games and `shakmaty` plays them.
+//! Compares counts with those of a second reader: `pgn-reader` reads the games and `shakmaty` plays them.
 //!
-//! The two readers part ways on text that is no PGN, so the bytes choose moves, and the games are written as both read
-//! them: legal moves in SAN, with numbers, comments, glyphs and variations between them.
+//! The two readers differ for text that is not PGN. So the bytes choose moves, and the games are written in a form that both
+//! accept: legal moves in SAN, with move numbers, comments, glyphs and variations between them.
 
 use std::{collections::BTreeMap, fmt::Write as _, ops::ControlFlow};
 
@@ -43,7 +43,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(found, expected, "{pgn}");
 }
 
-/// Games whose moves the bytes choose.
+/// Returns games whose moves the bytes choose.
 fn written(data: &[u8]) -> String {
     let mut pgn = String::new();
     for game in data.split(|&byte| byte == 0xff).take(16) {
@@ -91,7 +91,7 @@ fn write_move(pgn: &mut String, pos: &Chess, mv: shakmaty::Move, chosen: u8, orn
     });
 }
 
-/// What `pgn-reader` and `shakmaty` make of the games.
+/// Returns the counts according to `pgn-reader` and `shakmaty`.
 fn counted(pgn: &str) -> Counts {
     let mut counter = Counter::default();
     let mut reader = Reader::new(pgn.as_bytes());

@@ -1,4 +1,4 @@
-//! Any text is answered as UCI commands: each line that is written belongs to the protocol, and each `go` has at most one
+//! Arbitrary text as UCI commands: each line of the output must belong to the protocol, and each `go` gets at most one
 //! answer.
 
 use std::io::Cursor;

@@ -1,4 +1,5 @@
-//! Evaluations of any text become a store that has them all again as EPDs, and any bytes are a store or refused.
+//! Evaluations from arbitrary text must survive storing and writing as EPDs. Arbitrary bytes must be a valid store or be
+//! rejected.
 
 use std::path::Path;
 
@@ -21,7 +22,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// A run on one thread.
+/// Returns a run on one thread.
 fn make(input: &Path) -> MakeEvals {
     MakeEvals {
         threads: 1,
@@ -30,7 +31,7 @@ fn make(input: &Path) -> MakeEvals {
     }
 }
 
-/// Reads a text: PGN, EPDs or lines of Lichess.
+/// Reads a text as PGN, EPDs or lines of Lichess.
 fn of_text(room: &Room, text: &[u8]) {
     let input = room.file("input", text);
     let [first, second, epd, again] = ["1", "2", "1.epd", "2.epd"].map(|name| room.path(name));
@@ -52,7 +53,7 @@ fn of_text(room: &Room, text: &[u8]) {
     assert_eq!(std::fs::read(epd).unwrap(), std::fs::read(again).unwrap());
 }
 
-/// Opens a store with changed bytes: each three say where, and to what.
+/// Opens a store with modified bytes. Each group of three bytes gives an offset and a new value.
 fn damaged(room: &Room, edits: &[u8]) {
     let (pgn, path) = (room.file("games.pgn", SOUND), room.path("evals"));
     make(&pgn).run(&path, EvalsFormat::Store).unwrap();

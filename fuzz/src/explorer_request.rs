@@ -1,4 +1,4 @@
-//! Requests to the explorer's server: query strings of every route, answered from a few games.
+//! Query strings for every route of the explorer's server, answered from a few games.
 
 use std::sync::LazyLock;
 
@@ -78,7 +78,7 @@ pub fn run(data: &[u8]) {
             let listed: u64 = answer.moves.iter().map(|mv| mv.games()).sum();
             assert!(listed <= answer.games() && answer.games() <= 3);
         }
-        // The server asks only for sources that there are.
+        // The server accepts only existing sources, so an unknown source may be an error here.
         Err(err) => assert!(request.query.filters.source.is_some(), "{err}"),
     }
     if request.query.filters.source.is_none() {

@@ -1,4 +1,4 @@
-//! An index with damaged files: every answer is the right one or an error.
+//! An index with damaged files: every answer must be correct or an error.
 
 use std::{path::Path, sync::OnceLock};
 
@@ -21,12 +21,12 @@ const GAMES: &str = "\
 [Event \"b\"]\n[White \"Three\"]\n[Result \"0-1\"]\n\n1. e4 c5 2. Nf3 d6 0-1\n\n\
 [Event \"c\"]\n[Date \"2024.01.02\"]\n[Result \"1/2-1/2\"]\n\n1. d4 d5 1/2-1/2\n";
 
-/// How many games give the starting position sums, and lists of its best games.
+/// The number of games for which the starting position gets sums and lists of its best games.
 const SUMMED: usize = 33_000;
 
 type Answers = Vec<Result<String, String>>;
 
-/// The files of an index, by name, and all its answers.
+/// The files of an undamaged index by name, with all its answers.
 struct Sound {
     files: Files,
     answers: Vec<String>,
@@ -41,7 +41,7 @@ impl Sound {
     }
 }
 
-/// All that an index answers when its entries have been written anew.
+/// Returns all answers of an index whose entries were written again.
 fn merged_answers(dir: &Path) -> Answers {
     let out = dir.with_extension("merged");
     match MergeIndexes::new([dir.to_owned()]).run(&out) {
@@ -50,7 +50,7 @@ fn merged_answers(dir: &Path) -> Answers {
     }
 }
 
-/// The PGN stands where it stood, so that the index finds it.
+/// Returns an undamaged index. Its PGN file stays in place, so that the index finds it.
 fn sound() -> &'static Sound {
     static SOUND: OnceLock<Sound> = OnceLock::new();
     SOUND.get_or_init(|| {
@@ -67,7 +67,7 @@ fn sound() -> &'static Sound {
     })
 }
 
-/// An index whose starting position has sums.
+/// Returns an index whose starting position has sums.
 fn summed() -> &'static Sound {
     static SUMMED_INDEX: OnceLock<Sound> = OnceLock::new();
     SUMMED_INDEX.get_or_init(|| {
@@ -83,7 +83,7 @@ fn summed() -> &'static Sound {
     })
 }
 
-/// An index of counts, whose starting position is in its page, and one whose starting position has periods.
+/// Returns an index of counts. The counts of its starting position are in its page or, if it is large, in periods.
 fn counted(is_large: bool) -> &'static Sound {
     static COUNTED: [OnceLock<Sound>; 2] = [const { OnceLock::new() }; 2];
     COUNTED[usize::from(is_large)].get_or_init(|| {
@@ -113,7 +113,7 @@ fn counted(is_large: bool) -> &'static Sound {
     })
 }
 
-/// Games of a move each, in many months, speeds and groups of ratings.
+/// Returns many games of one move each, in many months, speeds and rating groups.
 fn many_games() -> String {
     let game = |number: usize| {
         let (month, year, rating) = (1 + number % 12, 2010 + number % 3, 900 + number * 7 % 1700);
@@ -129,7 +129,7 @@ fn many_games() -> String {
     (0..SUMMED).map(game).collect()
 }
 
-/// What an index of counts answers.
+/// Returns all answers of an index of counts.
 fn counted_answers(dir: &Path) -> Answers {
     let mut answers = summed_answers(dir);
     let Ok(explorer) = Explorer::open([("counts".to_owned(), dir.to_owned())]) else {
@@ -148,7 +148,7 @@ fn counted_answers(dir: &Path) -> Answers {
     answers
 }
 
-/// What is answered by sums of all games, of years and of months.
+/// Returns the answers that come from sums of all games, of years and of months.
 fn summed_answers(dir: &Path) -> Answers {
     let text = |err: polybook::Error| err.to_string();
     let explorer = match Explorer::open([("games".to_owned(), dir.to_owned())]) {
@@ -169,7 +169,7 @@ fn summed_answers(dir: &Path) -> Answers {
     answers
 }
 
-/// All that an index answers about its games, or the error that says why not.
+/// Returns all answers of an index about its games, or the error.
 fn answers(dir: &Path) -> Answers {
     let text = |err: polybook::Error| err.to_string();
     let index = match Index::open(dir) {
@@ -199,7 +199,7 @@ fn answers(dir: &Path) -> Answers {
     answers
 }
 
-/// All that the explorer answers.
+/// Returns all answers of the explorer.
 fn explored_answers(dir: &Path) -> Answers {
     let text = |err: polybook::Error| err.to_string();
     let explorer = match Explorer::open([("games".to_owned(), dir.to_owned())]) {
@@ -231,7 +231,7 @@ pub fn run(data: &[u8]) {
     let (kind, rest) = choice(data);
     let room = Room::new();
     match kind % 4 {
-        // Merging takes far longer than asking.
+        // Merging takes much longer than querying, so do it rarely.
         0 if kind / 4 % 8 == 1 => edited(&room, sound(), merged_answers, rest),
         0 => edited(&room, sound(), answers, rest),
         2 if kind / 4 % 4 == 2 => edited(&room, counted(false), counted_answers, rest),
@@ -241,7 +241,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Bytes changed here and there: each four bytes say in which file, where, and to what.
+/// Checks the answers of an index with modified bytes. Each group of four bytes gives a file, an offset and a new value.
 fn edited(room: &Room, sound: &Sound, answers: fn(&Path) -> Answers, edits: &[u8]) {
     let mut files = sound.files.clone();
     edit(&mut files, edits);
@@ -257,7 +257,7 @@ fn edited(room: &Room, sound: &Sound, answers: fn(&Path) -> Answers, edits: &[u8
     }
 }
 
-/// A file that is anything.
+/// Checks the answers of an index in which a file has arbitrary contents.
 fn replaced(room: &Room, number: usize, bytes: &[u8]) {
     let mut files = sound().files.clone();
     let number = number % files.len();

@@ -1,5 +1,5 @@
-//! What the fuzz targets do with their bytes, one module a target. `tests/fuzz_seeds.rs` of the main package includes
-//! this file and runs the seeds through the same functions.
+//! The fuzz targets, one module each. `tests/fuzz_seeds.rs` of the main package includes this file, and runs the seeds
+//! through the same functions.
 
 pub mod books;
 pub mod counts_files;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// A directory for the files of one input, in memory where the system has such a place.
+/// A temporary directory for the files of one input, in memory if the operating system supports that.
 pub struct Room(TempDir);
 
 impl Room {
@@ -42,7 +42,7 @@ impl Room {
         self.dir().join(name)
     }
 
-    /// A file with these bytes.
+    /// Creates a file with these bytes.
     pub fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.path(name);
         std::fs::write(&path, bytes).expect("a file can be written");
@@ -50,7 +50,7 @@ impl Room {
     }
 }
 
-/// Splits the first byte off, which chooses what is done with the rest.
+/// Returns the first byte, which chooses what to do, and the remaining bytes.
 pub fn choice(data: &[u8]) -> (u8, &[u8]) {
     match data {
         [first, rest @ ..] => (*first, rest),

@@ -1,4 +1,4 @@
-//! All outputs of some games, and what must be true of them.
+//! All outputs of some games, and the properties that they must have.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use polybook::{
 
 use super::Room;
 
-/// A run over a PGN file and its outputs.
+/// A run over a PGN file, and its outputs.
 pub struct Outputs {
     pub bin: Option<PathBuf>,
     pub index: Option<PathBuf>,
@@ -26,8 +26,8 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// The bits of `options` choose among the options. The highest two choose the outputs: all that the variant can
-    /// have or, which is done three times as often, fewer.
+    /// Creates a run whose options are chosen by the bits of `options`. The highest two bits choose the outputs: all that
+    /// the variant supports or, three times as often, fewer.
     pub fn named(room: &Room, name: &str, variant: VariantChoice, options: u8) -> Outputs {
         let (has_book, has_database) = match variant {
             VariantChoice::Only(variant) => (variant.number().is_some(), true),
@@ -49,7 +49,7 @@ impl Outputs {
         }
     }
 
-    /// Makes them.
+    /// Executes the run.
     pub fn make(
         &self,
         pgn: &Path,
@@ -82,13 +82,13 @@ impl Outputs {
         change(run).run()
     }
 
-    /// The files and directories that are made.
+    /// Returns the paths of the outputs.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let paths = [&self.bin, &self.index, &self.obs];
         paths.into_iter().flatten().map(PathBuf::as_path)
     }
 
-    /// What must be true of the outputs of a run that succeeded.
+    /// Checks the outputs of a successful run.
     pub fn check(&self, report: &Report) {
         let games = &report.totals.games;
         assert_eq!(games.read, games.counted + games.filtered + games.rejected);
@@ -121,7 +121,7 @@ fn check_index(index: &Path, games: u64) {
     }
 }
 
-/// A database has all half-moves, and makes the book that the games make.
+/// Checks that a database contains all half-moves, and that it gives the same book as the games.
 fn check_database(path: &Path, variant: Variant, plies: u64, bin: Option<&Path>) {
     let obs = Obs::open(path).unwrap();
     let mut counted = 0;

@@ -1,4 +1,4 @@
-//! PGN through the whole pipeline with all outputs: the first byte chooses options, the rest is the file.
+//! PGN through the whole pipeline with all outputs. The first byte chooses options; the rest is the PGN file.
 
 use polybook::position::{Variant, VariantChoice};
 
@@ -10,7 +10,7 @@ pub fn run(data: &[u8]) {
     check(&room, pgn, VariantChoice::Only(Variant::Standard), options);
 }
 
-/// Makes all outputs and checks them, or checks that a run that failed left none.
+/// Makes all outputs and checks them. If the run fails, checks that it left no outputs.
 pub fn check(room: &Room, pgn: &[u8], variant: VariantChoice, options: u8) {
     let pgn = room.file("games.pgn", pgn);
     let outputs = Outputs::named(room, "made", variant, options);

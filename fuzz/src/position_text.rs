@@ -1,4 +1,4 @@
-//! Positions and moves as text: FEN, EPD, lines of moves, single moves, scripts of changes.
+//! Positions and moves as text: FENs, EPDs, lines of moves, single moves, and scripts that edit books.
 
 use polybook::{
     book::Script,
@@ -14,7 +14,7 @@ use super::choice;
 pub fn run(data: &[u8]) {
     let (kind, rest) = choice(data);
     let text = String::from_utf8_lossy(rest);
-    // A position and moves, or one of both.
+    // The text contains a position and moves, or only one of both.
     let (fen, line) = match text.split_once('|') {
         Some((fen, line)) => (Some(fen), Some(line)),
         None if kind & 1 == 0 => (Some(&*text), None),
@@ -41,7 +41,7 @@ fn check<P: Rules>(variant: Variant, pos: &P) {
     write_epd(pos, &mut epd);
     let epd = String::from_utf8(epd).expect("an EPD is ASCII");
     let again = variant.parse_fen(&epd).expect("an EPD is a position");
-    // An EPD leaves out an en passant square that no legal move uses, which the key may contain.
+    // An EPD omits an en passant square that no legal move uses, but the key may include it.
     assert_eq!(identity(&again), identity(pos), "{epd}");
     if variant == Variant::Standard {
         assert_eq!(identity(&parse_fen(&epd).unwrap()), identity(pos));

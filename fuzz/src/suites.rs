@@ -1,5 +1,5 @@
-//! Suites and tables of a book from any positions, and any script of changes: a text, a null byte, and the moves of a
-//! book.
+//! Suites and tables of a book from arbitrary positions, and scripts that edit a book. The input is a text, a null byte, and
+//! the moves of a book.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use polybook::{
 
 use super::{Room, books::sensible, choice};
 
-/// Moves of a book, four bytes each.
+/// The maximum number of bytes of the book's moves, four for each move.
 const MOST_OF_BOOK: usize = 400;
 
 pub fn run(data: &[u8]) {
@@ -40,7 +40,7 @@ pub fn run(data: &[u8]) {
         opcodes: bit(4),
         starts: read_starts(&text, Variant::Standard).unwrap_or_default(),
     };
-    // All or, which is done three times as often, a part of it.
+    // Use the whole text or, three times as often, a part of it.
     let part = options >> 6;
     let does = |this: u8| part == 0 || part == this;
     if does(1) {
@@ -54,7 +54,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// What is made, which is the same in little memory.
+/// Returns an output after checking that a small memory budget gives the same output.
 fn same(
     room: &Room,
     book: &Book,
@@ -87,7 +87,7 @@ fn same(
     None
 }
 
-/// A suite is where lines can start.
+/// Checks that a suite can be read as starting positions of lines.
 fn made(room: &Room, book: &Book, suite: &Suite) {
     let most = suite.limit.unwrap_or(usize::MAX) as u64;
     let epd = same(room, book, "epd", &|convert, path| {
@@ -107,7 +107,7 @@ fn made(room: &Room, book: &Book, suite: &Suite) {
     assert!(suite.balance.is_none() || !room.path("a.pgn").exists());
 }
 
-/// A table has each move of the records once.
+/// Checks that a table contains each move of the records once.
 fn tables(room: &Room, book: &Book, suite: &Suite) {
     let records = book.len();
     for name in ["csv", "jsonl"] {
@@ -124,7 +124,7 @@ fn tables(room: &Room, book: &Book, suite: &Suite) {
     }
 }
 
-/// A script that can be made leaves a book in order, and one that cannot leaves none.
+/// Checks that a valid script gives a sorted book, and that an invalid one leaves no book.
 fn scripted(room: &Room, path: &Path, text: &str) {
     let variant = Variant::Standard;
     let mut script = Script::new(variant, variant.start());
@@ -144,7 +144,7 @@ fn scripted(room: &Room, path: &Path, text: &str) {
     ) {
         Ok(summary) => {
             assert_eq!(Book::open(&out).unwrap().len(), summary.entries);
-            // Data of which most records are no moves cannot be verified.
+            // If most records are not moves, the data cannot be verified.
             let is_sound = verify(path, &memory).is_ok_and(|found| found.faults.is_empty());
             assert!(!is_sound || verify(&out, &memory).unwrap().faults.is_empty());
         }

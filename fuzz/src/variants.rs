@@ -1,4 +1,4 @@
-//! PGN of every variant: the first byte chooses the variant, the second options, the rest is the file.
+//! PGN of every variant. The first byte chooses the variant and the second the options; the rest is the PGN file.
 
 use polybook::position::{Variant, VariantChoice};
 

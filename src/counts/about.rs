@@ -42,7 +42,7 @@ pub struct About {
     /// The classes that are counted separately.
     #[serde(default, skip_serializing_if = "is_none")]
     pub by: By,
-    /// What was pruned; `None` if nothing was to be pruned.
+    /// The positions, rows and half-moves that were pruned, or `None` if pruning was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pruned: Option<Pruned>,
     /// The number of half-moves that no book can contain.

@@ -48,11 +48,11 @@ pub struct CountsSummary {
     pub pairs: u64,
     /// The number of half-moves, including pruned ones.
     pub plies: u64,
-    /// What was pruned; `None` if nothing was to be pruned.
+    /// The positions, rows and half-moves that were pruned, or `None` if pruning was not requested.
     pub pruned: Option<Pruned>,
 }
 
-/// What is written in addition to the rows.
+/// The data that are written in addition to the rows.
 pub(crate) struct CountsContent<S> {
     /// The approximate number of rows, or of half-moves in counts by class. It decides into how many parts the counts
     /// are divided.

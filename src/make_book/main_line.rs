@@ -49,7 +49,7 @@ pub(super) struct Problem {
     pub reason: String,
 }
 
-/// How the moves of a game ended.
+/// The end of a game whose main line was played.
 pub(super) struct MainLineEnd {
     /// The result that the termination marker gives.
     pub marker: Option<GameResult>,

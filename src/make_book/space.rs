@@ -37,7 +37,7 @@ impl TemporarySpace {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::TooLarge`](crate::Error::TooLarge) with the needed and the free space if the files will not fit.
+    /// Returns an error that names the needed and the free space if the files will not fit.
     pub(super) fn check(&self, spilled: u64, read: Option<f64>) -> Result<()> {
         if spilled < self.next.load(Ordering::Relaxed) {
             return Ok(());

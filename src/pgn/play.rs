@@ -117,7 +117,7 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
     }
 }
 
-/// How the moves of a game ended.
+/// The end of a game whose moves were played.
 #[derive(Default)]
 pub(crate) struct Ending {
     /// The result that the termination marker gives, or `None` if the game has no marker or is broken.

@@ -51,9 +51,9 @@ enum Share {
 /// The maximum amounts of each [`Share`] that may be in use, in the order of its variants.
 type ClientLimits = [usize; 6];
 
-/// The limits of the whole server.
+/// The limits of the whole server, in the order of the variants of [`Share`].
 const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8];
-/// The limits of each address.
+/// The limits of each address, in the order of the variants of [`Share`].
 const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, Semaphore::MAX_PERMITS];
 
 /// The limits of each address if the server listens only on this machine, where all clients have the same address.
@@ -162,7 +162,7 @@ fn most_connections() -> usize {
     (files.saturating_sub(64) / 2).clamp(8, OF_SERVER[Share::Connections as usize])
 }
 
-/// Other operating systems have no limit that matters.
+/// Returns the maximum number of connections. Operating systems other than Unix have no limit that matters.
 #[cfg(not(unix))]
 fn most_connections() -> usize {
     OF_SERVER[Share::Connections as usize]

@@ -98,7 +98,7 @@ async fn serve_arrivals(mut arrivals: UnboundedReceiver<Arrival>, site: Site) {
     }
 }
 
-/// Accepts connections and distributes them among the threads, until `stop` is used. Then waits for the requests that are
+/// Accepts connections and distributes them among the threads, until `stop` is triggered. Then waits for the requests that are
 /// being answered.
 pub(super) async fn serve(listener: TcpListener, threads: &Threads, stop: &Stop) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;

@@ -154,7 +154,7 @@ impl Listening {
         self.address
     }
 
-    /// Answers requests until `stop` is used. Then waits at most half a second for requests that are being answered.
+    /// Answers requests until `stop` is triggered. Then waits at most half a second for requests that are being answered.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What counts are counted by, besides the position and the move.
+//! The properties of games by which counts are grouped, besides the position and the move.
 
 use std::{fmt, str::FromStr};
 

@@ -1,5 +1,5 @@
-//! What the integration tests share: running the binary, temporary directories, and skipping where a
-//! reference program is missing.
+//! Helpers of the integration tests: running the binary, temporary directories, and skipping tests if a reference program is
+//! missing.
 
 #[cfg(feature = "serve")]
 pub mod served;
@@ -26,29 +26,29 @@ use proptest::{collection::vec, prelude::*};
 use shakmaty::{Chess, Position, san::SanPlus};
 use tempfile::TempDir;
 
-/// How long a loaded machine may take for what takes milliseconds.
+/// The time that a loaded machine may need for something that usually takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The sample games of the repository.
+/// Returns the path of a sample file of the repository.
 pub fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("data")
         .join(name)
 }
 
-/// A directory that is removed after the test.
+/// Creates a directory that is removed after the test.
 pub fn temp() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// The binary, in a directory.
+/// Returns a command that runs the binary in a directory.
 pub fn polybook_in(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_polybook"));
     command.current_dir(dir);
     command
 }
 
-/// The arguments of a command line: a list, or one text that is split at blanks.
+/// The arguments of a command line: a list, or a text that is split at blanks.
 pub trait Arguments {
     fn list(&self) -> Vec<OsString>;
 }
@@ -83,7 +83,7 @@ impl<T: AsRef<OsStr>> Arguments for &Vec<T> {
     }
 }
 
-/// Arguments of different types, such as `args!["show", &book, "--json"]`.
+/// Creates a list of arguments of different types, such as `args!["show", &book, "--json"]`.
 macro_rules! args {
     ($($arg:expr),* $(,)?) => {
         &[$(AsRef::<std::ffi::OsStr>::as_ref(&$arg).to_owned()),*]
@@ -92,8 +92,8 @@ macro_rules! args {
 
 /// Runs the binary in a directory.
 pub fn run(dir: &Path, args: impl Arguments) -> Output {
-    // A loaded Wine may fail to start a process. Or it fails to give it its console, and the process ends before its first
-    // instruction.
+    // On a loaded machine, Wine may fail to start a process. Or it fails to provide a console, and the process exits before
+    // its first instruction.
     const ERROR_INTERNAL_ERROR: i32 = 1359;
     const STATUS_DLL_INIT_FAILED: i32 = 0xC000_0142_u32.cast_signed();
     let mut command = polybook_in(dir);
@@ -109,7 +109,7 @@ pub fn run(dir: &Path, args: impl Arguments) -> Output {
     command.output().unwrap()
 }
 
-/// Runs the binary in a directory, with these bytes on standard input through a pipe.
+/// Runs the binary in a directory, and sends bytes to its standard input through a pipe.
 pub fn fed(dir: &Path, args: impl Arguments, input: &[u8]) -> Output {
     let mut child = polybook_in(dir)
         .args(args.list())
@@ -119,13 +119,13 @@ pub fn fed(dir: &Path, args: impl Arguments, input: &[u8]) -> Output {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // The command may end before it has read all.
+    // The command may exit before it has read everything.
     let _ = stdin.write_all(input);
     drop(stdin);
     child.wait_with_output().unwrap()
 }
 
-/// Runs a command line that must succeed; answers its standard output.
+/// Runs a command line that must succeed, and returns its standard output.
 #[track_caller]
 pub fn ok(dir: &Path, args: impl Arguments) -> String {
     let output = run(dir, &args.list());
@@ -139,14 +139,14 @@ pub fn ok(dir: &Path, args: impl Arguments) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs a command line that must succeed and print a JSON document and nothing else.
+/// Runs a command line that must succeed and print exactly one JSON document, and returns the document.
 #[track_caller]
 pub fn ok_json(dir: &Path, args: impl Arguments) -> serde_json::Value {
     serde_json::from_str(&ok(dir, args)).unwrap()
 }
 
-/// Runs a command line that must fail with this status, nothing on standard output and one line on standard
-/// error, which is answered.
+/// Runs a command line that must fail with this status, print nothing on standard output, and print one line on standard
+/// error. Returns this line.
 #[track_caller]
 pub fn fails(dir: &Path, args: impl Arguments, status: i32) -> String {
     let output = run(dir, &args.list());
@@ -160,7 +160,7 @@ pub fn fails(dir: &Path, args: impl Arguments, status: i32) -> String {
     error
 }
 
-/// Runs command lines that must [fail](fails), each with its status and with these words in its error.
+/// Runs command lines that must [fail](fails), each with its status and a text that its error must contain.
 #[track_caller]
 pub fn refused(dir: &Path, lines: &[(&str, i32, &str)]) {
     for (line, status, says) in lines {
@@ -169,7 +169,7 @@ pub fn refused(dir: &Path, lines: &[(&str, i32, &str)]) {
     }
 }
 
-/// A reference program, or the news that the test is skipped. Under `POLYBOOK_REQUIRE_INTEROP` a
+/// Returns the path of a reference program, or skips the test if none is installed. If `POLYBOOK_REQUIRE_INTEROP` is set, a
 /// missing program is a failure.
 pub fn program(names: &[&str]) -> Option<PathBuf> {
     let found = names
@@ -182,7 +182,8 @@ pub fn program(names: &[&str]) -> Option<PathBuf> {
     found
 }
 
-/// Cuts the games of a PGN into files of a directory, each up to about so many sevenths of all. Answers their names in order.
+/// Splits the games of a PGN file into files, each of which ends at about the given seventh of all games. Returns the names
+/// in order.
 pub fn cut_games(pgn: &Path, dir: &Path, sevenths: impl IntoIterator<Item = usize>) -> Vec<String> {
     let games = fs::read(pgn).unwrap();
     let mut begin = 0;
@@ -203,7 +204,7 @@ pub fn cut_games(pgn: &Path, dir: &Path, sevenths: impl IntoIterator<Item = usiz
         .collect()
 }
 
-/// So many short games with the tags that the explorer's filters ask about, numbered on from `first`.
+/// Returns short games with the tags that the explorer's filters use. The games are numbered, starting with `first`.
 pub fn short_games(first: usize, games: usize) -> String {
     const MOVES: [&str; 7] = [
         "",
@@ -219,7 +220,7 @@ pub fn short_games(first: usize, games: usize) -> String {
     const RESULTS: [&str; 4] = ["1-0", "0-1", "1/2-1/2", "*"];
     let mut state = first as u32;
     let mut random = |end: usize| {
-        // The constants of Numerical Recipes.
+        // The constants of the generator in Numerical Recipes.
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 8) as usize % end
     };
@@ -240,7 +241,7 @@ pub fn short_games(first: usize, games: usize) -> String {
         };
         let (white, black) = (rating(), rating());
         let (player, control) = (random(50), CONTROLS[random(5)]);
-        // The seventh is rare: a period may have a single game of it.
+        // The seventh move is rare, so that a period may contain a single game with it.
         let moves = MOVES[random(MOVES.len() - 1) + usize::from(random(2000) == 0)];
         let result = RESULTS[random(4)];
         text.push_str(&format!(
@@ -251,7 +252,7 @@ pub fn short_games(first: usize, games: usize) -> String {
     text
 }
 
-/// A Python that has these modules.
+/// Returns the path of a Python that has these modules, or skips the test.
 pub fn python(modules: &[&str]) -> Option<PathBuf> {
     let import = format!("import {}", modules.join(", "));
     let works = Command::new("python3")
@@ -265,7 +266,7 @@ pub fn python(modules: &[&str]) -> Option<PathBuf> {
     Some("python3".into())
 }
 
-/// Says why a test is skipped, and fails it where nothing may be.
+/// Prints why a test is skipped. Fails if tests must not be skipped.
 pub fn skip(why: &str) {
     assert!(
         env::var_os("POLYBOOK_REQUIRE_INTEROP").is_none(),
@@ -274,8 +275,8 @@ pub fn skip(why: &str) {
     leave_out(why);
 }
 
-/// Says why a test is skipped that runs only where it is asked for. All that are skipped are listed in the file that
-/// `POLYBOOK_SKIPPED` names, because what a test prints is not shown if it passes.
+/// Prints why an optional test is skipped, and adds it to the file that `POLYBOOK_SKIPPED` names, because the output of
+/// passing tests is not shown.
 pub fn leave_out(why: &str) {
     eprintln!("skipped: {why}");
     let Some(list) = env::var_os("POLYBOOK_SKIPPED") else {
@@ -291,7 +292,8 @@ pub fn leave_out(why: &str) {
         .unwrap();
 }
 
-/// Whether the environment leaves out the tests that need something: it sets `POLYBOOK_WITHOUT_` and its name.
+/// Returns `true` if the environment disables the tests that need something, by a variable that consists of
+/// `POLYBOOK_WITHOUT_` and its name.
 pub fn is_without(what: &str) -> bool {
     let name = format!("POLYBOOK_WITHOUT_{what}");
     let is_set = env::var_os(&name).is_some();
@@ -325,7 +327,7 @@ impl Drop for Mounted {
     }
 }
 
-/// The directory of the big corpus, or the news that the test is skipped.
+/// Returns the directory of the big corpus, or skips the test.
 pub fn corpus() -> Option<PathBuf> {
     let corpus = env::var_os("POLYBOOK_CORPUS").map(PathBuf::from);
     if corpus.is_none() && !is_without("CORPUS") {
@@ -334,7 +336,7 @@ pub fn corpus() -> Option<PathBuf> {
     corpus
 }
 
-/// Runs one of `tests/python`, which must succeed.
+/// Runs a script of `tests/python`, which must succeed.
 #[track_caller]
 pub fn run_python(python: &Path, script: &str, args: &[&Path]) {
     let output = Command::new(python)
@@ -354,7 +356,7 @@ pub fn run_python(python: &Path, script: &str, args: &[&Path]) {
     );
 }
 
-/// The records of a book file, without its header.
+/// Returns the records of a book file without its header.
 pub fn records(book: &Path) -> Vec<[u8; 16]> {
     std::fs::read(book)
         .unwrap()
@@ -364,12 +366,12 @@ pub fn records(book: &Path) -> Vec<[u8; 16]> {
         .collect()
 }
 
-/// Lines from the start as numbers of legal moves. Many numbers are small, so that lines come together again.
+/// Generates lines from the starting position, as indices of legal moves. Many indices are small, so that lines transpose.
 pub fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     vec(vec(prop_oneof![0..4u8, any::<u8>()], 0..20), 1..12)
 }
 
-/// A book without header of the moves of some lines. Its moves can all be reached, and have a weight.
+/// Returns a book without a header that contains the moves of some lines. All moves are reachable and have a weight.
 pub fn book_of(lines: &[Vec<u8>], variant: Variant) -> Vec<u8> {
     let mut records = BTreeMap::new();
     for line in lines {
@@ -397,7 +399,7 @@ pub fn book_of(lines: &[Vec<u8>], variant: Variant) -> Vec<u8> {
     entries.into_iter().flat_map(Entry::to_bytes).collect()
 }
 
-/// Random games, enough that every phase takes a while.
+/// Returns so many random games that every phase takes some time.
 pub fn many_games() -> &'static str {
     static GAMES: OnceLock<String> = OnceLock::new();
     GAMES.get_or_init(|| {
@@ -422,7 +424,7 @@ pub fn many_games() -> &'static str {
     })
 }
 
-/// Whether a process has ended. One that nobody waited for is a zombie.
+/// Returns `true` if a process has ended. A process that is still a zombie counts as ended.
 #[cfg(unix)]
 pub fn has_ended(process: &str) -> bool {
     let state = Command::new("ps")
@@ -434,20 +436,20 @@ pub fn has_ended(process: &str) -> bool {
     state.is_empty() || state.starts_with(b"Z")
 }
 
-/// Waits until something is so, as long as a loaded machine may take.
+/// Waits until a condition is true, for as long as a loaded machine may need.
 #[track_caller]
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let (mut waited, mut last) = (Duration::ZERO, Instant::now());
     while !is_so() {
         assert!(waited < PATIENCE, "not in time: {what}");
         thread::sleep(Duration::from_millis(2));
-        // A virtual machine may be stopped for minutes, in which the program cannot run either.
+        // A virtual machine may be suspended for minutes, so count at most a second for each check.
         waited += last.elapsed().min(Duration::from_secs(1));
         last = Instant::now();
     }
 }
 
-/// Makes a named pipe.
+/// Creates a named pipe.
 #[cfg(unix)]
 pub fn make_fifo(path: &Path) {
     let made = Command::new("mkfifo").arg(path).status().unwrap();

@@ -1,4 +1,4 @@
-//! A server of games at a free port of this machine, and the requests that tests make.
+//! A server at a free port of this machine, and requests to it.
 
 use std::{
     ffi::OsString,
@@ -11,43 +11,44 @@ use std::{
 
 use super::{Arguments, polybook_in};
 
-/// A running `polybook serve`, which ends with the test.
+/// A running `polybook serve`, which ends when dropped.
 pub struct Served {
     child: Child,
     pub address: SocketAddr,
 }
 
-/// What a server answered.
+/// The answer of a server.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
-    /// The status line and all headers, whose names are in lower case.
+    /// The status line and all headers. Names of headers are in lower case.
     pub head: String,
     pub body: Vec<u8>,
 }
 
 impl Served {
-    /// Serves sources with options, in a directory, with a cache of its own there.
+    /// Starts a server with sources and options in a directory, which also contains its cache. Waits until the index is
+    /// ready.
     #[track_caller]
     pub fn start(dir: &Path, args: impl Arguments) -> Served {
         Served::start_with(dir, args, |_| {})
     }
 
-    /// The same where the index of a PGN file may not be made yet.
+    /// Starts a server, but does not wait until the index of a PGN file is ready.
     #[track_caller]
     #[cfg(unix)]
     pub fn start_at_once(dir: &Path, args: impl Arguments) -> Served {
         Served::spawned(dir, args, |_| {})
     }
 
-    /// The same where something else of the process is set. Of several addresses to listen at the last counts.
+    /// Starts a server whose process is configured by `set`. Of several addresses to listen at, the last one is used.
     #[track_caller]
     pub fn start_with(dir: &Path, args: impl Arguments, set: impl FnOnce(&mut Command)) -> Served {
         let of_pgn = |arg: &OsString| arg.to_string_lossy().contains(".pgn");
         let is_indexed = args.list().iter().any(of_pgn);
         let served = Served::spawned(dir, args, set);
         if is_indexed {
-            // However long that takes: a server that has ended takes no connection.
+            // Wait without a time limit: if the server ends, the connection fails.
             let is_made = |reply: Reply| !reply.text().contains("\"indexing\"");
             while !served.try_get("/about").is_some_and(is_made) {
                 std::thread::sleep(Duration::from_millis(10));
@@ -78,13 +79,13 @@ impl Served {
         Served { child, address }
     }
 
-    /// The address of the page.
+    /// Returns the address of the page.
     #[cfg(unix)]
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// A connection that gives up after a while.
+    /// Opens a connection whose reads and writes time out.
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
         stream
@@ -93,17 +94,17 @@ impl Served {
         stream
     }
 
-    /// Sends a request as it stands, and reads the answer to its end.
+    /// Sends raw bytes as a request, and reads the answer to its end.
     pub fn send(&self, request: &[u8]) -> Option<Reply> {
         let mut stream = self.connect();
-        // A server that refuses may close before all is sent.
+        // A server that refuses a request may close the connection before everything is sent.
         let _ = stream.write_all(request);
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
         Reply::parse(&bytes)
     }
 
-    /// Asks with further headers, each with its line end.
+    /// Sends a request with further headers. Each header includes its line end.
     #[track_caller]
     pub fn ask(&self, method: &str, path: &str, headers: &str) -> Reply {
         let host = self.address;
@@ -114,7 +115,8 @@ impl Served {
             .unwrap_or_else(|| panic!("{path}: no answer"))
     }
 
-    /// The answer, if the connection does not break: those to the page that is shown while games are indexed do in the end.
+    /// Sends a request and returns the answer, or `None` if the connection breaks. While games are indexed, connections
+    /// break at the end.
     pub fn try_get(&self, path: &str) -> Option<Reply> {
         let host = self.address;
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -126,7 +128,7 @@ impl Served {
         self.ask("GET", path, "")
     }
 
-    /// The JSON document at a path.
+    /// Returns the JSON document at a path.
     #[track_caller]
     pub fn json(&self, path: &str) -> serde_json::Value {
         let reply = self.get(path);
@@ -134,7 +136,7 @@ impl Served {
         serde_json::from_slice(&reply.body).unwrap_or_else(|err| panic!("{path}: {err}"))
     }
 
-    /// Sends a signal and waits for the end.
+    /// Sends a signal and waits for the exit.
     #[cfg(unix)]
     pub fn signal(mut self, signal: &str) -> std::process::ExitStatus {
         let id = self.child.id().to_string();
@@ -148,7 +150,7 @@ impl Served {
         status.unwrap()
     }
 
-    /// The most memory that the server has had, in bytes.
+    /// Returns the peak memory of the server in bytes.
     #[cfg(target_os = "linux")]
     pub fn peak_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
@@ -158,7 +160,7 @@ impl Served {
         kibibytes.unwrap().parse::<u64>().unwrap() << 10
     }
 
-    /// Whether the server still runs.
+    /// Returns `true` if the server is still running.
     pub fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
@@ -183,7 +185,7 @@ impl Reply {
         })
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head
             .lines()

@@ -1,4 +1,4 @@
-// Uses the page as people do, in a real browser: node browse.mjs URL VARIANTS REPERTOIRES EVALUATED
+// Uses the page like a user, in a real browser: node browse.mjs URL VARIANTS REPERTOIRES EVALUATED
 // The server at URL has data/famous.pgn, data/selfplay.pgn and annotated.pgn, the one at VARIANTS has data/variants.pgn.
 // The ones at REPERTOIRES and EVALUATED have data/famous.pgn or annotated.pgn, and what tests/page.rs writes.
 
@@ -20,7 +20,7 @@ const row = (page, uci) => page.locator(`#moves [data-uci="${uci}"]`);
 const games = (count) => (count === 1 ? "1 game" : `${count.toLocaleString("en")} games`);
 const historyLength = (page) => page.evaluate(() => history.length);
 
-/** Types into the search and takes the first suggestion. */
+/** Types a text into the search, and accepts the first suggestion. */
 async function search(page, words) {
   await page.keyboard.press("/");
   await page.keyboard.type(words);
@@ -39,7 +39,7 @@ async function paste(page, words) {
   await settled(page);
 }
 
-/** Waits until the dialog of the filters has counted the choice. */
+/** Waits until the filters dialog shows the number of chosen games. */
 async function counted(page, count) {
   await page.waitForFunction((wanted) => document.querySelector("#filters .bottom .main")?.textContent?.startsWith(`Show ${wanted}`), games(count));
 }
@@ -68,13 +68,13 @@ const tests = {
       await page.keyboard.press(key);
       await reaches(page, play);
     }
-    // After the end of the line the most played move follows.
+    // After the end of the line, the most played move is played.
     const [most] = (await api("/lichess?play=e2e4,e7e5,g1f3")).moves;
     await page.keyboard.press("ArrowRight");
     await reaches(page, `e2e4,e7e5,g1f3,${most.uci}`);
     await page.keyboard.press("ArrowLeft");
     await reaches(page, "e2e4,e7e5,g1f3");
-    // Two steps at once are two steps.
+    // Two quick presses are two steps.
     await page.keyboard.press("ArrowLeft");
     await page.keyboard.press("ArrowLeft");
     await reaches(page, "e2e4");
@@ -84,7 +84,7 @@ const tests = {
     assert.equal(await page.evaluate(() => document.activeElement.textContent), second.san);
     await page.keyboard.press("Enter");
     await reaches(page, `e2e4,${second.uci}`);
-    // A piece that may not move there goes back.
+    // If the move is illegal, the piece goes back.
     await drag(page, "e1", "e4");
     assert.equal(line(page), `e2e4,${second.uci}`);
     assert.deepEqual(faults, []);
@@ -155,7 +155,7 @@ const tests = {
     await switches.nth(1).click();
     await addressed(page, "color=black");
     assert.equal(await page.evaluate(() => document.activeElement.dataset.value), "black", "the focus stays");
-    // The board turns to the color, and stays as it is turned by hand.
+    // The board turns to the player's color, but stays as the user turned it.
     assert.equal(await text(page, "#strip-bottom b"), "Morphy, Paul");
     assert.ok(await page.locator("#strip-bottom .man-of.black").count());
     await page.keyboard.press("f");
@@ -219,13 +219,13 @@ const tests = {
     const rated = all(await api("/lichess?ratings=2500"));
     assert.ok(rated > 0);
     await counted(page, rated);
-    // What would leave nothing cannot be chosen.
+    // A value without games cannot be chosen.
     assert.ok(await page.locator("#filters .option[data-value='1000']").isDisabled());
     await page.click("#filters .bottom .main");
     await addressed(page, "ratings=2500");
     assert.equal(await tally(page), String(rated));
     assert.equal(await text(page, "#chips .chip"), "rated 2500+");
-    // Removing moves the focus to the next chip, or to the filters.
+    // After removing a chip, the focus moves to the next chip, or to the filters button.
     await page.click("#chips [aria-label^='Remove']");
     await page.waitForFunction(() => !location.search && document.activeElement.id === "filters-button");
     await page.keyboard.press("Shift+F");
@@ -238,12 +238,12 @@ const tests = {
     assert.ok(await page.locator("#filters .bottom .main").isDisabled());
     await page.keyboard.press("Escape");
     assert.equal(await page.locator("#filters[open]").count(), 0);
-    // The lowest group has the games without ratings too.
+    // The lowest group also contains the games without ratings.
     const low = await open(browser, url, "/?ratings=0,1000");
     assert.equal(await text(low.page, "#chips .chip"), "rated under 1200 or not known");
     assert.equal(await tally(low.page), all(await api("/lichess?ratings=0,1000")).toLocaleString("en"));
     await low.context.close();
-    // The address is all that is needed.
+    // The address alone restores the view.
     const other = await open(browser, url, "/?ratings=2200,2500&speeds=blitz&since=1851&until=2025");
     assert.deepEqual(await other.page.locator("#chips .chip:not(.offer)").allTextContents(), ["1851–2025", "rated 2200+", "Blitz"]);
     assert.deepEqual([...faults, ...other.faults], []);
@@ -255,12 +255,12 @@ const tests = {
     const { page, context, faults } = await open(browser, url, "/");
     await paste(page, "1. e4 c5 2. Nf3");
     await reaches(page, "e2e4,c7c5,g1f3");
-    // The arrow keys belong to the board.
+    // The arrow keys move along the line.
     await page.keyboard.press("ArrowLeft");
     await reaches(page, "e2e4,c7c5");
     await paste(page, "4k3/8/8/8/8/8/8/R3K3 w Q - 0 1");
     await addressed(page, "fen=4k3");
-    // The moves of the line before are none of this position.
+    // The moves of the previous line do not belong to this position.
     assert.equal(await page.locator("#line button").count(), 0);
     await paste(page, "1. e4 e5 2. Nf6");
     await reaches(page, "e2e4,e7e5");
@@ -268,7 +268,7 @@ const tests = {
     await paste(page, '[White "A"]\n[Black "B"]\n\n1. d4 d5 *');
     await reaches(page, "d2d4,d7d5");
     assert.equal(await page.locator("#notice .banner").count(), 0);
-    // A long game with comments fits a request.
+    // A long game with comments fits into a request.
     const long = readFileSync(new URL("annotated.pgn", import.meta.url), "utf8").split("\n\n[Event")[0];
     await paste(page, long);
     await page.waitForFunction(() => location.search.split(",").length === 41);
@@ -312,7 +312,7 @@ const tests = {
       await page.keyboard.press("End");
       await page.waitForFunction(() => document.querySelector("#game-moves [aria-current]")?.textContent === "Rd8#");
       await settled(page);
-      // The list shows the move, without the window having scrolled away from the board.
+      // The list shows the move, and the window has not scrolled away from the board.
       const [list, current] = await Promise.all(["#game-moves", "#game-moves [aria-current]"].map((selector) => page.locator(selector).boundingBox()));
       assert.ok(current.y >= list.y && current.y + current.height <= list.y + list.height, `${viewport.width}: the list shows the last move`);
       assert.ok(await boardIsVisible(page));
@@ -343,9 +343,9 @@ const tests = {
     assert.equal(await text(page, "#strip-top .clock"), "5:00");
     assert.equal(await text(page, "#strip-bottom .clock"), "5:11");
     assert.equal(await text(page, "#strip-bottom .point"), "1");
-    // Four games had 2... g6.
+    // Four games played 2... g6.
     assert.match(await text(page, "#game-moves .note"), /^3\. Bf4 is new: no other game of 549 reached this position\.$/);
-    // The chart is a slider.
+    // The chart is also a slider.
     await page.locator("#evaluations input").focus();
     await page.keyboard.press("ArrowRight");
     await page.waitForFunction(() => document.querySelector("#game-moves [aria-current]")?.getAttribute("data-ply") === "19");
@@ -375,7 +375,7 @@ const tests = {
     const labels = await rows.evaluateAll((items) => items.map((item) => item.textContent));
     assert.equal(new Set(labels).size, 2);
     assert.equal(await text(page, "#games .foot"), "2 of 2 · 1 duplicate hidden");
-    // The winner is bold, the date is whole.
+    // The winner is bold, and the date is complete.
     assert.equal(await page.locator("#games .white .names b").textContent(), "Berg, Ada");
     assert.deepEqual((await page.locator("#games .date").allTextContents()).sort(), ["4 Mar 2019", "5 Mar 2019"]);
     assert.match(labels.join(), /Berg, Ada2510Thal, Max2505White won.*4 Mar 2019/);
@@ -410,7 +410,7 @@ const tests = {
     await page.waitForFunction(() => !document.querySelector("#notice .banner"));
     await row(page, "e7e5").click();
     await reaches(page, "e2e4,e7e5");
-    // It is asked again without a press too.
+    // The page also retries without a press.
     await context.setOffline(true);
     await page.keyboard.press("ArrowLeft");
     await page.waitForSelector("#notice .stopped");
@@ -440,7 +440,7 @@ const tests = {
   async "quick presses count each, and once"() {
     const { page, context, faults } = await open(browser, url, "/");
     await followed(page);
-    // Each press is before the answer to the one before.
+    // Each press comes before the answer to the previous one.
     await page.evaluate(() => {
       for (let press = 0; press < 6; press += 1) document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
     });
@@ -573,7 +573,7 @@ const tests = {
     const about = await api("/about");
     let read = 1;
     await page.route("**/about", (route) => route.fulfill({ json: read < 3 ? { ...about, indexing: { read: read++, of: 4 } } : about }));
-    // The request when the index is ready may break.
+    // The request at the moment when the index becomes ready may fail.
     let breaks = 1;
     await page.route("**/about", (route) => (read === 3 && breaks > 0 ? ((breaks -= 1), route.abort()) : route.fallback()));
     await page.reload({ waitUntil: "commit" });
@@ -588,7 +588,7 @@ const tests = {
   },
 
   async "trends have tables for those who hear them"() {
-    // Games without a year are in no chart.
+    // Games without a year do not appear in charts.
     const undated = async (route) => {
       const response = await route.fetch();
       const answer = await response.json();
@@ -647,7 +647,7 @@ const tests = {
     await page.click("[data-act=clock]");
     await settled(page);
     assert.deepEqual(await headings(), ["Eval", "Time"]);
-    // The clock did not run at the first move. The second took two of the three seconds that it adds.
+    // The clock did not run during the first move. The second move took two of the three seconds of its increment.
     assert.deepEqual(await cells("d2d4"), ["+0.17", ""]);
     await row(page, "d2d4").click();
     await reaches(page, "d2d4");
@@ -657,7 +657,7 @@ const tests = {
     assert.match(await page.locator("#moves .head .extra").last().getAttribute("title"), /in seconds, .* of the 1 newest game read$/);
     await accessible(page, "times");
     assert.deepEqual(faults, []);
-    // A player's columns keep their widths.
+    // The columns of a player's table keep their widths.
     await page.goto(new URL("/?player=Berg,+Ada", evaluated).href);
     await page.setViewportSize({ width: 1440, height: 900 });
     await settled(page);
@@ -668,11 +668,11 @@ const tests = {
     await settled(page);
     await page.keyboard.press("t");
     await page.waitForFunction(() => document.querySelectorAll("#moves .head .extra").length === 2);
-    // Without the texts of the games the page does without times.
+    // If the texts of the games are unavailable, the page shows no times.
     isPacked = true;
     await page.keyboard.press("ArrowLeft");
     await reaches(page, "d2d4");
-    // It may be hidden again by now.
+    // The message may be hidden again already.
     assert.equal(await page.locator("#toast").textContent(), "games.pgn: is packed");
     assert.deepEqual(await headings(), ["Eval"]);
     assert.equal(await page.locator("#notice .banner").count(), 0);
@@ -710,7 +710,7 @@ const tests = {
     }
     assert.notEqual(seen[0], seen[1]);
     assert.ok(JSON.parse(seen[0]).length > 1);
-    // All gaps, those first that are met most often, under the filters.
+    // All gaps among the filtered games, the most frequent first.
     await page.locator(".repertoire button").first().click();
     await page.waitForSelector(".gaps button");
     const { gaps } = await api("/gaps?repertoire=white&side=white&since=1950", repertoires);
@@ -722,7 +722,7 @@ const tests = {
     assert.equal(await page.locator(".gaps button").count(), gaps.length);
     await page.locator(".repertoire button").first().click();
     assert.equal(await page.locator(".gaps").count(), 0);
-    // A move without games is in the table too.
+    // The table also contains moves without games.
     await page.goto(new URL("/?play=e2e4&since=2200", repertoires).href);
     await followed(page);
     assert.match(await row(page, "e7e5").textContent(), /no games/);
@@ -790,7 +790,7 @@ const tests = {
     const held = [];
     const late = async (route) => {
       const answer = await route.fetch();
-      // The page may have given up the request.
+      // The page may have aborted the request.
       held.push(() => route.fulfill({ response: answer }).catch(() => undefined));
     };
     const { page, context, faults } = await open(browser, url, "/", { routes: { "**/games?*sort=recent*": late } });
@@ -841,7 +841,7 @@ const tests = {
       await page.keyboard.press("Escape");
       return shown.sort();
     };
-    // Lists of games come from the sources that have them.
+    // Lists of games come from sources that contain games.
     const asked = [];
     page.on("request", (request) => asked.push(new URL(request.url())));
     const lists = () => asked.filter(({ pathname }) => pathname === "/games").length;

@@ -1,4 +1,4 @@
-// The system's Chromium, driven by Playwright, and what all its pages have in common.
+// Starts the system's Chromium with Playwright, and contains helpers for all pages.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -6,13 +6,13 @@ import { createRequire } from "node:module";
 
 import { chromium } from "playwright-core";
 
-/** Where the browser may be, unless CHROMIUM says another place. */
+/** The possible paths of the browser. The variable CHROMIUM overrides them. */
 const PROGRAMS = ["/usr/bin/chromium", "/usr/bin/google-chrome", "/usr/bin/chromium-browser"];
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core"), "utf8");
 
 export async function launch() {
   const executablePath = process.env.CHROMIUM ?? PROGRAMS.find(existsSync);
-  // A container often runs as root, where the sandbox cannot start.
+  // Containers often run as root, and the sandbox cannot start as root.
   return chromium.launch({ executablePath, args: ["--no-sandbox"] });
 }
 
@@ -42,11 +42,11 @@ export async function settled(page) {
   await page.waitForFunction(() => !document.body.hasAttribute("aria-busy"));
 }
 
-/** Waits until the lists and charts that follow the counts are there too. */
+/** Waits until the lists and charts have loaded, too. */
 export async function followed(page) {
   await settled(page);
   await page.waitForLoadState("networkidle");
-  // The pieces have come to rest.
+  // Wait until the pieces stop moving.
   await page.waitForTimeout(250);
 }
 
@@ -66,7 +66,7 @@ export async function addressed(page, text) {
   );
 }
 
-/** Where the middle of a square is, White below. */
+/** Returns the middle of a square, with White at the bottom. */
 export async function middle(page, square) {
   const box = await page.locator(".squares-field").boundingBox();
   const size = box.width / 8;
@@ -90,14 +90,14 @@ export async function accessible(page, what) {
   assert.deepEqual(found, [], what);
 }
 
-/** Whether the whole board is in the window. */
+/** Returns true if the whole board is visible. */
 export async function boardIsVisible(page) {
   const { x, y, width, height } = await page.locator(".squares-field").boundingBox();
   const window = page.viewportSize();
   return x >= 0 && y >= 0 && x + width <= window.width + 0.5 && y + height <= window.height + 0.5;
 }
 
-/** Runs tests by their names, or those whose name has a word of the environment, and says how they went. */
+/** Runs all tests, or those whose name contains a word from the environment, and prints their results. */
 export async function run(tests) {
   let failed = 0;
   for (const [name, test] of Object.entries(tests)) {

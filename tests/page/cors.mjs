@@ -13,7 +13,7 @@ await once(other, "listening");
 const browser = await launch();
 const page = await (await browser.newContext()).newPage();
 
-/** What the page gets of an address: the text, or "blocked". */
+/** Returns what the page reads from an address: the text, or "blocked". */
 const read = (address, headers = {}) =>
   page.evaluate(
     ([url, sent]) => fetch(url, { headers: sent }).then((answer) => answer.text()).catch(() => "blocked"),
@@ -29,13 +29,13 @@ try {
       for (const headers of [{}, token]) {
         assert.equal(await read(closed + path, headers), "blocked", `${host}: ${path}`);
         const text = await read(allowed + path, headers);
-        // The name is another origin, which nobody has allowed.
+        // This name is another origin, which is not allowed.
         if (host === "localhost") assert.equal(text, "blocked", path);
         else assert.match(text, /Event|white|games/, path);
       }
     }
   }
-  // Each server's own page reads what it needs.
+  // The page of each server can read everything that it needs.
   for (const url of [closed, allowed]) {
     await page.goto(url);
     assert.match(await read(`${url}about`), /games/);

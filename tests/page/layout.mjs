@@ -1,4 +1,4 @@
-// Looks at the page in windows of each size, and in each state: node layout.mjs URL DIRECTORY
+// Checks the page in windows of each size and in each state: node layout.mjs URL DIRECTORY
 // The screenshots go to the directory. The server has data/famous.pgn, data/selfplay.pgn and annotated.pgn.
 
 import assert from "node:assert/strict";
@@ -12,7 +12,7 @@ const LINE = "play=e2e4,c7c5,g1f3";
 const GAME = "game=8qnGOgRl&play=d2d4,g8f6,g1f3,g7g6,c1f4,f8g7";
 
 const phone = { hasTouch: true, isMobile: true };
-/** Windows: width, height, and the size of the board, which is the width where it is not said. */
+/** Windows: their width, their height, and the size of the board, which is the width by default. */
 const SIZES = [
   ["320x640", { ...phone }, 320],
   ["390x844", { ...phone }, 390],
@@ -30,7 +30,7 @@ const press = (key, selector) => async (page) => {
   await page.keyboard.press(key);
   await page.waitForSelector(selector);
 };
-/** The states: a path, and what is done there. */
+/** The states: a path, and actions on the page. */
 const STATES = {
   start: ["/"],
   line: [`/?${LINE}`],
@@ -105,7 +105,7 @@ const tests = {
       await accessible(page, name);
       await page.screenshot({ path: join(directory, `${name}.png`) });
       if (options.isMobile && box.width === window(size).width) {
-        // The board stays while the rest scrolls.
+        // The board stays in place while the rest scrolls.
         await page.evaluate(() => scrollTo(0, 300));
         assert.ok((await page.locator(".squares-field").boundingBox()).y >= 0, `${name}: the board is sticky`);
         const small = await page.locator("#dock button").evaluateAll((all) => all.map((one) => one.getBoundingClientRect()).filter(({ width, height }) => width < 44 || height < 44).length);
@@ -124,7 +124,7 @@ const tests = {
         await act?.(page);
         await page.waitForTimeout(300);
         assert.ok(await boardIsVisible(page), `${name}, ${size}: the board is in the window`);
-        // Before a message goes.
+        // Before the message disappears.
         await page.screenshot({ path: join(directory, `${name} ${size}.png`) });
         await accessible(page, `${name}, ${size}`);
         await context.close();
@@ -192,7 +192,7 @@ const tests = {
     }
     const regions = seen.map(([region]) => region).filter((region, index, all) => region !== all[index - 1]);
     assert.deepEqual(regions, ["header", "filter-bar", "play", "answer", "side"]);
-    // The table has one stop.
+    // The table is a single tab stop.
     const stops = seen.filter(([region, name]) => region === "answer" && /, [\d,]+ games?$/.test(name));
     assert.equal(stops.length, 1);
     assert.deepEqual(faults, []);
@@ -225,7 +225,7 @@ const tests = {
       assert.ok(at >= 0, `${part} is missing after ${tree.slice(Math.max(0, from - 200), from + 600)}`);
       from = at;
     }
-    // A move says what it is and how it does.
+    // The label of a move contains its name and results.
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Enter");
     await settled(page);

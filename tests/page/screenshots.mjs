@@ -1,4 +1,4 @@
-// Makes the pictures of the documents: cargo build --release && node tests/page/screenshots.mjs [PROGRAM [PGN...]]
+// Makes the screenshots for the documents: cargo build --release && node tests/page/screenshots.mjs [PROGRAM [PGN...]]
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ const sample = (name) => join(root, "data", name);
 const [program = join(root, "target/release/polybook"), ...given] = process.argv.slice(2);
 const sources = given.length ? given : [sample("selfplay.pgn"), sample("famous.pgn")];
 
-/** The pictures: a file, a path of the page, how the window is, and what is pointed at. */
+/** The screenshots: a file, a path of the page, the window, and the element at which the pointer is. */
 const PICTURES = [
   ["docs/explorer.png", "/?play=e2e4", { viewport: { width: 1280, height: 800 } }, "#moves [data-uci]:nth-child(2)"],
   [

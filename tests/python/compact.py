@@ -1,4 +1,4 @@
-"""Has LevelDB's own C++ code check an index, change it and compact it: compact.py INDEX_DIR
+"""Lets LevelDB's own C++ code check, modify and compact an index: compact.py INDEX_DIR
 
 Every seventh entry is written again and some others are added and deleted, so that the compaction merges tables
 of several levels. Some entries are written behind it, so that they are in the log.
@@ -26,7 +26,7 @@ for number, (key, value) in enumerate(before):
         db.put(key + b"~", value)
 for key, _ in before[::11]:
     db.delete(key + b"~")
-# Without bounds, plyvel compacts nothing.
+# plyvel needs bounds to compact anything.
 db.compact_range(start=b"\0", stop=b"\xff")
 assert contents(db) == before
 for key, value in before[::100]:

@@ -1,4 +1,4 @@
-"""Asks polybook for Python what the test of all doors asks: questions and answers are JSON on standard input and output."""
+"""Sends the queries of tests/doors.rs to polybook's Python package. Queries and answers are JSON on standard input and output."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Adds counts up with DuckDB, as docs/scale.md says; with --min-game, keeps the positions of one directory.
+"""Adds up counts with DuckDB as docs/scale.md describes. With --min-game, filters the positions of one directory instead.
 
 With --keys, writes only the rows of a range of keys, and no counts.json.
 

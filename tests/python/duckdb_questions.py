@@ -1,4 +1,4 @@
-"""Does what a document says, in order: its console commands in a shell, its SQL in DuckDB.
+"""Runs the examples of a document in order: console commands in a shell, and SQL in DuckDB.
 
 usage: duckdb_questions.py DIR DOCUMENT POLYBOOK
 """
@@ -23,5 +23,5 @@ for language, text in blocks:
         subprocess.run("\n".join(["set -e", *commands]), shell=True, check=True)
     else:
         answer = duckdb.sql(text)
-        # COPY answers nothing.
+        # COPY has no result.
         assert answer is None or answer.fetchall(), text

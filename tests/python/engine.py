@@ -1,4 +1,4 @@
-"""Drives `polybook engine` by python-chess, and compares its answers with the explorer's counts.
+"""Controls `polybook engine` with python-chess, and compares its answers with the explorer's counts.
 
 engine.py DIR POLYBOOK
 """
@@ -25,7 +25,7 @@ def popen(*arguments):
 
 
 def counts_of_the_explorer():
-    """The lines of an analysis have the results that `moves` has."""
+    """Checks that an analysis gives the same results as `moves`."""
     document = json.loads(subprocess.check_output([polybook, "moves", "--leveldb", "a.idx", "--json"]))
     expected = {move["uci"]: move for move in document["moves"]}
     with popen("a.idx") as engine:
@@ -48,7 +48,7 @@ def counts_of_the_explorer():
 
 
 def choices_follow_the_weights():
-    """Chi-squared of 2000 first moves of a book."""
+    """Tests the distribution of 2000 first moves from a book with chi-squared."""
     with chess.polyglot.open_reader("a.bin") as book:
         weights = {entry.move: entry.weight for entry in book.find_all(chess.Board()) if entry.weight}
     chosen = collections.Counter()
@@ -58,7 +58,7 @@ def choices_follow_the_weights():
     assert set(chosen) <= set(weights)
     expected = {move: 2000 * weight / sum(weights.values()) for move, weight in weights.items()}
     chi = sum((chosen[move] - number) ** 2 / number for move, number in expected.items())
-    # With d degrees of freedom, chi-squared has the mean d and the variance 2d; five deviations are enough.
+    # With d degrees of freedom, chi-squared has the mean d and the variance 2d. Five standard deviations are a safe limit.
     degrees = len(expected) - 1
     assert chi < degrees + 5 * (2 * degrees) ** 0.5, (chi, chosen, expected)
     moves = []
@@ -69,7 +69,7 @@ def choices_follow_the_weights():
 
 
 def games_against(stockfish):
-    """Games from the book, which the engine behind goes on with; no move of the book is played after the book is left."""
+    """Plays games that begin in the book and are continued by the second engine. After leaving the book, no move comes from it."""
     limit = chess.engine.Limit(nodes=200)
     with popen("a.bin", "--", stockfish) as first, chess.engine.SimpleEngine.popen_uci(stockfish) as second:
         assert "Stockfish" in first.id["name"], first.id

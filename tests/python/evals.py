@@ -1,4 +1,4 @@
-"""Evaluations of games and EPDs, and their join with counts, against python-chess and DuckDB: evals.py DIR POLYBOOK"""
+"""Compares evaluations of games and EPDs, and their join with counts, with python-chess and DuckDB: evals.py DIR POLYBOOK"""
 
 import collections
 import random
@@ -19,7 +19,7 @@ def run(*args):
 
 
 def key_of(board):
-    """The key without an en passant square where no such capture is legal."""
+    """Returns the key. The en passant square is left out if the capture is illegal."""
     board = board.copy(stack=False)
     if not board.has_legal_en_passant():
         board.ep_square = None
@@ -27,11 +27,11 @@ def key_of(board):
 
 
 def chosen(key, said):
-    """Of the deepest, the one that was said most often, or the middle one of these."""
+    """Returns the most frequent of the deepest evaluations; if several are equally frequent, the middle one."""
     deepest = max(depth for depth, _ in said)
     scores = sorted(score for depth, score in said if depth == deepest)
     most = max(map(scores.count, scores))
-    # A score has no hash for a set.
+    # Scores cannot be elements of a set.
     scores = [score for at, score in enumerate(scores) if scores.count(score) == most and score not in scores[:at]]
     return -deepest, scores[(len(scores) - 1 + key % 2) // 2]
 
@@ -47,11 +47,11 @@ with open(f"{directory}/games.pgn", "w") as out:
                 depth = chance.choice([None, chance.randrange(1, 40)])
                 node.set_eval(chess.engine.PovScore(value, chess.WHITE), depth)
                 node.set_clock(chance.randrange(9000))
-                # The score that python-chess reads again.
+                # The score as python-chess reads it again.
                 board, score = node.board(), node.eval().white()
                 said[key_of(board)].append((depth or 0, score))
             moves = list(node.board().legal_moves)
-            # Few first moves, so that positions come again.
+            # Use few first moves, so that positions repeat.
             node = node.add_variation(chance.choice(moves[:2] if node.ply() < 6 else moves))
         print(game, file=out, end="\n\n")
 

@@ -1,4 +1,4 @@
-"""Answers an opening explorer's questions from the PGN itself, with python-chess alone.
+"""Answers the queries of an opening explorer directly from a PGN file, using only python-chess.
 
 explorer.py --positions N --filters M [--seed S] [--all] GAMES.pgn...
 
@@ -43,7 +43,7 @@ def rating(tag):
 
 
 def folded(name):
-    """A name as names are compared."""
+    """Returns a name in the form in which names are compared."""
     name = unicodedata.normalize("NFC", name)
     return " ".join(unicodedata.normalize("NFC", name.lower()).split())
 
@@ -61,7 +61,7 @@ def date_of(headers):
 
 
 def square_bits(board):
-    """What tells a position from others: as python-chess's _transposition_key."""
+    """Returns what identifies a position, like python-chess's _transposition_key."""
     takes = board.has_legal_en_passant()
     key = [board.pawns, board.knights, board.bishops, board.rooks, board.queens, board.kings,
            board.occupied_co[0], board.occupied_co[1], board.turn, board.clean_castling_rights(),
@@ -96,7 +96,7 @@ class Game:
         self.moves = list(game.mainline_moves())
 
     def mean_rating(self):
-        """The mean of the known ratings, 0 if no rating is known."""
+        """Returns the mean of the known ratings, or 0 if no rating is known."""
         known = [elo for elo in self.elo if elo]
         return fractions.Fraction(sum(known), len(known)) if known else 0
 
@@ -116,7 +116,7 @@ class Game:
         }  # fmt: skip
 
     def walk(self):
-        """Each position with the move that was played there, None at the end."""
+        """Yields each position with the move that was played in it, None at the end."""
         board = self.start.copy()
         for move in self.moves:
             yield board, move
@@ -125,7 +125,7 @@ class Game:
 
 
 def uci(board, move):
-    """As king takes rook, always."""
+    """Returns a move in UCI notation, with castling as the king capturing its rook."""
     if board.is_castling(move):
         side = chess.A1 if board.is_queenside_castling(move) else chess.H1
         if board.chess960:
@@ -138,7 +138,7 @@ def uci(board, move):
 
 
 def is_between(date, since, until):
-    """Unknown parts decide nothing."""
+    """Returns True unless a date is certainly outside of a range. Unknown parts decide nothing."""
     for bound, sign in [(since, 1), (until, -1)]:
         for ours, theirs in zip(date, bound or ()):
             if not ours or not theirs:
@@ -179,7 +179,7 @@ def passes(game, filters):
 
 
 def random_filters(games, rng, names):
-    """A combination of filters that some game is likely to pass, of some of them if they are named."""
+    """Returns a combination of filters that some game is likely to pass, using only the named filters if any are named."""
     game = rng.choice(games)
     years = sorted(rng.choice(games).date[0] for _ in range(2))
     all_filters = {
@@ -205,7 +205,7 @@ def random_filters(games, rng, names):
 
 
 def answer(board, reached, filters):
-    """What the games that reached a position, with their last moves there, say."""
+    """Returns the answer from the games that reached a position, with their last moves in it."""
     passing = [(game, move) for game, move in reached if passes(game, filters)]
     played = [(game, move) for game, move in passing if move is not None]
     moves = collections.defaultdict(list)
@@ -247,7 +247,7 @@ def answer(board, reached, filters):
 
 
 def read(text):
-    """A game that begins with its tags. For python-chess a second blank line ends it, before or within its moves."""
+    """Returns a game that begins with its tags. A second blank line would end it for python-chess, before or within its moves."""
     lines = [line for line in text.splitlines() if line.strip()]
     moves = next((number for number, line in enumerate(lines) if not line.startswith("[")), len(lines))
     return chess.pgn.read_game(io.StringIO("\n".join([*lines[:moves], "", *lines[moves:], ""])))
@@ -270,7 +270,7 @@ def main():
             texts = re.split(r"^(?=\[Event )", file.read(), flags=re.M)
         for text in filter(str.strip, texts):
             game = read(text)
-            # A game with an illegal move has a number and counts nowhere.
+            # A game with an illegal move has a number, but is not counted.
             if not game.errors:
                 games.append(Game(number, game))
             number += 1
@@ -291,7 +291,7 @@ def main():
         for board, move in game.walk():
             key = (game.variant, square_bits(board))
             if key in reached:
-                # A game that goes on and comes back counts with its last move here.
+                # A game that repeats the position counts with its last move in it.
                 if move is not None:
                     reached[key][game.number] = (game, uci(board, move))
                 else:

@@ -1,4 +1,4 @@
-"""Every explorer call of berserk, a client of Lichess's API, against a server of games.
+"""Sends every explorer call of berserk, a client of Lichess's API, to a server of games.
 
 usage: explorer_berserk.py URL PLAYER
 """

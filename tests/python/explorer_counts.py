@@ -1,4 +1,4 @@
-"""Asks a server of games for positions under filters, and counts the same with python-chess.
+"""Requests counts of filtered games from a server, and compares them with counts by python-chess.
 
 usage: explorer_counts.py URL PGN LINES
 
@@ -33,7 +33,7 @@ class Game:
         year = headers.get("Date", "")[:4]
         self.year = int(year) if year.isdigit() else None
         self.event = headers.get("Event", "")
-        # By position the last move that was played there.
+        # The last move that was played in each position.
         self.moves = {}
         self.line = []
         board = game.board()
@@ -45,13 +45,13 @@ class Game:
 
 
 def position(board):
-    """What makes a position the same: pieces, side to move, castling, and an en passant square if a pawn may capture there."""
+    """Returns what identifies a position: pieces, side to move, castling rights, and the en passant square if a capture is legal."""
     ep = board.ep_square if board.ep_square is not None and board.has_legal_en_passant() else None
     return (board.board_fen(), board.turn, board.clean_castling_rights(), ep)
 
 
 def group(game):
-    """The rating group of the mean of the known ratings."""
+    """Returns the rating group that contains the mean of the known ratings."""
     known = [rating for rating in game.ratings.values() if rating]
     if not known:
         return "unknown"
@@ -59,7 +59,7 @@ def group(game):
 
 
 def filters(games):
-    """Parameters, and which games they choose."""
+    """Returns parameters and the games that they select."""
     names = defaultdict(int)
     events = defaultdict(int)
     for game in games:
@@ -76,7 +76,7 @@ def filters(games):
         ({"result": "1-0,0-1"}, lambda game: game.token in ("1-0", "0-1")),
         ({"ratings": "0,2200"}, lambda game: group(game) in (0, 2200)),
         ({"ratings": "unknown,1800,2500"}, lambda game: group(game) in ("unknown", 1800, 2500)),
-        # A game without a year passes.
+        # Games without a year pass the filter.
         ({"since": f"{middle}-01"}, lambda game: game.year is None or game.year >= middle),
         ({"event": event, "until": f"{middle}-12"},
          lambda game: game.event == event and (game.year is None or game.year <= middle)),

@@ -1,4 +1,4 @@
-"""Reads an index as a front-end does, with LevelDB's own C++ code, and holds it against python-chess.
+"""Reads an index as a front-end does, with LevelDB's own C++ code, and compares it with python-chess.
 
 front_end.py INDEX_DIR GAMES.pgn [--stats] [--positions N] [--games N]
 
@@ -24,7 +24,7 @@ TAG = re.compile(rb'^\[(\w+)\s+"(.*)"\s*\]\s*$')
 
 
 def independent_records(pgn):
-    """The record of each game, from a line-by-line reading of the tags."""
+    """Returns the record of each game, by reading the tags line by line."""
     tags, first, offset, in_tags = {}, None, 0, False
     with open(pgn, "rb") as file:
         for line in file:
@@ -54,7 +54,7 @@ def record(tags, first):
 
 
 def ids_of(db, key):
-    """The ids of a position, by a range read from its key to its key."""
+    """Returns the ids of a position, by a range scan that contains only its key."""
     text = str(key).encode()
     with db.iterator(start=text, stop=text, include_stop=True, verify_checksums=True) as found:
         values = [value for _, value in found]
@@ -65,19 +65,19 @@ def ids_of(db, key):
 
 
 def parse(text):
-    """The game in a text that holds one. To python-chess a second blank line begins another."""
+    """Returns the single game in a text. A second blank line would begin another game for python-chess."""
     return chess.pgn.read_game(io.StringIO(re.sub(r"\n(\s*\n)+", "\n\n", text)))
 
 
 def games_of(pgn_bytes, records):
-    """The games, cut where the tags begin."""
+    """Returns the games, split where the tags begin."""
     starts = [int(record.split(b"|")[9]) - 1 for record in records] + [len(pgn_bytes)]
     for start, end in zip(starts, starts[1:]):
         yield parse(pgn_bytes[start:end].decode("latin-1"))
 
 
 def game_text(db, pgn_bytes, number, total):
-    """A game's text, cut out by the places of it and of the next."""
+    """Returns the text of a game, from its offset to that of the next game."""
     def place(number):
         return int(db.get(f"game_{number}_data".encode()).split(b"|")[9])
 
@@ -119,7 +119,7 @@ def main():
         found = db.get(f"game_{number}_data".encode())
         assert found == value, (number, found, value)
 
-    # Every position of every game, as python-chess sees it.
+    # All positions of all games, according to python-chess.
     reached = collections.defaultdict(list)
     results, boards, played = [], {}, collections.defaultdict(set)
     sequences = []
@@ -168,7 +168,7 @@ def main():
 
 
 def check_opening_table(db, key, board, reached, results, played):
-    """The table of moves that a front-end shows: each with the results of the position behind it."""
+    """Returns the table of moves as a front-end shows it: each move with the results of the position after it."""
     moves = [int(bits) for bits in db.get(f"{key}_moves".encode()).split(b",")[:-1]]
     assert set(moves) == played[key] and len(moves) == len(set(moves)), key
     for bits in moves:

@@ -1,4 +1,4 @@
-"""Computes with python-chess the book of make-book --minimax=PERCENT --min-game N, and compares it.
+"""Calculates the book of make-book --minimax=PERCENT --min-game N with python-chess, and compares it.
 
 usage: minimax.py BOOK PERCENT N GAMES...
 """
@@ -13,7 +13,7 @@ import chess.polyglot
 
 
 def counted(paths):
-    """For each key: the side to move, and for each move its wins, draws and losses and the key after it."""
+    """Returns for each key the side to move, and for each move its wins, draws and losses and the key after it."""
     positions = {}
     for path in paths:
         with open(path, encoding="utf-8", errors="replace") as text:
@@ -31,13 +31,13 @@ def counted(paths):
 
 
 def score(results):
-    """The mean score of the side to move."""
+    """Returns the mean score of the side to move."""
     wins, draws, losses = results
     return (wins * 2 + draws) / sum(results) / 2
 
 
 def lower(results):
-    """The lower end of Wilson's interval of the score."""
+    """Returns the lower bound of Wilson's confidence interval for the score."""
     games, mean = sum(results), score(results)
     square = 2.576 * 2.576 / games
     spread = 2.576 * math.sqrt(mean * (1 - mean) / games + square / games / 4)

@@ -24,7 +24,7 @@ if len(sys.argv) > 3:
 
 
 def games(path):
-    """The games of a PGN whose first tag is Event, with the blank lines that python-chess expects."""
+    """Yields the games of a PGN whose first tag is Event, with the blank lines that python-chess expects."""
     text = []
     with open(path, encoding="latin-1") as lines:
         for line in lines:
@@ -36,7 +36,7 @@ def games(path):
     yield chess.pgn.read_game(io.StringIO("".join(text)))
 
 
-# Wins, draws and losses of the side to move.
+# The wins, draws and losses of the side to move.
 POINTS = {"1-0": (0, 2), "0-1": (2, 0)}
 expected = defaultdict(lambda: [0, 0, 0])
 plies = 0

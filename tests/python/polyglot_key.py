@@ -1,4 +1,4 @@
-"""Polyglot keys from FENs, written down from the format's document and nothing else.
+"""Calculates Polyglot keys from FENs. Written from the document of the format alone.
 
 random64.txt holds the document's 781 numbers. Run with a variant and a FEN to see a key.
 """
@@ -13,7 +13,7 @@ MASK = (1 << 64) - 1
 
 
 def squares(board):
-    """The pieces of a FEN's first field by (file, row), both from 0."""
+    """Returns the pieces in a FEN's first field by (file, row), both counted from 0."""
     pieces = {}
     for row, text in zip(range(7, -1, -1), board.split("/")):
         file = 0
@@ -27,7 +27,7 @@ def squares(board):
 
 
 def castling_rooks(pieces, field):
-    """Where the rooks stand that may castle; None if one of them is not the outermost of its side."""
+    """Returns the squares of the rooks that may castle, or None if one of them is not the outermost of its side."""
     rooks = []
     for letter in field.replace("-", ""):
         row, rook, king = (0, "R", "K") if letter.isupper() else (7, "r", "k")
@@ -44,7 +44,7 @@ def castling_rooks(pieces, field):
 
 
 def key(variant, fen):
-    """The key; None for a position that belongs in no book."""
+    """Returns the key, or None for a position that books cannot contain."""
     board, turn, castling, en_passant = fen.split()[:4]
     board, _, holdings = board.partition("[")
     pieces = squares(board)
@@ -63,7 +63,7 @@ def key(variant, fen):
             result ^= RANDOM[772 + file]
     if turn == "w":
         result ^= RANDOM[780]
-    # The pieces in hand stand on square 64: that is square 0 with the keys rotated left by 8, added.
+    # Pieces in hand are on square 64: the keys of square 0, rotated left by 8, are added.
     for piece in holdings.rstrip("]"):
         on_board = RANDOM[64 * KINDS.index(piece)]
         result += on_board << 8 & MASK | on_board >> 56

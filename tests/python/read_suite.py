@@ -1,4 +1,4 @@
-"""Reads suites as the programs that play matches do: read_suite.py PGN EPD, both of six half-moves."""
+"""Reads suites like programs that play matches: read_suite.py PGN EPD, both with lines of six half-moves."""
 
 import sys
 

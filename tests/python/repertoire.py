@@ -1,4 +1,4 @@
-"""Computes with python-chess what polybook repertoire says.
+"""Calculates the reports of polybook repertoire with python-chess.
 
 usage: repertoire.py REPERTOIRE GAMES REFERENCE COLOR SAID
 
@@ -19,14 +19,14 @@ import chess.polyglot
 
 def games_of(path):
     with open(path, encoding="utf-8", errors="replace") as file:
-        # Tags without a blank line before them would be lost.
+        # Without a blank line before them, python-chess would lose the tags.
         text = io.StringIO(file.read().replace("\n[Event ", "\n\n[Event "))
     while (game := chess.pgn.read_game(text)) is not None:
         yield game
 
 
 def played(game):
-    """The positions of the main line, by their keys, and the moves, up to a null move."""
+    """Returns the keys of the positions in the main line and the moves, up to a null move."""
     board = game.board()
     keys, moves, boards = [chess.polyglot.zobrist_hash(board)], [], [board.copy(stack=False)]
     for move in game.mainline_moves():
@@ -40,7 +40,7 @@ def played(game):
 
 
 def repertoire_of(path):
-    """The moves of each position, of all variations."""
+    """Returns the moves of each position, including those of variations."""
     known = defaultdict(set)
     for game in games_of(path):
         waiting = [(game, game.board())]
@@ -74,7 +74,7 @@ def check(known, game, color):
 
 
 def day(game, is_last):
-    """The first or the last day on which a game may have been played."""
+    """Returns the first or the last day on which a game may have been played."""
     parts = (game.headers.get("Date", "?").split(".") + ["?", "?"])[:3]
     if not parts[0].isdigit() or int(parts[0]) == 0:
         return (9999, 99, 99)
@@ -93,7 +93,7 @@ class Reference:
             keys, moves, _ = played(game)
             for key in set(keys):
                 self.reached[key].append((day(game, False), number, day(game, True)))
-            # A game counts once in a position, with its last move there.
+            # A game counts once in a position, with its last move in it.
             for key, move in dict(zip(keys, moves)).items():
                 self.moves[key][move] += 1
 
@@ -109,7 +109,7 @@ class Reference:
 
 
 def gaps(known, reference, color, longest):
-    """How likely each position without an answer is met. Level by level; no way may come back to a position."""
+    """Returns the probability of each position without an answer, level by level. No path may visit a position twice."""
     found = defaultdict(float)
     start = chess.polyglot.zobrist_hash(chess.Board())
     level = [(chess.Board(), 1.0, (start,))]
@@ -133,7 +133,7 @@ def gaps(known, reference, color, longest):
                 to = chess.polyglot.zobrist_hash(after)
                 if to in way:
                     continue
-                # Ways that can be told apart only by what cannot come back are one.
+                # Paths that differ only in positions that cannot repeat are merged.
                 past = (to,) if board.is_zeroing(move) else way + (to,)
                 seen = (to, frozenset(past))
                 board_, reach_, way_ = following.get(seen, (after, 0.0, past))

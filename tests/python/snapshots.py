@@ -1,4 +1,4 @@
-"""Has LevelDB's own C++ code keep old values of a key for snapshots: snapshots.py INDEX_DIR
+"""Lets LevelDB's own C++ code keep old values of a key for snapshots: snapshots.py INDEX_DIR
 
 There are so many that tables of one level have to share the key.
 """
@@ -17,7 +17,7 @@ for _ in range(80):
     db.put(KEY, os.urandom(100_000))
     snapshots.append(db.snapshot())
 db.put(KEY, value)
-# Without bounds, plyvel compacts nothing.
+# plyvel needs bounds to compact anything.
 db.compact_range(start=b"\0", stop=b"\xff")
 tables = db.get_property(b"leveldb.sstables").decode()
 shared = [line for line in tables.splitlines() if line.count(repr(KEY.decode())) == 2]

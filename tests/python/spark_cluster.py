@@ -1,4 +1,4 @@
-"""Runs the Spark job on a standalone cluster of a master and two workers, processes of their own on loopback.
+"""Runs the Spark job on a standalone cluster: a master and two workers, as separate processes on the loopback interface.
 
 usage: spark_cluster.py DIR BINARY KILL ARGUMENT...
 
@@ -54,7 +54,7 @@ def main(directory, binary, kill, *arguments):
     work = Path(directory).absolute()
     marks = work / "marks"
     slow = work / "slow-polybook"
-    # Each task says that it has begun, and takes long enough for a worker to be killed meanwhile.
+    # Each task reports its start, and takes long enough for a worker to be killed meanwhile.
     slow.write_text(f'#!/bin/sh\necho task >> "{marks}"\nsleep 1\nexec "{binary}" "$@"\n')
     slow.chmod(0o755)
     package = "org.apache.spark.deploy"

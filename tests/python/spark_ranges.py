@@ -1,4 +1,4 @@
-"""The Spark job cuts plain PGN at games, wherever its ranges begin."""
+"""Checks that the Spark job splits uncompressed PGN between games, wherever its ranges begin."""
 
 import importlib.util
 import io
@@ -24,7 +24,7 @@ for window in (1, 7, 64, 1 << 20):
         found = job.next_game(io.BytesIO(text), offset, len(text), window)
         assert found >= offset, (offset, found)
         assert found in starts or window < 64, (offset, found)
-        # With all in sight, it is the next game and none behind it.
+        # If the rest of the file is visible, the split is at the next game, not at a later one.
         assert window < 64 or found == min(start for start in starts if start >= offset), (offset, found)
 assert job.next_game(io.BytesIO(b"1. e4 e5 1-0\n" * 9), 20, 117) == 117
 
@@ -32,7 +32,7 @@ assert job.name_of("hdfs://host/games/may.pgn.zst") == "may.pgn"
 assert job.name_of("/games/may.gz") == "may.pgn"
 assert job.name_of("file:/games/may") == "may"
 
-# Every option of make-book that chooses games is the job's too, or is refused there.
+# The job has every option of make-book that selects games, or refuses it.
 known = {*job.VALUED, *job.FLAGS, "drop-duplicates"}
 listed = set(sys.argv[1:])
 assert listed <= known, f"the job does not know {sorted(listed - known)}"

@@ -1,4 +1,4 @@
-"""Runs the Spark job on games in an S3-compatible server, and takes the counts through the server too.
+"""Runs the Spark job on games in an S3-compatible server, and writes the counts to this server as well.
 
 usage: spark_s3.py DIR BINARY COUNTS PGN... -- OPTION...
 

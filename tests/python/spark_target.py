@@ -1,4 +1,4 @@
-"""The Spark job replaces nothing but counts, and loses nothing when an operation of the file system fails."""
+"""Checks that the Spark job replaces only counts, and loses nothing when an operation of the file system fails."""
 
 import importlib.util
 import itertools
@@ -51,7 +51,7 @@ class Disk:
 
 
 def write_counts(directory, text):
-    """A directory of counts, as far as replacing it needs one; answers what it has."""
+    """Creates a directory with the files of counts that matter for replacing it. Returns its contents."""
     directory.mkdir()
     (directory / "part-000.parquet").write_text(text)
     (directory / "starts.parquet").write_text(text * 2)
@@ -69,7 +69,7 @@ def content(directory):
 
 
 def fresh(with_old=True):
-    """A target, the new counts, and what both have."""
+    """Creates a target and new counts. Returns both and their contents."""
     room = Path(tempfile.mkdtemp(dir=root.name))
     target, staging = room / "games", room / "games.1.part"
     old = write_counts(target, "old") if with_old else None
@@ -77,7 +77,7 @@ def fresh(with_old=True):
 
 
 def replace(disk, target, staging, force=True):
-    """Puts counts in place; answers the message of a failure."""
+    """Renames counts to their target. Returns the message if that fails."""
     try:
         job.put_in_place(disk, str(staging), str(target), force)
     except job.Failure as failure:
@@ -98,12 +98,12 @@ def refused(target, force=True):
 
 root = tempfile.TemporaryDirectory()
 
-# No two jobs stage under one name, and none under a name that someone else may use.
+# Two jobs never use the same staging name, and no job uses a name that others may use.
 names = {job.beside("s3a://games/counts", "part") for _ in range(1000)}
 assert len(names) == 1000 and all(name.startswith("s3a://games/counts.") for name in names)
 assert "s3a://games/counts.part" not in names
 
-# Paths of object stores: what is staged for a directory in a bucket is in that bucket.
+# In object stores, the staging directory is in the same bucket as the target.
 assert job.target_of("s3a://games/counts//") == "s3a://games/counts"
 assert job.target_of("hdfs:///counts/2024/") == "hdfs:///counts/2024"
 for path in ("s3a://games", "s3a://games/", "hdfs:///", "/", ""):
@@ -112,7 +112,7 @@ for path in ("s3a://games", "s3a://games/", "hdfs:///", "/", ""):
     except job.Failure:
         pass
 
-# A target is refused without --force, and with it if it has anything but old counts.
+# An existing target is refused without --force, and also with --force if it contains other files than old counts.
 target, *_ = fresh()
 assert "--force" in refused(target, force=False)
 assert refused(target) is None
@@ -141,7 +141,7 @@ assert refused(home.parent / "file")
 (home.parent / "empty").mkdir()
 assert refused(home.parent / "empty") is None
 
-# All goes well, with old counts and without.
+# The success case, with and without old counts.
 for with_old in (False, True):
     target, staging, _, new = fresh(with_old)
     disk = Disk()
@@ -150,7 +150,7 @@ for with_old in (False, True):
 changes = disk.changes
 assert changes == 6
 
-# Whatever fails, alone or with all that follows, old and new counts are where they were or where the message says.
+# Whichever operation fails, alone or with all later ones, old and new counts are in place or where the message says.
 for first, alone in itertools.product(range(changes), (True, False)):
     target, staging, old, new = fresh()
     failing = [first] if alone else range(first, 99)
@@ -166,7 +166,7 @@ for first, alone in itertools.product(range(changes), (True, False)):
         ((name, files),) = left.items()
         assert files.items() <= old.items() and name in told, (first, told)
 
-# What another program writes into the old counts meanwhile stays: before they are moved and after.
+# Files that another program adds to the old counts are kept, before and after these are moved.
 target, staging, old, new = fresh()
 told = replace(Disk(before={0: lambda: (target / "thesis.txt").write_text("mine")}), target, staging)
 assert "thesis.txt" in told and content(target) == {**old, "thesis.txt": b"mine"} and content(staging) == new
@@ -176,7 +176,7 @@ told = replace(Disk(before={2: written}), target, staging)
 (kept,) = target.parent.glob("games.*.old")
 assert kept.name in told and content(kept) == {"thesis.txt": b"mine"} and content(target) == new
 
-# Another job comes first: its counts stay, and the new ones are not moved into them.
+# If another job finishes first, its counts stay, and the new ones are not moved into them.
 for with_old in (False, True):
     target, staging, old, new = fresh(with_old)
     first = lambda: write_counts(target, "first")

@@ -1,4 +1,4 @@
-"""Plays a match of two engines from a suite, each opening with either color, and checks polybook's report on it.
+"""Plays a match of two engines from a suite, each opening with both colors, and checks polybook's report about it.
 
 suite_match.py play SUITE MATCH.pgn ENGINE ENGINE
 suite_match.py check SUITE MATCH.pgn REPORT.json
@@ -17,7 +17,7 @@ MOST_PLIES = 60
 
 
 def exits(suite):
-    """The board at each entry's end, with the moves that lead there."""
+    """Yields the board at the end of each entry, with the moves that lead to it."""
     text = open(suite).read()
     if suite.endswith(".epd"):
         for line in text.splitlines():
@@ -30,7 +30,7 @@ def exits(suite):
 
 
 def adjudicated(board):
-    """The result by the pieces, if the game has none yet."""
+    """Returns the result according to the material if the game is not over."""
     values = {chess.PAWN: 1, chess.KNIGHT: 3, chess.BISHOP: 3, chess.ROOK: 5, chess.QUEEN: 9}
     count = lambda color: sum(len(board.pieces(piece, color)) * value for piece, value in values.items())
     difference = count(chess.WHITE) - count(chess.BLACK)

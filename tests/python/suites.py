@@ -1,4 +1,4 @@
-"""Counts games by itself, and compares suites with that: suites.py games|database PGN EPD PLIES MIN_GAME GAMES...
+"""Counts games independently, and compares suites with the result: suites.py games|database PGN EPD PLIES MIN_GAME GAMES...
 
 PGN and EPD are the suites of these games, or of the database of all their moves.
 """
@@ -15,7 +15,7 @@ plies, min_game = int(plies), int(min_game)
 
 
 class Moves(chess.pgn.BaseVisitor):
-    """The moves of a game, of which no more than `plies` are read for a suite of games."""
+    """Returns the moves of a game. For a suite of games, at most `plies` are read."""
 
     def begin_game(self):
         self.moves, self.tag, self.marker = [], "", "*"
@@ -51,7 +51,7 @@ SCORES = {"1-0": 2, "0-1": 0, "1/2-1/2": 1, "*": 1}
 
 
 class Results:
-    """Games, and half of their points for White."""
+    """The number of games, and twice White's points."""
 
     def __init__(self):
         self.games = self.points = self.open = 0

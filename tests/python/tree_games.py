@@ -1,4 +1,4 @@
-"""Reads a tree as PGN: tree_games.py BOOK PGN. Its moves must be those of the book."""
+"""Reads a tree as PGN, and checks that its moves are those of the book: tree_games.py BOOK PGN"""
 
 import sys
 
@@ -24,7 +24,7 @@ with chess.polyglot.open_reader(book) as reader:
     for entry in reader:
         if entry.key:
             expected.add((entry.key, entry.move))
-# Castling is the king's move here, and the king taking its rook in the file, which the reader knows by the board alone.
+# python-chess writes castling as a move of the king, and the file as the king capturing its rook. Only the board tells.
 castling = {"e1h1": "e1g1", "e1a1": "e1c1", "e8h8": "e8g8", "e8a8": "e8c8"}
 plain = {(key, castling.get(str(move), str(move))) for key, move in expected}
 assert {(key, str(move)) for key, move in found} == plain, (len(found), len(plain))

@@ -1,4 +1,4 @@
-"""Games of a variant at random, counted by python-chess, against what polybook makes of them.
+"""Compares counts of random games of a variant by python-chess with polybook's outputs.
 
 variant_games.py POLYBOOK VARIANT DIRECTORY
 """
@@ -36,13 +36,13 @@ def start():
     if variant == "fischerandom":
         return chess.Board.from_chess960_pos(generator.randrange(960))
     if variant == "suicide":
-        # Without castling, which giveaway never has and suicide only on some servers.
+        # Without castling: giveaway never has it, and suicide only on some servers.
         return chess.variant.SuicideBoard(chess.variant.AntichessBoard.starting_fen)
     return chess.Board() if variant == "normal" else chess.variant.find_variant(NAMES[variant])()
 
 
 def book_move(board, move):
-    """The 16 bits of a move."""
+    """Returns the 16-bit encoding of a move."""
     if move.drop:
         return 9 << 12 | (ord(chess.piece_symbol(move.drop).upper()) - ord("@")) << 6 | move.to_square
     to = move.to_square
@@ -52,7 +52,7 @@ def book_move(board, move):
 
 
 def castling_first(board, moves):
-    """Castling is rare when moves are made at random."""
+    """Returns only the castling moves, half of the time if there are any, because castling is rare in random games."""
     castling = [move for move in moves if board.is_castling(move)]
     return castling if castling and generator.random() < 0.5 else moves
 
@@ -92,7 +92,7 @@ found = {(epd, move): list(numbers) for epd, move, *numbers in db.execute("SELEC
 assert found == dict(counts), [(k, found.get(k), counts.get(k)) for k in set(found) ^ set(counts)][:6]
 
 if variant in NUMBERS or variant in ("normal", "fischerandom"):
-    # Every game weighs one, so a weight is a number of games.
+    # Every game has weight 1, so a weight is a number of games.
     factors = [f"--{result}-factor=1" for result in ("win", "draw", "loss")]
     run("make-book", "-q", "games.pgn", "--variant", variant, "--min-game", "1", "--bin", "a.bin", *factors)
     book = defaultdict(dict)
@@ -111,7 +111,7 @@ if variant in NUMBERS or variant in ("normal", "fischerandom"):
         assert set(book[number]) <= moves, (epd, set(book[number]) - moves)
         expected[number][book_move(board, board.parse_uci(move))] += sum(numbers)
     assert book == expected
-    # The database has what the book has.
+    # The database contains the same moves as the book.
     run("convert", "-q", "a.obs.db3", "b.bin", "--min-game", "1", *factors)
     assert (directory / "b.bin").read_bytes() == data
 else:

@@ -1,5 +1,5 @@
-# Reads a PGN file into a database of Scid: read_games.tcl DATABASE FILE GAMES. Every game must be there with its
-# variations, and nothing may be wrong with it.
+# Reads a PGN file into a database of Scid: read_games.tcl DATABASE FILE GAMES. Checks that every game is there with
+# its variations, and that Scid reports no errors.
 lassign $argv database file expected
 set base [sc_base create $database]
 lassign [sc_base import $base $file] games problems

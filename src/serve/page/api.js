@@ -1,5 +1,5 @@
 // @ts-check
-// What the server answers, and asking it.
+// Requests to the server, and the types of its answers.
 
 /** @typedef {{ uci: string, san: string }} WrittenMove */
 /** @typedef {{ eco: string, name: string }} Opening */
@@ -13,15 +13,15 @@
  * @property {Player} white
  * @property {Player} black
  * @property {string} [uci] The move that was played in the position.
- * @property {string | null} [date] "2015-05-03" or shorter.
+ * @property {string | null} [date] A date such as "2015-05-03", or a shorter one if the day or the month is unknown.
  * @property {string | null} [event]
  * @property {string | null} [eco]
  * @property {number} [plies]
- * @property {number} [copies] How many equal games this one stands for.
- * @property {{ more: number, skip?: number }} [match] How many more games of the two are in this event.
+ * @property {number} [copies] The number of equal games that this one represents.
+ * @property {{ more: number, skip?: number }} [match] The number of further games of the same two players in this event.
  */
 /**
- * A move of a position. Those of a player also have his results.
+ * A move of a position. If a player is chosen, it also contains the player's results.
  * @typedef {object} Move
  * @property {string} uci
  * @property {string} san
@@ -32,40 +32,40 @@
  * @property {number} [wins]
  * @property {number} [losses]
  * @property {number | null} [averageOpponentRating]
- * @property {number | null} [performance] From ten games on.
- * @property {number} [performanceGames] How many games have a result and a rated opponent.
- * @property {number} [ratingGames] In how many games the rating is known, if not in all.
- * @property {number} [unfinished] How many games have no result; they are among the draws.
+ * @property {number | null} [performance] The performance rating, if there are at least ten games.
+ * @property {number} [performanceGames] The number of games that have a result and a rated opponent.
+ * @property {number} [ratingGames] The number of games with a known rating, if not all ratings are known.
+ * @property {number} [unfinished] The number of games without a result, which are included in the draws.
  * @property {string} [lastPlayed]
  * @property {Opening | null} opening
  */
 /**
- * What the page needs to know about a position, as it does not know the rules.
+ * The data of a position that the page cannot calculate, because it does not know the rules of chess.
  * @typedef {object} Board
  * @property {string} fen
  * @property {boolean} check
  * @property {WrittenMove[]} line
  * @property {WrittenMove[]} legal
- * @property {{ uci: string, games: number }[] | null} transpositions Null if none is known.
- * @property {number} [minGame] Of counts without the positions in which fewer moves were counted.
- * @property {number} [maxPly] Where counts end.
- * @property {({ uci: string, depth: number } & Evaluation)[]} [evals] Those after the legal moves.
- * @property {{ read: number, moves: { uci: string, games: number, mean: number }[] }} [clocks] Mean times in seconds.
+ * @property {{ uci: string, games: number }[] | null} transpositions Null if they are unknown for all moves.
+ * @property {number} [minGame] If rare positions are missing from the counts, the minimum number of moves in a position.
+ * @property {number} [maxPly] The last half-move that was counted of each game, if games were not counted to their end.
+ * @property {({ uci: string, depth: number } & Evaluation)[]} [evals] The evaluations of the positions after the legal moves.
+ * @property {{ read: number, moves: { uci: string, games: number, mean: number }[] }} [clocks] The mean times of the moves in seconds.
  */
 /**
- * Counts of a position. Those of a player also have his results.
+ * The counts of a position. If a player is chosen, they also contain the player's results.
  * @typedef {object} Answer
  * @property {number} white
  * @property {number} draws
  * @property {number} black
  * @property {number} [wins]
  * @property {number} [losses]
- * @property {number} [unfinished] How many games have no result; they are among the draws.
- * @property {number} [performance] From ten games on.
- * @property {number} [performanceGames] How many games have a result and a rated opponent.
- * @property {number} [opponentRating] The mean of these opponents.
+ * @property {number} [unfinished] The number of games without a result, which are included in the draws.
+ * @property {number} [performance] The performance rating, if there are at least ten games.
+ * @property {number} [performanceGames] The number of games that have a result and a rated opponent.
+ * @property {number} [opponentRating] The mean rating of these opponents.
  * @property {number} [playerRating]
- * @property {number} [playerRatingGames] In how many games the player's own rating is known.
+ * @property {number} [playerRatingGames] The number of games in which the player's own rating is known.
  * @property {string} [lastPlayed]
  * @property {Move[]} moves
  * @property {Opening | null} opening
@@ -98,34 +98,34 @@
  * @property {string} variant
  * @property {string | null} start
  * @property {GameMove[]} moves
- * @property {string[]} [comments] Those before the first move.
- * @property {(number | null)[]} reached How many games have the position after each ply.
- * @property {number | null} novelty The number of the move, from 0, that left the positions of other games for good.
- * @property {number | null} ply Where the game has the position that was asked for.
+ * @property {string[]} [comments] The comments before the first move.
+ * @property {(number | null)[]} reached The number of games that reach the position after each half-move.
+ * @property {number | null} novelty The index of the move by which the game left the positions of other games for good.
+ * @property {number | null} ply The number of half-moves after which the game reaches the position of the request.
  * @property {string | null} problem
  * @property {[string, string][]} tags
  */
 /** @typedef {{ name: string, games: number, since?: string, until?: string, eco?: string, uci?: string, distance: number }} Suggestion */
 /**
- * How many games each value of a filter would leave.
+ * The number of games that each value of a filter would select.
  * @typedef {object} Facets
  * @property {number} games
  * @property {Record<string, number>} speeds
  * @property {Record<string, number>} ratings
- * @property {number} unknownRatings How many games have no known rating.
+ * @property {number} unknownRatings The number of games without a known rating.
  * @property {Record<string, number>} years
  * @property {Record<string, number>} [variants]
  * @property {{ white: number, black: number }} [colors]
  */
 /** @typedef {{ rating: string, white: number, draws: number, black: number, unfinished?: number }} RatingScore `draws` does not contain the unfinished games. */
-/** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string }} BookSize Answers are a repertoire's. */
-/** @typedef {WrittenMove & { one_in: number | null, games: number }} Gap A reply without an answer, and in how many games one comes there. */
+/** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string }} BookSize A repertoire has answers instead of entries. */
+/** @typedef {WrittenMove & { one_in: number | null, games: number }} Gap A reply without an answer. One in `one_in` games reaches it. */
 /** @typedef {{ name: string, color: "white" | "black", is_known: boolean, one_in: number | null, moves: WrittenMove[], gaps: Gap[] }} Repertoire */
 /** @typedef {{ name: string, games: number | null, years?: [number, number] | null, variant: string, files: string[], counts?: boolean }} Source */
 /** @typedef {{ read: number, of: number | null }} Indexing */
 /** @typedef {{ version: string, games: number | null, years: [number, number] | null, sources: Source[], books: string[], repertoires?: { name: string, color: string }[], indexing?: Indexing | null }} About */
 
-/** What is being asked. The next question ends the one before. */
+/** The current request of one kind. Starting the next one aborts the previous one. */
 export class Asking {
   #controller = new AbortController();
 
@@ -144,7 +144,7 @@ export class Asking {
   }
 }
 
-/** The server refuses a request, and says why. */
+/** The server refused a request. The message says why. */
 export class Refused extends Error {
   /**
    * @param {string} text
@@ -156,7 +156,7 @@ export class Refused extends Error {
   }
 }
 
-/** The server does not answer. */
+/** The server did not answer. */
 export class Unreachable extends Error {}
 
 /**
@@ -172,7 +172,7 @@ async function asked(path, parameters, signal, accept, read) {
     const answer = await fetch(query ? `${path}?${query}` : path, { signal, headers: { accept, "x-polybook": "1" } });
     if (answer.ok) return await read(answer);
     const text = (await answer.text()).trim();
-    // A proxy answers for a server that does not.
+    // A proxy answers for a server that is not running.
     if (answer.status === 502 || answer.status === 504) throw new Unreachable();
     throw new Refused(text || `the server answers ${answer.status}`, answer.status);
   } catch (error) {
@@ -193,7 +193,7 @@ export function ask(path, parameters, signal) {
 }
 
 /**
- * A file: games as PGN, or a book.
+ * Requests a file: games as PGN, or a book.
  * @param {string} path
  * @param {URLSearchParams} [parameters]
  * @param {AbortSignal} [signal]
@@ -204,7 +204,7 @@ export function askFile(path, parameters, signal) {
 }
 
 /**
- * Suggestions for a text.
+ * Requests suggestions for a text.
  * @param {string} field
  * @param {string} text
  * @param {string | undefined} source

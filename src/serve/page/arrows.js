@@ -1,5 +1,5 @@
 // @ts-check
-// Arrows of moves on the board. The stronger cuts a rim out of the weaker, so that their colors never mix.
+// Arrows of moves on the board. A stronger arrow cuts a rim out of weaker ones, so that their colors do not mix.
 
 import { path, svg } from "./pieces.js";
 
@@ -9,16 +9,17 @@ import { path, svg } from "./pieces.js";
  * @property {[number, number]} from The column and row of a square.
  * @property {[number, number]} to
  * @property {number} share From 0 to 1.
- * @property {boolean} full Whether the move is pointed at.
- * @property {boolean} isGap Whether a repertoire has no answer to it.
+ * @property {boolean} full Whether the user points at the move.
+ * @property {boolean} isGap Whether a repertoire lacks an answer to the move.
  */
 
-/** How far from the middle of its square an arrow begins, and how wide the rim is, in squares. */
+/** The distance of an arrow's start from the middle of its square, in squares. */
 const START = 0.34;
+/** The width of the rim, in squares. */
 const RIM = 0.05;
 
 /**
- * The shapes of some arrows, the strongest first.
+ * Returns the shapes of arrows, which must be sorted by descending share.
  * @param {Shaft[]} shafts
  */
 export function arrows(shafts) {
@@ -37,7 +38,7 @@ export function arrows(shafts) {
     );
     return group;
   });
-  // The strongest is on top.
+  // Draw the strongest arrow on top.
   return [masks, ...groups.reverse()];
 }
 
@@ -60,7 +61,7 @@ function shape({ from, to, share, full, isGap }) {
   const [tx, ty] = [to[0] + 0.5, to[1] + 0.5];
   const [dx, dy] = [tx - fx, ty - fy];
   const isKnight = Math.abs(dx * dy) === 2;
-  // A knight's arrow bends towards the corner of its move.
+  // The arrow of a knight bends towards the corner of its move.
   const corner = Math.abs(dx) > Math.abs(dy) ? [tx, fy] : [fx, ty];
   const lean = isKnight ? 0.62 : 0;
   const bend = [fx + tx, fy + ty].map((twice, axis) => twice / 2 + ((corner[axis] ?? 0) - twice / 2) * lean);

@@ -1,5 +1,6 @@
 // @ts-check
-// Results as a bar: White's, drawn and Black's games, or a player's wins, draws and losses. Games without a result come last.
+// Bars of results: the games won by White, drawn and won by Black, or a player's wins, draws and losses. Games without a
+// result come last.
 
 import { b, div, fill, span } from "./dom.js";
 import { drawn, number, percent, sum } from "./format.js";
@@ -7,11 +8,11 @@ import { drawn, number, percent, sum } from "./format.js";
 /** @typedef {import("./format.js").Counts} Counts */
 /** @typedef {Counts & { wins?: number, losses?: number }} Results */
 
-/** The smallest part that has a label, from 0 to 1. */
+/** The smallest share of a bar, from 0 to 1, that has a label. */
 const LABELED = 0.12;
 
 /**
- * The parts of a bar: their class, name and number of games. There is a fourth part if games have no result.
+ * Returns the sections of a bar: their class, name and number of games. A fourth section contains games without a result.
  * @param {Results} results
  * @param {boolean} ofPlayer
  * @returns {[string, string, number][]}
@@ -28,7 +29,7 @@ export function parts(results, ofPlayer) {
 /**
  * @param {Results} results
  * @param {boolean} ofPlayer
- * @param {boolean} [isBig] Whether the labels have names.
+ * @param {boolean} [isBig] Whether the labels contain the names of the sections.
  */
 export function bar(results, ofPlayer, isBig = false) {
   const total = sum(results) || 1;
@@ -56,7 +57,7 @@ export function bar(results, ofPlayer, isBig = false) {
 }
 
 /**
- * Parts of one in percent, which are 100 together.
+ * Rounds shares to whole percents that add up to 100.
  * @param {number[]} shares
  */
 function wholePercents(shares) {

@@ -1,5 +1,5 @@
 // @ts-check
-// <chess-board>: a board with pieces, arrows and marks. The page gives it the legal moves.
+// The element <chess-board>: a board with pieces, arrows and marks. The page passes the legal moves to it.
 
 import { arrows } from "./arrows.js";
 import { button, div, fill, on } from "./dom.js";
@@ -15,11 +15,11 @@ import { NAMES, positionWords } from "./words.js";
  * @property {string} fen
  * @property {boolean} check
  * @property {WrittenMove[]} legal
- * @property {string} [last] The move that led here.
+ * @property {string} [last] The last move.
  */
 /** @typedef {{ letter: string, square: string, element: HTMLElement }} Piece */
 
-/** How far a pointer goes before a click becomes a drag, in pixels. */
+/** The distance in pixels from which a press with a moving pointer is a drag instead of a click. */
 const DRAG = 4;
 
 class ChessBoard extends HTMLElement {
@@ -84,7 +84,7 @@ class ChessBoard extends HTMLElement {
   }
 
   /**
-   * Moves pieces that stayed the same kind, so that they glide, and makes or removes the others.
+   * Updates the pieces. Moves pieces of the same kind, so that they glide, and adds or removes the others.
    * @param {Map<string, string>} wanted
    */
   #place(wanted) {
@@ -145,7 +145,7 @@ class ChessBoard extends HTMLElement {
   }
 
   /**
-   * The column and row of a square as the board is turned.
+   * Returns the column and row of a square, as the board is turned.
    * @param {string} square
    * @returns {[number, number]}
    */
@@ -279,7 +279,7 @@ class ChessBoard extends HTMLElement {
     const from = drag.piece.square;
     this.#putBack();
     if (drag.moved) {
-      // A move that is not one, or no move at all.
+      // The move is illegal, or the piece was put back.
       if (to === from || !this.#go(from, to, true)) this.#select("");
     } else if (drag.again) {
       this.#select("");
@@ -298,7 +298,7 @@ class ChessBoard extends HTMLElement {
    * Plays the move from one square to another, if it is legal.
    * @param {string} from
    * @param {string} to
-   * @param {boolean} [dropped] Whether the piece is there already.
+   * @param {boolean} [dropped] Whether the user dragged the piece, so that it is already on its square.
    */
   #go(from, to, dropped = false) {
     const moves = this.#movesFrom(from);
@@ -312,7 +312,7 @@ class ChessBoard extends HTMLElement {
     }
     const piece = this.#pieces.find((other) => other.square === from);
     if (piece && dropped) {
-      // It does not glide where it was carried.
+      // A dragged piece must not glide.
       piece.element.classList.add("dropped");
       requestAnimationFrame(() => requestAnimationFrame(() => piece.element.classList.remove("dropped")));
     }
@@ -333,7 +333,7 @@ class ChessBoard extends HTMLElement {
   }
 
   /**
-   * Lets people choose what a pawn becomes.
+   * Shows the pieces to which a pawn can be promoted.
    * @param {string[]} moves
    */
   #choose(moves) {

@@ -1,12 +1,12 @@
 // @ts-check
-// The filters in words, as chips: a press changes one, × removes it. Dashed chips offer the others.
+// The filters as chips. Pressing a chip changes its filter, and × removes it. Dashed chips add further filters.
 
 import { button, byId, fill, icon, span } from "./dom.js";
 import { counted, dateWords, number } from "./format.js";
 
 /** @typedef {import("./state.js").Filters} Filters */
 
-/** The rating groups of the API, and the games without a known rating. */
+/** The rating groups of the API, and "unknown" for games without a known rating. */
 export const RATINGS = ["0", "1000", "1200", "1400", "1600", "1800", "2000", "2200", "2500", "unknown"];
 
 export const SPEEDS = named("ultraBullet bullet blitz rapid classical correspondence");
@@ -17,7 +17,7 @@ export const VARIANTS = [
 ];
 
 /**
- * Names of the API with their labels, which begin with a large letter.
+ * Pairs names of the API with labels that begin with a capital letter.
  * @param {string} names
  * @returns {[string, string][]}
  */
@@ -26,7 +26,7 @@ function named(names) {
 }
 
 /**
- * A rating group as a range: "2200–2499".
+ * Returns a rating group as a range, such as "2200–2499".
  * @param {string} group
  */
 export function ratingRange(group) {
@@ -37,7 +37,7 @@ export function ratingRange(group) {
 }
 
 /**
- * The chosen rating groups, where neighbors are one range.
+ * Returns the chosen rating groups as text. Neighboring groups are joined.
  * @param {string} list
  */
 function ratingsWords(list) {
@@ -67,7 +67,7 @@ const RESULTS = /** @type {Record<string, string>} */ ({
 });
 
 /**
- * The filters in words: the field of the dialog, the text, and the parameters that it stands for.
+ * Describes the filters. Each description has the field of the dialog, the text, and the parameters that it represents.
  * @param {Filters} filters
  * @param {string} variant
  * @returns {{ field: string, text: string, names: string[] }[]}
@@ -95,7 +95,7 @@ export function filterWords(filters, variant) {
 
 const OFFERS = Object.entries({ player: "Player", since: "Years", ratings: "Rating", event: "Event", eco: "Opening", result: "Result" });
 
-/** Which chip was removed last, -1 if the chips are there since. */
+/** The index of the chip that was removed last, or -1 if the chips have been drawn since. */
 let removed = -1;
 
 /**
@@ -120,7 +120,7 @@ export function showChips(place, filters, variant, on) {
   const clear = words.length ? [button({ class: "small plain", "data-focus": "clear" }, ["Clear all"], on.clear)] : [];
   fill(place, ...chips, ...offers, ...clear);
   if (removed >= 0 && document.activeElement === document.body) {
-    // The focus goes on with the next chip.
+    // Move the focus to the next chip.
     const next = chips[Math.min(removed, chips.length - 1)]?.querySelector("button:last-child") ?? byId("filters-button");
     if (next instanceof HTMLElement) next.focus();
   }

@@ -1,10 +1,10 @@
 // @ts-check
-// Making elements: with attributes and children, icons, buttons, and groups of which one is chosen.
+// Functions that create elements: icons, buttons, fields, and groups of buttons.
 
 import { words } from "./api.js";
 import { path, svg } from "./pieces.js";
 
-/** Lines in a square of 16. */
+/** Paths in a square of 16 units. */
 const ICONS = /** @type {Record<string, string>} */ ({
   back: "M10 3.5 5.5 8l4.5 4.5",
   book: "M8 4.2C6.5 3 4.5 2.7 2 2.8v9.4c2.5-.1 4.5.2 6 1.4 1.5-1.2 3.5-1.5 6-1.4V2.8c-2.5-.1-4.5.2-6 1.4zv9.4",
@@ -34,11 +34,11 @@ const ICONS = /** @type {Record<string, string>} */ ({
 });
 
 /** @typedef {Node | string | number} Child */
-/** @typedef {Record<string, string | number | boolean | undefined>} Named Those that are undefined are left out. */
-/** @typedef {Named | string} Attributes A text is the class. */
+/** @typedef {Record<string, string | number | boolean | undefined>} Named Undefined values are left out. */
+/** @typedef {Named | string} Attributes A string is the class. */
 
 /**
- * An element with attributes and children.
+ * Creates an element with attributes and children.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} name
  * @param {Attributes} [attributes]
@@ -98,7 +98,7 @@ export function on(target, type, act) {
 }
 
 /**
- * The element of the page with this id.
+ * Returns the element of the page with this id.
  * @template {HTMLElement} T
  * @param {string} id
  * @returns {T}
@@ -117,7 +117,7 @@ export function icon(name) {
 }
 
 /**
- * A button.
+ * Creates a button.
  * @param {Attributes} attributes
  * @param {Child[]} content
  * @param {(event: MouseEvent) => void} press
@@ -130,9 +130,9 @@ export function button(attributes, content, press) {
 }
 
 /**
- * A group of buttons of which one is chosen. The arrow keys choose the next.
+ * Creates a group of buttons, one of which is chosen. The arrow keys choose the next one.
  * @param {Named} attributes
- * @param {[string, ...Child[]][]} options Values and what the buttons show.
+ * @param {[string, ...Child[]][]} options The values, with the contents of their buttons.
  * @param {string} chosen
  * @param {(value: string) => void} choose
  */
@@ -168,7 +168,7 @@ export function segments(attributes, options, chosen, choose) {
 }
 
 /**
- * The top of a dialog: its title, further buttons, and one that closes it.
+ * Creates the top of a dialog, with a title, further buttons, and a button that closes the dialog.
  * @param {HTMLDialogElement} dialog
  * @param {string} title
  * @param {Child[]} more
@@ -179,10 +179,10 @@ export function dialogTop(dialog, title, ...more) {
 }
 
 /**
- * A field of a dialog with its label.
+ * Creates a field of a dialog with its label.
  * @param {string} name
  * @param {string} label
- * @param {string} more What comes after the label, in a fainter tone.
+ * @param {string} more A text after the label, in a fainter color.
  * @param {Child[]} content
  */
 export function field(name, label, more, ...content) {
@@ -190,10 +190,10 @@ export function field(name, label, more, ...content) {
 }
 
 /**
- * A switch with its label.
+ * Creates a switch with its label.
  * @param {string} name
  * @param {string} label
- * @param {string} more What it means.
+ * @param {string} more A description of the switch.
  * @param {boolean} isOn
  * @param {(isOn: boolean) => void} change
  */
@@ -209,7 +209,7 @@ export function toggle(name, label, more, isOn, change) {
 }
 
 /**
- * Replaces what is in a place. The focus stays on the element with the same `data-focus`.
+ * Replaces the contents of an element. The focus stays on the child with the same `data-focus`.
  * @param {Element} place
  * @param {Child[]} content
  */
@@ -226,7 +226,7 @@ export function fill(place, ...content) {
 let fading;
 
 /**
- * Says shortly what was done.
+ * Shows a short message for a moment.
  * @param {string} text
  */
 export function toast(text) {
@@ -238,8 +238,8 @@ export function toast(text) {
 }
 
 /**
- * Copies a text, and says so.
- * @param {string | Promise<string>} text Safari allows copying only while a press is handled: it waits for the text itself.
+ * Copies a text to the clipboard, and shows a message.
+ * @param {string | Promise<string>} text Safari allows copying only while it handles a press, so it must get the promise.
  * @param {string} what
  */
 export async function copy(text, what) {

@@ -1,5 +1,5 @@
 // @ts-check
-// The page: joins the board, the table, the lists and the filters to the address and the server.
+// The page. It connects the board, the table, the lists and the filters to the address and the server.
 
 import { Asking, Refused, Unreachable, ask, suggestions, words } from "./api.js";
 import { bar } from "./bars.js";
@@ -38,19 +38,20 @@ import { showSpark, showTrends } from "./trends.js";
 /** @typedef {import("./state.js").Filters} Filters */
 /** @typedef {import("./state.js").View} View */
 /**
- * How a view is shown.
+ * Options for showing a view.
  * @typedef {object} How
- * @property {boolean} [push] Whether the view is a new entry of the history.
- * @property {boolean} [opens] Whether a game is opened, at the position that is shown.
- * @property {boolean} [keeps] Whether the message stays.
+ * @property {boolean} [push] Whether the view becomes a new entry of the browser's history.
+ * @property {boolean} [opens] Whether a game is opened at the position that is shown.
+ * @property {boolean} [keeps] Whether the message on the page stays.
  */
 
-/** How many moves get an arrow at most, and the least share of one. */
+/** The maximum number of moves with an arrow. */
 const MOST_ARROWS = 4;
+/** The smallest share of games for which a move has an arrow. */
 const LEAST_SHARE = 0.02;
-/** How long the numbers of before are shown as if they were the new ones, in milliseconds. */
+/** The time in milliseconds for which the previous numbers are shown as if they were current. */
 const STALE = 150;
-/** How often the server is asked how far it has read, in milliseconds. */
+/** The interval in milliseconds at which the progress of an index is requested. */
 const READING = 1000;
 const START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
@@ -69,7 +70,7 @@ const widest = matchMedia("(min-width: 1680px)");
 
 /** @type {About} */
 let about = { version: "", games: 0, years: null, sources: [], books: [] };
-/** The view that is wanted: the next one is counted from here. */
+/** The requested view. It may not be shown yet; the next change is applied to it. */
 let view = readView(location.search);
 /** @type {View | undefined} */
 let shown;
@@ -78,24 +79,24 @@ let answer;
 /** @type {Repertoire[]} */
 let repertoires = [];
 /**
- * The longest line that was visited, or that of the open game: going forward replays the moves
- * after the position that is shown.
+ * The longest line that the user visited, or the line of the open game. Going forward replays the moves after the
+ * position that is shown.
  * @type {WrittenMove[]}
  */
 let known = [];
-/** The variant and the position that `known` begins with. */
+/** The variant and the starting position of `known`. */
 let knownStart = "";
 /** @type {OpenGame | undefined} */
 let opened;
-/** Whether a wanted view is a new entry of the history, also if another one is wanted before it is shown. */
+/** Whether the requested view becomes a new entry of the history, even if another view is requested before it is shown. */
 let pushes = false;
-/** Whether the address is that of an older or later entry of the history, which is not shown yet. */
+/** Whether the address is an older or later entry of the history that is not shown yet. */
 let popped = false;
-/** How many moves more are wanted after the end of the line: which ones, the next answers say. */
+/** The number of moves that the user requested after the end of the line. The next answers determine which moves they are. */
 let ahead = 0;
 const asking = new Asking();
 let tab = "games";
-/** Whether the table has the mean times of the moves, for which the server reads games. */
+/** Whether the table contains the mean times of the moves, for which the server must read games. */
 let timed = false;
 /** @type {{ key: string, white: number, black: number }} */
 let colors = { key: "", white: 0, black: 0 };
@@ -103,11 +104,11 @@ let colors = { key: "", white: 0, black: 0 };
 let filtersDialog;
 /** @type {BookDialog} */
 let bookDialog;
-/** The game that was closed last: its row gets the focus. */
+/** The game that was closed last. Its row gets the focus. */
 let closed = "";
 
 /**
- * Goes to another view. The address says it once it is shown.
+ * Goes to another view. The address changes when the view is shown.
  * @param {Partial<View>} change
  * @param {How} [how]
  */
@@ -118,7 +119,7 @@ function go(change, how) {
 }
 
 /**
- * Shows the view that is wanted.
+ * Shows the requested view.
  * @param {How} [how]
  */
 async function show({ push = false, opens = false, keeps = false } = {}) {
@@ -139,7 +140,7 @@ async function show({ push = false, opens = false, keeps = false } = {}) {
     ]);
     if (signal.aborted) return;
     opened = game;
-    // The server's spelling of castling is the one that is compared.
+    // Use the server's spelling of castling, because moves are compared as texts.
     view = { ...view, play: ucis(counts.polybook.line) };
     remember();
     answer = counts;
@@ -163,7 +164,7 @@ async function show({ push = false, opens = false, keeps = false } = {}) {
   }
 }
 
-/** Writes the view into the address. */
+/** Writes the requested view into the address. */
 function remember() {
   const target = address(view);
   if (pushes && shown && target !== address(shown)) history.pushState(null, "", target);
@@ -173,7 +174,7 @@ function remember() {
 }
 
 /**
- * The counts of a position: of all games, or of the player's.
+ * Requests the counts of a position: those of all games, or those of the player.
  * @param {View} of
  * @param {boolean} isPlayer
  * @param {AbortSignal} signal
@@ -188,7 +189,7 @@ async function count(of, isPlayer, signal) {
     if (timed) return await ask(route, put(new URLSearchParams(parameters), { clocks: "true" }), signal);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    // Such as games that are packed. The counts need none of their texts.
+    // For example, the games are compressed. Counts do not need their texts.
     timed = false;
     toast(words(error));
   }
@@ -196,7 +197,7 @@ async function count(of, isPlayer, signal) {
 }
 
 /**
- * How many games there are, without their moves.
+ * Requests the number of games, without their moves.
  * @param {URLSearchParams} parameters
  * @param {AbortSignal} signal
  */
@@ -206,7 +207,7 @@ async function countGames(parameters, signal) {
 }
 
 /**
- * How many games the player has with each color.
+ * Requests the number of games that the player has with each color.
  * @param {AbortSignal} signal
  */
 async function countColors(signal) {
@@ -219,7 +220,7 @@ async function countColors(signal) {
 }
 
 /**
- * Fetches the game that the view names, if it is not the one that is open.
+ * Requests the game that the view names, unless it is already open.
  * @param {boolean} opens
  * @param {AbortSignal} signal
  */
@@ -235,14 +236,14 @@ async function openGame(opens, signal) {
   const start = game.start ?? "";
   const isOther = wanted.fen !== start;
   if (isOther || (opens && commonPlies(wanted.play, line) < wanted.play.length)) {
-    // The game comes to the position on another way, or it has another start.
+    // The game reaches the position by another move order, or starts from another position.
     view = { ...wanted, fen: start, play: line.slice(0, game.ply ?? 0), variant: game.variant === "normal" ? "" : game.variant };
   }
   return game;
 }
 
 /**
- * Draws all that an answer has.
+ * Draws the contents of an answer.
  * @param {Answer} counts
  * @param {Book[]} books
  */
@@ -299,7 +300,7 @@ function drawBoard(counts) {
   const atEnd = view.play.length === known.length;
   const isOver = atEnd && (!!opened || !counts.moves.length);
   for (const [act, isOff] of /** @type {[string, boolean][]} */ ([["first", !view.play.length], ["back", !view.play.length], ["forward", isOver], ["last", atEnd]])) {
-    // A button that is disabled would lose the focus.
+    // A disabled button would lose the focus.
     for (const other of document.querySelectorAll(`[data-act=${act}]`)) other.setAttribute("aria-disabled", String(isOff));
   }
 }
@@ -332,12 +333,12 @@ function drawHeading(counts, ofPlayer, isStart) {
   } else showOpening(place, counts, isStart);
 }
 
-/** The game whose heading, moves and evaluations are drawn. */
+/** The game whose heading, moves and evaluations are on the page. */
 let drawnGame = /** @type {OpenGame | undefined} */ (undefined);
 
 /**
  * @param {Answer} counts
- * @param {number} common How many moves of the line are the game's.
+ * @param {number} common The number of moves that the line shares with the game.
  * @param {boolean} isInGame
  */
 function drawGame(counts, common, isInGame) {
@@ -357,7 +358,7 @@ function drawGame(counts, common, isInGame) {
   if (!game) return;
   const isFiltered = narrowing(view.filters).length > 0;
   const reached = isInGame && common && !isFiltered ? game.reached[common - 1] : undefined;
-  // Whether the filters leave the open game is not known.
+  // With filters, it is unknown whether the open game is among the games.
   const came = reached ? counted(reached - 1, "other game") : counted(sum(counts));
   fill(others, `${came}${isFiltered ? " with these filters" : ""} reached this position`);
   markMove(moves, common);
@@ -369,7 +370,7 @@ function drawGame(counts, common, isInGame) {
 }
 
 /**
- * Says why there is nothing to show, and what to do.
+ * Explains why there are no games to show, and offers ways to continue.
  * @param {Answer} counts
  * @param {AbortSignal} signal
  */
@@ -415,7 +416,7 @@ function sansOf(counts) {
 }
 
 /**
- * Asks for what may come after the counts: the games, and the trends.
+ * Requests what may be shown after the counts: the games and the trends.
  * @param {Answer} counts
  * @param {AbortSignal} signal
  */
@@ -470,23 +471,23 @@ function drawTally(total, isStart) {
   fill(byId("tally"), b(number(isStart && !isFiltered ? all : total)), text);
 }
 
-/** The chosen source, if one is. */
+/** Returns the chosen source, or undefined if none is chosen. */
 function source() {
   return about.sources.find(({ name }) => name === view.filters.source);
 }
 
-/** The sources that answer. */
+/** Returns the sources that answer queries: the chosen one, or all. */
 function asked() {
   const one = source();
   return one ? [one] : about.sources;
 }
 
-/** How many games it has, or all; null if counts do not say it. */
+/** Returns the number of games in the chosen source or in all sources, or null if counts do not say it. */
 function sourceGames() {
   return (source() ?? about).games;
 }
 
-/** The switch of games and trends. The widest windows show both. */
+/** Draws the switch between games and trends. The widest windows show both. */
 function drawTabs() {
   const isWide = widest.matches;
   document.body.dataset.tab = tab;
@@ -503,7 +504,7 @@ function chooseTab(chosen) {
 }
 
 /**
- * Draws the arrows of the most played moves, and that of the row that is pointed at.
+ * Draws arrows for the most played moves, and for the move of the row that the user points at.
  * @param {string} uci
  */
 function point(uci) {
@@ -557,14 +558,14 @@ function walk(where) {
   if (where === "back" && ahead) ahead -= 1;
   else if (target < 0 || target === ply) return;
   else if (target <= known.length) goToPly(target);
-  // After the end of the line the most played move follows.
+  // After the end of the line, play the most played move.
   else if (opened || !shown) return;
   else if (view.play.length !== shown.play.length) ahead += 1;
   else if (best) play(best.uci);
 }
 
 /**
- * Writes into the address what changes no counts.
+ * Changes a part of the view that does not affect the counts, and writes it into the address.
  * @param {Partial<View>} change
  */
 function note(change) {
@@ -581,7 +582,7 @@ function flip() {
 
 /** @param {string} [field] */
 function openFilters(field = "") {
-  // There are no filters while the games are read.
+  // The dialog does not exist while the index is being made.
   filtersDialog?.open(view, field);
 }
 
@@ -593,7 +594,7 @@ function changeFilters(filters) {
 /** @param {string[]} names */
 function removeFilters(names) {
   const filters = Object.fromEntries(Object.entries(view.filters).filter(([name]) => !names.includes(name)));
-  // These results are the player's.
+  // A win or a loss refers to the player.
   if (!filters.player && /win|loss|^draw$/.test(filters.result ?? "")) delete filters.result;
   const isVariant = names.includes("variant");
   void go({ filters, ...(isVariant && { variant: "", fen: "", play: [] }) }, { push: true });
@@ -617,7 +618,7 @@ function say(text) {
 }
 
 /**
- * Says what went wrong. What was shown stays.
+ * Reports an error. The page continues to show what it showed before.
  * @param {unknown} error
  */
 async function fail(error) {
@@ -645,7 +646,7 @@ async function fail(error) {
     notice.show(fen && fen !== shown.fen ? "Not a position:" : "This cannot be shown:", `${problem}. The board stays as it was.`, undefined);
     return;
   }
-  // The address is wrong: what can be shown of it is.
+  // The address is wrong. Show the part of it that is valid.
   const [title, change] = view.game
     ? ["This game cannot be shown:", { game: "" }]
     : fen
@@ -662,14 +663,14 @@ async function fail(error) {
 function stay() {
   if (!shown || !answer) return;
   view = shown;
-  // The entry that Back went to stays: what is done next is a new one.
+  // Keep the history entry that the user went back to; the next view becomes a new entry.
   pushes = popped;
   if (!popped) history.replaceState(null, "", address(shown));
   drawBoard(answer);
 }
 
 /**
- * Puts a text into the search, to be corrected.
+ * Puts a text into the search field, so that the user can correct it.
  * @param {string} text
  */
 function edit(text) {
@@ -687,7 +688,7 @@ async function goToRead(read) {
 }
 
 /**
- * Goes to a line that the server wrote.
+ * Goes to a line of moves that the server sent.
  * @param {string} text
  */
 async function goToText(text) {
@@ -695,7 +696,7 @@ async function goToText(text) {
   await ask("read", parameters).then((read) => goToRead(/** @type {Moves} */ (read)), fail);
 }
 
-/** The switch of the sources: in the header, and in the menu of phones. */
+/** Draws the switch between sources, in the header and in the menu of small screens. */
 function drawSources() {
   const { source = "" } = view.filters;
   const choose = (/** @type {string} */ name) => {
@@ -729,7 +730,7 @@ async function openBook(kind) {
   bookDialog.open(kind, view, /** @type {Answer | undefined} */ (counts));
 }
 
-/** Shows the games as they are read, until all are. */
+/** Shows the progress of the index until it is complete. */
 async function waitForIndex() {
   const names = about.sources.map(({ name }) => name).join(", ");
   const pause = () => new Promise((resolve) => setTimeout(resolve, READING));
@@ -742,12 +743,12 @@ async function waitForIndex() {
     fill(byId("moves"), reading(about.indexing, names));
     fill(byId("tally"), "reading the games");
     await pause();
-    // A request may break when the index is ready.
+    // The request may fail at the moment when the index becomes ready.
     about = await ask("about").catch(() => pause().then(() => ask("about")));
   }
 }
 
-/** Asks which games and books are served, and then shows the address. */
+/** Requests the served games and books, and then shows the view of the address. */
 async function start() {
   try {
     about = await ask("about");
@@ -774,19 +775,19 @@ function showAddressed() {
   return go(addressed());
 }
 
-/** The variant of all sources, empty if it is standard chess or they differ. */
+/** Returns the variant of all sources, or an empty string if it is standard chess or the sources differ. */
 function servedVariant() {
   const [first = "", ...others] = new Set(about.sources.map(({ variant }) => variant));
   return others.length || ["normal", "fischerandom", "auto"].includes(first) ? "" : first;
 }
 
-/** The view of the address, which need not name the variant of all sources. */
+/** Returns the view of the address. If the address names no variant, uses the variant of all sources. */
 function addressed() {
   const found = readView(location.search);
   return { ...found, variant: found.variant || servedVariant() };
 }
 
-/** What buttons do besides steps along the line. */
+/** The actions of buttons, except those that move along the line. */
 const ACTS = /** @type {Record<string, () => void>} */ ({
   flip,
   fen: () => void copy(answer?.polybook.fen ?? "", "FEN"),
@@ -830,7 +831,7 @@ for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySele
     else walk(act);
   });
 }
-// A press beside a dialog closes it.
+// A press outside a dialog closes it.
 for (const dialog of document.querySelectorAll("dialog")) {
   on(dialog, "pointerdown", (event) => {
     if (event.target !== dialog) return;

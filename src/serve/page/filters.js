@@ -1,5 +1,6 @@
 // @ts-check
-// The dialog of the filters. What is chosen counts at once, and holds when it is applied.
+// The dialog of the filters. The number of games is updated after each change; the filters are applied when the user submits
+// the dialog.
 
 import { Asking, ask, suggestions } from "./api.js";
 import { RATINGS, SPEEDS, VARIANTS, ratingRange } from "./chips.js";
@@ -16,9 +17,9 @@ import { Years } from "./years.js";
 /** @typedef {import("./state.js").Filters} Filters */
 /** @typedef {{ filters: Filters, variant: string }} Choice */
 
-/** How long the choice stays as it is before games are counted, in milliseconds. */
+/** The time in milliseconds that the choice must stay unchanged before its games are counted. */
 const PAUSE = 150;
-/** ECO codes and ranges: "B90", "B90-B99", "B". */
+/** ECO codes and ranges, such as "B90", "B90-B99" and "B". */
 const CODES = /^[A-E]\d{0,2}(-[A-E]\d{0,2})?$/;
 
 export class FiltersDialog {
@@ -69,13 +70,13 @@ export class FiltersDialog {
 
   /**
    * @param {Choice} choice
-   * @param {string} name That of the field that is changed, or empty.
+   * @param {string} name The name of the field that gets the focus, or an empty string.
    */
   open({ filters, variant }, name) {
     this.#choice = { filters: { ...filters }, variant };
     this.#build();
     this.#dialog.showModal();
-    // A field that has the focus opens the keyboard of a phone.
+    // On a phone, focusing a field opens the keyboard.
     if (name || matchMedia("(pointer: fine)").matches) this.#focus(name || "player");
   }
 
@@ -96,7 +97,7 @@ export class FiltersDialog {
     this.#count(0);
   }
 
-  /** Who played, and how it ended. */
+  /** Returns the fields for the players and the result. */
   #people() {
     const ofPlayer = Boolean(this.#choice.filters.player);
     const results = /** @type {[string, string][]} */ (
@@ -122,7 +123,7 @@ export class FiltersDialog {
   }
 
   /**
-   * Changes the choice.
+   * Changes a filter of the choice.
    * @param {string} name
    * @param {string} value
    */
@@ -140,7 +141,7 @@ export class FiltersDialog {
   }
 
   /**
-   * A field for a name, or for the code of an opening, with suggestions.
+   * Creates a field with suggestions, for a name or the code of an opening.
    * @param {string} name
    * @param {string} label
    * @param {string} placeholder
@@ -164,7 +165,7 @@ export class FiltersDialog {
       if (name === "player" && !text) delete filters.color;
       this.#set(name, text);
       if (!isFirst) return;
-      // The results are the player's now.
+      // The results now refer to the player.
       this.#build();
       this.#focus("player");
     };
@@ -210,7 +211,7 @@ export class FiltersDialog {
   }
 
   /**
-   * Values of which any may be chosen. None chosen is any.
+   * Creates a group of values, any number of which may be chosen. If none is chosen, all are allowed.
    * @param {string} name
    * @param {string} label
    * @param {string[][]} options
@@ -254,13 +255,13 @@ export class FiltersDialog {
     return field("minPly", "At least", "moves", input, note);
   }
 
-  /** What cannot be applied. */
+  /** Returns true if the choice cannot be applied. */
   #problem() {
     return this.#years.isWrong || this.#body.querySelector("[aria-invalid=true]") !== null;
   }
 
   /**
-   * Counts the games of the choice, and those of each value.
+   * Counts the games of the choice, and those that each value would select.
    * @param {number} [pause]
    */
   #count(pause = PAUSE) {
@@ -279,7 +280,7 @@ export class FiltersDialog {
       this.#facets = facets;
       this.#showCounts(facets, true);
     } catch {
-      // The filters hold without counts too.
+      // The filters can be applied without counts.
       if (!signal.aborted) fill(this.#submit, "Show the games");
     }
   }
@@ -299,7 +300,7 @@ export class FiltersDialog {
         const value = box.getAttribute("data-value") ?? "";
         const games = value === "unknown" ? facets.unknownRatings : (facets[name][value] ?? 0);
         box.querySelector("small")?.replaceChildren(number(games));
-        // What is chosen can always be taken back.
+        // A chosen value can always be removed.
         if (box instanceof HTMLButtonElement) box.disabled = !games && box.getAttribute("aria-checked") !== "true";
       }
     }
@@ -315,7 +316,7 @@ export class FiltersDialog {
 }
 
 /**
- * Says what is wrong with a field, or nothing.
+ * Shows the problem of a field, or removes the message if the text is empty.
  * @param {HTMLElement} input
  * @param {HTMLElement} note
  * @param {string} text

@@ -1,5 +1,5 @@
 // @ts-check
-// Numbers, dates and results as texts.
+// Formatting of numbers, dates and results.
 
 /**
  * Numbers of games by result.
@@ -15,7 +15,7 @@ export function number(value) {
 }
 
 /**
- * A count with its noun: "1 game", "2,183 games".
+ * Returns a count with its noun: "1 game", "2,183 games".
  * @param {number} count
  * @param {string} [noun]
  */
@@ -29,7 +29,7 @@ export function sum(counts) {
 }
 
 /**
- * The number of games with a result. Scores are built from these.
+ * Returns the number of games with a result. Scores are calculated from these games.
  * @param {Counts} counts
  */
 export function finished(counts) {
@@ -37,7 +37,7 @@ export function finished(counts) {
 }
 
 /**
- * The number of drawn games.
+ * Returns the number of drawn games.
  * @param {Counts} counts
  */
 export function drawn(counts) {
@@ -45,7 +45,7 @@ export function drawn(counts) {
 }
 
 /**
- * Says how many games have no result, if there are any: ", 10 without result".
+ * Returns the number of games without a result as text, such as ", 10 without result", or an empty string if there are none.
  * @param {Counts} counts
  */
 export function withoutResult({ unfinished = 0 }) {
@@ -62,7 +62,7 @@ export function percent(share) {
 }
 
 /**
- * White's score in the games with a result, from 0 to 1; 0 if there are none.
+ * Returns White's score in the games with a result, from 0 to 1, or 0 if there are none.
  * @param {Counts} counts
  */
 export function score(counts) {
@@ -71,7 +71,7 @@ export function score(counts) {
 }
 
 /**
- * A date: "3 May 2015", "May 2015", "2015".
+ * Returns a date as text: "3 May 2015", "May 2015" or "2015".
  * @param {string | null | undefined} date "2015-05-03" or shorter.
  */
 export function dateWords(date) {
@@ -80,7 +80,7 @@ export function dateWords(date) {
 }
 
 /**
- * A text without signs above letters and in small letters.
+ * Returns a text in lower case and without diacritics.
  * @param {string} text
  */
 export function folded(text) {
@@ -88,16 +88,16 @@ export function folded(text) {
 }
 
 /**
- * A month or year that people write in many ways: "2015", "2015-05", "2015.05.03", "5/2015", "May 2015".
+ * Parses a month or a year in one of many spellings: "2015", "2015-05", "2015.05.03", "5/2015", "May 2015".
  * @param {string} text
- * @returns {string | undefined} "2015" or "2015-05", undefined if it is neither.
+ * @returns {string | undefined} "2015" or "2015-05", or undefined if the text is neither a month nor a year.
  */
 export function readMonth(text) {
   const plain = folded(text).trim();
   const year = /(?<!\d)\d{4}(?!\d)/.exec(plain);
   if (!year) return;
   const rest = `${plain.slice(0, year.index)} ${plain.slice(year.index + 4)}`.split(/[\s,./-]+/).filter(Boolean);
-  // After the year the month is the first number, before it the last.
+  // If the year comes first, the month is the first of the other numbers, otherwise the last.
   const name = rest.find((part) => /^[a-z]{2}[a-z]+$/.test(part));
   const month = name ? MONTHS.findIndex((known) => name.startsWith(known.toLowerCase())) + 1 : Number(year.index > 0 ? rest.at(-1) : rest[0]);
   if (!rest.length) return year[0];
@@ -106,7 +106,7 @@ export function readMonth(text) {
 }
 
 /**
- * The name of an opening in two parts: "Sicilian Defense" and "Najdorf Variation, Adams Attack".
+ * Splits the name of an opening: "Sicilian Defense" and "Najdorf Variation, Adams Attack".
  * @param {string} name
  */
 export function splitName(name) {
@@ -115,9 +115,9 @@ export function splitName(name) {
 }
 
 /**
- * The name of an opening without what the heading says already.
+ * Returns the name of an opening without the words that the heading already contains.
  * @param {string} name
- * @param {string | undefined} above The heading's.
+ * @param {string | undefined} above The name in the heading.
  */
 export function shortName(name, above) {
   if (!above) return name;
@@ -131,8 +131,8 @@ export function shortName(name, above) {
 }
 
 /**
- * The number of a move before a ply: "6." or "6...".
- * @param {number} ply From 0.
+ * Returns the move number before a half-move: "6." or "6...".
+ * @param {number} ply The number of the half-move, from 0.
  */
 export function plyNumber(ply) {
   return `${Math.floor(ply / 2) + 1}${ply % 2 ? "..." : "."}`;

@@ -1,5 +1,5 @@
 // @ts-check
-// The open game: its heading, its moves with comments and evaluations, and the chart of them.
+// The open game: its heading, its moves with comments and evaluations, and a chart of the evaluations.
 
 import { askFile, words } from "./api.js";
 import { b, button, copy, div, fill, icon, make, on, p, save, span, toast } from "./dom.js";
@@ -11,7 +11,7 @@ import { path, svg } from "./pieces.js";
 /** @typedef {import("./api.js").GameMove} GameMove */
 /** @typedef {import("./api.js").OpenGame} OpenGame */
 
-/** The signs of annotations (NAG), and the class of those that are mistakes. */
+/** The signs of numeric annotation glyphs (NAGs), with a class for those that mark mistakes. */
 const GLYPHS = /** @type {Record<number, [string, string]>} */ ({
   1: ["!", ""],
   2: ["?", "mistake"],
@@ -32,7 +32,7 @@ const GLYPHS = /** @type {Record<number, [string, string]>} */ ({
 });
 
 /**
- * The heading of the game.
+ * Shows the heading of a game.
  * @param {HTMLElement} place
  * @param {OpenGame} game
  * @param {() => void} close
@@ -65,7 +65,7 @@ export function showGameHeading(place, game, close) {
 }
 
 /**
- * The link to the game on Lichess, if it is from there.
+ * Returns a link to the game on Lichess if the game is from there, otherwise nothing.
  * @param {string} site
  */
 function lichessLink(site) {
@@ -74,7 +74,7 @@ function lichessLink(site) {
 }
 
 /**
- * "300+3" as "5+3".
+ * Returns the time control "300+3" as "5+3".
  * @param {string} control
  */
 function readableTime(control) {
@@ -83,10 +83,10 @@ function readableTime(control) {
 }
 
 /**
- * The list of the moves.
+ * Shows the list of the moves.
  * @param {HTMLElement} place
  * @param {OpenGame} game
- * @param {number | null} known How many games there are.
+ * @param {number | null} known The number of games in the sources, if known.
  * @param {(ply: number) => void} go
  */
 export function showGameMoves(place, game, known, go) {
@@ -109,7 +109,7 @@ export function showGameMoves(place, game, known, go) {
     const texts = [...(move.comments ?? [])];
     if (index === fresh) texts.push(`${plyNumber(ply)} ${move.san} is new: no other game ${known === null ? "" : `of ${number(known)} `}reached this position.`);
     for (const text of texts) note(text);
-    // After a note the next move begins a row of its own.
+    // After a comment, the next move begins a new row.
     if (texts.length) row = undefined;
   });
   if (game.problem) note(`From here the game cannot be played: ${game.problem}`, "note problem");
@@ -131,7 +131,7 @@ function moveButton(move, index, go) {
 }
 
 /**
- * Marks the move that is shown, and scrolls the list there.
+ * Marks the move that leads to the position, and scrolls the list to it.
  * @param {HTMLElement} place
  * @param {number} ply
  */
@@ -147,7 +147,7 @@ export function markMove(place, ply) {
 
 /**
  * @param {Evaluation} evaluation
- * @param {number} [digits] Those after the point.
+ * @param {number} [digits] The number of digits after the decimal point.
  */
 export function evaluationWords(evaluation, digits = 1) {
   if ("mate" in evaluation) return `${evaluation.mate < 0 ? "−" : ""}#${Math.abs(evaluation.mate)}`;
@@ -155,11 +155,11 @@ export function evaluationWords(evaluation, digits = 1) {
   return Number(pawns) ? `${evaluation.cp < 0 ? "−" : "+"}${pawns}` : pawns;
 }
 
-/** The size of the chart of the evaluations, in its own units. */
+/** The size of the chart of the evaluations, in units of its view box. */
 const [WIDTH, HEIGHT] = [1000, 100];
 
 /**
- * The chart of the evaluations, which is a slider over the moves.
+ * Shows the chart of the evaluations, which is also a slider over the moves.
  * @param {HTMLElement} place
  * @param {OpenGame} game
  * @param {(ply: number) => void} go
@@ -200,7 +200,7 @@ export function showEvaluations(place, game, go) {
 }
 
 /**
- * Where an evaluation is in the chart, from the top.
+ * Returns the height of an evaluation in the chart, measured from the top.
  * @param {Evaluation} evaluation
  */
 function height(evaluation) {

@@ -1,5 +1,5 @@
 // @ts-check
-// The games of a position: the best rated or the latest, more by a button.
+// The list of the games of a position: the best rated or the latest ones. A button loads more.
 
 import { Asking, ask, askFile, words } from "./api.js";
 import { button, div, fill, icon, make, p, save, segments, small, span, toast } from "./dom.js";
@@ -10,21 +10,22 @@ import { put } from "./state.js";
 /** @typedef {import("./api.js").GameList} GameList */
 /** @typedef {import("./dom.js").Child} Child */
 /**
- * What is listed.
+ * The contents of the list.
  * @typedef {object} Listed
  * @property {URLSearchParams} question
- * @property {boolean} hasGames Whether a source has games, and not counts alone.
- * @property {Map<string, string>} sans The moves of the position, by their UCI.
- * @property {string} player The player whose results are shown, empty if none is.
+ * @property {boolean} hasGames Whether a source contains games, instead of only counts.
+ * @property {Map<string, string>} sans The moves of the position in SAN, by their UCI notation.
+ * @property {string} player The player whose results are shown, or an empty string.
  * @property {string} open The id of the open game.
- * @property {string} sort Chosen by hand, or empty: a player's games come latest first, others best rated first.
+ * @property {string} sort The order that the user chose, or an empty string: then a player's games are sorted by date, other games by rating.
  */
 
-/** How many games a request asks for, and how many are saved as PGN. */
+/** The number of games in a request. */
 const PAGE = 20;
+/** The maximum number of games that are saved as PGN. */
 const SAVED = 200;
 
-/** The list of the games, with its order. */
+/** The list of the games, and the buttons for its order. */
 export class GamesList {
   /** @type {Listed | undefined} */
   #listed;
@@ -34,7 +35,7 @@ export class GamesList {
   /** @type {number | null} */
   #next = null;
   #asking = new Asking();
-  /** Whether more games are asked for. */
+  /** Whether a request for more games is running. */
   #isBusy = false;
   #place;
   #tools;
@@ -45,7 +46,7 @@ export class GamesList {
    * @param {HTMLElement} place
    * @param {HTMLElement} tools
    * @param {(id: string) => void} open
-   * @param {(sort: string) => void} sorted Another order is chosen.
+   * @param {(sort: string) => void} sorted Called when the user chooses another order.
    */
   constructor(place, tools, open, sorted) {
     this.#place = place;
@@ -60,7 +61,7 @@ export class GamesList {
   }
 
   /**
-   * Lists other games. Those that are shown stay until the new ones come.
+   * Lists other games. The old ones stay until the new ones arrive.
    * @param {Listed} listed
    */
   async show(listed) {
@@ -139,7 +140,7 @@ export class GamesList {
   }
 
   /**
-   * Shows the other games of a match after the one that stands for them.
+   * Shows the other games of a match after the game that represents them.
    * @param {Game} game
    * @param {Listed} listed
    */
@@ -152,7 +153,7 @@ export class GamesList {
       const others = games.filter(({ id }) => !this.#games.some((known) => known.id === id));
       const at = this.#games.indexOf(game);
       this.#games.splice(at, 1, { ...game, match: undefined }, ...others);
-      // What does not fit a request comes after the last of these.
+      // The last of these games offers those that did not fit into the request.
       const last = this.#games[at + others.length];
       if (last && next !== null) last.match = { more: total - next, skip: next };
       return at + 1;
@@ -160,8 +161,8 @@ export class GamesList {
   }
 
   /**
-   * Adds games to the list, unless others are being added. The focus goes on with the first of them.
-   * @param {(signal: AbortSignal) => Promise<number>} read Answers where they begin.
+   * Adds games to the list, unless other games are being added. The focus moves to the first new game.
+   * @param {(signal: AbortSignal) => Promise<number>} read Adds the games, and returns the index of the first one.
    */
   async #add(read) {
     if (this.#isBusy) return;
@@ -232,7 +233,7 @@ function point(text) {
 }
 
 /**
- * The class of a game: the colors' results, or those of the player.
+ * Returns the class of a game, by the color that won or by the player's result.
  * @param {Game} game
  * @param {string} player
  */

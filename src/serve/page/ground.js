@@ -1,12 +1,12 @@
 // @ts-check
-// The ground of the board: its squares with the names of files and ranks.
+// The background of the board: its squares, and the names of files and ranks.
 
 import { path, svg } from "./pieces.js";
 import { FILES } from "./squares.js";
 
 /**
- * The squares, the letters of the files below and the numbers of the ranks at the left, ten units a square.
- * @param {(square: string) => [number, number]} at The column and row of a square.
+ * Draws the squares, the letters of the files at the bottom and the numbers of the ranks on the left. A square has ten units.
+ * @param {(square: string) => [number, number]} at Returns the column and row of a square.
  */
 export function ground(at) {
   const dark = [...Array(64).keys()].filter((square) => (square + (square >> 3)) % 2 === 1);
@@ -23,7 +23,7 @@ export function ground(at) {
 }
 
 /**
- * The name of a file or rank.
+ * Draws the name of a file or rank.
  * @param {number} x
  * @param {number} y
  * @param {string} text

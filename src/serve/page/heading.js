@@ -1,5 +1,5 @@
 // @ts-check
-// The heading of a position: its opening, or the player and how he did.
+// The heading of a position: its opening, or the player and the player's results.
 
 import { bar, parts } from "./bars.js";
 import { div, fill, make, p, segments, small, span } from "./dom.js";
@@ -9,7 +9,7 @@ import { counted, dateWords, drawn, finished, number, splitName, sum, withoutRes
 /** @typedef {import("./api.js").Opening} Opening */
 
 /**
- * The name of a position.
+ * Returns the name of a position.
  * @param {Answer} answer
  * @param {boolean} isStart
  */
@@ -19,7 +19,7 @@ export function positionName(answer, isStart) {
 }
 
 /**
- * The heading of an opening. The place for the small chart of the years is kept free.
+ * Shows the heading of an opening. Space for the small chart of the years is reserved.
  * @param {HTMLElement} place
  * @param {Answer} answer
  * @param {boolean} isStart
@@ -46,8 +46,8 @@ export function showOpening(place, answer, isStart) {
  * @param {HTMLElement} place
  * @param {Answer} answer
  * @param {string} player
- * @param {string} color "white", "black" or empty for both.
- * @param {{ white: number, black: number }} colors How many games he has with each.
+ * @param {string} color "white", "black", or an empty string for both.
+ * @param {{ white: number, black: number }} colors The number of the player's games with each color.
  * @param {boolean} isStart
  * @param {(color: string) => void} choose
  */
@@ -82,8 +82,8 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
 }
 
 /**
- * Says from which games a performance is calculated, and what it needs if they are too few.
- * @param {number} rated How many games have a result and a rated opponent.
+ * Says from which games a performance rating is calculated, or how many games are missing for it.
+ * @param {number} rated The number of games that have a result and a rated opponent.
  * @param {number | undefined} mean The mean rating of these opponents.
  */
 function performanceWords(rated, mean) {
@@ -91,7 +91,7 @@ function performanceWords(rated, mean) {
 }
 
 /**
- * The place of the small chart of the years. What is there stays until the next one comes.
+ * Returns the element for the small chart of the years. Its contents stay until the next chart arrives.
  * @param {HTMLElement} place
  */
 function yearsPlace(place) {
@@ -99,7 +99,7 @@ function yearsPlace(place) {
 }
 
 /**
- * The results in words, for those who hear the page.
+ * Returns the results as text for screen readers.
  * @param {Answer} answer
  * @param {boolean} ofPlayer
  */

@@ -1,5 +1,5 @@
 // @ts-check
-// The keys, and the dialog that lists them. They can be switched off, for those who speak to their computer.
+// Keyboard shortcuts, and the dialog that lists them. They can be switched off, because they interfere with speech input.
 
 import { byId, dialogTop, div, make, on, p, toggle } from "./dom.js";
 
@@ -8,7 +8,7 @@ import { byId, dialogTop, div, make, on, p, toggle } from "./dom.js";
 const SWITCH = "polybook.keys";
 
 /**
- * Listens for the keys, and fills the dialog.
+ * Starts listening for the keys, and fills the dialog.
  * @param {Key[]} keys
  */
 export function listen(keys) {
@@ -51,6 +51,6 @@ function store(value) {
   try {
     localStorage.setItem(SWITCH, value);
   } catch {
-    // A browser that stores nothing.
+    // The browser does not store anything.
   }
 }

@@ -1,13 +1,13 @@
 // @ts-check
-// The line: its moves as buttons, with those after the position that is shown.
+// The line: its moves as buttons, including those after the position that is shown.
 
 import { button, fill, make, span } from "./dom.js";
 
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
 
 /**
- * The number of the first move of a line, and whether Black plays it.
- * @param {string} fen Where the line begins, empty for the usual start.
+ * Returns the number of half-moves before the first move of a line, counted from the start of a game. It is odd if Black moves first.
+ * @param {string} fen The position at which the line begins, or an empty string for the usual one.
  */
 export function firstPly(fen) {
   const [, turn, , , , count] = fen.replaceAll("_", " ").split(" ");
@@ -18,7 +18,7 @@ export function firstPly(fen) {
  * Shows a line.
  * @param {HTMLElement} place
  * @param {WrittenMove[]} moves
- * @param {number} shown How many of them lead to the position that is shown.
+ * @param {number} shown The number of moves that lead to the position that is shown.
  * @param {string} fen
  * @param {(ply: number) => void} go
  */
@@ -47,7 +47,7 @@ export function showLine(place, moves, shown, fen, go) {
 }
 
 /**
- * Scrolls a list so that the middle of it shows an element. The window does not scroll.
+ * Scrolls a list so that an element is in its middle. The window does not scroll.
  * @param {HTMLElement} list
  * @param {Element | null} element
  */

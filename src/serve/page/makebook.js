@@ -1,5 +1,6 @@
 // @ts-check
-// The dialog that makes a book or a repertoire of the filtered games: its size at once, a download, and the same as a command.
+// The dialog that makes a book or a repertoire from the filtered games. It shows the size, a download button, and the
+// equivalent command.
 
 import { Asking, ask, askFile, words } from "./api.js";
 import { filterWords } from "./chips.js";
@@ -47,7 +48,7 @@ export class BookDialog {
       div("bottom", this.#copy, span("", button("", ["Cancel"], close), this.#download)),
     );
     on(dialog, "close", () => {
-      // The server ends a book that nobody waits for.
+      // The server cancels a book when its client is gone.
       this.#asking.end();
       this.#saving.end();
     });
@@ -120,7 +121,7 @@ export class BookDialog {
   }
 
   /**
-   * A number, by a slider and a field.
+   * Creates a field for a number, with a slider.
    * @param {"depth" | "minGame" | "reach"} name
    * @param {string} label
    * @param {number} least
@@ -179,7 +180,7 @@ export class BookDialog {
       if (!signal.aborted) this.#show(size);
     } catch (error) {
       if (signal.aborted) return;
-      // Such as a filter that make-book does not have.
+      // For example, make-book does not have one of the filters.
       this.#command = "";
       this.#able(false);
       fill(this.#preview, p({ class: "problem", role: "alert" }, `${words(error)}.`));
@@ -187,7 +188,7 @@ export class BookDialog {
     if (!signal.aborted) this.#preview.classList.remove("stale");
   }
 
-  /** @param {boolean} isMade Whether there is a book. */
+  /** @param {boolean} isMade Whether a book can be downloaded. */
   #able(isMade) {
     this.#download.disabled = !isMade;
     this.#copy.disabled = !isMade;

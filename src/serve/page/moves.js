@@ -1,5 +1,5 @@
 // @ts-check
-// The table of moves: how often each was played and how it did, and what books, evaluations and clocks say.
+// The table of moves: how often each was played, its results, and what books, evaluations and clocks say about it.
 
 import { bar } from "./bars.js";
 import { button, div, fill, icon, on, small, span } from "./dom.js";
@@ -14,31 +14,32 @@ import { marks } from "./repertoire.js";
 /** @typedef {import("./dom.js").Child} Child */
 
 /**
- * A row: a move with games, or one that only books and repertoires have.
+ * A row: a move with games, or a move that only books and repertoires contain.
  * @typedef {{ uci: string, san: string, move: Move | undefined }} Row
  */
 /**
- * A column after those of the games: its heading, what that means, and the cells of the moves that have one.
- * @typedef {{ name: string, title: string, cells: { uci: string, text: string, of?: number, title?: string }[] }} Column `of` is the number of games of a mean.
+ * A further column: its heading, the meaning of its values, and the cells of the moves that have a value.
+ * @typedef {{ name: string, title: string, cells: { uci: string, text: string, of?: number, title?: string }[] }} Column `of` is the number of games from which a mean was calculated.
  */
 /**
- * What the table depends on besides the answer.
+ * The data for the table besides the answer.
  * @typedef {object} Context
  * @property {Book[]} books
  * @property {Repertoire[]} repertoires
- * @property {boolean} ofPlayer Whether the results are those of the player.
+ * @property {boolean} ofPlayer Whether to show the player's results instead of White's and Black's.
  * @property {string} gameMove The next move of the open game.
  * @property {(uci: string) => void} play
  * @property {(uci: string) => void} point
  */
 
-/** How many rows are shown before the others are folded, and the share below which rows fold after the fourth. */
+/** The number of rows that are always shown. Further rows are folded. */
 const SHOWN = 8;
+/** The share of games below which rows after the fourth are folded. */
 const RARE = 0.005;
 
 /** The table of moves. */
 export class MovesTable {
-  /** The position whose folded rows are shown. */
+  /** The position whose folded rows the user unfolded. */
   #unfolded = "";
   #width = 0;
   #place;
@@ -84,7 +85,7 @@ export class MovesTable {
   }
 
   /**
-   * Keeps the place as high as it was, so that nothing below it moves with the number of the rows.
+   * Keeps the height of the table, so that the contents below it do not move when the number of rows changes.
    * @param {boolean} isFolded
    */
   #keepHeight(isFolded) {
@@ -95,13 +96,13 @@ export class MovesTable {
     if (isFolded) style.minHeight = `${this.#place.offsetHeight}px`;
   }
 
-  /** The buttons of the moves, in the order of the rows. */
+  /** Returns the buttons of the moves, in the order of the rows. */
   buttons() {
     return /** @type {HTMLElement[]} */ ([...this.#place.querySelectorAll("[data-uci] button")]);
   }
 
   /**
-   * Moves the focus in the table.
+   * Moves the focus by a number of rows.
    * @param {number} step
    */
   choose(step) {
@@ -126,7 +127,7 @@ function rowsOf(answer, others) {
 }
 
 /**
- * Where the rare moves begin. One alone is not folded, nor is the move of the open game.
+ * Returns the index of the first folded row. A single row is not folded, and neither is the move of the open game.
  * @param {Row[]} rows
  * @param {number} total
  * @param {string} gameMove
@@ -141,7 +142,7 @@ function foldedFrom(rows, total, gameMove) {
 }
 
 /**
- * What books, evaluations and clocks say of the moves.
+ * Returns the columns of books, evaluations and clocks.
  * @param {Answer} answer
  * @param {Book[]} books
  * @returns {Column[]}
@@ -232,7 +233,7 @@ function tableRow({ uci, san, move }, index, answer, total, { repertoires, ofPla
 }
 
 /**
- * The player's score in the games with a result.
+ * Returns the player's score, in percent of the games with a result.
  * @param {Move} move
  */
 function percentOf(move) {
@@ -241,7 +242,7 @@ function percentOf(move) {
 }
 
 /**
- * The number of games of a mean, to be shown below it.
+ * Returns the number of games from which a mean was calculated, to be shown below it.
  * @param {number | undefined} games
  */
 function partOf(games) {
@@ -249,11 +250,11 @@ function partOf(games) {
 }
 
 /**
- * Games and their share, over a bar of it.
+ * Creates the cell with the number of games and their share, above a bar.
  * @param {number} games
  * @param {number} total
  * @param {string} san
- * @param {number} others Games that reach the resulting position by another move order.
+ * @param {number} others The number of further games that reach the resulting position by another move order.
  */
 function gamesCell(games, total, san, others) {
   const cell = div("count");

@@ -1,7 +1,7 @@
 // @ts-check
-// The pieces, drawn for this project. Each is an outline with a plinth below, and lines inside that show in the other tone.
+// The pieces, which were drawn for this project. Each has an outline on a plinth, and inner lines in the other color.
 
-/** The plinth that all pieces stand on. */
+/** The plinth below all pieces. */
 const PLINTH = "M25 91a4 4 0 0 1-4-4v-2a8 8 0 0 1 8-8h42a8 8 0 0 1 8 8v2a4 4 0 0 1-4 4z";
 
 /**
@@ -54,7 +54,7 @@ export function svg(name, attributes) {
 }
 
 /**
- * @param {string} kind Its class.
+ * @param {string} kind The class of the element.
  * @param {string} d
  * @param {Record<string, string>} [others]
  */
@@ -63,7 +63,7 @@ export function path(kind, d, others) {
 }
 
 /**
- * The picture of a piece, by its letter in a FEN. What it looks like, the style sheet says.
+ * Returns the picture of a piece, given its letter in a FEN. The style sheet gives the colors.
  * @param {string} letter
  */
 export function drawing(letter) {

@@ -1,5 +1,5 @@
 // @ts-check
-// What repertoires say of a position: their moves and gaps in the table, and a line about each.
+// Repertoires: their moves and gaps in the table, and a line about each repertoire.
 
 import { ask, words } from "./api.js";
 import { b, button, div, fill, icon, make, p, span } from "./dom.js";
@@ -9,7 +9,7 @@ import { put } from "./state.js";
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").Repertoire} Repertoire */
 
-/** @typedef {{ moves: string, move: string, one_in: number }} LineGap The moves end with the move. */
+/** @typedef {{ moves: string, move: string, one_in: number }} LineGap `moves` ends with `move`. */
 
 /** @param {Repertoire} repertoire */
 function title({ name, color }) {
@@ -22,7 +22,7 @@ function oneIn(games) {
 }
 
 /**
- * What the repertoires say of a move: signs next to it, texts in place of its name, and the same in words.
+ * Returns what the repertoires say about a move: signs next to it, texts that replace its name, and a description in words.
  * @param {Repertoire[]} repertoires
  * @param {string} uci
  */
@@ -45,12 +45,13 @@ export function marks(repertoires, uci) {
   return { signs, tags, words: said.join("") };
 }
 
-/** The list of all gaps, and what it was asked with; empty if it is closed. */
+/** The list of all gaps. */
 const list = make("ul", "card gaps");
+/** The query of the list, or an empty string if the list is closed. */
 let listed = "";
 
 /**
- * A line about each repertoire, and the list of all its gaps where that was asked for.
+ * Returns a line about each repertoire, with the list of all its gaps if it is open.
  * @param {Repertoire[]} repertoires
  * @param {Answer} answer
  * @param {URLSearchParams} filters
@@ -86,7 +87,7 @@ export function repertoireLines(repertoires, answer, filters, go) {
 }
 
 /**
- * Lists the gaps of a repertoire, those first that are met most often.
+ * Lists the gaps of a repertoire, sorted by how often they occur.
  * @param {URLSearchParams} question
  * @param {(line: string) => void} go
  */
@@ -106,7 +107,7 @@ async function listGaps(question, go) {
 }
 
 /**
- * The gap that is met most often.
+ * Returns the gap that occurs most often.
  * @param {Repertoire[]} repertoires
  */
 export function largestGap(repertoires) {

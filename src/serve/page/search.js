@@ -1,5 +1,5 @@
 // @ts-check
-// The search: players, events and openings by name, a position by its FEN, moves or a game.
+// The search field. It finds players, events and openings by name, and accepts a FEN, moves or a game.
 
 import { on } from "./dom.js";
 import { ask, suggestions, words } from "./api.js";
@@ -12,7 +12,7 @@ import { Combobox, marked } from "./suggest.js";
 /** @typedef {import("./suggest.js").Group} Group */
 /** @typedef {import("./suggest.js").Option} Option */
 /**
- * What a search does.
+ * The actions of the search.
  * @typedef {object} Searched
  * @property {(name: string) => void} player
  * @property {(name: string) => void} event
@@ -22,18 +22,18 @@ import { Combobox, marked } from "./suggest.js";
  * @property {() => { variant: string, source: string | undefined }} where
  */
 
-/** How long a text a request takes. */
+/** The maximum length of a text in a request. */
 const LONGEST = 6000;
 
 /**
- * Makes the field a search.
+ * Turns an input field into a search field.
  * @param {HTMLInputElement} input
  * @param {Searched} searched
  */
 export function buildSearch(input, searched) {
   const done = (/** @type {() => void} */ act) => () => {
     input.value = "";
-    // The arrow keys belong to the board again.
+    // Release the arrow keys, so that they move along the line again.
     input.blur();
     act();
   };
@@ -58,7 +58,7 @@ export function buildSearch(input, searched) {
   on(input, "paste", (event) => {
     const text = event.clipboardData?.getData("text/plain").trim() ?? "";
     if (input.value || !isPosition(text)) return;
-    // The lines of a game would be joined in the field.
+    // The field would join the lines of a game, so read the text directly.
     event.preventDefault();
     input.blur();
     void read(text);
@@ -80,7 +80,7 @@ async function readPosition(text, variant, signal) {
 }
 
 /**
- * A game without comments and the tags that do not change its moves, so that it fits a request.
+ * Shortens a game so that it fits into a request: removes comments, and tags that do not affect its moves.
  * @param {string} text
  */
 function condensed(text) {
@@ -98,7 +98,7 @@ function isFen(text) {
 }
 
 /**
- * Whether a text is a position, moves or a game, and not a name.
+ * Returns true if a text is a position, moves or a game, rather than a name.
  * @param {string} text
  */
 function isPosition(text) {
@@ -110,7 +110,7 @@ function isPosition(text) {
 }
 
 /**
- * What is wrong with the board of a FEN: which rank.
+ * Returns what is wrong with the board of a FEN, naming the rank, or an empty string.
  * @param {string} fen
  */
 export function fenProblem(fen) {
@@ -144,7 +144,7 @@ async function positionGroups(text, signal, variant, take) {
 }
 
 /**
- * The last moves of a line in words.
+ * Describes the last moves of a line.
  * @param {Moves} read
  */
 function lineWords({ moves, start }) {
@@ -168,7 +168,7 @@ function lineWords({ moves, start }) {
 async function nameGroups(text, signal, searched, done) {
   const { source } = searched.where();
   const [players, events, openings] = await Promise.all([
-    // Counts without games have none.
+    // Sources of counts have no names, so the request fails.
     suggestions("player", text, source, 4, signal).catch(() => []),
     suggestions("event", text, source, 3, signal).catch(() => []),
     suggestions("opening", text, source, 3, signal),

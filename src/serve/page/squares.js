@@ -1,13 +1,13 @@
 // @ts-check
-// Squares: those of a FEN's pieces, those of a move, and how far they are apart.
+// Squares: the pieces of a FEN by square, the squares of a move, and distances.
 
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
 
-/** The files from White's left to the right. */
+/** The letters of the files, from White's left to right. */
 export const FILES = "abcdefgh";
 
 /**
- * The pieces of a FEN by square, and those in hand.
+ * Parses the board of a FEN. Returns the pieces by square, the pieces in hand, and the side to move.
  * @param {string} fen
  */
 export function readFen(fen) {
@@ -20,7 +20,7 @@ export function readFen(fen) {
     let file = 0;
     for (const letter of row) {
       if (/[1-8]/.test(letter)) file += Number(letter);
-      // A tilde follows a piece that was a pawn.
+      // A tilde marks a piece that was promoted.
       else if (letter !== "~") pieces.set(`${FILES[file++]}${8 - down}`, letter);
     }
   });
@@ -29,7 +29,7 @@ export function readFen(fen) {
 }
 
 /**
- * Where a move goes from and to on the board; castling ends where the king does.
+ * Returns the squares between which a piece moves. For castling, these are the squares of the king.
  * @param {WrittenMove} move
  */
 export function squares({ uci, san }) {
@@ -41,7 +41,7 @@ export function squares({ uci, san }) {
 }
 
 /**
- * How far apart two squares are.
+ * Returns the distance between two squares.
  * @param {string} one
  * @param {string} other
  */

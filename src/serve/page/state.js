@@ -1,23 +1,23 @@
 // @ts-check
-// What the page shows, and how the address says it: the line, the filters, the open game.
+// The state of the page, which its address contains: the line, the filters and the open game.
 
-/** @typedef {Record<string, string>} Filters By their names in the API. */
+/** @typedef {Record<string, string>} Filters Filters by their names in the API. */
 /**
  * @typedef {object} View
- * @property {string} variant Its name, empty for standard chess.
- * @property {string} fen Where the line begins, empty for the usual start.
- * @property {string[]} play The moves up to the position that is shown.
+ * @property {string} variant The name of the variant, or an empty string for standard chess.
+ * @property {string} fen The position at which the line begins, or an empty string for the usual one.
+ * @property {string[]} play The moves that lead to the position.
  * @property {Filters} filters
- * @property {string} game The id of the open game, empty if none is.
- * @property {string} sort The order of the games that was chosen by hand: "rating" or "recent", empty if it was not.
- * @property {string} flip How the board was turned by hand: "1" for Black below, "0" for White, empty if it was not.
+ * @property {string} game The id of the open game, or an empty string.
+ * @property {string} sort The order of the games that the user chose: "rating" or "recent", or an empty string.
+ * @property {string} flip How the user turned the board: "1" for Black below, "0" for White below, or an empty string.
  */
 
-/** The filters, in the order of the address. */
+/** The names of the filters, in their order in the address. */
 export const FILTERS = "player color opponent result since until ratings speeds event eco minPly duplicates source".split(" ");
 
 /**
- * @param {string} search The query of an address.
+ * @param {string} search The query string of an address.
  * @returns {View}
  */
 export function readView(search) {
@@ -27,7 +27,7 @@ export function readView(search) {
   const filters = {};
   for (const name of FILTERS) {
     const value = parameters.get(name);
-    // An empty list chooses no game, which is a filter too.
+    // An empty list selects no game, so it is a filter, too.
     if (value || (value === "" && ["ratings", "speeds"].includes(name))) filters[name] = value;
   }
   return {
@@ -42,7 +42,7 @@ export function readView(search) {
 }
 
 /**
- * The parameters of the variant and the filters, without a position.
+ * Returns the parameters of the variant and the filters, without a position.
  * @param {{ variant: string, filters: Filters }} view
  */
 export function filterQuestion({ variant, filters }) {
@@ -53,7 +53,7 @@ export function filterQuestion({ variant, filters }) {
 }
 
 /**
- * The parameters that ask for a position, with the filters.
+ * Returns the parameters that request a position with the filters.
  * @param {View} view
  */
 export function question(view) {
@@ -64,7 +64,7 @@ export function question(view) {
 }
 
 /**
- * The address of a view.
+ * Returns the address of a view.
  * @param {View} view
  */
 export function address(view) {
@@ -75,7 +75,7 @@ export function address(view) {
 }
 
 /**
- * Whether Black is below: by hand, or because the player has Black.
+ * Returns true if Black is at the bottom: because the user turned the board, or because the player has Black.
  * @param {View} view
  */
 export function blackBelow({ flip, filters }) {
@@ -83,7 +83,7 @@ export function blackBelow({ flip, filters }) {
 }
 
 /**
- * Sets parameters.
+ * Sets parameters, and returns them.
  * @param {URLSearchParams} parameters
  * @param {Record<string, string | number>} values
  */
@@ -93,7 +93,7 @@ export function put(parameters, values) {
 }
 
 /**
- * Moves as the address has them.
+ * Returns moves in the UCI notation of the address.
  * @param {{ uci: string }[]} moves
  */
 export function ucis(moves) {
@@ -101,7 +101,7 @@ export function ucis(moves) {
 }
 
 /**
- * How many moves two lines have in common at their start.
+ * Returns the number of moves at the start that two lines have in common.
  * @param {string[]} one
  * @param {string[]} other
  */
@@ -111,7 +111,7 @@ export function commonPlies(one, other) {
 }
 
 /**
- * The filters but those of the source, which the page's switch chooses.
+ * Returns the names of the set filters, except the source, which has a switch of its own.
  * @param {Filters} filters
  */
 export function narrowing(filters) {

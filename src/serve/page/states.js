@@ -1,5 +1,5 @@
 // @ts-check
-// What the page says when there is nothing to show: no games, no such player, games that are being read, no server.
+// Messages for states in which there is nothing to show: no games, an unknown name, an unfinished index, no server.
 
 import { b, button, div, fill, icon, make, p, small, span } from "./dom.js";
 import { counted } from "./format.js";
@@ -8,7 +8,7 @@ import { counted } from "./format.js";
 /** @typedef {import("./dom.js").Child} Child */
 
 /**
- * A card that says what is wrong, and ways out.
+ * Creates a card with a message and ways to continue.
  * @param {string} sign
  * @param {string} title
  * @param {Child[]} content
@@ -19,7 +19,7 @@ function blank(sign, title, content, ways) {
 }
 
 /**
- * No game has the position, or none with the filters.
+ * Explains that no game reaches the position, or none that passes the filters.
  * @param {{ all: number, unfiltered: number, back: number, isFiltered: boolean, isOver: boolean, isEnd: boolean, elsewhere: number, hasLine: boolean, variants: [string, string, number][] }} counts
  * @param {{ clear: () => void, back: () => void, variant: (name: string) => void }} on
  */
@@ -41,7 +41,7 @@ export function noGames({ all, unfiltered, back, isFiltered, isOver, isEnd, else
 }
 
 /**
- * Nobody has this name.
+ * Explains that no player or event has a name, and offers similar names.
  * @param {string} kind
  * @param {string} name
  * @param {{ name: string, games: number }[]} near
@@ -55,7 +55,7 @@ export function noName(kind, name, near, choose, remove) {
 }
 
 /**
- * The games are being read.
+ * Shows the progress of the index.
  * @param {Indexing} indexing
  * @param {string} name
  */
@@ -68,10 +68,10 @@ export function reading({ read, of }, name) {
   return blank("menu", `Reading ${name}`, [bar, p("", text)], []);
 }
 
-/** How many seconds pass before the server is asked again. */
+/** The pauses before further requests to a server that does not answer, in seconds. */
 const PAUSES = [2, 5, 10, 30];
 
-/** The banner in the place of the filters: what went wrong, and what to do. */
+/** The message above the page: what went wrong, and what the user can do. */
 export class Notice {
   #place;
   #timer = 0;
@@ -89,7 +89,7 @@ export class Notice {
   }
 
   /**
-   * A problem that people mend.
+   * Shows a problem that the user can solve.
    * @param {string} title
    * @param {string} text
    * @param {[string, () => void] | undefined} way
@@ -106,7 +106,7 @@ export class Notice {
   }
 
   /**
-   * The server does not answer. It is asked again by itself.
+   * Shows that the server does not answer, and retries by itself.
    * @param {() => void} retry
    */
   stopped(retry) {

@@ -1,5 +1,5 @@
 // @ts-check
-// The strips above and below the board: who plays, and how it goes.
+// The strips above and below the board, which name the players and show their scores.
 
 import { b, make, small, span } from "./dom.js";
 import { counted, finished, score, sum } from "./format.js";
@@ -10,7 +10,7 @@ import { counted, finished, score, sum } from "./format.js";
 /** @typedef {"white" | "black"} Color */
 
 /**
- * The strips of a position.
+ * Returns the strip of one color in a position.
  * @param {Answer} answer
  * @param {Color} color
  */
@@ -25,7 +25,7 @@ export function positionStrip(answer, color) {
 }
 
 /**
- * The strip of a player's games: his side, or that of the opponents.
+ * Returns the strip of a player's games: the player's side, or that of the opponents.
  * @param {Answer} answer
  * @param {Color} color
  * @param {string} player
@@ -42,10 +42,10 @@ export function playerStrip(answer, color, player, side) {
 }
 
 /**
- * The strip of a player of the open game.
+ * Returns the strip of a player in the open game.
  * @param {OpenGame} game
  * @param {Color} color
- * @param {number} ply How many moves have been played.
+ * @param {number} ply The number of half-moves before the position.
  */
 export function gameStrip(game, color, ply) {
   const { name, rating, title } = game[color];
@@ -53,7 +53,7 @@ export function gameStrip(game, color, ply) {
   const point = points?.[color === "white" ? 0 : 1];
   const starts = game.start?.split(" ")[1] === "b" ? 1 : 0;
   const isOwn = (/** @type {number} */ index) => (index + starts) % 2 === (color === "white" ? 0 : 1);
-  // The clock shows what was left after the last move of this color.
+  // The clock shows the time that was left after the last move of this color.
   let last = ply - 1;
   while (last >= 0 && !isOwn(last)) last -= 1;
   const clock = last >= 0 ? game.moves[last]?.clk : undefined;
@@ -73,7 +73,7 @@ function clockWords(seconds) {
 }
 
 /**
- * An empty strip, while nothing is known of the position.
+ * Returns a strip that only names a color, for use before an answer arrives.
  * @param {Color} color
  */
 export function plainStrip(color) {

@@ -1,5 +1,5 @@
 // @ts-check
-// A field with suggestions (a combobox): the arrow keys choose, Enter takes, Esc closes.
+// A field with suggestions (a combobox). The arrow keys choose one, Enter accepts it, and Esc closes the list.
 
 import { Asking } from "./api.js";
 import { div, fill, make, on, span } from "./dom.js";
@@ -14,7 +14,7 @@ import { folded } from "./format.js";
  */
 /** @typedef {{ heading?: string, message?: string, options: Option[] }} Group */
 
-/** How long typing pauses before suggestions are asked for, in milliseconds. */
+/** The time in milliseconds that typing must pause before suggestions are requested. */
 const PAUSE = 120;
 let boxes = 0;
 
@@ -26,15 +26,15 @@ export class Combobox {
   /** @type {Option[]} */
   #options = [];
   #chosen = -1;
-  /** The text that the suggestions are of. */
+  /** The text for which the suggestions were requested. */
   #text = "";
   #timer = 0;
   #asking = new Asking();
 
   /**
-   * @param {HTMLInputElement} input Its suggestions come after it.
+   * @param {HTMLInputElement} input The field. The suggestions are inserted after it.
    * @param {(text: string, signal: AbortSignal) => Promise<Group[]>} find
-   * @param {(text: string) => void} enter What Enter does where no suggestion is chosen.
+   * @param {(text: string) => void} enter Called when the user presses Enter and no suggestion is chosen.
    */
   constructor(input, find, enter) {
     this.#input = input;
@@ -59,7 +59,7 @@ export class Combobox {
     on(input, "focus", () => input.value.trim() && this.#later());
     on(input, "blur", () => this.close());
     on(input, "keydown", (event) => void this.#key(event));
-    // The field keeps the focus while a suggestion is pressed.
+    // Keep the focus in the field while the user presses a suggestion.
     on(this.#box, "pointerdown", (event) => event.preventDefault());
   }
 
@@ -141,7 +141,7 @@ export class Combobox {
     } else if (event.key === "Enter") {
       const text = this.#input.value.trim();
       event.preventDefault();
-      // Who types fast means what was typed, not what is suggested for its beginning.
+      // If the user typed faster than the suggestions arrived, request suggestions for the whole text first.
       if (text && text !== this.#text) {
         clearTimeout(this.#timer);
         this.#asking.end();
@@ -162,7 +162,7 @@ export class Combobox {
 }
 
 /**
- * A name with the part that was typed in it.
+ * Returns a name in which the typed text is marked.
  * @param {string} name
  * @param {string} text
  * @returns {Child[]}
@@ -170,7 +170,7 @@ export class Combobox {
 export function marked(name, text) {
   const first = folded(text).split(/[\s,]+/)[0] ?? "";
   const at = first ? folded(name).indexOf(first) : -1;
-  // Letters that fold to several would shift the place.
+  // If a letter folds to several letters, the offset would be wrong.
   if (at < 0 || folded(name).length !== name.length) return [name];
   return [name.slice(0, at), make("mark", "", name.slice(at, at + first.length)), name.slice(at + first.length)];
 }

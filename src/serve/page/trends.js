@@ -1,5 +1,6 @@
 // @ts-check
-// Trends: games per year, the share of each move over the years, White's score by rating. Each also as a hidden table.
+// Trends: games per year, the share of each move by year, and White's score by rating. Each chart has a hidden table with
+// its data.
 
 import { b, div, fill, make, p, span } from "./dom.js";
 import { counted, number, percent, score, sum } from "./format.js";
@@ -10,12 +11,13 @@ import { path, svg } from "./pieces.js";
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
 /** @typedef {import("./dom.js").Child} Child */
 
-/** How many moves have a color, and the fewest games with a result of a rating group that is drawn. */
+/** The number of moves that have a color. */
 const MOVES = 4;
+/** The minimum number of games with a result for a rating group to be drawn. */
 const LEAST = 10;
 
 /**
- * The years from the first with a noticeable number of games, also those without games.
+ * Returns the years to draw, starting with the first one that has a noticeable number of games. Years without games are included.
  * @param {Year[]} years
  */
 function shown(years) {
@@ -28,7 +30,7 @@ function shown(years) {
 }
 
 /**
- * The small chart of the heading.
+ * Shows the small chart in the heading.
  * @param {HTMLElement | null} place
  * @param {Year[]} all
  */
@@ -57,11 +59,11 @@ function bars(years) {
 }
 
 /**
- * All charts of a position.
+ * Shows all charts of a position.
  * @param {HTMLElement} place
  * @param {Year[]} all
  * @param {RatingScore[]} ratings
- * @param {Map<string, string>} sans The moves of the position, by their UCI.
+ * @param {Map<string, string>} sans The moves of the position in SAN, by their UCI notation.
  */
 export function showTrends(place, all, ratings, sans) {
   const years = shown(all);
@@ -69,7 +71,7 @@ export function showTrends(place, all, ratings, sans) {
     fill(place, p("card none", "No games with a known year reached this position."));
     return;
   }
-  // These draws do not contain the games without a result.
+  // These draws do not include games without a result.
   const scored = ratings.map((group) => ({ ...group, unfinished: 0 }));
   const known = scored.filter((group) => group.rating !== "unknown" && sum(group) >= LEAST);
   const cards = [div("card charts", sharesChart(years, sans), yearsChart(years))];
@@ -78,7 +80,7 @@ export function showTrends(place, all, ratings, sans) {
 }
 
 /**
- * A chart, and the same as a table.
+ * Creates a chart, with a table of its data.
  * @param {string} title
  * @param {string} more
  * @param {string[]} head
@@ -89,7 +91,7 @@ function figure(title, more, head, rows, ...content) {
   return make("figure", "", make("figcaption", "", make("h3", "", title), p("quiet", more)), ...content, table(title, head, rows));
 }
 
-/** A picture as wide and high as its place. */
+/** Creates an SVG element that fills its container. */
 function canvas() {
   return svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" });
 }
@@ -138,7 +140,7 @@ function yearsAxis(years) {
 }
 
 /**
- * The share of each move, a mean of three years.
+ * Creates the chart of the moves' shares, as moving averages over three years.
  * @param {Year[]} years
  * @param {Map<string, string>} sans
  */
@@ -165,14 +167,14 @@ function sharesChart(years, sans) {
     const point = (/** @type {number[]} */ edge) => (/** @type {unknown} */ _, /** @type {number} */ index) => `${x(index)} ${(100 - 100 * (edge[index] ?? 0)).toFixed(2)}`;
     const up = years.map(point(top));
     const down = years.map(point(below)).reverse();
-    // One year alone is as wide as the chart.
+    // A single year is as wide as the chart.
     const d = years.length > 1 ? `M${[...up, ...down].join("L")}Z` : `M0 ${100 - 100 * (top[0] ?? 0)}H100V${100 - 100 * (below[0] ?? 0)}H0Z`;
     picture.append(path(`share${place + 1}`, d));
     ends.push([1 - ((below.at(-1) ?? 0) + (top.at(-1) ?? 0)) / 2, sans.get(moves[place] ?? "") ?? "", share.at(-1) ?? 0]);
     base = top;
   });
   ends.push([(1 - (base.at(-1) ?? 0)) / 2, "other", 1 - (base.at(-1) ?? 0)]);
-  // Labels keep a distance from each other.
+  // Keep the labels at a distance from each other.
   const gap = 0.12;
   let floor = 1 + gap / 2;
   const labels = ends.map(([middle, name, share]) => {

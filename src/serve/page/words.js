@@ -1,7 +1,7 @@
 // @ts-check
-// Positions in words, for those who hear the page.
+// Descriptions of positions for screen readers.
 
-/** The names of pieces by their letters in FEN. */
+/** The names of the pieces, by their letters in a FEN. */
 export const NAMES = /** @type {Record<string, string>} */ ({
   k: "king",
   q: "queen",
@@ -11,11 +11,11 @@ export const NAMES = /** @type {Record<string, string>} */ ({
   p: "pawn",
 });
 
-/** The order in which pieces are named. */
+/** The order in which pieces are listed. */
 const ORDER = "kqrbnp";
 
 /**
- * Who is to move and where the pieces stand.
+ * Describes the side to move and the squares of the pieces.
  * @param {{ letter: string, square: string }[]} pieces
  * @param {string} turn
  */

@@ -1,15 +1,16 @@
 // @ts-check
-// The years of the filter: a histogram, two sliders, and two fields that take many spellings and say what they read.
+// The years of the filter: a histogram, two sliders, and two fields that accept many spellings and show how they understood
+// them.
 
 import { div, fill, icon, make, on, p, span } from "./dom.js";
 import { counted, dateWords, readMonth } from "./format.js";
 
-/** A range of months, empty where there is no limit. */
+/** A range of months. A bound is empty if there is no limit. */
 /** @typedef {{ since: string, until: string }} Range */
 
 export class Years {
   element = make("fieldset", "field years");
-  /** Whether a field has a text that is not a date. */
+  /** Whether a field contains a text that is not a date. */
   isWrong = false;
   #changed;
   #legend = make("legend", "", "Years");
@@ -48,9 +49,9 @@ export class Years {
   }
 
   /**
-   * Shows how many games each year has.
+   * Shows the number of games in each year.
    * @param {Record<string, number>} years
-   * @param {[number, number] | null | undefined} all Those of all games.
+   * @param {[number, number] | null | undefined} all The first and last year of all games.
    */
   show(years, all) {
     const known = Object.keys(years).map(Number);
@@ -89,7 +90,7 @@ export class Years {
   /** @param {"since" | "until"} side */
   #slide(side) {
     const { since, until } = this.#sliders;
-    // The sliders push each other.
+    // A slider that reaches the other one pushes it.
     if (Number(since.value) > Number(until.value)) (side === "since" ? until : since).value = this.#sliders[side].value;
     const [first, last] = this.#span;
     this.#fields.since.value = Number(since.value) > first ? since.value : "";
@@ -98,7 +99,7 @@ export class Years {
   }
 
   /**
-   * Reads the fields, and says what is not as it was typed.
+   * Reads the fields, and shows how they were understood if that differs from the typed text.
    * @param {boolean} [isChange]
    */
   #read(isChange = true) {
@@ -134,7 +135,7 @@ export class Years {
     if (isChange) this.#changed();
   }
 
-  /** Writes the dates as they are read. */
+  /** Replaces the texts of the fields by the dates that were read. */
   #write() {
     for (const side of /** @type {const} */ (["since", "until"])) {
       const month = this.#month(side);
