@@ -340,9 +340,7 @@ fn engines_behind_that_misbehave() {
     // The engine exits during a search without limits, whose answer must still wait for `stop`. Options keep their names.
     with_engine(
         dir.path(),
-        &format!(
-            "while read -r word rest; do case $word in uci) echo 'option name Seed type spin default 1'; echo uciok;; isready) echo readyok;; go) exit 7;; esac; done"
-        ),
+        "while read -r word rest; do case $word in uci) echo 'option name Seed type spin default 1'; echo uciok;; isready) echo readyok;; go) exit 7;; esac; done",
     );
     let mut session = Session::start(dir.path(), "engine a.bin -- ./engine.sh");
     session.ask(&format!("{unknown} infinite"), "info string");
