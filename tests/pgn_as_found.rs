@@ -463,6 +463,45 @@ fn a_line_among_the_tags_that_is_no_tag_costs_nothing() {
     }
 }
 
+/// A game is not played from the starting position because its FEN or its variant is written with other quotation marks.
+#[test]
+fn damaged_tags_of_the_start_are_read_or_the_game_is_rejected() {
+    let start = "4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1";
+    let pos = polybook::position::parse_fen(start).unwrap();
+    for tag in [
+        format!("[FEN “{start}”]"),
+        format!("[fen '{start}']"),
+        format!("[FEN {start}]"),
+        format!("[ FEN „{start}“"),
+    ] {
+        let made = make(format!(
+            "[White \"A\"]\n{tag}\n[Result \"1-0\"]\n\n1. e4 e5\n"
+        ));
+        made.games(1, 0);
+        let entries = made.book.moves_of(&pos).unwrap();
+        assert_eq!(entries.first().map(|entry| entry.weight), Some(2), "{tag}");
+        assert_eq!(
+            made.report.warnings.len(),
+            1,
+            "{tag}: {:?}",
+            made.report.warnings
+        );
+    }
+    let with =
+        |tag: &str| format!("[White \"A\"]\n{tag}\n[Result \"1-0\"]\n\n1. e4 e5 1-0\n\n1. d4 d5 1-0\n");
+    make(with("[FEN “nonsense”]")).games(1, 1).line("d4", 2);
+    make(with("[FENS “nonsense”]")).games(2, 0);
+    make(with("[FEN]")).games(2, 0);
+    let made = make(with("[Variant “Atomic”]"));
+    assert_eq!(
+        (
+            made.report.totals.games.counted,
+            made.report.totals.games.filtered
+        ),
+        (1, 1)
+    );
+}
+
 #[test]
 fn a_torn_header_is_a_game_of_its_own() {
     let text = "[Event \"11\"]\n[White \"A\"]\n[Result \"1-0\"]\n[FEN \"4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1\"]\n\

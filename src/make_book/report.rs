@@ -293,6 +293,14 @@ impl FilteredVariant {
             _ => format!("{games} games filtered"),
         };
         match self {
+            // Games of another variant often lack the tag, and counting them as standard chess would be wrong.
+            FilteredVariant::Other(Variant::Standard) => {
+                format!(
+                    "{0}: {filtered}, because another variant is counted: --variant {0} counts it; if the games have no tag \
+                     Variant but are of that variant, read them with --untagged-variant",
+                    Variant::Standard
+                )
+            }
             FilteredVariant::Other(variant) => {
                 format!(
                     "{variant}: {filtered}, because another variant is counted: --variant {variant} counts it"

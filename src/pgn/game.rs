@@ -7,7 +7,8 @@ use super::{
     comment::{CommentEnd, Comments, REACH},
     result::GameResult,
     tags::{
-        Tags, end_of_bad_tag, is_bad_tag_line, is_tag_start, line_end, read_tag, tag_on_next_line,
+        Tags, damaged_start_tag, end_of_bad_tag, is_bad_tag_line, is_tag_start, line_end, read_tag,
+        tag_on_next_line,
     },
     word::{blank, first_word, without_marks},
 };
@@ -192,10 +193,19 @@ impl<'a> GameReader<'a> {
     }
 
     /// Skips a bracket that does not begin a tag pair.
+    ///
+    /// The moves of a game would be played from a wrong position if its `FEN` or `Variant` tag were skipped. So a line with one of
+    /// these names is read as a tag whatever quotation marks it has. If its value cannot be read, the game is not counted.
     #[cold]
     fn pass_bad_tag(&mut self) {
         self.bad_tag.get_or_insert(self.at);
-        self.at = end_of_bad_tag(self.text, self.at);
+        let end = end_of_bad_tag(self.text, self.at);
+        if let Some(tag) = damaged_start_tag(&self.text[self.at..end])
+            && self.tags.get(tag.name).is_none()
+        {
+            self.tags.push(tag);
+        }
+        self.at = end;
     }
 
     /// Returns `true` if only comments follow `at` in the present game, until the text ends, or a blank line or the next

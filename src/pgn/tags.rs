@@ -181,6 +181,33 @@ pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
     if is_tag_start(text, next) { next } else { end }
 }
 
+/// Returns the `FEN` or `Variant` tag that a line means although it is not a tag pair, for example because of typographic quotation
+/// marks, or `None` for other lines. The value lacks the quotation marks and the closing bracket.
+pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
+    let line = line.strip_prefix(b"[")?.trim_ascii_start();
+    let name = [&b"FEN"[..], b"Variant"].into_iter().find(|name| {
+        let start = line.get(..name.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(name))
+            && line.get(name.len()).is_none_or(|byte| !is_name_byte(*byte))
+    })?;
+    let end = memchr(b']', line).unwrap_or(line.len());
+    let mut value = line.get(name.len()..end)?.trim_ascii();
+    let marks = ["\"", "'", "`", "“", "”", "„", "‘", "’", "«", "»"];
+    while let Some(rest) = marks
+        .iter()
+        .find_map(|mark| value.strip_prefix(mark.as_bytes()))
+    {
+        value = rest;
+    }
+    while let Some(rest) = marks
+        .iter()
+        .find_map(|mark| value.strip_suffix(mark.as_bytes()))
+    {
+        value = rest;
+    }
+    Some(Tag { name, value })
+}
+
 /// Returns the name of the tag pair that directly follows the line that contains `at`, or `None` if none follows.
 pub(super) fn tag_on_next_line(text: &[u8], at: usize) -> Option<&[u8]> {
     let (name, _) = name_and_quote(text, next_if_short(text, at)?)?;
