@@ -123,7 +123,7 @@ impl Format {
 }
 
 /// How many bytes of a file show its format.
-pub(crate) const LONGEST_SIGNATURE: usize = 262;
+pub(crate) const LONGEST_SIGNATURE: usize = 265;
 
 const GZIP: Format = Format::new(
     FileKind::Gzip,
@@ -200,7 +200,8 @@ const SIGNATURES: &[(Signature, Format)] = &[
     ((0, b"7z\xbc\xaf\x27\x1c"), Format::archive("a 7z archive")),
     ((0, b"Rar!\x1a\x07"), RAR),
     ((0, b"RE~^"), RAR),
-    ((257, b"ustar"), Format::archive("a tar archive")),
+    ((257, b"ustar\0"), Format::archive("a tar archive")),
+    ((257, b"ustar  \0"), Format::archive("a tar archive")),
     ((0, b"MSCF\0\0\0\0"), Format::archive("a cabinet archive")),
     ((0, b"\x60\xea"), Format::archive("an ARJ archive")),
     (
@@ -303,7 +304,7 @@ impl FileKind {
         Ok(FileKind::of_start(&start))
     }
 
-    /// Returns the kind of a file that begins with these bytes. 262 bytes are enough.
+    /// Returns the kind of a file that begins with these bytes. 265 bytes are enough.
     pub fn of_start(start: &[u8]) -> FileKind {
         Format::of_start(start).map_or(FileKind::Other, |format| format.kind)
     }

@@ -598,7 +598,7 @@ fn positions_of_few_moves_are_dropped_and_the_counts_say_so() {
     ok(dir, "make-book -q all --counts pruned9 --min-game 9");
     let err = fails(dir, "make-book pruned pruned9 --bin x", 1);
     assert!(
-        err.contains("pruned: positions in which fewer than 5"),
+        err.contains("pruned: lacks positions in which fewer than 5"),
         "{err}"
     );
 }

@@ -487,8 +487,9 @@ fn damaged_tags_of_the_start_are_read_or_the_game_is_rejected() {
             made.report.warnings
         );
     }
-    let with =
-        |tag: &str| format!("[White \"A\"]\n{tag}\n[Result \"1-0\"]\n\n1. e4 e5 1-0\n\n1. d4 d5 1-0\n");
+    let with = |tag: &str| {
+        format!("[White \"A\"]\n{tag}\n[Result \"1-0\"]\n\n1. e4 e5 1-0\n\n1. d4 d5 1-0\n")
+    };
     make(with("[FEN “nonsense”]")).games(1, 1).line("d4", 2);
     make(with("[FENS “nonsense”]")).games(2, 0);
     make(with("[FEN]")).games(2, 0);
@@ -500,6 +501,82 @@ fn damaged_tags_of_the_start_are_read_or_the_game_is_rejected() {
         ),
         (1, 1)
     );
+}
+
+/// Brackets among the moves, and a repeated `Result`, do not make a second game that starts from another position.
+#[test]
+fn brackets_among_moves_and_a_repeated_result_are_no_new_game() {
+    let text = "[Event \"a\"]\n[Result \"1-0\"]\n\n1. e4 e5\n[foo]\n[bar]\n2. Nf3 Nc6 1-0\n\n[Event \"b\"]\n\n1. d4 *\n";
+    make(text).games(1, 1).line("d4", 1);
+    let start = "4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1";
+    let text = format!(
+        "[Event \"Casual\"]\n[White \"A\"]\n[Result \"*\"]\n[FEN \"{start}\"]\n[Result \"1-0\"]\n\n1. e4 e5 1-0\n"
+    );
+    let made = make(text);
+    made.games(1, 0);
+    let pos = polybook::position::parse_fen(start).unwrap();
+    assert_eq!(made.book.moves_of(&pos).unwrap()[0].weight, 2);
+}
+
+/// Texts that once took quadratic time. In linear time they take milliseconds; the test would not end otherwise.
+#[test]
+fn hostile_texts_are_read_in_linear_time() {
+    for text in [
+        format!("1. e4 {}", "0.".repeat(500_000)),
+        format!("1. e4 {}", "1-.".repeat(300_000)),
+        format!("1. e4 ( {}) e5 *", "\n".repeat(1_000_000)),
+        ".\n".repeat(500_000),
+        "[][A \"\"]".repeat(100_000),
+    ] {
+        let mut reader = polybook::pgn::GameReader::new(text.as_bytes());
+        while reader.next_game() {
+            reader.skip_moves();
+        }
+        let mut reader = polybook::pgn::GameReader::new(text.as_bytes());
+        while reader.next_game() {
+            reader.count_moves();
+        }
+    }
+}
+
+/// A start position of Chess960 is recognized also if its king is on the e-file: all but the 18 that are standard chess by their
+/// rooks.
+#[test]
+fn all_start_positions_of_chess960_are_recognized() {
+    let mut ranks = std::collections::BTreeSet::new();
+    let mut seen = vec![[b' '; 8]];
+    for piece in *b"RKRBBNNQ" {
+        let grown = seen.iter().flat_map(|rank| {
+            (0..8).filter(|at| rank[*at] == b' ').map(|at| {
+                let mut rank = *rank;
+                rank[at] = piece;
+                rank
+            })
+        });
+        let grown: std::collections::BTreeSet<[u8; 8]> = grown.collect();
+        seen = grown.into_iter().collect();
+    }
+    for rank in seen {
+        let at = |piece: u8| Vec::from_iter((0..8).filter(|at| rank[*at] == piece));
+        let (rooks, bishops, king) = (at(b'R'), at(b'B'), at(b'K')[0]);
+        if rooks[0] < king && king < rooks[1] && (bishops[0] + bishops[1]) % 2 == 1 {
+            ranks.insert(String::from_utf8(rank.to_vec()).unwrap());
+        }
+    }
+    assert_eq!(ranks.len(), 960);
+    let mut standard = 0;
+    for rank in &ranks {
+        let fen = format!(
+            "{}/pppppppp/8/8/8/8/PPPPPPPP/{rank} w KQkq - 0 1",
+            rank.to_ascii_lowercase()
+        );
+        let text = format!("[FEN \"{fen}\"]\n\n1. e3 e6 1-0\n");
+        let mut reader = polybook::pgn::GameReader::new(text.as_bytes());
+        assert!(reader.next_game());
+        let variant = reader.tags().variant().unwrap();
+        standard += u32::from(variant == polybook::position::Variant::Standard);
+    }
+    assert_eq!(standard, 18);
 }
 
 #[test]

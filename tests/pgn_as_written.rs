@@ -205,7 +205,8 @@ fn a_null_move_ends_what_counts_of_its_game() {
         assert_eq!(made.report["plies"], 3, "{null}");
         assert_eq!(made.weight("e4"), Some(2));
         assert!(
-            made.said.contains("1 game or variation has a null move"),
+            made.said
+                .contains("1 game or variation contains a null move"),
             "{}",
             made.said
         );
@@ -237,12 +238,13 @@ fn variations_make_books_of_repertoires() {
     }
     assert_eq!(made.report["plies"], 3 + 3 + 2 + 1);
     assert!(
-        made.said.contains("1 variation has a move"),
+        made.said.contains("1 variation contains an illegal move"),
         "{}",
         made.said
     );
     assert!(
-        made.said.contains("1 game or variation has a null move"),
+        made.said
+            .contains("1 game or variation contains a null move"),
         "{}",
         made.said
     );

@@ -1449,8 +1449,8 @@ fn an_index_without_the_games_of_moves_is_no_source() {
 fn comments_of_built_repertoires() {
     let dir = temp();
     let dir = dir.path();
-    let games =
-        "1. d4 Nf6 2. c4 e6 3. Nc3 *\n\n".repeat(3) + &"1. d4 e6 2. c4 Nf6 3. Nc3 *\n\n".repeat(3);
+    let games = "1. d4 Nf6 2. c4 e6 3. Nc3 1/2-1/2\n\n".repeat(3)
+        + &"1. d4 e6 2. c4 Nf6 3. Nc3 1/2-1/2\n\n".repeat(3);
     write(dir, "games.pgn", &games);
     write(dir, "keep.pgn", "1. d4 d5 2. Nf3 *");
     ok(

@@ -1164,3 +1164,50 @@ fn suites_are_verified() {
         1
     );
 }
+
+/// A suite of a database of variants has the positions of its games: their identities have checks, pockets and promoted pieces.
+#[test]
+fn suites_of_variant_databases_are_those_of_their_games() {
+    let dir = temp();
+    let dir = dir.path();
+    let cases = [
+        (
+            "3check",
+            "Three-check",
+            &["1. e4 f6 2. Qh5+ g6 3. Qe2", "1. e4 e5 2. Nf3 Nc6 3. Bc4"][..],
+            4,
+        ),
+        (
+            "crazyhouse",
+            "Crazyhouse",
+            &["1. a4 b5 2. axb5 a6 3. bxa6 Bb7 4. axb7 Nc6 5. bxa8=Q e6 6. Qxd8+ Kxd8 7. d4"][..],
+            12,
+        ),
+    ];
+    for (variant, tag, lines, plies) in cases {
+        let game = |line: &&str| format!("[Variant \"{tag}\"]\n[Result \"1-0\"]\n\n{line} 1-0\n\n");
+        fs::write(
+            dir.join("games.pgn"),
+            lines.iter().map(game).collect::<String>(),
+        )
+        .unwrap();
+        ok(
+            dir,
+            &format!(
+                "make-book -q games.pgn --variant {variant} --min-game 1 --obs games.obs.db3 --suite games.epd --plies {plies} --force"
+            ),
+        );
+        ok(
+            dir,
+            &format!("convert -q games.obs.db3 converted.epd --plies {plies} --min-game 1 --force"),
+        );
+        let read = |name: &str| {
+            let text = fs::read_to_string(dir.join(name)).unwrap();
+            text.lines()
+                .map(|line| position(line).to_owned())
+                .collect::<BTreeSet<_>>()
+        };
+        assert_eq!(read("converted.epd"), read("games.epd"), "{variant}");
+        assert_eq!(read("games.epd").len(), lines.len());
+    }
+}

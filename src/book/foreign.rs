@@ -126,7 +126,13 @@ fn begins_as_pgn(text: &[u8]) -> bool {
         _ => text,
     };
     let word = moves.split(u8::is_ascii_whitespace).next();
-    text.starts_with(b"[") || moves.starts_with(b"{") || word.is_some_and(looks_like_move)
+    // JSON also begins with a bracket or a brace.
+    let is_json = (text.starts_with(b"{\"") || text.starts_with(b"[{\""))
+        && text[..text.len().min(64)]
+            .windows(2)
+            .any(|two| two == b"\":");
+    !is_json
+        && (text.starts_with(b"[") || moves.starts_with(b"{") || word.is_some_and(looks_like_move))
 }
 
 /// Checks that a book may replace the file at `path`: an empty file or a book always, any other file with `force`.

@@ -140,6 +140,14 @@ fn texts(faults: &[impl ToString]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }
 
+/// Returns `true` if a game of a PGN has a result. The lines of a suite have none.
+fn has_results(pgn: &str) -> bool {
+    let results = ["1-0", "0-1", "1/2-1/2"];
+    results
+        .iter()
+        .any(|result| pgn.contains(&format!("[Result \"{result}\"]")))
+}
+
 /// Checks a suite. `refusal` is the error of the check as a book, which is returned if the file is not a suite either.
 fn verify_suite(
     args: &Args,
@@ -150,7 +158,8 @@ fn verify_suite(
     let name = input::name(&args.book);
     let is_pgn = refusal.kind() == ErrorKind::Foreign(ForeignFormat::Pgn);
     let text = match input::read_text(file, &Memory::default(), suite_report::ENTRIES) {
-        Ok(text) if is_pgn || SuiteFormat::of_text(&text) == SuiteFormat::Epd => text,
+        Ok(text) if is_pgn && !has_results(&text) => text,
+        Ok(text) if !is_pgn && SuiteFormat::of_text(&text) == SuiteFormat::Epd => text,
         _ => return Err(refusal.into()),
     };
     let found = SuiteFile::read(name.as_ref(), text, args.variant)?.check();

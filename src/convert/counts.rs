@@ -134,8 +134,13 @@ fn count_rows(rows: &[Row], variant: Variant, arrivals: bool) -> RowCounts {
                 found.passed_over.row(row, "not a legal move there");
                 continue;
             };
-            pinned::note_step(pos.position(), mv, &mut found.hidden);
-            if in_book {
+            if arrivals {
+                // Suites look positions up by their identities; keys are for books.
+                found.counts.push(pos.identity(), mv, turn, row.stats);
+            } else {
+                pinned::note_step(pos.position(), mv, &mut found.hidden);
+            }
+            if in_book && !arrivals {
                 let counts = match hides {
                     true => &mut found.hidden,
                     false => &mut found.counts,

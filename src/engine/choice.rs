@@ -11,7 +11,10 @@ pub(super) fn restrict(moves: &mut Vec<TreeMove>, settings: Option<&Settings>) {
         (settings.min_games.max(1), settings.min_score)
     });
     moves.retain(|mv| match mv.stats {
-        Some(stats) => mv.games() >= min_games && stats.score() * 100.0 >= f64::from(min_score),
+        Some(stats) => {
+            let is_good = stats.games() == 0 || stats.score() * 100.0 >= f64::from(min_score);
+            mv.games() >= min_games && is_good
+        }
         None => mv.weight > 0,
     });
 }

@@ -14,7 +14,6 @@ use super::{
 use crate::{
     error::{At, Result},
     position::{Keyed, uci},
-    tally::Stats,
     task::Feed,
     tree::played,
     uci::is_answer,
@@ -482,14 +481,15 @@ impl<W: Write> Session<W> {
     /// Writes the `info` line of a move; `sum` is the weight of all moves.
     fn say_move(&mut self, mv: &TreeMove, number: usize, line: &[String], sum: u64) -> Result<()> {
         let mut info = format!("info depth 1 seldepth {} multipv {number}", line.len());
-        if let Some(stats) = mv.stats {
+        // Games without a result say nothing about the score.
+        if let Some(stats) = mv.stats.filter(|stats| stats.games() > 0) {
             let [wins, draws, losses] = wdl(stats);
             info += &format!(" score cp {}", centipawns(stats));
             if self.settings.show_wdl {
                 info += &format!(" wdl {wins} {draws} {losses}");
             }
         }
-        let nodes = mv.stats.map_or(mv.weight, Stats::games);
+        let nodes = mv.games();
         self.say(&format!("{info} nodes {nodes} pv {}", line.join(" ")))?;
         if mv.stats.is_none() {
             let percent = mv.weight as f64 * 100.0 / sum.max(1) as f64;

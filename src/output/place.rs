@@ -190,19 +190,21 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
         let target = old.target.name.clone();
         kept.extend(old.remove().map(|problem| (target, problem)));
     }
-    result.and(all_removed(kept))
+    with_kept(result, kept)
 }
 
-/// Returns an error that says which old outputs are kept, if there are some.
-fn all_removed(kept: Vec<(PathBuf, String)>) -> Result<()> {
-    let mut kept = kept.into_iter();
-    let Some((first, mut problem)) = kept.next() else {
-        return Ok(());
-    };
-    for (target, other) in kept {
-        problem.push_str(&format!("; {}: {other}", target.display()));
-    }
-    Err(Error::changed(first, problem))
+/// Adds to the result of a commit which old outputs are kept, each with its target and a message. Returns an error if there are some.
+fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
+    kept.into_iter().fold(result, |result, (target, message)| {
+        let mut err = match result {
+            Ok(()) => return Err(Error::changed(target, message)),
+            Err(err) => err,
+        };
+        if let Error::File { problem, .. } = &mut err {
+            problem.push_str(&format!("; {}: {message}", target.display()));
+        }
+        Err(err)
+    })
 }
 
 /// Flushes the directories of outputs that are in place.

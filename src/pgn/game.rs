@@ -318,6 +318,9 @@ impl<'a> GameReader<'a> {
     }
 }
 
+/// The maximum number of bytes between a move number and its move.
+const LONGEST_START: usize = 4096;
+
 /// Returns `true` if a text starts with movetext: with a termination marker, a move, or a move number followed by one of
 /// these.
 pub(super) fn moves_begin(text: &[u8]) -> bool {
@@ -329,7 +332,8 @@ pub(super) fn moves_begin(text: &[u8]) -> bool {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let is_number = digits > 0 && is_between(digits) > 0;
     let mut at = if is_number { digits } else { 0 };
-    while is_between(at) > 0 {
+    // The limit keeps a text of many lines of dots from being read in quadratic time.
+    while at < LONGEST_START && is_between(at) > 0 {
         at += is_between(at);
     }
     let word = first_word(&text[at..]);

@@ -50,6 +50,9 @@ pub enum GameEnd {
     Broken(Flaw),
 }
 
+/// The maximum length of a word that is looked at as a termination marker, in bytes.
+const LONGEST_MARKER: usize = 64;
+
 /// Damage that makes the rest of a game unreadable.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Flaw {
@@ -273,7 +276,8 @@ impl<'a> GameReader<'a> {
     fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
         let rest = &self.text[offset..];
-        let word = first_word(rest);
+        // No spelling of a result is longer. The limit keeps a long word of many numbers from being read in quadratic time.
+        let word = first_word(&rest[..rest.len().min(LONGEST_MARKER)]);
         let marker = GameResult::from_marker(word).or_else(|| {
             // If the `Result` tag also says so, `0-0` at the end means that both sides lost.
             let tag = self.tags().get(b"Result")?;

@@ -1,5 +1,7 @@
 //! Skipping variations, and the moves of games that are not needed.
 
+use memchr::memrchr2;
+
 use super::{
     game::GameReader,
     movetext::{Flaw, GameEnd, Token},
@@ -119,7 +121,8 @@ impl<'a> GameReader<'a> {
             .take_while(|byte| !byte.is_ascii_whitespace() && !b"{}()[];.".contains(byte))
             .count();
         // `0.5-0.5` has dots.
-        let decimal = before[..before.len() - length].ends_with(b"0.");
+        let whole = before[..before.len() - length].strip_suffix(b"0.");
+        let decimal = whole.is_some_and(|rest| !rest.last().is_some_and(u8::is_ascii_digit));
         self.at - length - if decimal { 2 } else { 0 }
     }
 
@@ -196,7 +199,9 @@ impl<'a> GameReader<'a> {
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
         let rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         let next_is_blank = matches!(rest.first(), None | Some(b'\n' | b'\r'));
-        next_is_blank && ends_game(&self.text[..self.at])
+        let before = &self.text[..self.at];
+        let line = memrchr2(b'\n', b'\r', before).map_or(0, |end| end + 1);
+        next_is_blank && ends_game(&before[line..])
     }
 
     /// Returns the end of a game that contains an unclosed comment at the current offset, and continues at `next`.

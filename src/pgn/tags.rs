@@ -153,7 +153,7 @@ impl<'a> Tags<'a> {
     pub(super) fn end_before(&self, tag: Tag<'_>, blank_line: bool) -> bool {
         let in_roster = matches!(
             tag.name,
-            b"Event" | b"Site" | b"Date" | b"Round" | b"White" | b"Black" | b"Result"
+            b"Event" | b"Site" | b"Date" | b"Round" | b"White" | b"Black"
         );
         if !blank_line && !in_roster {
             return false;
@@ -169,16 +169,20 @@ impl<'a> Tags<'a> {
 /// Returns the offset at which to continue after a bracket that does not begin a tag pair: at a tag pair behind the closing
 /// bracket, or at the end of the line.
 pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
-    let end = line_end(text, bracket);
-    let Some(close) = memchr(b']', &text[bracket..end]) else {
-        return end;
+    // The line's end is not looked for at each bracket, so that a line of many brackets is read in linear time.
+    let stop = memchr3(b']', b'\n', b'\r', &text[bracket..]).map(|length| bracket + length);
+    let Some(close) = stop.filter(|stop| text[*stop] == b']') else {
+        return stop.unwrap_or(text.len());
     };
-    let after = bracket + close + 1;
-    let blanks = text[after..end]
+    let after = close + 1;
+    let blanks = text[after..]
         .iter()
         .take_while(|byte| b" \t".contains(byte));
     let next = after + blanks.count();
-    if is_tag_start(text, next) { next } else { end }
+    match is_tag_start(text, next) {
+        true => next,
+        false => line_end(text, next),
+    }
 }
 
 /// Returns the `FEN` or `Variant` tag that a line means although it is not a tag pair, for example because of typographic quotation
@@ -214,13 +218,26 @@ pub(super) fn tag_on_next_line(text: &[u8], at: usize) -> Option<&[u8]> {
     Some(name)
 }
 
-/// Returns `true` if the bracket at `at` begins a damaged line among tags. This is the case if the next line also begins
-/// with a bracket.
+/// Returns `true` if the bracket at `at` begins a damaged line among tags. This is the case if a tag pair begins at one of the
+/// next lines, and only lines that begin with a bracket are between. Brackets among moves are not followed by a tag pair.
 pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
-    text.get(at) == Some(&b'[')
-        && text.get(at + 1) != Some(&b'%')
-        && next_if_short(text, at).is_some_and(|next| text.get(next) == Some(&b'['))
+    if text.get(at) != Some(&b'[') || text.get(at + 1) == Some(&b'%') {
+        return false;
+    }
+    let mut line = at;
+    // The limit keeps a text of nothing but brackets from being read in quadratic time.
+    for _ in 0..MOST_BAD_LINES {
+        match next_if_short(text, line) {
+            Some(next) if is_tag_start(text, next) => return true,
+            Some(next) if text.get(next) == Some(&b'[') => line = next,
+            _ => return false,
+        }
+    }
+    false
 }
+
+/// The maximum number of damaged lines that are looked at before a tag pair.
+const MOST_BAD_LINES: usize = 16;
 
 /// Returns the offset of the line after the one that contains `at`, or `None` if that line is too long for a tag.
 fn next_if_short(text: &[u8], at: usize) -> Option<usize> {

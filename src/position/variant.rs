@@ -255,7 +255,8 @@ impl Variant {
 }
 
 /// Returns `true` if the castling rights of a FEN are possible in Chess960 but not in standard chess: the king is off
-/// the e-file, or the rights name files of rooks. Rights that are wrong in both are not meant.
+/// the e-file, the rights name files of rooks, or the position is a start position of Chess960. Rights that are wrong in
+/// both are not meant.
 fn is_chess960(setup: &Setup, fen: &str) -> bool {
     let rights = fen.split(' ').nth(2).unwrap_or_default();
     let names_files = rights
@@ -273,7 +274,19 @@ fn is_chess960(setup: &Setup, fen: &str) -> bool {
                 .contains(PositionErrorKinds::INVALID_CASTLING_RIGHTS)
         })
     };
-    (names_files || Color::ALL.into_iter().any(king_elsewhere))
+    // In 204 of the start positions of Chess960 the king is on the e-file.
+    let is_start = || {
+        let ranks: Vec<&str> = fen.split(['/', ' ']).take(8).collect();
+        setup.castling_rights.count() == 4
+            && matches!(
+                ranks[..],
+                [black, "pppppppp", "8", "8", "8", "8", "PPPPPPPP", white]
+                    if white.len() == 8
+                        && white.bytes().all(|piece| piece.is_ascii_uppercase())
+                        && black.eq_ignore_ascii_case(white)
+            )
+    };
+    (names_files || Color::ALL.into_iter().any(king_elsewhere) || is_start())
         && is_wrong_in(CastlingMode::Standard)
         && !is_wrong_in(CastlingMode::Chess960)
 }

@@ -92,7 +92,11 @@ impl Cache {
             env!("CARGO_PKG_VERSION"),
             untagged,
         );
-        let prefix = format!("{:016x}-", hash(&pgn));
+        // An index of the same file with another variant is kept, because it is not an older one.
+        let prefix = match untagged {
+            Variant::Standard => format!("{:016x}-", hash(&pgn)),
+            _ => format!("{:016x}-", hash(&(&pgn, untagged))),
+        };
         let path = self
             .directory
             .join(format!("{prefix}{:016x}", hash(&state)));

@@ -39,6 +39,7 @@
  * Exit status 77: the kernel has no such filters, or does not let us use them. */
 
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -546,11 +547,24 @@ static void log_open(FILE *log, const struct entry *entry, int flags) {
         fprintf(log, "truncate %llu 0\n", (unsigned long long)at.st_ino);
 }
 
-/* "exchange" wants both names, the others only the first. */
+/* A directory with entries, over which nothing can be renamed. */
+static int is_full_directory(const struct entry *entry) {
+    DIR *dir = opendir(entry->path);
+    int entries = 0;
+    if (dir == NULL)
+        return 0;
+    while (entries < 3 && readdir(dir) != NULL)
+        entries++;
+    closedir(dir);
+    return entries == 3;
+}
+
+/* "exchange" wants both names, the others only the first. A rename that the kernel refuses changes nothing. */
 static void log_rename(FILE *log, const char *what, const struct entry *from, const struct entry *to, int may_replace) {
     unsigned long long taken = inode_of(to);
     int is_exchange = strcmp(what, "exchange") == 0;
-    if (inode_of(from) != 0 && (is_exchange ? taken != 0 : taken == 0 || may_replace))
+    int is_possible = is_exchange ? taken != 0 : taken == 0 || (may_replace && !is_full_directory(to));
+    if (inode_of(from) != 0 && is_possible)
         fprintf(log, "%s %llu %s %llu %s\n", what, from->dir, name_of(from), to->dir, name_of(to));
 }
 

@@ -18,7 +18,7 @@ def main():
         variant="standard",
         play=["e2e4", "e7e5"],
         speeds=["classical", "rapid"],
-        ratings=["0", "1600", "2500"],
+        ratings=["0", "1000", "1200", "1400", "1600", "1800", "2000", "2200", "2500"],
         since="1800-01",
         until="2030-12",
         moves=5,

@@ -173,6 +173,7 @@ impl Period {
 /// Parses a number of seconds, with or without decimals, as whole milliseconds.
 pub(in crate::pgn) fn millis(text: &str) -> Option<u64> {
     let (whole, decimals) = text.trim().split_once('.').unwrap_or((text, "0"));
+    let decimals = decimals.trim();
     let decimals = decimals.get(..3).unwrap_or(decimals);
     let part = number(decimals)? * 10_u64.pow(3 - decimals.len() as u32);
     Some(number(whole)?.saturating_mul(1000).saturating_add(part))

@@ -183,7 +183,10 @@ impl Input {
         let window = file_start(path).ok().and_then(|start| zstd_window(&start));
         match window {
             Some(window) if window > SMALL_WINDOW as u64 => {
-                let needed = usize::try_from(window.next_power_of_two()).unwrap_or(usize::MAX);
+                let needed = window
+                    .checked_next_power_of_two()
+                    .and_then(|bytes| usize::try_from(bytes).ok())
+                    .unwrap_or(usize::MAX);
                 needed.min(memory / 2)
             }
             _ => 0,

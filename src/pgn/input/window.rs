@@ -10,7 +10,8 @@ pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> R
     let Some(window) = zstd_window(start) else {
         return Ok(());
     };
-    if window.next_power_of_two() <= memory as u64 {
+    let unpacking = window.checked_next_power_of_two().unwrap_or(u64::MAX);
+    if unpacking <= memory as u64 {
         return Ok(());
     }
     Err(Error::too_large(
@@ -20,7 +21,7 @@ pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> R
              memory in all, or unpack it first",
             window >> 20,
             memory >> 20,
-            (window.next_power_of_two() >> 20) * 8,
+            (unpacking >> 20).saturating_mul(8),
         ),
     ))
 }
