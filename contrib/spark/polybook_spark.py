@@ -39,7 +39,7 @@ HELD = 64 << 20
 
 # The options of make-book that choose what is counted: those with a value, and those without.
 VALUED = (
-    "max-ply variant unfinished piece-letters min-elo max-elo min-plies since until result player white black eco "
+    "max-ply variant untagged-variant unfinished piece-letters min-elo max-elo min-plies since until result player white black eco "
     "time-control tag not-tag"
 ).split()
 FLAGS = "keep-prefix variations require-elo require-date exact rated".split()

@@ -319,7 +319,7 @@ impl<'a> GameReader<'a> {
 }
 
 /// The maximum number of bytes between a move number and its move.
-const LONGEST_START: usize = 4096;
+const LONGEST_START: usize = 256;
 
 /// Returns `true` if a text starts with movetext: with a termination marker, a move, or a move number followed by one of
 /// these.

@@ -36,7 +36,7 @@
 //!     keep: None,
 //!     by: By::Score,
 //!     one_in: 20.0,
-//!     min_game: 0,
+//!     min_game: None,
 //!     max_ply: Some(9),
 //!     memory: 1 << 28,
 //!     meter: &Meter::default(),
