@@ -92,8 +92,8 @@ impl Format {
         Format::foreign(name, "write its games as PGN")
     }
 
-    /// Returns the format that `start` shows, `None` if `start` has no known signature. All signatures lie within the
-    /// first [`LONGEST_SIGNATURE`] bytes.
+    /// Identifies a format by the signature in `start`, the first bytes of a file. Returns `None` if `start` contains
+    /// no known signature. The first [`LONGEST_SIGNATURE`] bytes of a file are enough.
     pub(crate) fn of_start(start: &[u8]) -> Option<&'static Format> {
         let has = |(offset, bytes): &(usize, &[u8])| {
             start

@@ -38,7 +38,8 @@ pub struct BookMaker<'a> {
     kept: Vec<Option<Vec<WeighedMove>>>,
 }
 
-/// Changes of the weights that were computed from a first version of the book.
+/// Changes to the moves and weights of a book. They are computed after the moves have been selected and weighed once
+/// without them.
 #[derive(Clone, Default, Debug)]
 struct Adjustments {
     /// The moves that are left out because they lose too much, and the option that asked for it.

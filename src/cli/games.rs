@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     run_explored(args)
 }
 
-/// Lists all games of a position by its key, in the order of the index.
+/// Looks up the key of the position in the index, and lists all games that reached it in the order of the index.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let own = index.variant().only();
     let variant = args.position.variant_of(own);

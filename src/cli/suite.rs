@@ -21,7 +21,8 @@ use super::{
 /// An upper bound on the memory of parsed positions, as a multiple of the size of their file in bytes.
 const POSITIONS: usize = 16;
 
-/// The output of `make-book` that the options of suites apply to, for error messages.
+/// The option that makes `make-book` write a suite, for error messages. Without this option, the options in
+/// [`SuiteArgs`] have no effect.
 pub const ONLY_SUITE: &str = "--suite";
 
 /// The options that determine the content of an opening suite.

@@ -148,7 +148,8 @@ fn has_results(pgn: &str) -> bool {
         .any(|result| pgn.contains(&format!("[Result \"{result}\"]")))
 }
 
-/// Checks a suite. `refusal` is the error of the check as a book, which is returned if the file is not a suite either.
+/// Checks a file as a suite, after the check as a book has failed with the error `refusal`. Returns `refusal` if the
+/// file is not a suite either.
 fn verify_suite(
     args: &Args,
     file: &Path,

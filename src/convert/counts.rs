@@ -110,7 +110,9 @@ impl Convert {
     }
 }
 
-/// Counts rows. Neighbours with equal EPDs are parsed once. Rows that cannot be read are noted in the result.
+/// Adds up the moves in rows of a database. The EPD of adjacent rows is parsed only once if it is the same. Rows that
+/// cannot be read are reported as passed over in the result. With `arrivals`, also counts how many games reached the
+/// position after each move.
 fn count_rows(rows: &[Row], variant: Variant, arrivals: bool) -> RowCounts {
     task::fault("count rows");
     let mut found = RowCounts::default();

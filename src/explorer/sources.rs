@@ -378,7 +378,8 @@ impl Explorer {
         }
     }
 
-    /// Returns what a view shows of the game with a number.
+    /// Returns the description of game `number` that answers contain: its id, players, result and date, and its speed
+    /// and mode unless `view` is [`View::Masters`].
     pub(super) fn info(&self, number: u64, view: View) -> Result<GameInfo> {
         let (source, id) = self.place(number)?;
         let hot = source.game(id);

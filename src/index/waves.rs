@@ -17,9 +17,10 @@ use crate::{error::Result, position::VariantChoice};
 /// The next batches of entries, in ascending order of keys.
 pub(super) type Wave = Vec<EntryBatch>;
 
-/// Returns an iterator over waves that `make` creates from `jobs`, on all threads.
+/// Returns an iterator over waves. `make` creates a batch of entries from each job, on all threads.
 ///
-/// A wave contains the batches of consecutive jobs whose sizes add up to at least `size`.
+/// A wave contains the batches of consecutive jobs. It ends as soon as the values of `size_of` for its jobs add up to
+/// at least `size`.
 pub(super) fn made_of<J: Sync + Send>(
     jobs: impl IntoIterator<Item = J, IntoIter: Send>,
     size: usize,

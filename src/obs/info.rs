@@ -328,7 +328,7 @@ impl ChecksumCheck {
         Ok(())
     }
 
-    /// Returns `true` if the checksum matches. Call this after all rows were added.
+    /// Returns `true` if the checksum matches. Call this after all rows have been added.
     pub(super) fn matches(&self) -> bool {
         self.recorded == self.sum.to_string()
     }

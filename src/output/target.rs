@@ -122,7 +122,8 @@ impl Target {
         Ok(())
     }
 
-    /// Whether the file `name` in the directory that is now at `path` belongs to the old output and was not changed.
+    /// Returns `true` if the file `name` belongs to the old output, a directory that is now at `path`, and has not
+    /// changed since the run began.
     pub(super) fn has_unchanged(&self, path: &Path, name: &OsStr) -> io::Result<bool> {
         let now = FileState::of(&path.join(name))?;
         Ok(now.is_some() && now.as_ref() == self.files.get(name))
@@ -186,13 +187,13 @@ impl Target {
         Err(Error::file(&self.name, problem))
     }
 
-    /// Whether a file that was replaced, and is now at `path`, is as it was.
+    /// Returns `true` if the old output, a file that has been moved to `path`, has not changed since the run began.
     pub(super) fn is_unchanged_file(&self, path: &Path) -> io::Result<bool> {
         let now = FileState::of(path)?.map(FileState::renamed);
         Ok(now == self.before.map(FileState::renamed))
     }
 
-    /// An error if what is there, or a file of it, must not be written.
+    /// Returns an error if the existing output, or a file in it, is read-only.
     pub(super) fn refuse_read_only(&self) -> Result<()> {
         let files = self.files().map(|name| self.path.join(name));
         let mut all = once(self.path.clone()).chain(files);
@@ -211,7 +212,7 @@ impl Target {
         })
     }
 
-    /// An error if a program has the file open in a way that keeps others from replacing it, as programs on Windows do.
+    /// Returns an error if a program has the file open in a way that prevents replacing it, as programs on Windows do.
     #[cfg(windows)]
     pub(super) fn refuse_if_held(&self) -> Result<()> {
         use std::os::windows::fs::OpenOptionsExt;
@@ -230,14 +231,14 @@ impl Target {
         }
     }
 
-    /// Elsewhere a file that is open can be replaced.
+    /// Returns `Ok(())`: outside of Windows, a file can be replaced while a program has it open.
     #[cfg(unix)]
     pub(super) fn refuse_if_held(&self) -> Result<()> {
         Ok(())
     }
 }
 
-/// A path with its links followed, also one that leads to nothing.
+/// Returns the path that remains after symbolic links have been followed. The path need not exist.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     match canonical(path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => match fs::read_link(path) {
@@ -250,8 +251,8 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// A path with its links followed, as people and other programs write paths: Windows answers with a prefix, `\\?\`,
-/// that many of its programs do not take.
+/// Returns the path that remains after symbolic links have been followed, in its usual form. Windows itself returns a
+/// path with the prefix `\\?\`, which many Windows programs do not accept.
 #[cfg(windows)]
 fn canonical(path: &Path) -> io::Result<PathBuf> {
     use std::path::{Component, Prefix};

@@ -38,7 +38,7 @@ pub enum Speed {
     Correspondence,
 }
 
-/// The error of parsing a name that is not the name of a [`Speed`].
+/// The error returned if a text is not the name of a [`Speed`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write ultraBullet, bullet, blitz, rapid, classical or correspondence")]
 pub struct UnknownSpeed;

@@ -87,7 +87,8 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns the seconds after a command such as `[%clk ` in a comment, if the comment contains it.
+/// Finds a command such as `[%clk ` in a comment, and returns the time that it states, in seconds. Returns `None` if
+/// the comment does not contain the command or the time is malformed.
 fn said(comment: &[u8], command: &[u8]) -> Option<f64> {
     let rest = &comment[memmem::find(comment, command)? + command.len()..];
     let end = memchr::memchr(b']', rest)?;

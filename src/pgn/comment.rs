@@ -37,8 +37,9 @@ pub(super) struct Comments {
 impl Comments {
     /// Finds the end of the comment whose opening brace is at `open`.
     ///
-    /// All calls must pass the same text. The text must reach to the end of the file, to the start of a later game, or at
-    /// least [`REACH`] past the last byte whose meaning matters to the caller.
+    /// All calls must pass the same text, because the last search is cached. [`CommentEnd::Unclosed`] is reliable only
+    /// if the text ends where the file ends, ends where a later game begins, or continues for at least [`REACH`] bytes
+    /// after the returned offset.
     #[inline]
     pub(super) fn end_of(&mut self, text: &[u8], open: usize) -> CommentEnd {
         let close = self.closing_brace(text, open);
@@ -66,8 +67,9 @@ impl Comments {
     }
 }
 
-/// Returns the offset of the first line in `start..end` at which the next game begins, because the comment is not closed
-/// before it. Returns `None` if no line begins a game, so the comment really ends at `close`.
+/// Checks whether the comment whose text is `start..end` lacks its closing brace, so that this range contains the
+/// beginning of the next game. Returns the offset of the line at which that game begins. Returns `None` if no game
+/// begins in the range: the comment then ends at the closing brace `close`, if there is one.
 #[inline]
 fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> Option<usize> {
     let mut at = start;
@@ -84,7 +86,8 @@ fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> O
     None
 }
 
-/// Returns `true` if a game could begin at `line`: with a tag, or with `1.` below a termination marker.
+/// Returns `true` if a game could begin at the line that starts at offset `line`. This is so if the line starts with a
+/// tag, or if it starts with `1.` and the text before it, from offset `comment`, ends with a termination marker.
 fn may_begin_game(text: &[u8], comment: usize, line: usize) -> bool {
     match text.get(line) {
         Some(b'[') => is_tag_start(text, line),

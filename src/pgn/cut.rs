@@ -21,7 +21,8 @@ use super::{
 /// longer, so that its memory stays bounded.
 pub const LONGEST_GAME: usize = 16 << 20;
 
-/// The distance, in bytes, at which later text can no longer change where a game ends.
+/// The number of bytes that must follow the end of a game before this end is certain. Text that is further away cannot
+/// change where the game ends.
 const CERTAIN: usize = if REACH > LONGEST_CONTINUATION {
     REACH
 } else {

@@ -41,7 +41,7 @@ pub enum Token<'a> {
     End(GameEnd),
 }
 
-/// The end of a game.
+/// The way in which the text of a game ended: completely read, or broken off at damaged text.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GameEnd {
     /// The game was read to its end. Contains the result of its termination marker, or `None` if it has no marker.
@@ -326,8 +326,10 @@ impl<'a> GameReader<'a> {
         (self.depth == 0).then_some(Token::End(GameEnd::Complete(Some(result))))
     }
 
-    /// Reads a word that begins with a sign: an annotation such as `+-` or `=`, a move that begins with a chess piece of
-    /// Unicode, or a null move. Other words are unreadable.
+    /// Reads a word that begins with neither an ASCII letter nor a digit: a move that begins with a figurine, as in
+    /// `♘f3`, a null move, a termination marker such as `½-½`, or an annotation such as `+-`. Returns `None` if the
+    /// word is an annotation or blank, or a termination marker inside a variation. Returns [`Token::Unreadable`] for
+    /// any other word.
     #[cold]
     fn read_sign(&mut self) -> Option<Token<'a>> {
         let offset = self.at;

@@ -18,7 +18,7 @@ use crate::{
 pub(crate) const NO_GAME: &str =
     "no game in it: name a PGN file, plain or packed with gzip, bzip2, zstd or zip";
 
-/// The approximate number of bytes of PGN in the batch of one thread.
+/// The approximate size of a batch of games in bytes. One thread reads one batch at a time.
 const BATCH_SIZE: usize = 1 << 18;
 
 /// A set of PGN inputs, and the resources for reading them.
@@ -189,8 +189,8 @@ pub(crate) struct ReplayedGame {
     pub ending: Ending,
 }
 
-/// Plays the moves of the present game of `games` from its starting position, like [`play`]. If the starting position cannot
-/// be read, plays no moves and reports the reason as the illegal move.
+/// Plays the moves of the current game of `games` from its starting position, like [`play`]. If the starting position
+/// cannot be read, plays no moves, and puts the reason into [`Ending::illegal`].
 pub(crate) fn play_from_start(
     games: &mut GameReader<'_>,
     mut step: impl FnMut(Variant, &Keyed<VariantPosition>, Move, usize) -> Result<bool>,

@@ -72,8 +72,9 @@ impl GameResult {
         GameResult::from_token(text).or_else(|| spelled(text).map(|(result, _)| result))
     }
 
-    /// Parses a termination marker. Returns `None` for a word that may also be castling or an annotation, such as `0-0`;
-    /// [`from_last_word`](GameResult::from_last_word) accepts annotations.
+    /// Parses a termination marker. Returns `None` for any other word, and for a marker that could also be castling
+    /// (`0-0`) or an annotation (`+--`). [`from_last_word`](GameResult::from_last_word) accepts a marker that could
+    /// also be an annotation.
     pub(super) fn from_marker(word: &[u8]) -> Option<GameResult> {
         GameResult::from_token(word).or_else(|| {
             let (result, certainty) = spelled(word)?;

@@ -57,7 +57,7 @@ impl<'a> GameReader<'a> {
         read
     }
 
-    /// Skips to the end of the main line, which must not be in a variation.
+    /// Skips the rest of the main line, and returns the end of the game. The reader must not be inside a variation.
     fn skip_main_line(&mut self) -> GameEnd {
         // The last offset that is certainly the start of a token.
         let mut token = self.at;
@@ -145,7 +145,8 @@ impl<'a> GameReader<'a> {
         Some(Token::BeginVariation)
     }
 
-    /// Skips the rest of a variation, directly after the token for its begin.
+    /// Skips the rest of the variation that the reader has just entered. Call this directly after
+    /// [`Token::BeginVariation`] has been returned.
     pub(super) fn leave_variation(&mut self) {
         self.depth -= 1;
         if self.depth == 0 {

@@ -106,8 +106,8 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns the variant that the `Variant` tag names, or the variant of games without one. A value that says nothing
-    /// is as good as no tag.
+    /// Returns the variant that the `Variant` tag names. If the game has no such tag, or if its value is empty, `?` or
+    /// `-`, returns the variant that the reader assumes for games without the tag.
     pub(crate) fn named_variant(&self) -> Result<Variant, UnknownVariant> {
         match self.get(b"Variant").map(<[u8]>::trim_ascii) {
             None | Some(b"" | b"?" | b"-") => Ok(self.untagged),
@@ -129,7 +129,8 @@ impl<'a> Tags<'a> {
         self.pairs.clear();
     }
 
-    /// Adds a tag, unless too many other tags were added.
+    /// Adds a tag. Once [`KEPT`] tags have been added, keeps only tags whose names are in [`ALWAYS_KEPT`]; such a tag
+    /// replaces an earlier tag of the same name.
     pub(super) fn push(&mut self, tag: Tag<'a>) {
         if self.pairs.len() < KEPT {
             self.pairs.push(tag);

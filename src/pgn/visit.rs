@@ -156,8 +156,9 @@ impl GameReader<'_> {
         }
     }
 
-    /// Passes the comment or the mark that begins at `start` to the visitor, if there is one there. The reader has already
-    /// gone past it.
+    /// Passes the text that begins at `start` to the visitor if it is a comment, a mark such as `!?`, or a numeric
+    /// annotation such as `$1`. Ignores any other text. Call this after [`step`](GameReader::step) has skipped the
+    /// text.
     fn visit_annotation<V: Visitor>(
         &mut self,
         start: usize,

@@ -64,7 +64,11 @@ pub fn parse_fen(text: &str) -> Result<Chess, LineError> {
     Variant::Standard.parse_fen(text).map(standard)
 }
 
-/// Converts a position that was read by the rules of standard chess to shakmaty's type for it.
+/// Converts a position of standard chess to [`Chess`].
+///
+/// # Panics
+///
+/// Panics if the position belongs to another variant.
 fn standard(pos: VariantPosition) -> Chess {
     match pos {
         VariantPosition::Chess(pos) => Some(pos),

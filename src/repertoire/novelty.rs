@@ -292,9 +292,9 @@ impl Lookup<'_> {
     }
 }
 
-/// Marks the positions that no game of the reference reached as unknown. With `earlier`, games of the reference that
-/// were not certainly played before the game do not count. Positions are sorted, so that each page of the index is read
-/// once.
+/// Marks the positions in `games` that no reference game has reached as unknown. With `earlier`, a reference game
+/// counts only if it was certainly played before the game that contains the position. Looks up the positions in sorted
+/// order, so that each page of the index is read once.
 fn find_known(arrivals: &Arrivals<'_>, games: &[Game], earlier: bool) -> Result<()> {
     let all = games.par_iter().enumerate();
     let mut asked: Vec<Ask> = all

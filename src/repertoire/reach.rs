@@ -61,7 +61,7 @@ pub(super) struct ReachGraph {
     last: usize,
 }
 
-/// A position of the graph.
+/// A position in the graph.
 pub(super) struct Node {
     /// The sum of the probabilities of all paths to the position. It can exceed 1 where the player has several moves.
     pub reach: f64,
@@ -73,7 +73,7 @@ pub(super) struct Node {
     pub is_source_end: bool,
 }
 
-/// A move of the graph.
+/// A move in the graph.
 pub(super) struct Edge {
     pub to: u32,
     pub mv: BookMove,

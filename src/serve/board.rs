@@ -64,7 +64,7 @@ struct NearestNames {
     nearest: Vec<String>,
 }
 
-/// The times that the moves of a position took.
+/// The times that players took for the moves in a position.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct ClockTimes {
     /// The number of games of the position that pass the filters.

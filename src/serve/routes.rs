@@ -123,7 +123,8 @@ async fn suggest(state: Server, client: Asker, request: Request) -> Result<Respo
     of_index(state, client, request, AppState::suggest).await
 }
 
-/// Answers with the counts of a position. If the clocks are requested, the texts of games are read, too.
+/// Answers with the counts of a position. If the request asks for clock times, also reads the texts of the newest games
+/// to obtain them.
 async fn position(
     state: Server,
     client: Asker,

@@ -43,7 +43,8 @@ const LONG_PAGE: usize = 7 << 20;
 /// The maximum number of games, starting with the newest, that are read for the times of moves.
 const TIMED: usize = 200;
 
-/// The maximum range of years for which sums are added up immediately instead of on a worker thread.
+/// The maximum number of years for which sums are added up on the connection's thread. Sums for more years are added up
+/// on a worker thread.
 const FEW_YEARS: u16 = 100;
 
 /// Returns `true` as long as reading texts should continue. Called repeatedly while a lot of text is read.
@@ -113,7 +114,7 @@ fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     !has("history") && !has("transpositions") && !(many_years && (has("since") || has("until")))
 }
 
-/// Does the work for an answer. A panic becomes a refusal of this request alone.
+/// Calls `work` to produce an answer. If `work` panics, returns a refusal, so that only this request fails.
 pub(super) fn made(work: impl FnOnce() -> Result<Content, Refusal>) -> Result<Content, Refusal> {
     task::caught(|| Ok(work())).unwrap_or_else(|err| Err(err.into()))
 }

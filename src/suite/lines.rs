@@ -80,7 +80,8 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// Returns the error of a suite whose search would have to look at too many lines.
+/// Returns the error for a suite whose search has examined [`MOST_LOOKED_AT`] lines of moves and is not complete.
+/// `longest` is the length of the longest examined line in half-moves.
 fn cut(path: &Path, suite: &Suite, longest: usize) -> Error {
     let plies = suite.plies;
     let other = match suite.takes_the_commonest() {
@@ -94,14 +95,14 @@ fn cut(path: &Path, suite: &Suite, longest: usize) -> Error {
     Error::too_large(path, problem)
 }
 
-/// A range of the number of games of lines, which one pass of the search looks for.
+/// A range of numbers of games. One pass of the search finds the lines whose number of games is in the range.
 #[derive(Copy, Clone, Debug)]
 struct Band {
     /// The minimum, inclusive.
     least: u64,
     /// The upper bound, exclusive, or `None` for no bound. Earlier passes looked for lines with more games.
     below: Option<u64>,
-    /// Whether the range contains a single number that lines have.
+    /// Whether all lines in the range have the same number of games.
     is_one_number: bool,
 }
 
@@ -113,7 +114,8 @@ impl Band {
         is_one_number: false,
     };
 
-    /// The range that contains no line with a move.
+    /// The range of the first pass. It contains no line that has a move, because only the line without moves counts as
+    /// having [`u64::MAX`] games. The pass finds the highest number of games of a line.
     const NONE: Band = Band {
         least: u64::MAX,
         ..Band::ALL

@@ -429,7 +429,7 @@ fn lines_of(text: &str) -> Result<Vec<FoundExit>, String> {
     Ok(found)
 }
 
-/// A round of a match in which two players play a position with either color.
+/// A pair of games within a round of a match. Two players play the same position twice, with colors swapped.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 struct Round {
     number: u32,
@@ -438,8 +438,9 @@ struct Round {
 }
 
 impl Round {
-    /// Reads a `Round` tag: `7`, or `7.2` for the second game of round 7. Games 1 and 2 of a round are its first pair,
-    /// 3 and 4 the second. Returns `None` for another form.
+    /// Parses a `Round` tag such as `7`, or `7.2` for the second game of round 7. Games 1 and 2 of a round form one
+    /// pair, in which the players swap colors; games 3 and 4 form the next pair. Returns `None` if the tag has any
+    /// other form.
     fn of_tag(tag: &[u8]) -> Option<Round> {
         let text = std::str::from_utf8(tag).ok()?.trim();
         let (round, game) = text.split_once('.').unwrap_or((text, "1"));

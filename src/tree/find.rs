@@ -46,7 +46,8 @@ pub struct Wanted {
     memory: Memory,
 }
 
-/// The positions that were found. They must be requested in ascending order of their keys.
+/// The positions that [`Wanted::look`] has found. Request them with [`position`](FoundPositions::position), in
+/// ascending order of keys.
 pub struct FoundPositions<'a> {
     texts: Box<dyn Iterator<Item = Result<Cow<'a, [u8]>>> + 'a>,
     rules: Option<&'a VariantPosition>,

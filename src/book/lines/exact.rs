@@ -62,7 +62,8 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
     })
 }
 
-/// The moves that a side plays in a search.
+/// The moves that a search follows for the side whose lines it searches. For the other side, it follows every reply
+/// after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum OwnMoves {
     OfTheBook,

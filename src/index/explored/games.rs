@@ -17,7 +17,7 @@ use crate::{
     sort::{ByteReader, ByteRun},
 };
 
-/// Stands for the missing name of a player or event.
+/// The text that is stored if the name of a player or event is missing.
 const NO_NAME: &str = "?";
 
 /// The explorer's facts about the games of a batch. Their names have no numbers yet.

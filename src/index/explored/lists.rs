@@ -150,7 +150,8 @@ impl<'a> PageMaker<'a> {
         self.push(&key, &chunk)
     }
 
-    /// Adds an entry that precedes the page, and spills its value if the page's chunks are large.
+    /// Adds an entry for a chunk of a long list, which is stored before the page that refers to it. Spills the chunk to
+    /// a temporary file if the page already has many bytes of chunks.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.bytes_before += value.len();
         let entries = &mut self.made.entries;

@@ -26,10 +26,11 @@ use crate::{
     position::BookMove,
 };
 
-/// The greatest number of sums of moves in the months of a position. A position with more would take much memory, and
-/// gets no sums.
+/// The maximum number of sums for a position, one for each month, class and move. More sums would take too much memory,
+/// so for a position with more, no sums are stored.
 const MOST_MOVE_SUMS: usize = 7 << 15;
-/// The greatest number of classes in the months of a position. A position with more gets no sums.
+/// The maximum number of pairs of a month and a class (a speed and a rating group) for which the moves of a position
+/// are added up. For a position with more pairs, no sums are stored.
 const MOST_CLASSES: usize = 1 << 15;
 
 /// The sums of a list, if it becomes long enough to have some.
@@ -97,7 +98,8 @@ impl<'a> ListSums<'a> {
     }
 }
 
-/// Returns `true` if an item contains a move that a game played.
+/// Returns `true` if an item contains a game and the move that was played in it. An item contains no move if the game
+/// ends in the position, or if the item belongs to the list of a player, a name or an id.
 fn is_played((_, mv): &Item) -> bool {
     *mv != BookMove::NONE && *mv != NAMED
 }

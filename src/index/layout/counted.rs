@@ -339,8 +339,9 @@ pub fn parse_period(bytes: &[u8]) -> Option<Vec<CountedRow>> {
     bits.is_at_end().then_some(rows)
 }
 
-/// Adds up the rows of a position by period. Returns the periods and their sorted rows, in the order of periods, and
-/// the years with their months.
+/// Adds up the rows of a position for each period: all time, each year and each month. Returns each period with its
+/// sorted rows, first all time, then the years, then the months. Also returns the years, each with its months that
+/// occur in `rows`.
 pub fn periods_of(rows: &[CountedRow]) -> (Vec<(Period, Vec<CountedRow>)>, Vec<YearMonths>) {
     let mut periods = Vec::new();
     let mut years: Vec<YearMonths> = Vec::new();

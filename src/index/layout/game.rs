@@ -18,7 +18,7 @@ pub enum GamePlace {
 }
 
 impl GamePlace {
-    /// Returns the offset in bytes.
+    /// Returns the offset of the game in the decompressed PGN, in bytes.
     pub fn start(self) -> u64 {
         match self {
             GamePlace::Tags(start) | GamePlace::Moves(start) => start,

@@ -204,7 +204,8 @@ impl EcoNumber {
     }
 }
 
-/// The id of a game at Lichess: eight letters and digits, stored as a number in base 62 plus one.
+/// The id of a game at Lichess. It consists of eight letters and digits, which are the digits of a number in base 62.
+/// The stored number is greater by one, so it is never 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SiteId(u64);
 

@@ -95,7 +95,8 @@ impl Date {
         self.day
     }
 
-    /// Returns the maximum number of days of the month, as far as the year and the month are known.
+    /// Returns the maximum number of days that the month can have: 31 if the month is unknown, and 29 for February if
+    /// the year is unknown.
     fn longest_month(self) -> u8 {
         let is_leap = |year: u16| {
             year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
@@ -107,8 +108,8 @@ impl Date {
         }
     }
 
-    /// Returns `true` if this date is certainly before `other`. If the first difference concerns a number that one of the
-    /// dates lacks, the result is `false`.
+    /// Returns `true` if this date is certainly before `other`. Compares year, month and day in this order, and returns
+    /// `false` if one of the dates lacks a component that is needed to decide.
     pub(crate) fn is_before(self, other: Date) -> bool {
         let pairs = [
             (self.year, other.year),

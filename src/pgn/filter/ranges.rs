@@ -162,7 +162,8 @@ impl Period {
         })
     }
 
-    /// Returns the milliseconds that the period gives for at most `moves` moves.
+    /// Returns the time in milliseconds that a player gets for `moves` moves of this period, or for the whole period if
+    /// it has fewer moves.
     fn millis(&self, moves: u64) -> u64 {
         let moves = self.moves.map_or(moves, |own| own.min(moves));
         self.base

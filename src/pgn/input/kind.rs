@@ -66,7 +66,7 @@ fn is_polyglot_book(start: &[u8]) -> bool {
     keys.len() >= 8 && keys.is_sorted() && keys.first() < keys.last()
 }
 
-/// Returns `true` if a line looks like a tag pair.
+/// Returns `true` if any line in `start`, the first bytes of a file, looks like a tag pair.
 fn has_tags(start: &[u8]) -> bool {
     start.split(|byte| *byte == b'\n').any(|line| {
         matches!(line, [b'[', letter, ..] if letter.is_ascii_alphabetic()) && line.contains(&b'"')

@@ -77,7 +77,7 @@ impl Input {
         }
     }
 
-    /// Creates the input that a name on the command line means: `-` is standard input.
+    /// Creates the input for a path from the command line, where `-` means standard input.
     pub fn from_argument(path: impl Into<PathBuf>) -> Input {
         let path = path.into();
         if path == Path::new("-") {
@@ -198,10 +198,12 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file does not exist, cannot be read or is a directory, and [`Error::Interrupted`] if the stop
-    /// flag is set. Reading the stream fails if the file is certainly not PGN or changes meanwhile, if it needs more than
-    /// [`StreamOptions::memory`], or if it is a zip archive that is damaged or encrypted, has no `.pgn` member, or has
-    /// several members of one name.
+    /// Returns an error if the file does not exist, cannot be read or is a directory, and [`Error::Interrupted`] if the
+    /// stop flag is set.
+    ///
+    /// Reading the stream fails if the file's first bytes show that it is not PGN, if the file changes while it is
+    /// read, or if unpacking needs more memory than [`StreamOptions::memory`]. For a zip archive, it also fails if the
+    /// archive is damaged or encrypted, contains no `.pgn` file, or contains several files with the same name.
     pub fn open(&self, options: &StreamOptions) -> Result<Stream> {
         self.open_until(options, Arc::default())
     }
