@@ -12,7 +12,7 @@ use crate::{
 /// command that has the option.
 pub(super) const LETTERS_OPTION: &str = "make-book --piece-letters";
 
-/// The counted half-moves of the present game.
+/// The counted half-moves of the current game.
 #[derive(Default)]
 pub(super) struct MainLine {
     pub plies: Vec<Ply>,

@@ -30,9 +30,9 @@ pub(super) const BATCH_SIZE: usize = 1 << 19;
 pub(super) struct Replayer<'a> {
     options: &'a MakeBook,
     needs: &'a Needs,
-    /// The half-moves of the present game.
+    /// The half-moves of the current game.
     line: MainLine,
-    /// The EPD of an unusual starting position of the present game, if an output needs it.
+    /// The EPD of an unusual starting position of the current game, if an output needs it.
     start: Option<String>,
     /// The indices of positions in [`Outcome::starts`], by their identities.
     started: HashMap<u64, usize>,
@@ -117,7 +117,7 @@ impl<'a> Replayer<'a> {
         self.outcome
     }
 
-    /// Replays the present game, whose tags were read.
+    /// Replays the current game, whose tags were read.
     fn game(&mut self, games: &mut GameReader<'_>) {
         let tags = games.tags();
         let tag_result = GameResult::of_tags(tags);
@@ -152,7 +152,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Counts the present game as filtered.
+    /// Counts the current game as filtered.
     fn filter(&mut self, condition: Condition) {
         self.outcome.totals.games.filtered += 1;
         *self
@@ -163,7 +163,7 @@ impl<'a> Replayer<'a> {
             .or_default() += 1;
     }
 
-    /// Plays the present game from its starting position.
+    /// Plays the current game from its starting position.
     fn play_from_start(
         &mut self,
         games: &mut GameReader<'_>,
@@ -194,7 +194,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Plays the present game from the position of its `FEN` tag, or rejects the game if that could not be read. The flag
+    /// Plays the current game from the position of its `FEN` tag, or rejects the game if that could not be read. The flag
     /// says whether invalid castling rights were dropped.
     fn play_from<P: Rules>(
         &mut self,
@@ -265,7 +265,7 @@ impl<'a> Replayer<'a> {
         starts[index].1 += 1;
     }
 
-    /// Rejects the present game because its starting position cannot be read.
+    /// Rejects the current game because its starting position cannot be read.
     fn reject_start(&mut self, games: &mut GameReader<'_>, err: &LineError) {
         let problem = Problem {
             offset: games.game_offset(),
@@ -277,7 +277,7 @@ impl<'a> Replayer<'a> {
         self.reject(problem);
     }
 
-    /// Plays the present game from its starting position and counts it.
+    /// Plays the current game from its starting position and counts it.
     fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -354,7 +354,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// If duplicates are dropped, sets the totals aside and returns a candidate that holds them. Then the totals contain
-    /// only what the present game adds.
+    /// only what the current game adds.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,
@@ -374,7 +374,7 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// Restores the totals, and moves the amounts that the present game added into the candidate.
+    /// Restores the totals, and moves the amounts that the current game added into the candidate.
     fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
             totals,
@@ -396,7 +396,7 @@ impl<'a> Replayer<'a> {
         !unfinished && self.options.game_filter.admits_result(result)
     }
 
-    /// Records the present game as rejected.
+    /// Records the current game as rejected.
     fn reject(&mut self, problem: Problem) {
         let game = self.outcome.totals.games.read;
         self.outcome.totals.games.rejected += 1;

@@ -199,7 +199,7 @@ impl<'run> Batches<'_, '_, 'run> {
         id
     }
 
-    /// Passes on an outcome as the next batch of the present input.
+    /// Passes on an outcome as the next batch of the current input.
     pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
         let id = self.next_id();
         self.run.submit(id, outcome)

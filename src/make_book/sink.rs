@@ -102,7 +102,7 @@ pub(crate) trait BatchSink: Send {
     /// Begins the next game, of which only the tags were read. `batch_offset` is the offset of the batch in its input.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
 
-    /// Adds the moves of the present game, which is counted.
+    /// Adds the moves of the current game, which is counted.
     fn count(&mut self, game: &CountedGame<'_>);
 
     /// Removes the moves of some games, given by their ascending numbers, because they are not counted.

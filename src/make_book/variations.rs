@@ -11,7 +11,7 @@ use crate::{
 /// The maximum depth of nested variations. Deeper ones are skipped.
 const DEEPEST: usize = 64;
 
-/// The half-moves in the variations of the present game.
+/// The half-moves in the variations of the current game.
 #[derive(Debug, Default)]
 pub(super) struct Variations {
     pub branches: Vec<VariationPly>,

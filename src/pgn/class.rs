@@ -1,4 +1,4 @@
-//! Speed, mode and rating group of games: the classes by which opening explorers filter.
+//! The speed, the mode and the rating group of a game, by which opening explorers filter.
 
 use std::{fmt, num::ParseIntError, str::FromStr};
 
@@ -109,7 +109,7 @@ pub enum Mode {
     Casual,
 }
 
-/// The error of parsing a name that is not the name of a [`Mode`].
+/// The error returned if a text is not the name of a [`Mode`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write rated or casual")]
 pub struct UnknownMode;
@@ -185,8 +185,8 @@ impl RatingGroup {
         RatingGroup(above.unwrap_or(0) as u8)
     }
 
-    /// Returns the group of a game by the ratings of White and Black, of which 0 means unknown, or `None` if both are
-    /// unknown.
+    /// Returns the group of a game from the ratings of White and Black. A rating of 0 means unknown. Returns `None` if
+    /// both ratings are unknown.
     pub fn of_game(ratings: [u16; 2]) -> Option<RatingGroup> {
         match doubled_mean(ratings) {
             0 => None,

@@ -1,4 +1,4 @@
-//! How long players think about their moves, according to the clock comments of their games.
+//! The time that players take for their moves, according to the clock comments in their games.
 
 use memchr::memmem;
 use shakmaty::Color;
@@ -54,8 +54,8 @@ impl Clocks {
         }
     }
 
-    /// Returns the seconds that the next move of `side` took, or `None` if they are unknown. `said` are the times in the
-    /// comments after the move.
+    /// Returns the time that the next move of `side` took, in seconds, or `None` if it is unknown. `said` contains the
+    /// times in the comments after the move.
     pub fn next(&mut self, side: Color, said: TimeSaid) -> Option<f64> {
         let side = usize::from(side.is_black());
         let before = std::mem::replace(&mut self.left[side], said.left);
@@ -74,7 +74,8 @@ impl Clocks {
     }
 }
 
-/// Returns the base time and the increment of a time control in seconds, or `None` if it does not consist of one period.
+/// Returns the base time and the increment of a `TimeControl` tag in seconds, or `None` if the time control does not
+/// consist of exactly one period.
 fn time_control(tag: &[u8]) -> Option<(f64, f64)> {
     let text = std::str::from_utf8(tag).ok()?.trim();
     let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
@@ -95,8 +96,8 @@ fn said(comment: &[u8], command: &[u8]) -> Option<f64> {
     seconds(std::str::from_utf8(&rest[..end]).ok()?.trim())
 }
 
-/// Reads a time such as `1:02:03.5` as seconds. Returns `None` for two numbers, because they may be minutes and seconds or
-/// hours and minutes.
+/// Parses a time such as `1:02:03.5` and returns it in seconds. Returns `None` if the text has only two numbers,
+/// because they could be minutes and seconds or hours and minutes.
 fn seconds(text: &str) -> Option<f64> {
     let (hours, rest) = text.split_once(':')?;
     let (minutes, seconds) = rest.split_once(':')?;

@@ -29,8 +29,8 @@ pub(super) enum CommentEnd {
 pub(super) struct Comments {
     /// The offset from which the last search for a closing brace started.
     looked_from: usize,
-    /// The result of the last search: the offset of the first closing brace at or after `looked_from`, or `Some(None)` if
-    /// there is none. `None` if there was no search yet.
+    /// The result of the last search: the offset of the first closing brace at or after `looked_from`, or `Some(None)`
+    /// if there is none. `None` if nothing has been searched for yet.
     close: Option<Option<usize>>,
 }
 

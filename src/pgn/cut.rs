@@ -46,15 +46,15 @@ pub struct Batch {
 pub struct Cutter<R> {
     stream: R,
     batch_size: usize,
-    /// Bytes that were read but not returned yet. They begin at a game boundary.
+    /// Bytes that have been read but not returned yet. They begin at a game boundary.
     held: Vec<u8>,
     /// The offset of the first byte of `held` in the stream.
     offset: u64,
     /// Whether the stream has ended.
     ended: bool,
-    /// Returns the last offset greater than 0 at which a text may be cut, or `None`.
+    /// Returns the last offset greater than 0 at which a text may be cut, or `None` if there is no such offset.
     boundary: fn(&[u8]) -> Option<usize>,
-    /// The event that a text without a boundary lacks, for error messages, such as "game begins".
+    /// What error messages say about a text without a boundary, after "no": such as "game begins".
     lacks: &'static str,
 }
 
@@ -173,8 +173,9 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
         before = before.trim_ascii_end();
         let start = memrchr2(b'\n', b'\r', before).map_or(0, |i| i + 1);
         let line = &before[start..];
-        // A line that contains braces and a semicolon or an escape is ambiguous, because each may be inside a comment of the
-        // other kind. So is an escaped line that ends a tag: the value may have begun on an earlier line.
+        // If a line contains braces and also a semicolon or an escape, either kind of comment may be inside the other,
+        // so the line is ambiguous. An escaped line that ends a tag is ambiguous too, because the value may have begun
+        // on an earlier line.
         let is_escaped = line.first() == Some(&b'%') || line.contains(&b';');
         if is_escaped && (memchr2(b'{', b'}', line).is_some() || closing_quote(line).is_some()) {
             return true;
@@ -206,8 +207,8 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Returns the end of the last game that can be read completely and lies so far before the end of the text that later text
-/// cannot change it.
+/// Returns the offset at which the last complete game ends, or `None` if there is none. A game counts as complete if at
+/// least [`CERTAIN`] bytes follow it, because text that has not been read yet cannot change where such a game ends.
 fn read_boundary(text: &[u8]) -> Option<usize> {
     let certain = text.len().checked_sub(CERTAIN)?;
     let mut games = GameReader::new(text);

@@ -25,11 +25,11 @@ pub struct GameReader<'a> {
     /// The offset of the next byte to read.
     pub(super) at: usize,
     tags: Tags<'a>,
-    /// The offset at which the present game begins.
+    /// The offset at which the current game begins.
     pub(super) game: usize,
-    /// The offset of the bracket of the present game's first tag.
+    /// The offset of the bracket of the current game's first tag.
     first_tag: Option<usize>,
-    /// The offset at which the present game's last tag ends.
+    /// The offset at which the current game's last tag ends.
     tags_end: usize,
     /// The offset of the first comment between the last tag and the moves.
     pub(super) first_comment: Option<usize>,
@@ -42,7 +42,7 @@ pub struct GameReader<'a> {
     pub(super) with_variations: bool,
     /// The number of variations that enclose the current offset. Always 0 if the caller does not want variations.
     pub(super) depth: usize,
-    /// The offset behind the outermost variation that encloses the current offset.
+    /// The offset of the byte after the outermost variation that contains the current offset.
     pub(super) variation_end: usize,
 }
 
@@ -80,35 +80,35 @@ impl<'a> GameReader<'a> {
         self
     }
 
-    /// Returns the tags of the present game.
+    /// Returns the tags of the current game.
     #[inline]
     pub fn tags(&self) -> &Tags<'a> {
         &self.tags
     }
 
-    /// Returns the offset in the text at which the present game begins: at the bracket of its first tag or, if it has no
+    /// Returns the offset in the text at which the current game begins: at the bracket of its first tag or, if it has no
     /// tags, at its first move or move number.
     pub fn game_offset(&self) -> usize {
         self.game
     }
 
-    /// Returns the offset of the bracket of the present game's first tag, or `None` if the game has no tags.
+    /// Returns the offset of the bracket of the current game's first tag, or `None` if the game has no tags.
     pub fn first_tag_offset(&self) -> Option<usize> {
         self.first_tag
     }
 
-    /// Returns the offset at which the present game's last tag ends. This is the start of the game if the game has no tags.
+    /// Returns the offset at which the current game's last tag ends. This is the start of the game if the game has no tags.
     pub(crate) fn tags_end(&self) -> usize {
         self.tags_end
     }
 
-    /// Returns the offset of the first text so far that does not belong to any game, or `None` if there was none.
+    /// Returns the offset of the first text that does not belong to any game, or `None` if there has been none so far.
     pub fn stray_text(&self) -> Option<usize> {
         self.stray_text
     }
 
-    /// Returns the offset of the first line among tags that is not a tag pair, or `None` if there was none so far. Such a
-    /// line is skipped; the tags before and after it belong to one game.
+    /// Returns the offset of the first line that is among the tags of a game but is not a tag pair, or `None` if there
+    /// has been none so far. Such a line is skipped; the tags before and after it belong to the same game.
     pub fn bad_tag(&self) -> Option<usize> {
         self.bad_tag
     }
@@ -118,7 +118,7 @@ impl<'a> GameReader<'a> {
         self.at
     }
 
-    /// Goes to the next game and reads its tags. Returns `false` if there are no more games. The moves of the present game
+    /// Goes to the next game and reads its tags. Returns `false` if there are no more games. The moves of the current game
     /// must have been read or skipped to their end.
     pub fn next_game(&mut self) -> bool {
         self.tags.clear();
@@ -166,8 +166,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips the comment or the escaped line at the current offset, and returns `true` if there is one. Returns the offset
-    /// of the next game as the error if the comment is not closed.
+    /// Skips the comment or the escaped line at the current offset. Returns `true` if there was one, and `false` if
+    /// there was none. If the comment is not closed, returns the offset of the next game as an error.
     pub(super) fn pass_comment(&mut self) -> Result<bool, usize> {
         self.at = match self.text.get(self.at) {
             Some(b'{') => match self.comments.end_of(self.text, self.at) {
@@ -208,8 +208,8 @@ impl<'a> GameReader<'a> {
         self.at = end;
     }
 
-    /// Returns `true` if only comments follow `at` in the present game, until the text ends, or a blank line or the next
-    /// tags begin.
+    /// Returns `true` if nothing but comments stands between `at` and the end of the current game, which is the end of
+    /// the text, a blank line or the next tags.
     pub(super) fn is_last(&self, at: usize) -> bool {
         let mut rest = &self.text[at..];
         let mut breaks = 0;
@@ -239,15 +239,15 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if a word that was just read as a move is really the result of a game that both sides lost: `0-0` as
-    /// the last word of the game.
+    /// Returns `true` if `text`, which has just been read as a castling move, is really a result: `0-0` as the last
+    /// word of a game means that both sides lost.
     pub(crate) fn is_double_loss(&self, text: &[u8]) -> bool {
         GameResult::is_double_loss(text) && self.is_last(self.at)
     }
 
-    /// Reads tag pairs, one or several per line, and skips blank lines, comments and escaped lines among them. Also skips
-    /// lines that are not tag pairs: those that begin with a bracket, and any other [line](GameReader::is_stray_line)
-    /// directly between two tags.
+    /// Reads tag pairs, one or several per line, and skips blank lines, comments and escaped lines among them. Also
+    /// skips damaged lines: lines that begin with a bracket but are not tag pairs, and any [stray
+    /// line](GameReader::is_stray_line) directly between two tags.
     fn read_tags(&mut self) {
         let mut blank_line = false;
         loop {
@@ -298,9 +298,10 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the line at the present offset, which comes directly after a tag, belongs to the tags though it is
-    /// neither a tag nor a comment: a tag is on the next line. Moves, and a comment that is not closed on its line, belong
-    /// to the tags only if that tag certainly does.
+    /// Returns `true` if the line at the current offset is a damaged line among the tags of a game. The line comes
+    /// directly after a tag and is neither a tag nor a comment. It is a damaged line if the next line is a tag. If the
+    /// line looks like moves or contains a comment that is not closed on the line, the tag on the next line must also
+    /// certainly belong to this game.
     fn is_stray_line(&self) -> bool {
         let line = &self.text[self.at..];
         let may_end_tags = match line.first() {

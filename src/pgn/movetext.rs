@@ -12,7 +12,7 @@ use crate::position::{Word, looks_like_move};
 /// The next element of the movetext.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Token<'a> {
-    /// A move, as it is written but without marks such as `!?`.
+    /// A move as it is written in the text, without marks such as `!?`.
     Move {
         /// The bytes of the move.
         text: &'a [u8],
@@ -170,7 +170,7 @@ impl<'a> GameReader<'a> {
         Word::before_blank(self.text[self.at..].first_chunk()?)
     }
 
-    /// Goes past the word that [`peek_word`](GameReader::peek_word) returned.
+    /// Moves past `word`, which [`peek_word`](GameReader::peek_word) has just returned.
     #[inline(always)]
     pub fn take_word(&mut self, word: Word) {
         self.at += word.len();
@@ -192,8 +192,8 @@ impl<'a> GameReader<'a> {
         self.read_odd_move(end)
     }
 
-    /// Reads a move with an unusual ending, or a word that only begins like a move. `end` is the end of its first move
-    /// bytes.
+    /// Reads a move with an unusual ending, or a word that only begins like a move. `end` is the offset at which the
+    /// first run of [move bytes](is_move_byte) ends.
     #[cold]
     #[inline(never)]
     fn read_odd_move(&mut self, end: usize) -> Option<Token<'a>> {
@@ -210,8 +210,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the end of the move at `offset`, including parentheses, `e.p.`, dashes and crosses that belong to it. `end`
-    /// is the end of its first move bytes.
+    /// Returns the offset at which the move at `offset` ends. Parentheses, `e.p.`, dashes and crosses may belong to the
+    /// move. `end` is the offset at which its first run of [move bytes](is_move_byte) ends.
     fn end_of_move(&self, offset: usize, mut end: usize) -> usize {
         loop {
             let rest = &self.text[end..];
@@ -271,7 +271,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads a termination marker, or castling written with zeros. `end` is the end of its first digits.
+    /// Reads a termination marker, or castling written with zeros. `end` is the offset at which its first run of digits
+    /// ends.
     #[cold]
     fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
@@ -288,7 +289,7 @@ impl<'a> GameReader<'a> {
             self.at = offset + word.len();
             return self.end_of_game(result);
         }
-        // A marker that something is glued to, such as `1-0,` or `0-1[`.
+        // Termination markers that are directly followed by other text, such as `1-0,` or `0-1[`.
         for token in [
             GameResult::Draw,
             GameResult::WhiteWins,
@@ -321,7 +322,8 @@ impl<'a> GameReader<'a> {
         Some(Token::Move { text, offset })
     }
 
-    /// Returns the end of the game, or `None` if the marker is in a variation.
+    /// Returns the token for the end of the game after the termination marker `result`. Returns `None` if the marker is
+    /// in a variation, where it does not end the game.
     fn end_of_game(&self, result: GameResult) -> Option<Token<'a>> {
         (self.depth == 0).then_some(Token::End(GameEnd::Complete(Some(result))))
     }

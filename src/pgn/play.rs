@@ -14,7 +14,7 @@ use crate::{
     task,
 };
 
-/// The problem of an input that contains text but no game.
+/// The error message for an input that contains text but no game.
 pub(crate) const NO_GAME: &str =
     "no game in it: name a PGN file, plain or packed with gzip, bzip2, zstd or zip";
 
@@ -122,9 +122,9 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
 pub(crate) struct Ending {
     /// The result that the termination marker gives, or `None` if the game has no marker or is broken.
     pub marker: Option<GameResult>,
-    /// The first move that cannot be played, and the reason, if there is such a move.
+    /// The first move that cannot be played, with the reason, or `None` if all moves can be played.
     pub illegal: Option<String>,
-    /// The reason why the text of the game cannot be read further, if it cannot.
+    /// The reason why the rest of the game's text is unreadable, or `None` if it is readable.
     pub flaw: Option<String>,
 }
 
@@ -135,8 +135,8 @@ impl Ending {
     }
 }
 
-/// Plays the moves of the present game of `games` until the game ends, a move is a null move or cannot be played, or `step`
-/// returns `false`. The reader then skips the rest of the game.
+/// Plays the moves of the current game of `games`. Stops at the end of the game, at a null move, at a move that cannot
+/// be played, or when `step` returns `false`, and skips the rest of the game.
 ///
 /// `step` is called with each move before it is played: it gets the position, the move, and the offset in the text at which
 /// the move ends.
@@ -215,7 +215,7 @@ pub(crate) fn play_from_start(
     })
 }
 
-/// Converts the end that the reader reports. No move is illegal yet.
+/// Converts the end of a game as the reader reports it. The field `illegal` of the result is `None`.
 fn ending(end: GameEnd) -> Ending {
     let (marker, flaw) = match end {
         GameEnd::Complete(marker) => (marker, None),

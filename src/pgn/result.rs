@@ -89,7 +89,7 @@ impl GameResult {
         (certainty != Certainty::MayBeCastling).then_some(result)
     }
 
-    /// Returns `true` if a text spells the result that both sides lost in the same way as castling: `0-0`.
+    /// Returns `true` if a text such as `0-0` can be read both as castling and as the result that both sides lost.
     pub(super) fn is_double_loss(text: &[u8]) -> bool {
         spelled(text).is_some_and(|(_, certainty)| certainty == Certainty::MayBeCastling)
     }
@@ -138,7 +138,7 @@ impl GameResult {
     }
 }
 
-/// What else a text that spells a result may mean in movetext.
+/// The other meaning that a text that spells a result may have in movetext.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Certainty {
     /// The text is always a termination marker.
@@ -205,7 +205,7 @@ fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     Some((result, Certainty::Marker))
 }
 
-/// Returns `word` without `end` at its end, or `None` if it does not end so.
+/// Returns `word` without `end` at its end, or `None` if `word` does not end with `end`.
 fn without_last<'a>(word: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
     word.strip_suffix(end)
 }

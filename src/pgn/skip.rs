@@ -10,14 +10,14 @@ use super::{
 };
 
 impl<'a> GameReader<'a> {
-    /// Skips the rest of the present game without reading its moves. Returns the end of the game as
+    /// Skips the rest of the current game without reading its moves. Returns how the game ended, as
     /// [`next_token`](GameReader::next_token) would report it.
     pub fn skip_moves(&mut self) -> GameEnd {
         self.without_variations(GameReader::skip_main_line)
     }
 
-    /// Counts the half-moves from the current offset to the end of the main line or to its first null move, and skips the
-    /// rest of the game. Also returns the end of the game.
+    /// Counts the half-moves from the current offset to the end of the main line, or to its first null move, and skips
+    /// the rest of the game. Returns the number and how the game ended.
     pub fn count_moves(&mut self) -> (usize, GameEnd) {
         self.without_variations(|reader| {
             let mut plies = 0;
@@ -31,8 +31,8 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Reads the rest of the present game, and returns its end. Calls `f` with each move of the main line as it is written,
-    /// and with an empty text for each null move.
+    /// Reads the rest of the current game, and returns how it ended. Calls `f` with the text of each move in the main
+    /// line, and with an empty text for each null move.
     pub fn rest_of_moves(&mut self, mut f: impl FnMut(&[u8])) -> GameEnd {
         self.without_variations(|reader| {
             loop {
@@ -57,7 +57,7 @@ impl<'a> GameReader<'a> {
         read
     }
 
-    /// Skips the rest of the main line, and returns the end of the game. The reader must not be inside a variation.
+    /// Skips the rest of the main line, and returns how the game ended. The reader must not be inside a variation.
     fn skip_main_line(&mut self) -> GameEnd {
         // The last offset that is certainly the start of a token.
         let mut token = self.at;
@@ -92,8 +92,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips the comment, the variation or the single byte at the current offset. Returns the end of the game if it ends
-    /// here.
+    /// Skips the comment, the variation or the single byte at the current offset. Returns `Some` with how the game
+    /// ended if the game ends here, otherwise `None`.
     fn skip_one(&mut self) -> Option<GameEnd> {
         match self.pass_comment() {
             Ok(true) => return None,
@@ -112,7 +112,7 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the offset of the word that contains the current byte, but at least `first`.
+    /// Returns the offset at which the word that contains the current byte begins, but at least `first`.
     fn word_start(&self, first: usize) -> usize {
         let before = &self.text[first.min(self.at)..self.at];
         let length = before
@@ -158,8 +158,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips the variation at the current offset, including the variations in it. Returns the end of the game if the
-    /// variation is not closed.
+    /// Skips the variation at the current offset, including the variations in it. If the variation is not closed, the
+    /// game ends there, and the error says how it ended.
     fn skip_variation(&mut self) -> Result<(), GameEnd> {
         let open = self.at;
         let unclosed = |at| {
@@ -193,8 +193,8 @@ impl<'a> GameReader<'a> {
         Err(unclosed(open))
     }
 
-    /// Returns `true` if the line that ends here ends with a termination marker and is followed by a blank line. In a
-    /// variation, this is a sign that the variation is not closed.
+    /// Returns `true` if the line before the line break at the current offset ends with a termination marker, and a
+    /// blank line follows. If this occurs inside a variation, the variation is not closed.
     fn is_end_of_game_line(&self) -> bool {
         let rest = &self.text[self.at..];
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
@@ -205,7 +205,8 @@ impl<'a> GameReader<'a> {
         next_is_blank && ends_game(&before[line..])
     }
 
-    /// Returns the end of a game that contains an unclosed comment at the current offset, and continues at `next`.
+    /// Ends the current game because of an unclosed comment at the current offset, and moves the reader to `next`.
+    /// Returns the [`GameEnd`] that reports the comment.
     pub(super) fn comment_not_closed(&mut self, next: usize) -> GameEnd {
         let offset = self.at;
         self.at = next;
@@ -216,7 +217,8 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// For each byte, whether it can end a game, or hide text that only looks like the end of one.
+/// For each byte, whether it can end a game, or begin a comment or variation, which may contain text that only looks
+/// like the end of a game.
 const ENDS_OR_HIDES: [bool; 256] = {
     let mut table = [false; 256];
     let bytes = b"{(;%*[-/:\xef\xe2\xc2\xbd\x96\x97";

@@ -72,9 +72,9 @@ impl<'a> Tags<'a> {
             .map(|tag| tag.value)
     }
 
-    /// Returns the variant of the game: the one that its `Variant` tag names, or without such a tag that of
-    /// [`GameReader::with_untagged_variant`](super::GameReader::with_untagged_variant). It is Chess960 instead of standard
-    /// chess if the castling rights of the `FEN` tag exist only there.
+    /// Returns the variant that the game's `Variant` tag names. If the game has no such tag, returns the variant set by
+    /// [`GameReader::with_untagged_variant`](super::GameReader::with_untagged_variant). In both cases, returns Chess960
+    /// instead of standard chess if the `FEN` tag has castling rights that are possible only in Chess960.
     ///
     /// # Errors
     ///
@@ -143,14 +143,16 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns `true` if a tag of this name, which follows these tags, certainly belongs to this game. A game hardly ever
-    /// begins with such a tag: most games begin with `Event`, and the games of one file begin with the same tag.
+    /// Returns `true` if a tag with this name, found after these tags, certainly belongs to the same game. This is so
+    /// if the name is not `Event` and these tags do not contain it yet: most games begin with `Event`, and all games in
+    /// a file begin with a tag of the same name.
     pub(super) fn lack(&self, name: &[u8]) -> bool {
         name != b"Event" && self.get(name).is_none()
     }
 
-    /// Returns `true` if `tag` belongs to the next game: its name also occurs among the first of these tags, and the tag
-    /// follows a blank line, is `Event`, or gives a new value to a name of the seven-tag roster.
+    /// Returns `true` if `tag`, found after these tags, belongs to the next game. This is so if one of the first of
+    /// these tags has the same name, and if `tag` follows a blank line, is named `Event`, or gives a new value to a tag
+    /// of the seven-tag roster.
     pub(super) fn end_before(&self, tag: Tag<'_>, blank_line: bool) -> bool {
         let in_roster = matches!(
             tag.name,
@@ -159,7 +161,7 @@ impl<'a> Tags<'a> {
         if !blank_line && !in_roster {
             return false;
         }
-        // The limit keeps a file of nothing but tags from being read in quadratic time.
+        // Without this limit, reading a file that contains nothing but tags would take quadratic time.
         let mut first = self.pairs.iter().take(32);
         first
             .find(|earlier| earlier.name == tag.name)
@@ -167,8 +169,8 @@ impl<'a> Tags<'a> {
     }
 }
 
-/// Returns the offset at which to continue after a bracket that does not begin a tag pair: at a tag pair behind the closing
-/// bracket, or at the end of the line.
+/// Returns the offset at which to continue reading after a bracket that does not begin a tag pair. This is the next tag
+/// pair on the line after a closing bracket, or else the end of the line.
 pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
     // The line's end is not looked for at each bracket, so that a line of many brackets is read in linear time.
     let stop = memchr3(b']', b'\n', b'\r', &text[bracket..]).map(|length| bracket + length);

@@ -1,4 +1,5 @@
-//! The bytes of words in movetext: which bytes belong to moves, and the blanks, dashes, crosses and chess pieces of Unicode.
+//! Classification of the bytes in movetext: which bytes belong to moves, and how Unicode blanks, dashes, crosses and
+//! chess pieces are encoded.
 
 /// Returns `true` if a move may contain this byte after its first byte.
 #[inline]
@@ -14,7 +15,7 @@ pub(super) fn may_go_on(byte: u8) -> bool {
     matches!(byte, b'(' | b'.' | 0x80..)
 }
 
-/// Returns the length of the blank outside ASCII that `text` starts with, or 0 if it starts with none.
+/// Returns the length in bytes of the non-ASCII blank at the start of `text`, or 0 if `text` does not start with one.
 ///
 /// The blanks are the spaces of Unicode, the characters without width, and the ellipsis, which stands for the dots of a
 /// move number. A no-break space and an ellipsis may also be single bytes of Windows-1252: the caller must know that
@@ -35,7 +36,7 @@ pub(super) fn blank(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the length of the dash that `text` starts with, or 0 if it starts with none.
+/// Returns the length in bytes of the dash at the start of `text`, or 0 if `text` does not start with one.
 ///
 /// Dashes are the hyphens, the figure dash, the en and em dash and the minus of Unicode, and the dashes of Windows-1252.
 pub(super) fn dash(text: &[u8]) -> usize {
@@ -46,7 +47,8 @@ pub(super) fn dash(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the length of the multiplication sign that `text` starts with, in UTF-8 or Latin-1, or 0 if it starts with none.
+/// Returns the length in bytes of the multiplication sign at the start of `text`, in UTF-8 or Latin-1, or 0 if `text`
+/// does not start with one.
 pub(super) fn cross(text: &[u8]) -> usize {
     match text {
         [0xc3, 0x97, ..] => 2,
@@ -55,8 +57,8 @@ pub(super) fn cross(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the length of the chess piece of Unicode that `text` starts with, including a variation selector after it, or 0
-/// if it starts with none.
+/// Returns the length in bytes of the figurine (a Unicode chess piece) at the start of `text`, including a variation
+/// selector after it, or 0 if `text` does not start with one.
 pub(super) fn figurine(text: &[u8]) -> usize {
     match text {
         [0xe2, 0x99, 0x94..=0x9f, 0xef, 0xb8, 0x8e | 0x8f, ..] => 6,

@@ -230,13 +230,13 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Returns the Polyglot [key](key) of the present position.
+    /// Returns the Polyglot [key](key) of the current position.
     #[inline]
     pub fn key(&self) -> u64 {
         self.xored.wrapping_add(holdings_key(&self.pos))
     }
 
-    /// Returns the [identity](identity) of the present position.
+    /// Returns the [identity](identity) of the current position.
     #[inline]
     pub fn identity(&self) -> u64 {
         with_hidden_state(&self.pos, self.key_without_idle_right())
@@ -254,13 +254,13 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Returns a hash of the present position in which all of its key and all of its hidden state count. Positions with
+    /// Returns a hash of the current position in which all of its key and all of its hidden state count. Positions with
     /// different Polyglot keys have different exact identities, and so do positions of a variant that share a key.
     pub fn exact_identity(&self) -> u64 {
         with_hidden_state(&self.pos, self.key())
     }
 
-    /// Returns the positions with the same identity as the present one but another key. There is hardly ever one.
+    /// Returns the positions with the same identity as the current one but another key. There is hardly ever one.
     fn equal_positions(&self) -> impl Iterator<Item = P> {
         // An en passant right that a legal move uses is part of the identity.
         let has_capture = self.en_passant != 0 && !has_no_en_passant(&self.pos);
@@ -268,21 +268,21 @@ impl<P: Rules> Keyed<P> {
         others.into_iter().flatten()
     }
 
-    /// Returns the [exact identities](Keyed::exact_identity) of all positions with the identity of the present one. The
+    /// Returns the [exact identities](Keyed::exact_identity) of all positions with the identity of the current one. The
     /// identity itself comes first. Counts may store the games of one position under any of them.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions();
         once(self.identity()).chain(others.map(|pos| Keyed::new(pos).exact_identity()))
     }
 
-    /// Returns the Polyglot keys of all positions with the identity of the present one. A LevelDB index may store the
+    /// Returns the Polyglot keys of all positions with the identity of the current one. A LevelDB index may store the
     /// games of one position under any of them.
     pub fn equal_keys(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions();
         once(self.key_without_idle_right()).chain(others.map(|pos| key(&pos)))
     }
 
-    /// Returns the present position.
+    /// Returns the current position.
     #[inline]
     pub fn position(&self) -> &P {
         &self.pos
@@ -320,7 +320,7 @@ impl<P: Rules> Keyed<P> {
         Some(key)
     }
 
-    /// Plays a move, and updates the key. The move must be legal in the present position.
+    /// Plays a move, and updates the key. The move must be legal in the current position.
     // This runs for each half-move of each game, so it matches the kinds of moves only once.
     #[inline]
     pub fn play(&mut self, mv: Move) {

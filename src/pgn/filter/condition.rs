@@ -1,4 +1,4 @@
-//! The conditions of a filter that a game may fail.
+//! The kinds of conditions in a filter for games.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{
     de::{IntoDeserializer, value},
 };
 
-/// The kind of condition that a game did not meet.
+/// The kind of condition because of which a filter rejected a game.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -39,7 +39,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Returns the condition with this name, or `None` if there is none.
+    /// Returns the condition with this name, or `None` if no condition has the name.
     ///
     /// ```
     /// use polybook::pgn::Condition;

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use super::GameFilterError;
 use crate::pgn::Tags;
 
-/// The date of a game, as far as it is known: a year, a month or a day.
+/// The date of a game as a year, a month and a day, each of which may be unknown.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Date {
     pub(super) year: Option<u16>,
@@ -14,10 +14,11 @@ pub struct Date {
 }
 
 impl Date {
-    /// Parses the value of a `Date` tag, with `?` for unknown digits. The accepted forms are `2017.07.09`, `2017-07-09` and
-    /// `2017/07/09`, with or without a time after them; `20170709`; a date with the English name of the month, such as
-    /// `Sun Jul 09 2017` or `July 2017`; and a date that ends in its year, such as `29.07.2017`, if only one order of day and
-    /// month is possible. For other texts, everything is unknown. A day that does not exist in its month is unknown.
+    /// Parses the value of a `Date` tag, with `?` for unknown digits. The accepted forms are `2017.07.09`, `2017-07-09`
+    /// and `2017/07/09`, with or without a time after them; `20170709`; a date with the English name of the month, such
+    /// as `Sun Jul 09 2017` or `July 2017`; and a date that ends in its year, such as `29.07.2017`, if only one order
+    /// of day and month is possible. For other texts, the year, month and day are unknown. A day that does not exist in
+    /// its month is unknown.
     ///
     /// ```
     /// use polybook::pgn::Date;
@@ -49,8 +50,8 @@ impl Date {
     /// The names of the tags that contain dates, in the order of preference.
     pub(crate) const TAGS: [&[u8]; 3] = [b"Date", b"UTCDate", b"EventDate"];
 
-    /// Returns the date of the game with these tags: the first of its dates that has a year. Everything is unknown if no
-    /// date has a year.
+    /// Returns the date of the game with these tags: the first date in the order of [`TAGS`](Date::TAGS) that has a
+    /// year. If no date has a year, the year, month and day of the result are unknown.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Date {
         Date::with_tag(tags).unwrap_or_default().1
     }

@@ -21,7 +21,7 @@ pub(super) use self::{
 use super::{GameResult, Tags};
 use crate::provenance::{option_text, switch, valued};
 
-/// A filter of games. The default filter admits all games.
+/// A filter for games. The default filter admits all games.
 ///
 /// Games often lack information. A game with a missing rating, or with an unknown year, month or day, passes the filters on
 /// ratings and dates. A game without a player, ECO code, time control or other tag does not pass a filter on it.

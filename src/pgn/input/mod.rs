@@ -56,8 +56,8 @@ impl Default for StreamOptions {
     }
 }
 
-/// Windows of zstd up to this size, in bytes, are always allowed. Files that were compressed without long-range matching have
-/// no larger ones.
+/// The maximum size, in bytes, of a zstd window that is allowed with any memory budget. A file that was compressed
+/// without long-range matching has no larger window.
 const SMALL_WINDOW: usize = 8 << 20;
 
 impl Input {
@@ -98,7 +98,7 @@ impl Input {
         self.untagged
     }
 
-    /// Creates the reader of games in a stretch of this input.
+    /// Creates a reader for the games in `text`, which is a part of this input.
     pub(crate) fn reader<'a>(&self, text: &'a [u8]) -> GameReader<'a> {
         GameReader::new(text).with_untagged_variant(self.untagged)
     }
@@ -134,7 +134,8 @@ impl Input {
         name.into_owned()
     }
 
-    /// Returns the size of the file as it is on disk, in bytes, or `None` if it is not a regular file.
+    /// Returns the size of the file on disk, before decompression, in bytes. Returns `None` if the input is not a
+    /// regular file.
     pub fn size(&self) -> Option<u64> {
         let metadata = self.path.as_ref()?.metadata().ok()?;
         metadata.is_file().then_some(metadata.len())
@@ -237,7 +238,8 @@ impl Input {
     }
 }
 
-/// The number of bytes that show the compression of a file and the size of its zstd window.
+/// The number of bytes at the start of a file from which its compression and the size of its zstd window can be
+/// determined.
 const START: usize = 18;
 
 /// Opens a file for reading, or returns an error that gives advice if the path leads to a directory.
@@ -252,7 +254,7 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).at(path, "open")
 }
 
-/// Reads the first bytes of a file, which show its compression.
+/// Reads the first [`START`] bytes of a file, from which its compression can be determined.
 fn file_start(path: &Path) -> io::Result<Vec<u8>> {
     read_start(&mut File::open(path)?)
 }

@@ -38,7 +38,7 @@ pub struct Stream {
     chunks: Feed<Vec<u8>>,
     chunk: Cursor<Vec<u8>>,
     stop: [Arc<AtomicBool>; 2],
-    /// The number of bytes that were read from the input, before unpacking.
+    /// The number of bytes that have been read from the input, before unpacking.
     pub taken: Arc<AtomicU64>,
 }
 
@@ -190,7 +190,8 @@ impl Sender {
         }
     }
 
-    /// Replaces the decoder's error for a window that is too large by an error with advice. Returns other errors unchanged.
+    /// Replaces the decoder's error about a window that is too large with an error that gives advice. Returns other
+    /// errors unchanged.
     fn named(&self, err: io::Error) -> io::Error {
         if !err.to_string().contains("requires too much memory") {
             return err;

@@ -21,8 +21,9 @@ use crate::{
 };
 
 impl Sender {
-    /// Sends the decompressed bytes of `source`, which is compressed with `kind`. `start` contains the first bytes, which
-    /// were already read from `source`. `file` is the file that `source` reads, if it is not standard input.
+    /// Sends the decompressed bytes of `source`, which is compressed with `kind`. `start` contains the first bytes,
+    /// which have already been read from `source`. `file` is the file that `source` reads, or `None` for standard
+    /// input.
     pub(super) fn send_packed(
         &self,
         chunks: &Chunks,
@@ -123,7 +124,7 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<(ZipArchive<R
         return Err(Error::too_large(path, problem));
     }
     let mut archive = ZipArchive::new(archive).map_err(|err| zip_error(path, err))?;
-    // The crate `zip` keeps one of several members with the same name.
+    // If several members have the same name, the crate `zip` keeps only one of them.
     if !listed.contains(&(archive.len() as u64)) {
         let problem = "zip archive with several members of one name: unpack it, each member to a file of its own, and \
                        name the files";
@@ -157,9 +158,9 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<(ZipArchive<R
 /// The maximum number of members in a zip archive. The table of contents takes about 200 bytes of memory for each member.
 const MOST_MEMBERS: u64 = 1 << 16;
 
-/// Returns the numbers of members that a zip archive may have, one for each record in its last 64 KiB that could end its
-/// table of contents (APPNOTE.TXT, 4.3.14 and 4.3.16). An archive contains one such record, but its comment may contain
-/// bytes that look like another.
+/// Returns the candidates for the number of members in a zip archive. The number is in the record that ends the
+/// archive's table of contents (APPNOTE.TXT, 4.3.14 and 4.3.16). The archive's comment may contain bytes that look like
+/// another such record, so each possible record in the last 64 KiB yields a candidate.
 fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
     /// Sizes in bytes of the end record, of the locator before it, and of the end record of archives with many members
     /// (ZIP64).
@@ -189,8 +190,8 @@ fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
     Ok(members.collect())
 }
 
-/// Converts an error of the crate `zip`: an error of the operating system stays one, every other error means a damaged
-/// archive.
+/// Converts an error of the crate `zip` to the error to report. An error of the operating system is passed on; every
+/// other error is reported as a damaged archive.
 fn zip_error(path: &Path, err: ZipError) -> Error {
     match err {
         ZipError::Io(source) if source.raw_os_error().is_some() => Error::Io {

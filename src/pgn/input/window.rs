@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Refuses a file if the window of its first frame does not fit in `memory` bytes. The decoder allocates the next power of two
-/// of the window's size.
+/// Returns an error if the window of a file's first frame does not fit in `memory` bytes. The decoder allocates the
+/// window's size, rounded up to a power of two.
 pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> Result<()> {
     let Some(window) = zstd_window(start) else {
         return Ok(());

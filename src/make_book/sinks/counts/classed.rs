@@ -24,9 +24,9 @@ pub(super) struct ClassBatch<'a> {
     keys: Vec<KeyedIdentity>,
     /// The numbers of the counted games in the batch, with the number of records of each.
     games: Vec<(u32, usize)>,
-    /// The class of the present game.
+    /// The class of the current game.
     class: Class,
-    /// The ratings of White and Black in the present game, 0 if unknown.
+    /// The ratings of White and Black in the current game, 0 if unknown.
     ratings: [u16; 2],
 }
 
