@@ -9,38 +9,43 @@ use crate::{
     pgn::{Mode, Speed},
 };
 
-/// What was played in a position.
+/// The answer to a query about a position: the numbers of games by result, and the moves that were played.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
-    /// Games that White won.
+    /// The number of games that White won.
     pub white: u64,
-    /// Drawn games and, because clients add the three numbers, games without a result.
+    /// The number of drawn games plus the number of games without a result. Clients add `white`, `draws` and `black` to
+    /// get the number of all games.
     pub draws: u64,
-    /// Games that Black won.
+    /// The number of games that Black won.
     pub black: u64,
-    /// How the player did in all games. In the player's view only.
+    /// The player's results in all games of the answer, or `None` if the view is not
+    /// [`View::Player`](super::View::Player).
     #[serde(flatten)]
     pub player: Option<PlayerTotals>,
-    /// The moves, those of most games first, then in the order of their UCI text.
+    /// The moves, sorted by number of games in descending order, then by their UCI text.
     pub moves: Vec<PlayedMove>,
     /// The newest games that are not among the top games, the newest first; `None` if the view has no recent games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recent_games: Option<Vec<PlayedGame>>,
-    /// The games with the highest ratings, `None` where the view has none.
+    /// The games with the highest ratings; `None` if the view has no top games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_games: Option<Vec<PlayedGame>>,
-    /// The last position of the line that has a name.
+    /// The opening of the last position of the line that has a name, or `None` if no position has one.
     pub opening: Option<Opening>,
-    /// Always 0, because an answer is complete when it comes. Clients expect the field.
+    /// Always 0: an answer is complete when it is returned. Clients expect the field.
     pub queue_position: u32,
-    /// The games of each month from the first to the last that has any, if that was asked for.
+    /// The results by month, from the first to the last month that has games; `None` if the query does not ask for a
+    /// history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<MonthCount>>,
-    /// The games of each year that has any and, at last, those of no known year, if that was asked for.
+    /// The results by year, for each year that has games. Games without a known year come last. `None` if the query
+    /// does not ask for years.
     #[serde(rename = "history", skip_serializing_if = "Option::is_none")]
     pub years: Option<Vec<YearCount>>,
-    /// Games without a result, which are among `draws` and belong in no score. An index of counts does not know them.
+    /// The number of games without a result. They are included in `draws`; subtract them before you calculate a score.
+    /// A source of counts adds nothing to this number, because counts do not distinguish these games from draws.
     #[serde(skip_serializing_if = "is_zero")]
     pub unfinished: u64,
 }
@@ -51,45 +56,49 @@ impl Answer {
         self.white + self.draws + self.black
     }
 
-    /// Returns the number of drawn games, without those that have no result.
+    /// Returns the number of drawn games, not counting games without a result.
     pub fn drawn(&self) -> u64 {
         self.draws - self.unfinished
     }
 }
 
-/// A move and the games that played it.
+/// A move, with the numbers of games in which it was played.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayedMove {
-    /// In UCI notation, castling as king takes rook: `e1h1`.
+    /// The move in UCI notation. Castling is written as king takes rook: `e1h1`.
     pub uci: String,
-    /// In SAN.
+    /// The move in SAN.
     pub san: String,
-    /// The mean of the known ratings of the players who made the move, rounded down; 0 if no rating is known. Not in the
-    /// player's view.
+    /// The mean of the known ratings of the players who made the move, rounded down; 0 if no rating is known. `None` in
+    /// [`View::Player`](super::View::Player).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_rating: Option<u64>,
-    /// How the player did. In the player's view only.
+    /// The player's results in the games with this move, or `None` if the view is not
+    /// [`View::Player`](super::View::Player).
     #[serde(flatten)]
     pub player: Option<PlayerScore>,
-    /// Games that White won.
+    /// The number of games that White won.
     pub white: u64,
-    /// Drawn games and, because clients add the three numbers, games without a result.
+    /// The number of drawn games plus the number of games without a result. Clients add `white`, `draws` and `black` to
+    /// get the number of all games.
     pub draws: u64,
-    /// Games that Black won.
+    /// The number of games that Black won.
     pub black: u64,
-    /// The game, if it is exactly one.
+    /// The game in which the move was played, if there is exactly one.
     pub game: Option<GameInfo>,
-    /// The name of the position after the move, if it has one itself.
+    /// The opening of the position after the move, or `None` if that position itself has no name.
     pub opening: Option<Opening>,
-    /// How many games reached the position after the move by any move order, if that was asked for.
+    /// The number of games that reached the position after the move by any move order, or `None` if the query does not
+    /// ask for transpositions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached: Option<u64>,
-    /// Games without a result, which are among `draws` and belong in no score. An index of counts does not know them.
+    /// The number of games without a result. They are included in `draws`; subtract them before you calculate a score.
+    /// A source of counts adds nothing to this number, because counts do not distinguish these games from draws.
     #[serde(skip_serializing_if = "is_zero")]
     pub unfinished: u64,
-    /// The number of games in which the rating of the player who moved is known, if that is some of the games but not all.
-    /// Not in the player's view.
+    /// The number of games in which the rating of the player who moved is known. `None` if it is known in all games or
+    /// in none, and in [`View::Player`](super::View::Player).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rating_games: Option<u64>,
 }
@@ -100,19 +109,19 @@ impl PlayedMove {
         self.white + self.draws + self.black
     }
 
-    /// Returns the number of drawn games, without those that have no result.
+    /// Returns the number of drawn games, not counting games without a result.
     pub fn drawn(&self) -> u64 {
         self.draws - self.unfinished
     }
 }
 
-/// How a player did in all games of an answer.
+/// A player's results in all games of an answer.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerTotals {
-    /// Games that the player won.
+    /// The number of games that the player won.
     pub wins: u64,
-    /// Games that the player lost.
+    /// The number of games that the player lost.
     pub losses: u64,
     /// The mean rating of the opponents in the games with a result, rounded half up.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,18 +137,18 @@ pub struct PlayerTotals {
     /// The number of games with a result and a rated opponent, from which `opponent_rating` and `performance` are
     /// calculated.
     pub performance_games: u64,
-    /// When the last of all games was played, `2006-01-02`, or as much of that as is known.
+    /// The date of the newest of these games: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_played: Option<String>,
 }
 
-/// How a player did in the games that played a move.
+/// A player's results in the games in which a move was played.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerScore {
-    /// Games that the player won.
+    /// The number of games that the player won.
     pub wins: u64,
-    /// Games that the player lost.
+    /// The number of games that the player lost.
     pub losses: u64,
     /// The mean rating of the opponents in the games with a result, rounded half up.
     pub average_opponent_rating: Option<u64>,
@@ -148,12 +157,12 @@ pub struct PlayerScore {
     /// The number of games with a result and a rated opponent, from which `average_opponent_rating` and `performance` are
     /// calculated.
     pub performance_games: u64,
-    /// When the last of all games was played, `2006-01-02`, or as much of that as is known.
+    /// The date of the newest of these games: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_played: Option<String>,
 }
 
-/// A game and what it played.
+/// A game, with the move that was played in the position.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PlayedGame {
     /// The move in UCI notation, castling as king takes rook; `None` if the game ended in the position.
@@ -163,32 +172,32 @@ pub struct PlayedGame {
     pub game: GameInfo,
 }
 
-/// What is known of a game.
+/// The description of a game: its id, players, date and result.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct GameInfo {
-    /// Its number among those of all sources, from 0.
+    /// The number of the game. Games of all sources are numbered consecutively from 0.
     #[serde(skip)]
     pub number: u64,
-    /// Its id at Lichess, else its number with eight digits.
+    /// The game's id at Lichess or, if it has none, its number with eight digits.
     pub id: String,
-    /// Who won.
+    /// The winner, or `None` for a draw or a game without a result.
     #[serde(serialize_with = "as_color")]
     pub winner: Option<Color>,
-    /// How fast it was; `None` among games of masters.
+    /// The speed of the game; `None` in [`View::Masters`](super::View::Masters).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
-    /// Whether it was for ratings; `None` among games of masters.
+    /// Whether the game was rated; `None` in [`View::Masters`](super::View::Masters).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// Who played Black.
+    /// The player with Black.
     pub black: Player,
-    /// Who played White.
+    /// The player with White.
     pub white: Player,
     /// The year, 0 if unknown.
     pub year: u16,
     /// Year and month, `2006-01`, if both are known.
     pub month: Option<String>,
-    /// Whether the game has no result. Such a game has no winner, as a draw has none.
+    /// Whether the game has no result. This distinguishes it from a draw, which has no winner either.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
 }
@@ -200,62 +209,66 @@ pub struct Player {
     pub name: String,
     /// The rating, 0 if unknown.
     pub rating: u16,
-    /// The title, where the game itself was read.
+    /// The player's title, or `None` if it is unknown. Titles are known only if the text of the game has been read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
 
-/// The games of a month.
+/// The results of the games of one month.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MonthCount {
     /// Year and month: `2006-01`.
     pub month: String,
-    /// Games that White won.
+    /// The number of games that White won.
     pub white: u64,
-    /// Drawn games and, because clients add the three numbers, games without a result.
+    /// The number of drawn games plus the number of games without a result. Clients add `white`, `draws` and `black` to
+    /// get the number of all games.
     pub draws: u64,
-    /// Games that Black won.
+    /// The number of games that Black won.
     pub black: u64,
-    /// Games without a result, which are among `draws` and belong in no score. An index of counts does not know them.
+    /// The number of games without a result. They are included in `draws`; subtract them before you calculate a score.
+    /// A source of counts adds nothing to this number, because counts do not distinguish these games from draws.
     #[serde(skip_serializing_if = "is_zero")]
     pub unfinished: u64,
 }
 
-/// The games of a year.
+/// The results of the games of one year.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct YearCount {
-    /// The year, `None` for games of no known year.
+    /// The year, or `None` for the games whose year is unknown.
     pub year: Option<u16>,
-    /// Games that White won.
+    /// The number of games that White won.
     pub white: u64,
-    /// Drawn games and, because clients add the three numbers, games without a result.
+    /// The number of drawn games plus the number of games without a result. Clients add `white`, `draws` and `black` to
+    /// get the number of all games.
     pub draws: u64,
-    /// Games that Black won.
+    /// The number of games that Black won.
     pub black: u64,
-    /// Games without a result, which are among `draws` and belong in no score. An index of counts does not know them.
+    /// The number of games without a result. They are included in `draws`; subtract them before you calculate a score.
+    /// A source of counts adds nothing to this number, because counts do not distinguish these games from draws.
     #[serde(skip_serializing_if = "is_zero")]
     pub unfinished: u64,
-    /// How many games played each of the moves of the answer, by its UCI text.
+    /// For each move of the answer, by its UCI text, the number of games of this year in which it was played.
     pub moves: BTreeMap<String, u64>,
 }
 
-/// A game of a list.
+/// An entry in a list of games.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ListedGame {
-    /// The game and what it played.
+    /// The game, with the move that was played in the position.
     #[serde(flatten)]
     pub played: PlayedGame,
-    /// When it was played: `2006-01-02`, or as much of that as is known.
+    /// The date of the game: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
     pub date: Option<String>,
     /// The name of the event.
     pub event: Option<String>,
-    /// The game's own code of its opening.
+    /// The ECO code that the game itself states.
     pub eco: Option<String>,
-    /// How many half-moves it has, 65535 for more.
+    /// The number of half-moves of the game, at most 65535.
     pub plies: u16,
-    /// How many equal games are not listed, if equal games count once.
+    /// The number of duplicates of this game that are not listed because only one game of each group of duplicates is.
     pub copies: usize,
-    /// Of the first game of a match, if matches are folded: how many more there are.
+    /// The other games of the same match. `Some` only if the list contains just the first game of each match.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub of_match: Option<MatchGames>,
 }
@@ -263,59 +276,61 @@ pub struct ListedGame {
 /// The other games of a match.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MatchGames {
-    /// How many pass the filters.
+    /// The number of these games that pass the filters.
     pub more: u64,
 }
 
-/// Some of the games of a position.
+/// A page of the list of a position's games.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct GameList {
-    /// How many there are.
+    /// The number of games in the whole list.
     pub total: u64,
-    /// How many to skip for the next page, `None` on the last one.
+    /// The number of games to skip to get the next page, or `None` if this is the last page.
     pub next: Option<usize>,
-    /// Those of the page.
+    /// The games on this page.
     pub games: Vec<ListedGame>,
 }
 
-/// What an explorer answers from.
+/// A description of the sources of an explorer.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct About {
     /// The version of polybook.
     pub version: &'static str,
-    /// The games of all sources, `None` if one has counts that do not say how many they are of.
+    /// The number of games in all sources, or `None` if a source has counts that do not state their number of games.
     pub games: Option<u64>,
-    /// The positions of all sources, those that several have counted in each.
+    /// The sum of the numbers of positions of all sources. A position that several sources have counts several times.
     pub positions: u64,
-    /// The years of the first and the last game that has one.
+    /// The first and the last year from which there are games, or `None` if no year is known.
     pub years: Option<[u16; 2]>,
     /// The sources.
     pub sources: Vec<AboutSource>,
 }
 
-/// One of the indexes that an explorer answers from.
+/// A description of one source: an index from which an explorer answers.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AboutSource {
-    /// The name that it was given.
+    /// The name that was given to the source.
     pub name: String,
-    /// Its games, those that count or not; `None` if it has counts that do not say how many they are of.
+    /// The number of games that were read, including games whose positions are not indexed. `None` if the source has
+    /// counts that do not state it.
     pub games: Option<u64>,
-    /// Its positions.
+    /// The number of positions.
     pub positions: u64,
-    /// The years of the first and the last game that has one.
+    /// The first and the last year from which there are games, or `None` if no year is known.
     pub years: Option<[u16; 2]>,
-    /// The variant of its games, `auto` if each has its own.
+    /// The variant of the games, or `auto` if the source may contain games of several variants.
     pub variant: String,
-    /// The names of the files that its games come from, without directories.
+    /// The names of the files from which the games were read, without directories.
     pub files: Vec<String>,
-    /// Whether it has counts and no games: only speeds, ratings and months filter them.
+    /// Whether the source has counts instead of games. Counts can be filtered only by speed, rating group and month.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub counts: bool,
-    /// Of counts without rare positions: how many moves were counted in each that is there.
+    /// If rare positions were dropped from the counts, the minimum number of moves that were counted in a position.
+    /// `None` if no position was dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_game: Option<u64>,
-    /// The last half-move that was counted of a game, if not all were.
+    /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ply: Option<usize>,
 }

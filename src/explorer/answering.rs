@@ -199,7 +199,7 @@ fn position_after(line: &Line, mv: BookMove) -> VariantPosition {
     next
 }
 
-/// Returns the line at that position.
+/// Returns the line that consists of `line` followed by a legal move.
 fn line_after(line: &Line, mv: BookMove) -> Line {
     Line::at(line.variant(), position_after(line, mv))
 }

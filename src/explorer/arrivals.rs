@@ -29,7 +29,7 @@ pub(crate) struct Arrivals<'a> {
     first_days: Mutex<FxHashMap<Subject, u32>>,
 }
 
-/// A position to look up, and the game and half-move that it comes from.
+/// A position to look up, with the game and the half-move after which it occurs.
 pub(crate) struct Ask {
     pub subject: Subject,
     pub game: u32,
@@ -41,7 +41,8 @@ pub(crate) struct Ask {
 pub(crate) struct Reached {
     /// The number of games.
     pub games: u64,
-    /// The earliest of the games' last possible days.
+    /// The earliest day by which at least one of the games had certainly been played: the minimum of their last
+    /// possible days. `None` if there are no games.
     pub first: Option<u32>,
     last: Option<Rank>,
 }
@@ -53,7 +54,8 @@ impl Reached {
     }
 }
 
-/// Returns the first day that a date may be, as [`Arrivals::reached`] takes it. A date without a year is after every day.
+/// Returns the first day that a date can mean, in the form that [`Arrivals::reached`] accepts. For a date without a
+/// year, the result is later than every day.
 pub(crate) fn first_day(date: Date) -> u32 {
     match date.year() {
         Some(_) => earliest(date_number(date)),
@@ -61,8 +63,8 @@ pub(crate) fn first_day(date: Date) -> u32 {
     }
 }
 
-/// Returns the number, from 0, of the move by which a game leaves the known positions for good: after it, no position
-/// is known. `known` says of the position after each move whether it is known. Returns `None` if the last one is.
+/// Returns the index of the first move after which all positions of a game are unknown. `known` contains, for the
+/// position after each move, whether it is known. Returns `None` if the last position is known.
 pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
     let departure = known
         .iter()
@@ -90,8 +92,9 @@ impl Explorer {
 }
 
 impl Arrivals<'_> {
-    /// Calls `new` for each asked position that no game reached or, with `before`, that no game is known to have reached
-    /// before that day. `asked` must be sorted by position, so that each page is read once.
+    /// Calls `new` for each position in `asked` that no game has reached. With `before`, a game counts only if it was
+    /// certainly played before the day that `before` returns. `asked` must be sorted by position, so that each page of
+    /// the index is read once.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Applies filters to the list of a position's games, one stored part of the list at a time.
+//! Applies filters to the list of a position's games. A long list is stored in several parts; each part is filtered
+//! separately.
 
 use rayon::prelude::*;
 
@@ -24,7 +25,7 @@ const SPARSE: usize = 4;
 
 /// The games of one part of a list that pass the filters.
 pub(super) struct Chosen<'a> {
-    /// The distinct moves that the part's games played in the position.
+    /// The distinct moves that were played in the position in the games of this part.
     pub moves: &'a [BookMove],
     /// The ids of the games, ascending, each with the index of its move in `moves`.
     pub games: &'a [(u32, u32)],
@@ -80,10 +81,10 @@ pub(super) fn fold_chosen<T: Send>(
     Ok(())
 }
 
-/// Buffers that are reused from one part to the next.
+/// Buffers that are reused for every part.
 #[derive(Default)]
 struct Room {
-    /// For each game of a range of ids, whether it passes.
+    /// For each game in a range of ids, whether it passes.
     passes: Vec<bool>,
     /// The games of a part; the passing games are at the front.
     games: Vec<(u32, u32)>,

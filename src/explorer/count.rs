@@ -29,14 +29,14 @@ use crate::{
 /// A sort key for game lists, followed by the game's number and move. Lists are sorted by it in descending order.
 pub(super) type Rank = (u64, u64, BookMove);
 
-/// Ranks a game by the mean of its known ratings, then by its date.
+/// Returns the rank of a game by the mean of its known ratings, then by its date.
 #[inline]
 pub(super) fn by_rating(hot: &Hot, number: u64, mv: BookMove) -> Rank {
     let rank = u64::from(hot.doubled_rating()) << u32::BITS | u64::from(hot.date);
     (rank, number, mv)
 }
 
-/// Ranks a game by its date.
+/// Returns the rank of a game by its date.
 #[inline]
 pub(super) fn by_date(hot: &Hot, number: u64, mv: BookMove) -> Rank {
     (hot.date.into(), number, mv)
@@ -108,7 +108,7 @@ impl PositionTally {
         }
     }
 
-    /// Adds the tally of other games.
+    /// Adds a tally of other games to this one.
     fn join(&mut self, other: PositionTally) {
         for (mv, tally) in other.moves {
             *self.moves.entry(mv).or_default() += tally;
@@ -218,7 +218,7 @@ pub(super) fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> 
     }
 }
 
-/// Ranks a game by its number, so that lower numbers come first.
+/// Returns a rank by the game's number, so that games with lower numbers come first.
 fn by_number(number: u64, mv: BookMove) -> Rank {
     (0, u64::MAX - number, mv)
 }
@@ -267,8 +267,9 @@ pub(super) fn first_games(
     Ok((total, best.into_sorted()))
 }
 
-/// Returns how many games of the position at the end of a line pass, those that end there too. `None` if a source does not know: pruned counts lack
-/// positions, and those of other programs may lack the games that end in one.
+/// Returns the number of passing games that reached the position at the end of a line, including games that end there.
+/// Returns `None` if a source cannot tell: pruned counts lack positions, and counts of other programs may lack the
+/// games that end in a position.
 pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<u64>> {
     let subjects = subjects_of(line);
     let subject = subjects[0];
@@ -306,7 +307,7 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
     Ok(Some(games))
 }
 
-/// Returns the longest period that the sums for a query may cover.
+/// Returns the longest period by which sums for a query may be grouped: a month for a history, for example.
 fn split_of(query: &Query) -> Split {
     match (query.history, query.years) {
         (true, _) => Split::ByMonth,
@@ -315,14 +316,14 @@ fn split_of(query: &Query) -> Split {
     }
 }
 
-/// Returns the list of the position at the end of a line in a source of games.
+/// Returns the subject under which a source of games lists the games of the position at the end of a line.
 pub(super) fn subject_of(line: &Line) -> Subject {
     let identity = Keyed::new(line.position().clone()).identity();
     Subject::position(line.variant(), identity)
 }
 
-/// Returns the lists of the position at the end of a line: in a source of games the first, in a source of
-/// counts all of them, because counts have the Polyglot keys of positions.
+/// Returns the subjects under which the position at the end of a line may be stored. A source of games uses only the
+/// first. A source of counts may use all of them, because it stores positions by Polyglot key.
 pub(super) fn subjects_of(line: &Line) -> Vec<Subject> {
     let pos = Keyed::new(line.position().clone());
     pos.exact_identities()

@@ -34,8 +34,8 @@ impl DateRange {
     }
 }
 
-/// Returns the first day that a date with unknown parts may be. The function is branchless, so that the compiler can vectorize
-/// it.
+/// Returns the first day that a date with unknown parts can mean. The function is branchless, so that the compiler can
+/// vectorize it.
 #[inline]
 pub(super) fn earliest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
@@ -43,7 +43,7 @@ pub(super) fn earliest(date: u32) -> u32 {
     date & has_year & (has_month | !0x1ff)
 }
 
-/// Returns the last day that a date with unknown parts may be.
+/// Returns the last day that a date with unknown parts can mean.
 #[inline]
 pub(super) fn latest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
@@ -52,8 +52,8 @@ pub(super) fn latest(date: u32) -> u32 {
     date | !has_year | !has_month & 0x1ff | !has_day & 31
 }
 
-/// Formats the date of a number as `2006-01-02`, or its known parts: `2006-01` or `2006`. Returns `None` if the year is
-/// unknown.
+/// Formats a date that is given as a number: `2006-01-02`, or only the known parts, `2006-01` or `2006`. Returns `None`
+/// if the year is unknown.
 pub(super) fn text_of_number(number: u32) -> Option<String> {
     let (year, month, day) = (number >> 9, number >> 5 & 15, number & 31);
     Some(match (year, month, day) {

@@ -93,7 +93,8 @@ impl DuplicateGroups {
             .filter(move |other| *other < number)
     }
 
-    /// Returns a hash that the games of one match share: of the event, the year, and the two players in either order.
+    /// Returns a hash of the event, the year, and the two players in either order. All games of one match have the same
+    /// hash.
     ///
     /// A game without all of these gets a hash of its own number, so that it is a match by itself.
     pub(super) fn match_hash(&self, source: &OpenIndex, id: u32) -> u64 {

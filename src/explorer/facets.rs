@@ -31,27 +31,28 @@ use crate::{
 /// The number of games whose variants are counted in one pass.
 const STRETCH: usize = 1 << 16;
 
-/// The numbers of games of a position for each value of a filter, under all other filters.
+/// The numbers of games of a position for each value of a filter. All other filters are applied.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facets {
-    /// The games that pass all filters and go on from the position.
+    /// The number of games that pass all filters and continue from the position.
     pub games: u64,
-    /// The games of each speed, by its name.
+    /// The number of games of each speed, by the name of the speed.
     pub speeds: BTreeMap<&'static str, u64>,
-    /// The games of each rating group, by its lowest rating.
+    /// The number of games of each rating group, by the lowest rating of the group.
     pub ratings: BTreeMap<u32, u64>,
-    /// The games without a known rating.
+    /// The number of games without a known rating.
     pub unknown_ratings: u64,
-    /// The games of each color of the player, if a player is filtered.
+    /// The numbers of games with either color of the player, or `None` if the filters name no player.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub colors: Option<ColorCount>,
-    /// The games of each year that has any.
+    /// The number of games of each year that has games.
     pub years: BTreeMap<u16, u64>,
-    /// The games of each variant, regardless of the position. `None` if a source has counts that do not state how many games pass.
+    /// The number of games of each variant, regardless of the position. `None` if a source has counts that do not state
+    /// how many games pass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variants: Option<BTreeMap<&'static str, u64>>,
-    /// The smallest number of counted moves that a position of pruned counts has.
+    /// If the counts are pruned, the minimum number of moves that were counted in a position, otherwise `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_game: Option<u64>,
 }
@@ -59,9 +60,9 @@ pub struct Facets {
 /// A player's games by color.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct ColorCount {
-    /// With White.
+    /// The number of games in which the player has White.
     pub white: u64,
-    /// With Black.
+    /// The number of games in which the player has Black.
     pub black: u64,
 }
 
@@ -70,13 +71,14 @@ pub struct ColorCount {
 pub struct RatingScore {
     /// The lowest rating of the group, or `unknown` for games without a known rating.
     pub rating: String,
-    /// Games that White won.
+    /// The number of games that White won.
     pub white: u64,
-    /// Drawn games.
+    /// The number of drawn games.
     pub draws: u64,
-    /// Games that Black won.
+    /// The number of games that Black won.
     pub black: u64,
-    /// Games without a result, which belong in no score. An index of counts has them as draws, unless they were skipped.
+    /// The number of games without a result, which a score must leave out. An index of counts adds nothing to this
+    /// number: it stores these games as draws, unless they were skipped when games were counted.
     #[serde(skip_serializing_if = "is_zero")]
     pub unfinished: u64,
 }
@@ -89,7 +91,7 @@ const SPEEDS: usize = GAMES + 1;
 const RATINGS: usize = SPEEDS + Speed::ALL.len();
 /// The index of the games without a known rating. It follows the rating groups.
 const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
-/// The index of the player's games with White, followed by that of the games with Black.
+/// The index of the player's games with White. The index of the games with Black follows.
 const COLORS: usize = UNKNOWN_RATINGS + 1;
 /// The index of the games of a known year.
 const YEARS: usize = COLORS + 2;
@@ -105,13 +107,13 @@ struct GroupTally {
 struct RatingGroups {
     speeds: [bool; Speed::ALL.len()],
     ratings: [bool; UNRATED + 1],
-    /// Of the player.
+    /// The color of the player, or `None` for either color.
     color: Option<Color>,
     dates: DateRange,
 }
 
 impl Explorer {
-    /// Counts the games of a position for each value of a filter, under all other filters.
+    /// Counts the games of a position for each value of a filter. All other filters are applied.
     ///
     /// # Errors
     ///
@@ -274,7 +276,7 @@ impl Explorer {
     }
 }
 
-/// Returns an iterator over the games of a part that go on from the position.
+/// Returns an iterator over the games of a part that continue from the position.
 fn goes_on<'a>(
     source: &'a OpenIndex,
     chosen: &'a Chosen<'_>,
@@ -300,7 +302,8 @@ impl RatingGroups {
         }
     }
 
-    /// Returns a bit for each index of the counts at which the game counts. `colors` says which colors the player has.
+    /// Returns a bit set with a bit for each index in the array of counts at which the game must be counted. `colors`
+    /// contains whether the player has White, and whether Black.
     fn places_of(&self, game: &Hot, colors: [bool; 2]) -> u32 {
         let (speed, group) = (game.traits.speed(), game.traits.group());
         self.places(speed, group, game.date, colors)

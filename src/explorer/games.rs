@@ -57,7 +57,8 @@ impl Traits {
         )
     }
 
-    /// Returns an iterator over the traits of all numbers below [`COUNT`](Traits::COUNT); `None` for a number that no game has.
+    /// Returns an iterator over the traits that each number below [`COUNT`](Traits::COUNT) encodes, or `None` for a
+    /// number that does not encode the traits of any game.
     pub(super) fn all() -> impl Iterator<Item = Option<AskedTraits>> {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }
@@ -179,7 +180,7 @@ impl Hot {
     }
 }
 
-/// The games of a source as columns, indexed by id: 32 bytes of each game. All columns have the same length.
+/// The games of a source as columns, indexed by id. Each game takes 32 bytes. All columns have the same length.
 #[derive(Default, Debug)]
 pub(super) struct GameRows {
     /// The dates, in the form of [`Hot::date`].
@@ -240,8 +241,8 @@ impl GameRows {
         })
     }
 
-    /// Returns the number of the Lichess id or a fingerprint of the final position, which distinguishes a game from others of the
-    /// same players on the same day; 0 if neither is known.
+    /// Returns the number of the game's Lichess id or, if it has none, a fingerprint of its final position; 0 if
+    /// neither is known. It distinguishes the game from other games of the same players on the same day.
     pub(super) fn own_number(&self, id: u32) -> u64 {
         let mut bytes = [0; 8];
         bytes[..6].copy_from_slice(&self.own_numbers[id as usize]);

@@ -11,7 +11,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Line {
     variant: Variant,
-    /// The start, and the position after each move: one more than there are moves.
+    /// The start position, followed by the position after each move.
     positions: Vec<VariantPosition>,
     moves: Vec<Move>,
 }
@@ -96,7 +96,8 @@ impl Line {
         self.positions.iter().rev().find_map(openings::name_of)
     }
 
-    /// Returns after how many moves this line reaches the last position of `other`, or `None` if it never does.
+    /// Returns the number of moves after which this line reaches the last position of `other`, or `None` if this line
+    /// never reaches it.
     ///
     /// If this line reaches the position several times, the result is the length of `other` if this line begins with its
     /// moves, and otherwise the last time.

@@ -20,7 +20,7 @@ use crate::{
     position::{BookMove, Variant},
 };
 
-/// The largest number of positions of a line whose games are counted.
+/// The maximum number of positions on a line for which games are counted.
 const MOST_REACHED: usize = 600;
 
 /// The number of a game, its move, and the number of other games of its match.
@@ -57,7 +57,7 @@ impl Explorer {
         })
     }
 
-    /// Returns the details of the game with a number, as an unfiltered list has them.
+    /// Returns the entry that an unfiltered list contains for the game `number`.
     ///
     /// # Errors
     ///

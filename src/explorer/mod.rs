@@ -1,9 +1,9 @@
-//! The explorer: what was played in a position, by whom, and how it went.
+//! The opening explorer: which moves were played in a position, by whom, and with which results.
 //!
 //! [`Explorer`] answers from one or several [indexes](crate::index) that were made for it
-//! ([`MakeBook::explorer`](crate::MakeBook::explorer)). A move counts for a game when it was played from the position
-//! in that game: once per game, and where a position repeats its last move. So every number is exact, whatever
-//! [`Filters`] choose the games.
+//! ([`MakeBook::explorer`](crate::MakeBook::explorer)). Each game counts at most once for a position, with the move
+//! that was played there; if the position occurs several times in the game, with the last of these moves. All numbers
+//! are exact, whatever [`Filters`] select the games.
 //!
 //! ```
 //! use polybook::{MakeBook, explorer::{Explorer, Line, Query, View}, pgn::Input, position::Variant};

@@ -23,7 +23,7 @@ use crate::{
     task,
 };
 
-/// What the suggested names belong to.
+/// The kind of names to suggest.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SuggestField {
     /// Players.
@@ -91,7 +91,7 @@ pub(super) struct NamedLine {
     pub(super) eco: &'static str,
     pub(super) name: &'static str,
     pub(super) uci: String,
-    /// Whether no line with the same name and another ECO code has more games.
+    /// Whether this line has at least as many games as every other line with the same name, whatever its ECO code.
     is_main: bool,
 }
 

@@ -10,7 +10,7 @@ use crate::pgn::{
     Date, EcoRange, GameFilter, GameFilterError, GameResult, Mode, NameMatch, RatingGroup, Speed,
 };
 
-/// The form of an answer: which parts it has, and which ratings its moves have.
+/// The form of an answer: which optional parts the answer contains, and which ratings it shows for each move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum View {
     /// Top and recent games, speeds, and the mean rating of the players who made each move.
@@ -239,7 +239,7 @@ pub struct Page {
 /// The order of a list of games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Sort {
-    /// The newest first; of one day, those with the highest numbers first.
+    /// The newest games first. Games of the same day are sorted by number, in descending order.
     #[default]
     Recent,
     /// The games with the highest mean of the known ratings first, then the newest.
@@ -248,7 +248,7 @@ pub enum Sort {
     Id,
 }
 
-/// The error for a text that is not the name of an order.
+/// The error returned if a text is not the name of a [`Sort`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write recent, rating or id")]
 pub struct UnknownSort;

@@ -80,7 +80,8 @@ impl OpenIndex {
         }
     }
 
-    /// Returns the smallest number of counted moves that a position of pruned counts has, or `None` if nothing was pruned.
+    /// Returns the minimum number of moves that were counted in a position, below which positions were pruned. Returns
+    /// `None` if nothing was pruned.
     pub(super) fn min_game(&self) -> Option<u64> {
         let counted = self.counted.as_ref()?;
         Some(counted.min_game).filter(|fewest| *fewest > 1)
@@ -138,20 +139,21 @@ impl OpenIndex {
         self.names.for_each(&self.index, f)
     }
 
-    /// Returns the counts of a position. The outer `None` is for a source of games, the inner one for a position that the
-    /// counts do not contain.
+    /// Returns the counts of a position. Returns `None` if the source has games instead of counts, and `Some(None)` if
+    /// the counts do not contain the position.
     pub(super) fn counts(&self, subject: Subject) -> Result<Option<Option<CountedList>>> {
         let counted = self.counted.as_ref();
         let list = counted.map(|counted| self.index.counted_list(counted.paging(), subject));
         list.transpose()
     }
 
-    /// Finds where the list of a subject is stored.
+    /// Finds the place in the index at which the list of a subject is stored.
     pub(super) fn place(&self, subject: Subject) -> Result<ListPlace> {
         self.index.find_list(self.contents.paging, subject)
     }
 
-    /// Calls `f` with each subject in the page of `any`, in ascending order, and with its list.
+    /// Calls `f` with each subject that is stored in the same page of the index as `any`, and with its list. Subjects
+    /// are passed in ascending order.
     pub(super) fn for_each_list(
         &self,
         any: Subject,
@@ -160,7 +162,7 @@ impl OpenIndex {
         self.index.for_each_list(self.contents.paging, any, f)
     }
 
-    /// Reads the list of a subject from where [`place`](OpenIndex::place) found it.
+    /// Reads the list of a subject, which [`place`](OpenIndex::place) has found at `place`.
     pub(super) fn list(&self, subject: Subject, place: ListPlace) -> Result<Vec<StoredPart>> {
         self.index.list(subject, place)
     }

@@ -32,7 +32,7 @@ const STRETCH: usize = 1 << 16;
 /// A list is long if it contains more than one in this many games of its source.
 const LONG: u64 = 4;
 
-/// The sources in which a game may pass, each with its filter.
+/// The filters of a query, prepared for each source. Sources in which no game can pass are left out.
 pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a OpenIndex, SourceFilter<'a>)>,
     /// The groups of duplicate games, if only the first passing game of each group counts.
@@ -146,10 +146,10 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Evaluates the filter for all games of each source in which the list of a subject is long, unless sums can answer.
-    /// Returns `true` if there is such a source.
+    /// Evaluates the filters for all games of each source in which the list of `subject` is long. Does nothing if sums
+    /// can answer. Returns `true` if there is such a source.
     ///
-    /// This is faster if several lists with mostly the same games are filtered afterwards.
+    /// This saves time if several lists that share most of their games are filtered afterwards.
     pub(super) fn ask_long(&self, subject: Subject) -> Result<bool> {
         let mut are_any = false;
         if self.class_filter.as_ref().is_some() {
@@ -170,18 +170,19 @@ impl<'a> SourceFilters<'a> {
 /// The filters of a query, prepared for the games of one source.
 pub(super) struct SourceFilter<'a> {
     games: &'a GameRows,
-    /// A bit for each game, set for the games of the player or, without a player, of the opponent.
+    /// A bit for each game of the source. It is set for the games of the player whom the filters name or, if they name
+    /// no player, of the opponent. `None` if the bits are not needed.
     of_somebody: Option<Vec<u64>>,
     players: Option<Players>,
     event: Option<Vec<u32>>,
     dates: Option<DateRange>,
     elo: Option<EloRange>,
     min_ply: u16,
-    /// For each number of traits, whether games with these traits pass.
+    /// For each number that encodes traits, whether games with these traits pass. `None` if all pass.
     traits: Option<Box<[bool; Traits::COUNT]>>,
-    /// For each number of an ECO code, whether games with this code pass.
+    /// For each number that encodes an ECO code, whether games with this code pass. `None` if all pass.
     eco: Option<Box<[bool; EcoNumber::COUNT]>>,
-    /// For each game, whether it passes, once [`ask_all`](SourceFilter::ask_all) was called.
+    /// For each game, whether it passes. Set by [`ask_all`](SourceFilter::ask_all).
     asked: OnceLock<Vec<bool>>,
 }
 
@@ -253,12 +254,14 @@ impl<'a> SourceFilter<'a> {
         });
     }
 
-    /// Returns for each game of a range whether it passes, or `None` if [`ask_all`](SourceFilter::ask_all) was not called.
+    /// Returns, for each game in a range of ids, whether it passes. Returns `None` if
+    /// [`ask_all`](SourceFilter::ask_all) has not been called.
     pub(super) fn asked(&self, stretch: Range<usize>) -> Option<&[bool]> {
         Some(&self.asked.get()?[stretch])
     }
 
-    /// Returns whether the filter's player has White, and whether Black; both are `false` without a player in the filter.
+    /// Returns whether the player whom the filters name has White in a game, and whether Black. Both are `false` if the
+    /// filters name no player.
     pub(super) fn colors(&self, id: usize) -> [bool; 2] {
         let players = self
             .players
@@ -482,8 +485,9 @@ fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
     numbers.as_ref().is_none_or(|numbers| has(numbers, number))
 }
 
-/// Returns a bit for each game of the player with the wanted color or, without a player, of the opponent. Returns `None` if no
-/// name is filtered, or if names match in part, because the index has lists of whole names only.
+/// Returns a bit for each game of the source. It is set for the games that the player played with the wanted color or,
+/// if the filters name no player, for the games of the opponent. Returns `None` if the filters name neither, or if
+/// names match in part: the index lists games by whole names only.
 fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec<u64>>> {
     if filters.names == NameMatch::Part {
         return Ok(None);
@@ -508,7 +512,8 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
     Ok(Some(bits))
 }
 
-/// Returns for each number of traits whether such games pass, or `None` if all pass.
+/// Returns, for each number that encodes traits, whether games with these traits pass. Returns `None` if all games
+/// pass.
 fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     let (results, speeds) = (&filters.results, &filters.speeds);
     let (modes, groups) = (&filters.modes, &filters.groups);
@@ -544,7 +549,8 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     Some(pass)
 }
 
-/// Returns for each number of an ECO code whether such games pass, or `None` if all pass.
+/// Returns, for each number that encodes an ECO code, whether games with this code pass. Returns `None` if all games
+/// pass.
 fn eco_that_pass(filters: &Filters) -> Option<Box<[bool; EcoNumber::COUNT]>> {
     let range = filters.eco.as_ref()?;
     let mut pass = Box::new([false; EcoNumber::COUNT]);

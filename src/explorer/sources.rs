@@ -86,7 +86,7 @@ impl Explorer {
         self.skip_unfinished
     }
 
-    /// Describes the sources.
+    /// Returns a description of the sources.
     pub fn about(&self) -> About {
         let sources: Vec<AboutSource> = self.sources.iter().map(about).collect();
         let years = sources.iter().filter_map(|source| source.years);
@@ -99,8 +99,8 @@ impl Explorer {
         }
     }
 
-    /// Returns the smallest number of counted moves that a position must have to be in all selected sources, or `None` if none
-    /// of them was pruned.
+    /// Returns the minimum number of moves that must have been counted in a position so that all selected sources
+    /// contain it. Returns `None` if none of these sources was pruned.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         let asked = self.asked(filters.source.as_deref());
         asked.filter_map(OpenIndex::min_game).max()
@@ -113,7 +113,8 @@ impl Explorer {
         asked.filter_map(OpenIndex::max_ply).min()
     }
 
-    /// Returns a message about the positions that the selected sources lack, or `None` if they lack none.
+    /// Returns a message that says which positions the selected sources lack because they were pruned or not counted.
+    /// Returns `None` if they lack none.
     pub fn lacking_line(&self, filters: &Filters) -> Option<String> {
         let (fewest, last) = (self.min_game(filters), self.max_ply(filters));
         let few = fewest.map(|fewest| format!(" in which at least {fewest} moves were counted"));
@@ -200,8 +201,8 @@ impl Explorer {
             .then_some(first)
     }
 
-    /// Returns a number that changes when a source is made again, changed or renamed, and with
-    /// [`skip_unfinished`](Explorer::skip_unfinished).
+    /// Returns a hash of everything that answers depend on. It changes when a source is made again, changed or renamed,
+    /// and when [`skip_unfinished`](Explorer::skip_unfinished) is called.
     pub fn identity(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for source in &self.sources {
@@ -231,7 +232,7 @@ impl Explorer {
         self.unchecked_filters(filters)
     }
 
-    /// Prepares filters for a list of games, to which sources of counts contribute nothing.
+    /// Prepares filters for listing games. Sources that have counts instead of games are left out.
     ///
     /// # Errors
     ///
@@ -285,8 +286,8 @@ impl Explorer {
         }
     }
 
-    /// Returns the number of the game with an id, which is a Lichess id or the number with leading zeros. Returns `None` if no
-    /// game has the id.
+    /// Returns the number of the game that `id` identifies. The id is a Lichess id, or the game's number with leading
+    /// zeros. Returns `None` if no game has the id.
     ///
     /// # Errors
     ///
@@ -312,7 +313,7 @@ impl Explorer {
         Ok(None)
     }
 
-    /// Returns the record of the game with a number.
+    /// Returns the stored tags of the game `number`.
     ///
     /// # Errors
     ///
@@ -322,7 +323,7 @@ impl Explorer {
         source.index.header(id)
     }
 
-    /// Returns the players, result and date of the game with a number.
+    /// Returns the players, result and date of the game `number`.
     ///
     /// # Errors
     ///
@@ -331,7 +332,7 @@ impl Explorer {
         self.info(number, View::Lichess)
     }
 
-    /// Returns the PGN text of the game with a number, byte for byte.
+    /// Returns the PGN text of the game `number`, byte for byte.
     ///
     /// # Errors
     ///
@@ -360,7 +361,7 @@ impl Explorer {
         Ok(games == 1)
     }
 
-    /// Returns the source of the game with a number, and the id of the game in that source.
+    /// Returns the source that contains the game `number`, and the id of the game in that source.
     pub(super) fn place(&self, number: u64) -> Result<(&OpenIndex, u32)> {
         let after = self
             .sources
@@ -416,7 +417,7 @@ impl Explorer {
     }
 }
 
-/// A filter or operation that needs games, and a source that has counts instead.
+/// The reason why a query cannot be answered: a filter or operation needs games, but a source has counts instead.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeedsGames {
     what: &'static str,

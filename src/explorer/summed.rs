@@ -20,7 +20,7 @@ pub(super) enum Split {
     ByMonth,
 }
 
-/// Returns the part of the date that all games of a period share, as a number of [`date_number`].
+/// Returns the part of the date that all games of a period have in common, in the form of [`date_number`].
 pub(super) fn date_of(period: Period) -> u32 {
     date_number(match period {
         Period::All => Date::default(),
@@ -29,15 +29,16 @@ pub(super) fn date_of(period: Period) -> u32 {
     })
 }
 
-/// A filter that admits or rejects whole [classes](Class) and months. Lichess's own explorer has such filters only.
+/// A filter by [class](Class) (speed and rating group) and month alone. It admits or rejects all games of a class and a
+/// month together. Lichess's own explorer has only such filters.
 pub(super) struct ClassFilter {
-    /// For each number of a class, whether the class passes.
+    /// For each class, by its number, whether its games pass.
     classes: [bool; Class::COUNT],
     dates: DateRange,
 }
 
 impl ClassFilter {
-    /// Returns `None` if a filter has to be evaluated game by game.
+    /// Creates the filter, or returns `None` if one of the filters has to be evaluated game by game.
     pub(super) fn new(filters: &Filters) -> Option<ClassFilter> {
         if filters.of_games().is_some() {
             return None;
@@ -94,8 +95,9 @@ impl ClassFilter {
         self.dates.contains(date_of(period))
     }
 
-    /// Calls `f` with the passing parts of disjoint periods that together contain all passing games. The periods are as long as
-    /// `split` allows. `games` is the number of games of the subject. `f` returns `None` if a part is malformed.
+    /// Calls `f` with entries that together contain all passing games of a subject. Each entry contains the passing
+    /// games of one period. The periods do not overlap, and are as long as `split` allows. `games` is the number of
+    /// games of the subject. `f` must return `None` if an entry is malformed.
     ///
     /// # Errors
     ///
@@ -126,7 +128,8 @@ impl ClassFilter {
         Ok(())
     }
 
-    /// Returns the periods that contain the passing games: years that pass as a whole, unless `split` is by month, and months.
+    /// Returns the periods that together contain all passing games: whole years if all their months pass and `split`
+    /// allows years, otherwise months.
     fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {

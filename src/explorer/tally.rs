@@ -15,13 +15,13 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Adds a game by the number of its result.
+    /// Adds a game whose result has the index `result` in [`GameResult::ALL`](crate::pgn::GameResult::ALL).
     #[inline]
     pub(super) fn add(&mut self, result: usize) {
         self.by_result[result % 4] += 1;
     }
 
-    /// Adds games by the numbers of their results.
+    /// Adds numbers of games, one for each result, in the order of [`GameResult::ALL`](crate::pgn::GameResult::ALL).
     pub(super) fn add_all<N: Into<u64>>(&mut self, games: impl IntoIterator<Item = N>) {
         for (sum, more) in self.by_result.iter_mut().zip(games) {
             *sum += more.into();
@@ -41,8 +41,8 @@ impl Results {
         self.by_result[3]
     }
 
-    /// Returns the number of draws as answers in Lichess's form have it. Clients add the three numbers of such an answer, so
-    /// games without a result are among the draws.
+    /// Returns the number of draws for an answer in Lichess's form, which includes games without a result, because
+    /// clients add wins, draws and losses to get the number of all games.
     pub(super) fn not_won(self) -> u64 {
         self.draws() + self.unfinished()
     }
@@ -98,7 +98,7 @@ impl AddAssign for RatingSum {
     }
 }
 
-/// The results and ratings of the games that played a move.
+/// The results and ratings in the games in which a move was played.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct MoveTally {
     pub results: Results,
@@ -126,7 +126,7 @@ pub(super) struct PlayerTally {
 }
 
 impl PlayerTally {
-    /// Adds a game in which the player has a color.
+    /// Adds a game in which the player has the color `player`.
     pub(super) fn add(&mut self, hot: &Hot, player: Color) {
         let winner = hot.winner();
         self.wins += u64::from(winner == Some(player));
@@ -155,7 +155,7 @@ impl AddAssign for PlayerTally {
 }
 
 impl MoveTally {
-    /// Adds a game; `rating` is that of the side that moved, 0 if it is not known.
+    /// Adds a game. `rating` is the rating of the side that moved, or 0 if it is unknown.
     #[inline]
     pub(super) fn add(&mut self, hot: &Hot, rating: u16, number: u64) {
         self.results.add(hot.result());
@@ -163,7 +163,7 @@ impl MoveTally {
         self.game = Some(number);
     }
 
-    /// Adds the games of a sum. `first` is the number of the first game of its source.
+    /// Adds the games that a stored sum contains. `first` is the number of the first game of the source.
     pub(super) fn add_sum(&mut self, sum: &MoveSum, first: u64) {
         self.results.add_all(sum.games);
         self.ratings.sum += sum.ratings;

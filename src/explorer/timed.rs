@@ -78,8 +78,8 @@ impl Explorer {
     }
 }
 
-/// Returns the last move that a game played in a position and the seconds that it took, or `None` if the time is unknown.
-/// The game is of `variant` if it has no `Variant` tag.
+/// Returns the last move that was played in a position of a game, and the time that it took in seconds. Returns `None`
+/// if the time is unknown. A game without a `Variant` tag is read as a game of `variant`.
 fn time_in(text: &[u8], variant: Variant, identity: u64) -> Option<(String, f64)> {
     let mut game = GameReader::new(text).with_untagged_variant(variant);
     if !game.next_game() {

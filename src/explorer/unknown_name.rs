@@ -1,4 +1,4 @@
-//! Detects names in filters that no game has, and finds similar names.
+//! Detects names in filters that occur in no game, and finds similar names.
 
 use std::{cmp::Reverse, fmt};
 
@@ -12,10 +12,10 @@ use crate::{
 
 /// The largest number of similar names in a message.
 const OFFERED: usize = 3;
-/// The smallest [similarity](likeness) of a name that is offered, in thousandths.
+/// The minimum [similarity](likeness) of a name that is offered, in thousandths.
 const LIKE: u32 = 600;
 
-/// A name in [`Filters`] that no game has.
+/// A name in [`Filters`] that occurs in no game.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownName {
     /// The name in the filters.
@@ -47,7 +47,8 @@ impl fmt::Display for UnknownName {
     }
 }
 
-/// Returns the end of a message about an unknown name: a question with the similar names, or nothing if there are none.
+/// Returns the end of an error message about an unknown name: a question that offers the similar names, or an empty
+/// text if there are none.
 pub(crate) fn did_you_mean(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -56,7 +57,8 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
 }
 
 impl Explorer {
-    /// Returns the first name in the filters that no game has, or `None` if games have all names.
+    /// Returns the first name in the filters that occurs in no game, with similar names. Returns `None` if all names
+    /// occur.
     ///
     /// # Errors
     ///

@@ -176,7 +176,8 @@ impl WordIndex {
         sums
     }
 
-    /// Returns 0 for each text with a word that begins with `letters`, and [`NO_MATCH`] for the others.
+    /// Returns the number of errors for each text: 0 if it contains a word that begins with `letters`, otherwise
+    /// [`NO_MATCH`].
     fn begun_with(&self, letters: &str) -> Vec<u8> {
         let end = [letters.as_bytes(), &[0xff]].concat();
         let mut of_word = vec![NO_MATCH; self.count];
@@ -195,7 +196,7 @@ impl WordIndex {
         }
     }
 
-    /// Sets one error for texts that have only the initial of a word, as in `Carlsen,M`.
+    /// Sets the number of errors to one for texts that contain only the initial of `word`, as in `Carlsen,M`.
     fn mark_initials(&self, word: &str, of_word: &mut [u8]) {
         let Some(first) = word.chars().next().filter(|first| first.is_alphabetic()) else {
             return;
