@@ -9,17 +9,18 @@ use super::SuiteFormat;
 /// The findings about a suite. Every entry is legal, because a suite with an illegal position or move cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SuiteCheck {
-    /// Whether the entries are lines in PGN or positions, one a line.
+    /// The format: lines of moves in PGN, or positions, one per line of text.
     pub format: SuiteFormat,
     /// The number of entries.
     pub entries: u64,
-    /// The number of entries after which White is to move.
+    /// The number of entries whose last position has White to move.
     pub white_to_move: u64,
-    /// The number of lines that lead by other moves to the position of an earlier line.
+    /// The number of lines that lead to the same position as an earlier line, but by other moves.
     pub transpositions: u64,
     /// The shortest and the longest line in half-moves, or `None` for positions.
     pub plies: Option<RangeInclusive<usize>>,
-    /// The lowest and the highest evaluation of the operation `ce`, in centipawns for White. `None` if not every entry has one.
+    /// The lowest and the highest evaluation in the EPD operations `ce`, in centipawns from White's view. `None` if any
+    /// entry lacks the operation.
     pub evaluations: Option<RangeInclusive<i32>>,
     /// The faults, in the order of the entries.
     pub faults: Vec<SuiteFault>,
@@ -34,7 +35,8 @@ pub enum SuiteFault {
         /// The number of the entry.
         entry: usize,
     },
-    /// The entry has the position of an earlier entry, or, of a line, the moves of an earlier line.
+    /// The entry repeats an earlier entry: a position that equals an earlier position, or a line with the same moves as
+    /// an earlier line.
     Repeated {
         /// The number of the entry.
         entry: usize,
@@ -54,7 +56,8 @@ impl std::fmt::Display for SuiteFault {
     }
 }
 
-/// Returns the evaluation of the EPD operation `ce`, in centipawns for White. The operation has the view of the side to move.
+/// Returns the evaluation in the EPD operation `ce` of a line of text, converted from the view of the side to move to
+/// White's view, in centipawns. Returns `None` if the operation is missing.
 pub(super) fn evaluation(line: &str, turn: Color) -> Option<i32> {
     let operations = line.split_once(" ce ")?.1;
     let own: i32 = operations.split(';').next()?.trim().parse().ok()?;

@@ -13,8 +13,8 @@ pub struct EvalRange {
     pub evals: Arc<Evals>,
     /// The least and the greatest evaluation, in centipawns.
     pub centipawns: (i16, i16),
-    /// Whether evaluations are from the view of the side that is better, so that they are never negative. Otherwise
-    /// they are from White's view.
+    /// Whether evaluations are taken from the view of the side that is better, so that they are never negative. If
+    /// `false`, they are taken from White's view.
     pub of_either: bool,
 }
 
@@ -27,7 +27,7 @@ impl EvalRange {
         }
     }
 
-    /// Looks the evaluation of a position up, and compares it with the range.
+    /// Looks up the evaluation of a position, and compares it with the range.
     pub(super) fn judge(&self, pos: &VariantPosition) -> Result<Evaluated> {
         let Some(eval) = self.evals.of_position(pos)? else {
             return Ok(Evaluated::Unknown);
@@ -59,7 +59,8 @@ pub(super) enum Evaluated {
     Unknown,
 }
 
-/// Returns the part of an error message that counts the positions without an evaluation; empty for none.
+/// Returns the part of an error message that states how many positions have no evaluation, or an empty text if `count`
+/// is 0.
 pub(super) fn without_evaluation(count: u64) -> String {
     match count {
         0 => String::new(),

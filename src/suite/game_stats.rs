@@ -1,4 +1,4 @@
-//! Counts of the games of a line.
+//! The numbers of games that played a line, by result.
 
 use std::ops::AddAssign;
 

@@ -1,8 +1,8 @@
-//! Suites of the lines with which games begin, as they were played.
+//! Suites made from games: the lines of moves with which the games begin.
 //!
-//! [`GameLines`] sorts the lines of all games as bytes that begin with the final position. So the lines to one position
-//! follow each other, and equal lines do too: one pass over the sorted lines counts the games of each line and of each
-//! position.
+//! [`GameLines`] encodes the line of each game as bytes, beginning with the position in which the line ends, and sorts
+//! them. Lines that end in the same position are therefore adjacent, and so are equal lines. One pass over the sorted
+//! lines counts the games of each line and of each position.
 
 use std::sync::Mutex;
 
@@ -27,10 +27,10 @@ use crate::{
     tree::push_move,
 };
 
-/// The length of the prefix with the variant and the identity of the last position, in bytes.
+/// The length, in bytes, of the prefix of an encoded line: the variant and the identity of the last position.
 const END: usize = 1 + size_of::<u64>();
 
-/// The line with which a game begins, or with which it goes on from a given start position.
+/// The line with which a game begins, or with which it continues from a given start position.
 ///
 /// The bytes are: the variant; the identity of the last position; the FEN or EPD of the start, empty for the start of
 /// the variant; a null byte; the moves; the result.
@@ -45,7 +45,7 @@ impl GameLine {
         end: u64,
         result: GameResult,
     ) -> GameLine {
-        // Variants with the same moves share their lines: the first of them stands for all.
+        // Variants with the same rules for moves share their lines, under the first of these variants.
         let mut variants = Variant::ALL.into_iter();
         let rules = variants.find(|other| other.is_played_like(variant));
         let mut bytes = vec![rules.unwrap_or(variant) as u8];
@@ -91,8 +91,8 @@ impl GameLines {
         task::lock(&self.sorter).spilled_bytes()
     }
 
-    /// Writes the lines that at least `min_game` games played, or the positions that at least `min_game` games reached.
-    /// Returns the file, which the caller commits.
+    /// Writes the lines that were played in at least `min_game` games, or the positions that were reached in at least
+    /// `min_game` games. Returns the file, which the caller must commit.
     ///
     /// # Errors
     ///
@@ -125,14 +125,14 @@ impl GameLines {
     }
 }
 
-/// Counts of lines or positions while a suite is ranked.
+/// The numbers of lines or positions that were found and left out while a suite was ranked.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct LineCounts {
     /// The number of entries of the suite.
     pub entries: u64,
-    /// The number of all lines, or of all positions after lines.
+    /// The number of all different lines or, for a suite of positions, of all positions in which lines end.
     all: u64,
-    /// The greatest number of games of one line or position.
+    /// The largest number of games that any one line or position has.
     most: u64,
     /// The number of entries that were left out because they have no evaluation.
     pub unevaluated: u64,
@@ -198,8 +198,8 @@ impl Ranker<'_> {
         open.map_or(Ok(()), |ending| self.rank_ending(ending))
     }
 
-    /// Adds the lines of a finished group to the ranking, or its position if the suite consists of positions.
-    /// Candidates that the suite filters out are skipped.
+    /// Adds the lines of a complete group to the ranking or, if the suite consists of positions, the position in which
+    /// they all end. Skips candidates that do not pass the filters of the suite.
     fn rank_ending(&mut self, mut ending: LineEnd) -> Result<()> {
         ending.end_line()?;
         let is_kept = self.suite.keeps(Some(ending.results.stats));
@@ -292,12 +292,12 @@ impl Ranker<'_> {
 
 /// The group of the lines that lead to one position.
 struct LineEnd {
-    /// The finished lines, each preceded by its counts.
+    /// The lines whose games have all been added, each preceded by its numbers of games.
     lines: ByteRun,
-    /// The current line, which is not yet in `lines`, and its counts in `line_results`.
+    /// The line whose games are being added. It is not in `lines` yet. Its numbers of games are in `line_results`.
     line: Vec<u8>,
     line_results: GameStats,
-    /// The counts over all lines.
+    /// The numbers of games of all lines together.
     results: GameStats,
 }
 
@@ -322,7 +322,7 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Appends the current line and its counts to `lines`.
+    /// Appends the current line, with its numbers of games, to `lines`.
     fn end_line(&mut self) -> Result<()> {
         let GameStats {
             stats,
@@ -334,7 +334,7 @@ impl LineEnd {
         self.lines.append_text(&text)
     }
 
-    /// Calls `f` for each finished line of the group.
+    /// Calls `f` for each line in `lines`.
     fn for_each_line(&self, mut f: impl FnMut(&CountedLine<'_>) -> Result<()>) -> Result<()> {
         let mut texts = self.lines.reader(0);
         while let Some(text) = texts.read_text()? {
@@ -378,9 +378,9 @@ impl LineEnd {
     }
 }
 
-/// A line as its bytes, split into fields, and the counts of its games.
+/// An encoded line, split into fields, with its numbers of games.
 struct CountedLine<'a> {
-    /// All bytes but the result. Lines are equal if these are.
+    /// All bytes except the result. Two lines are equal if these bytes are equal.
     bytes: &'a [u8],
     end: &'a [u8],
     start: &'a [u8],
@@ -389,7 +389,7 @@ struct CountedLine<'a> {
 }
 
 impl<'a> CountedLine<'a> {
-    /// Splits the bytes of a [`GameLine`], and counts its one game.
+    /// Splits the bytes of a [`GameLine`] into fields. The result counts one game.
     fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
         let mut results = GameStats::default();
@@ -416,8 +416,8 @@ impl<'a> CountedLine<'a> {
         Variant::ALL[usize::from(self.end[0])]
     }
 
-    /// Returns the bytes by which a ranking identifies the start: eight zeros for the start of standard chess, like the
-    /// number of the first start of a [`SourceSuite`](super::SourceSuite).
+    /// Returns the bytes by which a ranking identifies the start position. For the start of standard chess, these are
+    /// eight zeros, because [`SourceSuite`](super::SourceSuite) identifies its first start in the same way.
     fn start_bytes(&self) -> Vec<u8> {
         match (self.variant(), self.start) {
             (Variant::Standard, []) => vec![0; 8],
@@ -460,7 +460,7 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// Returns `true` if no game goes on after the line: by the rules, or because a position occurred three times.
+    /// Returns `true` if the game is over after the line: by the rules, or because a position has occurred three times.
     fn is_over(&self) -> bool {
         is_over(&self.identities, self.pos.position())
     }

@@ -1,7 +1,7 @@
 //! Suites of lines from a database or a book.
 //!
-//! Lines are searched depth first. If only the lines with most games are wanted, the search is repeated with falling
-//! minimum numbers of games ([`Band`]), so that rare lines are never looked at.
+//! Lines are searched depth first. If only the lines with the most games are wanted, the search is repeated with lower
+//! and lower ranges of numbers of games ([`Band`]), so that rare lines are never examined.
 
 use std::path::Path;
 
@@ -21,11 +21,11 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// The maximum number of lines that are continued by their moves. Moves that transpose make more lines than a search
-/// can finish.
+/// The maximum number of lines that a search extends by further moves. Because of transpositions, there can be more
+/// lines than a search could ever finish.
 const MOST_LOOKED_AT: u64 = 8_000_000;
 
-/// A line of moves, of any length up to that of the suite.
+/// A line of moves that is at most as long as the lines of the suite.
 struct SuiteLine {
     pos: Keyed<VariantPosition>,
     /// The moves in SAN with move numbers.
@@ -33,14 +33,15 @@ struct SuiteLine {
     /// The identities of the positions, from the start to the last.
     identities: Vec<u64>,
     opening: String,
-    /// The smallest number of games of a move of the line: an upper bound on the games that played the whole line.
+    /// The smallest number of games that any move of the line has. This is an upper bound on the number of games in
+    /// which the whole line was played.
     games: u64,
     /// The estimated share of all lines that begin with this one, from 0 to 1.
     portion: f64,
 }
 
 impl SuiteLine {
-    /// Returns the line followed by a move.
+    /// Returns the line extended by a move.
     fn then(&self, mv: &TreeMove, portion: f64, suite: &Suite) -> SuiteLine {
         let pos = self.pos.position();
         let mut text = self.text.clone();
@@ -59,7 +60,7 @@ impl SuiteLine {
 }
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Ranks the lines of the suite. Also returns `true` if the search stopped before it had looked at all lines.
+    /// Ranks the lines of the suite. Also returns `true` if the search stopped before it had examined all lines.
     pub(super) fn rank_lines(&self, path: &Path) -> Result<(Ranking<'_>, bool)> {
         let mut lines = LineSearch {
             of: self,
@@ -100,7 +101,7 @@ fn cut(path: &Path, suite: &Suite, longest: usize) -> Error {
 struct Band {
     /// The minimum, inclusive.
     least: u64,
-    /// The upper bound, exclusive, or `None` for no bound. Earlier passes looked for lines with more games.
+    /// The upper bound, exclusive, or `None` for no bound. Lines with more games were found in earlier passes.
     below: Option<u64>,
     /// Whether all lines in the range have the same number of games.
     is_one_number: bool,
@@ -121,8 +122,9 @@ impl Band {
         ..Band::ALL
     };
 
-    /// Returns the next range, directly below this one. `next` is the greatest number of games of a line below this
-    /// range. Ranges of large numbers are wider, because each pass searches from the start.
+    /// Returns the range directly below this one, for the next pass. `next` is the largest number of games that a line
+    /// below this range has. Ranges of large numbers are wider, so that there are few passes: each pass repeats the
+    /// whole search.
     fn after(self, next: u64) -> Band {
         let least = match self.least {
             u64::MAX => next,
@@ -146,11 +148,13 @@ struct LineSearch<'a, S> {
     ranking: Ranking<'a>,
     /// The last positions of the lines found so far, if each position may occur only once.
     ends: Option<SpillingSet>,
-    /// The number of lines found so far, or of last positions if each may occur only once.
+    /// The number of lines found so far or, if each last position may occur only once, the number of different last
+    /// positions.
     found: u64,
     looked_at: u64,
     band: Band,
-    /// The greatest number of games of a line below the range, or `None` if no such line was met.
+    /// The largest number of games of any line below the current range that this pass has seen, or `None` if it has
+    /// seen none.
     next: Option<u64>,
     done: Portions<'a>,
 }
@@ -175,8 +179,8 @@ impl<S: Source> LineSearch<'_, S> {
         }
     }
 
-    /// Searches the lines of the current range from all starts. It may stop after `wanted` lines of a start. Returns
-    /// `false` if it stopped at [`MOST_LOOKED_AT`].
+    /// Searches the lines in the current range from all starts. May stop early at each start from which `wanted` lines
+    /// have been found. Returns `false` if the search stopped at [`MOST_LOOKED_AT`].
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
@@ -188,8 +192,8 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Searches the lines from one start, which `number` identifies. `portion` is the share of the start in the
-    /// progress.
+    /// Searches the lines from one start, which `number` identifies. `portion` is the share of the whole progress that
+    /// this start accounts for.
     fn find_from(
         &mut self,
         number: &[u8],
@@ -223,7 +227,7 @@ impl<S: Source> LineSearch<'_, S> {
             if self.band.contains(line.games) {
                 self.take(number, &line)?;
             }
-            // Lines with equal games are ranked by their texts, and the search meets them in this order.
+            // Lines with equal numbers of games are ranked by their texts, and the search finds them in this order.
             if self.band.is_one_number && self.found - found_before >= wanted {
                 break;
             }

@@ -42,7 +42,7 @@ use crate::{
     walk::Source,
 };
 
-/// The options of a suite: how long its lines are, and which lines or positions it contains.
+/// The options of a suite: the length of its lines, and which lines or positions it contains.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Suite {
     /// The length of each line, in half-moves. Default: 8.
@@ -68,7 +68,7 @@ pub struct Suite {
     /// `id` of a position. The opening is that of the last named position on the line. If a position is reached by
     /// several lines of games, it is that of the line with most games.
     pub tags: bool,
-    /// Whether a line is left out if an earlier line leads to the same position.
+    /// Whether a line is left out if a line before it in the suite leads to the same position.
     pub unique: bool,
     /// Whether EPDs have the operations `hmvc` and `fmvn`. If several lines lead to a position, the counters are the
     /// smallest.
@@ -112,19 +112,19 @@ impl Suite {
             && is_within(self.draw_rate, |stats| 2 * stats.draws)
     }
 
-    /// Looks the evaluation of a position up, and compares it with the range of the suite.
+    /// Looks up the evaluation of a position, and compares it with the range of the suite.
     fn evaluated(&self, pos: &VariantPosition) -> Result<Evaluated> {
         let range = self.evals.as_ref();
         range.map_or(Ok(Evaluated::Kept(String::new())), |range| range.judge(pos))
     }
 
-    /// Returns an option that filters by results, or `None` if none is used.
+    /// Returns the name of a used option that filters by results, or `None` if no such option is used.
     pub(crate) fn goes_by_results(&self) -> Option<&'static str> {
         let balance = self.balance.map(|_| "--balance");
         balance.or(self.draw_rate.map(|_| "--draw-rate"))
     }
 
-    /// Returns the options that can leave every entry out, for an error message.
+    /// Returns, for an error message, the used options that can filter out every entry.
     fn ranges(&self) -> String {
         let options = [
             self.balance.map(|_| "--balance"),
@@ -152,7 +152,8 @@ impl Suite {
         )
     }
 
-    /// Returns `true` if only the entries with most games are needed, so that a search may stop once it has them.
+    /// Returns `true` if only the entries with the most games are needed, so that a search may stop once it has found
+    /// them.
     fn takes_the_commonest(&self) -> bool {
         self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
@@ -177,7 +178,7 @@ impl Suite {
     }
 }
 
-/// Returns the message for a suite in which the game is over after each line.
+/// Returns the error message for a suite without entries because the game is over after every line.
 fn over_everywhere(plies: usize) -> String {
     format!("the game is over after every line of {plies} half-moves: take fewer half-moves")
 }
@@ -187,7 +188,7 @@ fn over_everywhere(plies: usize) -> String {
 pub(crate) struct SuiteSummary {
     /// The number of lines or positions.
     pub entries: u64,
-    /// Whether the search stopped before it had looked at all lines.
+    /// Whether the search stopped before it had examined all lines.
     pub is_cut: bool,
     /// The number of entries that were left out because they have no evaluation, or `None` if the suite does not filter
     /// by evaluation.
@@ -197,7 +198,8 @@ pub(crate) struct SuiteSummary {
 /// Returns White's results in all games that reached a position, or `None` if the source has no results for it.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Stats>>;
 
-/// A suite of the moves that a source has from each of `starts`, which must not be empty.
+/// A suite whose lines follow the moves that a source contains, beginning at each of `starts`. There must be at least
+/// one start.
 pub(crate) struct SourceSuite<'a, S> {
     pub source: &'a S,
     pub results: ResultsOf<'a>,
@@ -270,16 +272,16 @@ pub fn read_starts(
         .collect()
 }
 
-/// Reads the position of one line.
+/// Parses a line of text that contains a position.
 fn read_start(line: &str, variant: Variant) -> Result<VariantPosition, LineError> {
-    // Some programs leave out the semicolon after the last operation.
+    // Some programs omit the semicolon after the last operation.
     variant
         .parse_position(line)
         .or_else(|err| variant.parse_position(&format!("{line};")).map_err(|_| err))
 }
 
-/// Returns `true` if no game goes on in `pos`, the last position of a line: by the rules, or because a position of the line occurred
-/// three times. `identities` are those of all positions of the line.
+/// Returns `true` if the game is over in `pos`, the last position of a line: by the rules, or because a position on the
+/// line has occurred three times. `identities` contains the identities of all positions on the line.
 fn is_over(identities: &[u64], pos: &VariantPosition) -> bool {
     let mut identities = identities.to_vec();
     identities.sort_unstable();

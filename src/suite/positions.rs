@@ -1,7 +1,8 @@
 //! Suites of positions from a database or a book.
 //!
-//! Positions are searched level by level, one half-move at a time. A level is sorted, so that the paths to one position
-//! follow each other and the position is continued once.
+//! Positions are searched breadth first. A level contains the paths to all positions after the same number of
+//! half-moves. It is sorted, so that all paths to the same position are adjacent and the position's moves are looked up
+//! only once.
 
 use std::path::Path;
 
@@ -21,7 +22,7 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// The maximum number of paths to a position that are kept. Of further paths only the weights count.
+/// The maximum number of paths to a position that are kept. For further paths, only their weights are added.
 const MAX_PATHS: usize = 64;
 
 impl<S: Source> SourceSuite<'_, S> {
@@ -94,9 +95,9 @@ impl<S: Source> SourceSuite<'_, S> {
 struct LinePath {
     pos: Keyed<VariantPosition>,
     opening: String,
-    /// The identities of the earlier positions on the path to which a move could still lead back, sorted ascending.
+    /// The identities of the earlier positions on the path that a later move could still repeat, sorted ascending.
     before: Vec<u64>,
-    /// The weight of the last move, or 0 if another path counts it.
+    /// The weight of the last move, or 0 if another path already includes this weight.
     weight: u64,
     /// The estimated share of all lines that take this path, from 0 to 1.
     portion: f64,
@@ -104,8 +105,8 @@ struct LinePath {
 
 /// A position of a level, with the paths to it.
 struct ReachedPosition {
-    /// The paths, at least one. Each allows a continuation that no other allows: they differ in the positions to which
-    /// a line must not return.
+    /// The paths, at least one. A line must not return to an earlier position on its path, so paths allow different
+    /// continuations. Each path that is kept allows a continuation that no other path allows.
     paths: Vec<LinePath>,
     weight: u64,
     portion: f64,
@@ -121,14 +122,14 @@ impl ReachedPosition {
         }
     }
 
-    /// Returns the position with the move counters of the first path, whose last capture or pawn move is the most
-    /// recent.
+    /// Returns the position. Its move counters come from the first path, in which the last capture or pawn move is the
+    /// most recent.
     fn pos(&self) -> &Keyed<VariantPosition> {
         &self.paths[0].pos
     }
 
-    /// Adds a path, which must not have fewer earlier positions than the paths added before. The path is dropped,
-    /// except for its weight, if one of them allows every continuation that it allows.
+    /// Adds a path. Paths must be added in ascending order of their number of earlier positions. If an earlier path
+    /// allows every continuation that this path allows, only the weight of this path is kept.
     fn add(&mut self, path: LinePath) {
         self.weight += path.weight;
         self.portion += path.portion;
@@ -144,8 +145,8 @@ impl ReachedPosition {
         }
     }
 
-    /// Returns the paths that go on with a move and do not repeat a position. `moves` is the number of moves of the
-    /// position.
+    /// Extends the paths by a move, and returns the extended paths that do not repeat a position. `moves` is the number
+    /// of moves in the position.
     fn after(&self, mv: &TreeMove, moves: usize, suite: &Suite) -> Vec<LinePath> {
         let mut paths: Vec<LinePath> = Vec::new();
         for path in &self.paths {
@@ -184,7 +185,8 @@ impl ReachedPosition {
     }
 }
 
-/// The paths to the positions after one number of half-moves. More than its memory spills to temporary files.
+/// The paths to all positions after the same number of half-moves. Paths that exceed the memory budget are spilled to
+/// temporary files.
 struct Level {
     /// The paths as texts: the identity of the position, the number and the identities of the earlier positions, the
     /// move counters, the weight and the portion, the position, the opening. Sorting them groups the paths by position.

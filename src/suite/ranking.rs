@@ -33,7 +33,7 @@ pub(super) struct Candidate<'a> {
     pub note: &'a str,
 }
 
-/// An entry of a suite: a candidate that was read back.
+/// A candidate that has been selected as an entry of the suite.
 pub(super) struct Ranked {
     pub text: String,
     pub start: Vec<u8>,
@@ -44,19 +44,19 @@ pub(super) struct Ranked {
 /// The maximum number of entries of a suite. No match plays more, so a larger suite is an error.
 pub(super) const MOST: usize = 4_000_000;
 
-/// Sorts candidates into the order of a suite, and keeps as many as the suite may have. More than its memory spills to
-/// temporary files.
+/// Sorts candidates into the order of a suite, and keeps as many as the suite may contain. Candidates that exceed the
+/// memory budget are spilled to temporary files.
 pub(super) struct Ranking<'a> {
     suite: &'a Suite,
     /// The path of the suite, for error messages.
     path: PathBuf,
-    /// The length of the longest line that was looked at, in half-moves.
+    /// The length of the longest line that has been examined, in half-moves.
     pub longest: usize,
     /// The number of candidates that were left out because they have no evaluation.
     pub unevaluated: u64,
     /// The number of candidates that were left out because the game is over after them.
     pub over: u64,
-    /// The number of candidates so far if each becomes an entry, otherwise `None`.
+    /// The number of candidates so far, if every candidate becomes an entry, otherwise `None`.
     all: Option<usize>,
     ranked: TextSorter,
     /// The first candidate of each position, if each position may occur only once.
@@ -69,7 +69,7 @@ const IDENTITY: usize = size_of::<u64>();
 /// The length of the rank before a candidate, in bytes.
 const RANK: usize = size_of::<u64>();
 
-/// The length of the field with the length of the start, in bytes.
+/// The size, in bytes, of the field that contains the length of [`Candidate::start`].
 const LENGTH: usize = size_of::<u16>();
 
 impl<'a> Ranking<'a> {
@@ -93,8 +93,9 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Returns the EPD operations of a position if a game goes on there and its evaluation is in the range of the
-    /// suite. Counts the position if the game is over or there is no evaluation.
+    /// Returns the EPD operations for the evaluation of a position. Returns `None` if the position cannot be an entry:
+    /// if the game is over, if it has no evaluation, or if its evaluation is outside the range of the suite. Adds the
+    /// first two cases to `over` and `unevaluated`.
     pub(super) fn judged(&mut self, pos: &VariantPosition) -> Result<Option<String>> {
         if pos.is_game_over() {
             self.over += 1;
@@ -171,8 +172,8 @@ impl<'a> Ranking<'a> {
         }))
     }
 
-    /// Returns the number by which candidates are sorted in ascending order: the complement of the games, or a seeded
-    /// hash.
+    /// Returns the rank of a candidate; candidates are sorted by it in ascending order. It is the complement of the
+    /// number of games, or a seeded hash for a random order.
     fn rank(&self, candidate: &Candidate<'_>) -> u64 {
         match self.suite.seed {
             None => u64::MAX - candidate.games,
@@ -187,7 +188,7 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// Returns the error of a suite with more than [`MOST`] entries.
+/// Returns the error for a suite with more than [`MOST`] entries.
 fn too_many(path: &Path, suite: &Suite) -> Error {
     let plies = suite.plies;
     let problem = format!(

@@ -1,4 +1,4 @@
-//! The results of a match, grouped by the exits of its suite.
+//! The results of a match, grouped by exit: the position in which an entry of its suite ends.
 
 use std::{collections::VecDeque, hash::Hash, io::Write, num::NonZeroU64, ops::Range, path::Path};
 
@@ -51,9 +51,9 @@ pub struct SuiteFile {
     exits: Vec<Exit>,
     /// The index of the exit for the identity of each exit's position.
     by_position: FxHashMap<u64, usize>,
-    /// The index of the exit for the passage of each line.
+    /// The index of the exit of each line, by the line's [`Passage`].
     by_line: FxHashMap<Passage, usize>,
-    /// The number of the first entry for the start and the moves of each line.
+    /// The number of the first entry that has a given start and given moves.
     by_moves: FxHashMap<(u64, String), usize>,
     longest: usize,
 }
@@ -63,11 +63,11 @@ type Passage = (usize, u64, u64);
 
 #[derive(Debug)]
 struct SuiteEntry {
-    /// The range of bytes of its text in the file.
+    /// The range of the entry's bytes in the file.
     text: Range<usize>,
     exit: usize,
     plies: Option<usize>,
-    /// The number of the first entry with the same position, or, of a line, with the same moves.
+    /// The number of the first equal entry: with the same position or, for a line, the same moves.
     first: usize,
     is_over: bool,
     turn: Color,
@@ -166,7 +166,8 @@ impl SuiteFile {
         });
     }
 
-    /// Checks the entries: whether the game is over after one, and whether two are equal. Lines are equal if their moves are.
+    /// Checks whether the game is over after an entry, and whether entries are equal. Lines are equal if their moves
+    /// are equal.
     pub fn check(&self) -> SuiteCheck {
         let mut faults = Vec::new();
         for (number, entry) in (1..).zip(&self.entries) {
@@ -347,8 +348,8 @@ impl Default for ReportOptions {
     }
 }
 
-/// Returns the number of moves at the start of a game that have a comment `book`. `ends` are the offsets in the text at
-/// which the moves end, and `end` is the offset at which the game ends.
+/// Returns how many moves at the start of a game are marked with a comment `book`. `ends` contains the offset in the
+/// text at which each move ends, and `end` is the offset at which the game ends.
 fn book_moves(text: &[u8], ends: &[usize], end: usize) -> usize {
     let is_of_book = |at: usize| {
         let next = ends.get(at + 1).copied().unwrap_or(end);
@@ -452,7 +453,7 @@ impl Round {
     }
 }
 
-/// A game of a match, as a report needs it.
+/// The facts about a game of a match that a report needs.
 struct MatchGame {
     players: [String; 2],
     round: Option<Round>,
@@ -460,7 +461,7 @@ struct MatchGame {
     exit: Option<usize>,
 }
 
-/// The numbers of pairs of games that gave a player 0, 0.5, 1, 1.5 and 2 points, in this order.
+/// The numbers of pairs of games in which a player scored 0, 0.5, 1, 1.5 and 2 points, in this order.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Pentanomial(pub [u64; 5]);
 
@@ -486,7 +487,7 @@ pub struct MatchReport {
     pub unmatched: u64,
     /// The share of draws among `games`, in percent, or `None` without games.
     pub draw_rate: Option<f64>,
-    /// The results of each two players who met, in the order of their first games.
+    /// The results of each pair of players who met, in the order of their first games.
     pub encounters: Vec<Encounter>,
     /// The results of the exits, in the order of the suite.
     pub exits: Vec<ExitResults>,
@@ -556,8 +557,8 @@ struct EncounterGame {
     result: GameResult,
 }
 
-/// Pairs games with equal keys. Each game is paired with the first earlier game of the other color that has no partner
-/// yet. Games without a key have no partner. In self-play, colors need not differ.
+/// Pairs games that have equal keys. Each game is paired with the first earlier game in which the colors were swapped
+/// and which has no partner yet. Games without a key are not paired. In self-play, the colors need not be swapped.
 fn paired<K: Hash + Eq>(
     games: &[EncounterGame],
     is_self_play: bool,
@@ -590,16 +591,16 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
     }
 }
 
-/// An upper bound on the memory of a game of a match, in bytes: its entry in a list that grows, and in the search for pairs.
+/// An upper bound on the memory that a game of a match takes, in bytes: in a growing list, and in the search for pairs.
 const GAME: usize = 160;
 
-/// An upper bound on the memory of two players who met, in bytes, without their games.
+/// An upper bound on the memory that a pair of players who met takes, in bytes, without their games.
 const ENCOUNTER: usize = 384;
 
-/// An upper bound on the memory of a player, in bytes, without the name, which is stored twice.
+/// An upper bound on the memory that a player takes, in bytes, not counting the name, which is stored twice.
 const PLAYER: usize = 128;
 
-/// The counts of one exit.
+/// The results of one exit while games are read.
 #[derive(Default)]
 struct Exited {
     stats: Stats,
@@ -608,12 +609,12 @@ struct Exited {
     one_sided_pairs: u64,
 }
 
-/// The counts of a match. Players have numbers in the order in which they come.
+/// The results of a match while its games are read. Players are numbered in the order in which they first occur.
 struct MatchCounts {
     names: Vec<String>,
     numbers: FxHashMap<String, usize>,
     exits: Vec<Exited>,
-    /// The games of each two players. Keys are the numbers of the players, the lower first.
+    /// The games of each pair of players. The key contains the numbers of the two players, the lower number first.
     encounters: FxHashMap<[usize; 2], Vec<EncounterGame>>,
     /// The keys of `encounters`, in the order of the first games.
     order: Vec<[usize; 2]>,
@@ -635,7 +636,7 @@ impl MatchCounts {
         }
     }
 
-    /// Returns the number of a player. A new player gets the next number.
+    /// Returns the number of the player with this name. A player who has no number yet gets the next one.
     fn number(&mut self, name: String) -> usize {
         *self.numbers.entry(name).or_insert_with_key(|name| {
             self.names.push(name.clone());
@@ -675,8 +676,8 @@ impl MatchCounts {
         });
     }
 
-    /// Finds the pairs of two players and counts their results. A pair with an unfinished game is found, but not
-    /// counted.
+    /// Finds the pairs of games of two players, and counts their results. An unfinished game can be in a pair, but the
+    /// pair is not counted.
     fn encounter(&mut self, players: [usize; 2], games: &[EncounterGame]) -> Encounter {
         let is_self_play = players[0] == players[1];
         let mut found = paired(games, is_self_play, |game| Some((game.exit, game.round?)));

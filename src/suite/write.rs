@@ -23,9 +23,9 @@ const EVENT: &str = "Opening suite";
 /// The format of a suite.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SuiteFormat {
-    /// Lines, as games without a result.
+    /// Lines of moves, written as games without a result.
     Pgn,
-    /// Positions, one EPD a line.
+    /// Positions, one EPD per line of text.
     Epd,
 }
 
@@ -111,12 +111,12 @@ pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     epd
 }
 
-/// Returns a comment with the number of games, the number of games without a result, and White's score in the others.
+/// Returns a comment that states the number of games, how many of them have no result, and White's score in the others.
 pub(super) fn note_of_games(results: GameStats) -> String {
     note("game", results)
 }
 
-/// Returns a comment with the number of times that games reached a position, and White's score. A game that reached the
+/// Returns a comment that states how often games reached a position, and White's score. A game that reached the
 /// position twice counts twice.
 pub(super) fn note_of_times(stats: Stats) -> String {
     let without_result = 0;
@@ -129,7 +129,7 @@ pub(super) fn note_of_times(stats: Stats) -> String {
     )
 }
 
-/// Returns the comment on `results`, with `thing` as the name of what is counted.
+/// Returns the text of the comment about `results`. `thing` names what is counted, such as games.
 fn note(thing: &str, results: GameStats) -> String {
     let count = results.games();
     let s = if count == 1 { "" } else { "s" };
