@@ -18,9 +18,9 @@ use crate::{
 pub struct PositionDifference {
     /// The key of the position.
     pub key: u64,
-    /// The moves that differ, in the order of their numbers.
+    /// The moves that differ, sorted by their 16-bit numbers.
     pub moves: Vec<MoveDifference>,
-    /// All moves of the position, in each of the two books, with the sums of their weights.
+    /// For each of the two books, all moves of the position, each with the sum of the weights of its records.
     sums: [Vec<(Entry, u64)>; 2],
 }
 
@@ -57,12 +57,12 @@ pub struct MoveDifference {
     pub second: Option<MoveRecords>,
 }
 
-/// The records of one move of a position. A book may have several records of a move.
+/// The combined records of a move in a position. A book may have several records of the same move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveRecords {
     /// The sum of the weights of the records. The sum may exceed 65535.
     pub weight: u64,
-    /// `learn` of the first record.
+    /// The field `learn` of the first record.
     pub learn: u32,
 }
 
@@ -105,7 +105,8 @@ pub fn differences<'a>(
     })
 }
 
-/// Compares the next position that either book has. Its list of differences may be empty. Returns `None` at the end.
+/// Compares the moves of the next position that is in either book. The list of differences may be empty. Returns `None`
+/// at the end of both books.
 fn next_position(books: &mut [Peekable<Positions<'_>>; 2]) -> Result<Option<PositionDifference>> {
     let key_of = |next: &Result<PositionEntries>| next.as_ref().ok().map(|next| next.key);
     let keys = books.iter_mut().filter_map(|book| key_of(book.peek()?));

@@ -18,19 +18,19 @@ use crate::{
 /// The numbers of moves and positions that the evaluations drop from a book or leave in it.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct LossSummary {
-    /// Number of moves that are left out, because they lose too much.
+    /// The number of moves that are left out because they lose too much.
     pub left_out: u64,
-    /// Number of moves that are kept because they have no evaluation, or because no line of the book reaches their
+    /// The number of moves that are kept because they have no evaluation, or because no line of the book reaches their
     /// position.
     pub unevaluated: u64,
-    /// Number of positions whose moves are all left out.
+    /// The number of positions whose moves are all left out.
     pub emptied: u64,
 }
 
 /// The moves that are dropped from a book.
 #[derive(Clone, Debug)]
 pub(super) struct DroppedMoves {
-    /// Keys and moves, as [`key_and_move`] packs them.
+    /// Pairs of a key and a move, packed by [`key_and_move`].
     moves: FxHashSet<u128>,
     /// The numbers of the moves that lose too much.
     pub losses: LossSummary,
@@ -44,8 +44,9 @@ pub(super) fn key_and_move(key: u64, mv: BookMove) -> u128 {
 impl DroppedMoves {
     /// Finds the illegal moves of `book`, and with `max_loss` the moves that lose more than it allows.
     ///
-    /// `book` must have each move of a position once. Only positions that lines of the book reach from the start of `variant` are
-    /// checked, because a key alone does not determine which moves are legal and which positions they lead to.
+    /// `book` must contain each move of a position at most once. Only positions that lines of the book reach from the
+    /// start of `variant` are checked, because a key alone does not determine which moves are legal and which positions
+    /// they lead to.
     ///
     /// # Errors
     ///
@@ -103,11 +104,12 @@ impl DroppedMoves {
     }
 }
 
-/// The legal moves of a book, as a source of a walk. It records the illegal moves of each position that the walk looks up.
+/// A source for a walk that contains only the legal moves of a book. It records the illegal moves of each position that
+/// the walk looks up.
 struct LegalMoves<'a> {
     moves: PlayableMoves<'a>,
     illegal: RefCell<FxHashSet<u128>>,
-    /// The number of records whose position was not looked up so far.
+    /// The number of records whose position has not been looked up yet.
     unseen: Cell<u64>,
 }
 

@@ -20,7 +20,8 @@ use crate::{
 };
 
 impl Book {
-    /// Creates a book from the records that `write` writes to an unnamed file in `temp_dir`. Errors name the directory.
+    /// Creates a temporary book: calls `write` to write its records to an unnamed file in `temp_dir`, and opens the
+    /// file as a book. Error messages name the directory.
     pub(super) fn temporary(
         temp_dir: &Path,
         write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
@@ -44,9 +45,10 @@ impl Book {
     }
 }
 
-/// Begins a new book at the path `out`, which may be a book or an empty file, or may not exist.
+/// Creates the output file for a new book at the path `out`. There may be a book, an empty file, or nothing at this
+/// path.
 ///
-/// A command that edits a book must begin the new one before it opens the old one, so that no other run replaces the old book
+/// A command that edits a book must call this before it opens the old book, so that no other run replaces the old book
 /// in between.
 ///
 /// # Errors
@@ -62,7 +64,7 @@ pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
     })
 }
 
-/// Begins a book as [`begin_book`] does; with `force` in the place of any file.
+/// Creates the output file for a new book, like [`begin_book`]. If `force` is `true`, the book may replace any file.
 ///
 /// # Errors
 ///
@@ -71,14 +73,14 @@ pub(crate) fn begin_book_over(out: &Path, force: bool) -> Result<AtomicFile> {
     AtomicFile::create_over(out, |old| check_replaceable(old, force))
 }
 
-/// Writes a book from front to back. If the header has a line for the checksum, the checksum is filled in after the last
-/// record.
+/// A writer for a book, from its first to its last record. If the header has a line for the checksum, the checksum is
+/// filled in after the last record.
 pub(super) struct BookWriter<'a> {
     file: &'a mut AtomicFile,
     header: Option<&'a str>,
     records: BufWriter<File>,
-    /// The directory of the temporary file for the records. `Some` if the header has a checksum and the output cannot seek back to
-    /// it, so that the records must wait.
+    /// The directory of the temporary file that holds the records until the checksum is known. `None` if the records
+    /// can be written directly, because the header has no checksum or the output can seek back to it.
     waiting: Option<&'a Path>,
     sum: Checksum,
 }
@@ -119,8 +121,8 @@ impl<'a> BookWriter<'a> {
         self.records.write_all(records)
     }
 
-    /// Copies the records of the positions of `book` for whose keys `is_kept` returns `true`. The records of a header are passed
-    /// to `is_kept` with key 0.
+    /// Copies the records of all positions in `book` for whose keys `is_kept` returns `true`. For the records of the
+    /// header, `is_kept` is called with key 0.
     pub(super) fn copy(
         &mut self,
         book: &Book,

@@ -1,4 +1,4 @@
-//! Recognizes by their content files that are not books.
+//! Recognizes files that are not books by their content.
 
 use std::{
     fs::File,
@@ -56,7 +56,7 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
     Err(Error::of_format(format, path, problem))
 }
 
-/// Returns `true` if bytes contain at least eight records, with moves and in any order.
+/// Returns `true` if the bytes are at least eight records with well-formed moves. The keys may be in any order.
 fn are_moves(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let mut entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
@@ -73,7 +73,8 @@ fn are_records(bytes: &[u8]) -> bool {
         && entries.map(|entry| entry.key).is_sorted()
 }
 
-/// Returns the format that the start of a file shows, with its name and what to do with it, unless the file may be a book.
+/// Recognizes a format other than a book in the first bytes of a file. Returns the format, with a text that names it
+/// and says what to do with the file. Returns `None` if the file may be a book.
 fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, String)> {
     if let Some((format, name)) = text_format(start) {
         return Some((format, name.to_owned()));
@@ -90,7 +91,8 @@ fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, String)> {
         })
 }
 
-/// Returns the format of text, unless it may be a single record of a book.
+/// Returns the format of a text file and its name. Returns `None` if the bytes are not text, begin with the signature
+/// of another format, or may be a single record of a book.
 fn text_format(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     if !is_text(start) {
         return None;
@@ -104,7 +106,8 @@ fn text_format(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     }
 }
 
-/// Returns `true` if the bytes are text: no control characters, and at most a tenth of them not ASCII.
+/// Returns `true` if the bytes look like text: they contain no control characters, and at most a tenth of them are not
+/// ASCII.
 fn is_text(bytes: &[u8]) -> bool {
     let is_printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
     !bytes.is_empty()
@@ -135,7 +138,8 @@ fn begins_as_pgn(text: &[u8]) -> bool {
         && (text.starts_with(b"[") || moves.starts_with(b"{") || word.is_some_and(looks_like_move))
 }
 
-/// Checks that a book may replace the file at `path`: an empty file or a book always, any other file with `force`.
+/// Checks that a new book may replace the file at `path`. An empty file or a book may always be replaced, and any other
+/// file if `force` is `true`.
 ///
 /// # Errors
 ///
@@ -149,8 +153,8 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     Err(Error::foreign(path, problem))
 }
 
-/// Number of plausible records that make a file without a header a book, for commands that have `--force`. Few random
-/// records have a plausible move and are sorted, so four of them are hardly ever random.
+/// The number of plausible records from which a file without a header counts as a book, for commands that have
+/// `--force`. Random bytes hardly ever form four records that have plausible moves and are sorted.
 const ENOUGH: usize = 4;
 
 /// Returns `true` if a book may replace the file without `--force`: if the file is empty, has a book's header, or is
@@ -179,8 +183,8 @@ pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
     Ok(count == 0 || count >= enough || has_start)
 }
 
-/// Returns `true` if some piece can make a move on an empty board: along a line, as a knight, or as a drop. Only a pawn
-/// promotes, on the last rank.
+/// Returns `true` if some chess piece could make this move on an empty board: along a line, like a knight, or as a
+/// drop. A promotion must be a pawn move to the last rank.
 fn can_be_made(mv: BookMove) -> bool {
     if mv.dropped().is_some() {
         return mv.is_well_formed();

@@ -26,7 +26,7 @@ use crate::{
     task,
 };
 
-/// Selects the moves of counts, weighs them, and writes them as a book.
+/// A builder that selects moves from counts, weighs them, and writes them as a book.
 #[derive(Clone, Debug)]
 pub struct BookMaker<'a> {
     counts: &'a Counts,
@@ -34,7 +34,7 @@ pub struct BookMaker<'a> {
     weights: &'a Weights,
     summary: BookSummary,
     adjustments: Adjustments,
-    /// For each shard, the moves that it gives to the book, or `None` if there are too many to keep in memory.
+    /// For each shard of the counts, the moves that the book keeps, or `None` if there are too many to hold in memory.
     kept: Vec<Option<Vec<WeighedMove>>>,
 }
 
@@ -42,7 +42,7 @@ pub struct BookMaker<'a> {
 /// without them.
 #[derive(Clone, Default, Debug)]
 struct Adjustments {
-    /// The moves that are left out because they lose too much, and the option that asked for it.
+    /// The moves that are left out because they lose too much, and the text of the option that requests this.
     dropped: Option<Arc<(DroppedMoves, String)>>,
     backed_up: Option<Arc<MinimaxShares>>,
 }
@@ -56,15 +56,16 @@ struct WeighedMove {
     weight: u64,
 }
 
-/// The maximum number of kept moves of a shard that are kept in memory. The moves of other shards are weighed again.
+/// The maximum number of moves of a shard that are held in memory. The moves of a shard with more are weighed again
+/// when they are needed.
 const FEW: usize = 1024;
 
-/// The numbers of a book.
+/// Statistics about a book.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct BookSummary {
-    /// The number of counted positions, whether or not the book has them.
+    /// The number of counted positions, whether or not they are in the book.
     pub positions: u64,
-    /// The number of counted pairs of a position and a move, whether or not the book has them.
+    /// The number of counted pairs of a position and a move, whether or not they are in the book.
     pub counted_entries: u64,
     /// The number of records of the book, without its header.
     pub entries: u64,
@@ -101,8 +102,8 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, Adjustments::default())
     }
 
-    /// Returns a maker of the book with weights lowered as [`Weights::minimax`] describes, in the positions that lines of the book
-    /// reach from `starts`. Errors name the book `path`.
+    /// Returns a maker for the same book, with weights lowered as [`Weights::minimax`] describes. Only weights in
+    /// positions that lines of the book reach from `starts` are lowered. Error messages name the book `path`.
     ///
     /// # Errors
     ///
@@ -123,8 +124,8 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, adjustments)
     }
 
-    /// Returns a maker of the book without the moves that lose too much, in the positions that lines of the book reach from the
-    /// start of `variant`.
+    /// Returns a maker for the same book without the moves that lose too much. Only moves in positions that lines of
+    /// the book reach from the start of `variant` are left out.
     ///
     /// # Errors
     ///
@@ -188,7 +189,8 @@ impl<'a> BookMaker<'a> {
         Ok(maker)
     }
 
-    /// Returns the numbers of a shard, and its kept moves if they are few enough.
+    /// Returns the statistics of a shard, and the moves that the book keeps. Returns `None` instead of the moves if
+    /// there are too many to hold in memory.
     fn survey(&self, shard: usize) -> Result<(BookSummary, Option<Vec<WeighedMove>>)> {
         let mut summary = BookSummary::default();
         let mut kept = Some(Vec::new());
@@ -214,7 +216,7 @@ impl<'a> BookMaker<'a> {
         Ok((summary, kept))
     }
 
-    /// Returns the numbers of the book that [`write`](BookMaker::write) will write.
+    /// Returns statistics about the book that [`write`](BookMaker::write) will write.
     pub fn summary(&self) -> BookSummary {
         self.summary
     }

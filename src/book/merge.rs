@@ -28,21 +28,22 @@ use crate::{
     walk::LinesOf,
 };
 
-/// A filter of the moves of a book, which can also scale their weights. The default keeps all records unchanged.
+/// A filter for the moves of a book, which can also scale their weights. The default keeps all records unchanged.
 ///
-/// Every other filter also drops the records whose moves are illegal, in the positions that lines of the book reach from the
-/// starting position. So shares are shares of the weights of legal moves, and an illegal move is never the only one that is
-/// kept. Of all other positions only the key is known, which does not determine the legal moves, so all of their records count.
+/// Any other filter also drops illegal moves. So only legal moves count when the shares of a position's moves are
+/// calculated, and an illegal move is never the only move that is kept. Illegal moves can be recognized only in
+/// positions that lines of the book reach from the starting position. For all other positions, only the key is known,
+/// which does not determine the legal moves, so all of their records count as legal.
 ///
 /// Filtering the result once more with the same filter keeps all of it.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Filter {
     /// The minimum weight of a move.
     pub min_weight: u16,
-    /// The minimum share of a move in the weights of its position, in percent, from 0 to 100.
+    /// The minimum share of a move in the sum of its position's weights, in percent, from 0 to 100.
     pub min_share: f64,
-    /// The number of moves of a position that are kept, the heaviest first. Among equal weights, the moves with the smallest
-    /// numbers are kept.
+    /// The maximum number of moves that are kept in each position. The heaviest moves are kept, and among equally heavy
+    /// moves those with the smallest numbers.
     pub best: Option<usize>,
     /// If set, keeps only positions that are [reachable](Filter::reachable) in fewer plies than this.
     pub max_ply: Option<u16>,
@@ -51,12 +52,12 @@ pub struct Filter {
     pub reachable: bool,
     /// Scales the weights of each position so that the largest is 65535.
     pub normalize: bool,
-    /// If set, drops the moves that lose too much, in the positions that lines reach from the starting position. This filter is
-    /// applied before all others.
+    /// If set, drops moves that lose too much, but only in positions that lines reach from the starting position. This
+    /// filter is applied before all others.
     pub max_loss: Option<MaxLoss>,
 }
 
-/// The numbers of a merged or filtered book.
+/// Statistics about a merged or filtered book.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct MergeSummary {
     /// The number of records that were read, without headers.
@@ -65,9 +66,9 @@ pub struct MergeSummary {
     pub written: u64,
     /// The number of positions that have a record.
     pub positions: u64,
-    /// The number of positions whose weights were scaled down because a sum exceeds 65535.
+    /// The number of positions whose weights were scaled down because the sum of the weights of a move exceeded 65535.
     pub scaled: u64,
-    /// The moves that lose too much, if the filter has [`max_loss`](Filter::max_loss).
+    /// The numbers of moves that were dropped or kept because of [`max_loss`](Filter::max_loss), if the filter sets it.
     pub losses: Option<LossSummary>,
 }
 
@@ -113,8 +114,9 @@ impl Filter {
 
 /// Merges books into a new book. Reads each book once, from start to end.
 ///
-/// If a sum of weights exceeds 65535, the weights of that position are scaled down together. A move gets `learn` of the first
-/// book that has the move. The header of the result lists the variants of all books. `meter` counts the records that are read.
+/// The weights of the same move are added up. If such a sum exceeds 65535, all weights of the position are scaled down
+/// together. The field `learn` of a move comes from the first book that contains the move. The header of the result
+/// lists the variants of all books. `meter` counts the records that are read.
 ///
 /// # Errors
 ///
@@ -168,7 +170,7 @@ pub fn filter_books(
     merge.write(inputs, out, meter)
 }
 
-/// The settings of an operation that makes one book from others.
+/// The settings of an operation that creates one book from one or more other books.
 struct BookMerge<'a> {
     /// The name of the operation in the header: `Merged` or `Filtered`.
     done: &'a str,
@@ -237,7 +239,8 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Writes the records that are kept. `doing` is the path that errors name, and the operation on it.
+    /// Writes the records that are kept. `doing` contains the path that error messages name, and the operation on this
+    /// path.
     fn write_kept(
         &self,
         positions: &mut Positions<'_>,
@@ -277,8 +280,8 @@ impl BookMerge<'_> {
     }
 }
 
-/// Creates the header of a book that is made from others. It lists the variants of all books, and its comment has the operation
-/// `done`, the names of the books, and the options.
+/// Creates the header of a book that is made from other books. The header lists the variants of all these books. Its
+/// comment contains the operation `done`, the names of the books, and the options.
 pub(super) fn joined_header(
     books: &[Book],
     done: &str,

@@ -1,4 +1,4 @@
-//! Lowers the weights of moves by the scores that the counts show for later moves.
+//! Lowers the weights of moves whose later moves, according to the counts, score badly.
 
 use std::{cell::RefCell, path::Path};
 
@@ -15,32 +15,33 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// The maximum number of plies that values look ahead.
+/// The maximum number of plies ahead that are considered for the value of a position.
 const HALF_MOVES: usize = 256;
 
-/// The numbers of moves whose weight was lowered or not.
+/// Statistics about the moves whose weights were lowered or kept.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct MinimaxSummary {
     /// The number of moves whose weight was lowered, but not to 0.
     pub lowered: u64,
-    /// The number of moves whose weight became 0, so that the book does not have them.
+    /// The number of moves whose weight became 0, so that the book does not contain them.
     pub left_out: u64,
     /// The number of moves that keep their weight because no line of moves with enough games reaches their position.
     pub unreached: u64,
-    /// The share of the total weight of the starting position's moves that is left, in percent.
+    /// The remaining share of the total weight of the starting position's moves, in percent.
     pub first_percent: u8,
 }
 
-/// The shares of the weights of moves that are left.
+/// For each move, the share of its weight that remains.
 ///
-/// Moves with fewer games than the filter requires are ignored. The value of a position is a score that its side to move can
-/// count on, from 0 to 1. It is the maximum over its moves of the lower bound of the confidence interval of the move's score
-/// ([`Stats::lower_bound`]), or of 1 minus the value of the position after the move, if that is less. So a move with a few lucky
-/// games does not determine a value. If moves form cycles, values look at most 256 plies ahead.
+/// Moves with fewer games than the filter requires are ignored. The value of a position is a score that its side to
+/// move can count on, from 0 to 1. It is the maximum over its moves of the lower bound of the confidence interval of
+/// the move's score ([`Stats::lower_bound`]), or of 1 minus the value of the position after the move, if that is less.
+/// So a move with a few lucky games does not determine a value. Because moves can form cycles, only the next 256 plies
+/// are considered.
 #[derive(Clone, Debug)]
 pub(super) struct MinimaxShares {
-    /// Keys and moves, as [`key_and_move`] packs them, in ascending order, each with the share of its weight that is left. Moves
-    /// that keep all of their weight have no entry.
+    /// Pairs of a key and a move, packed by [`key_and_move`] and sorted, each with the share of the move's weight that
+    /// remains. Moves that keep all of their weight have no entry.
     shares: Vec<(u128, f64)>,
     pub summary: MinimaxSummary,
 }
@@ -89,7 +90,7 @@ impl MinimaxShares {
         Ok(lowered)
     }
 
-    /// Returns the share of the total weight of the starting position's moves that is left, in percent.
+    /// Returns the remaining share of the total weight of the starting position's moves, in percent.
     fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
         let Some(node) = graph.nodes.first() else {
             return 100;
@@ -126,14 +127,15 @@ impl MinimaxShares {
 struct Graph {
     nodes: Vec<MinimaxNode>,
     edges: Vec<MinimaxEdge>,
-    /// The number of moves of positions that the walk did not reach.
+    /// The number of moves in positions that the walk did not reach.
     unreached: u64,
 }
 
 struct MinimaxNode {
     key: u64,
     turn: Color,
-    /// The end of the position's range of edges. The range begins at the end of the node before it.
+    /// The end of the position's range in the list of edges. The range begins where the range of the previous node
+    /// ends.
     end: usize,
 }
 
@@ -151,7 +153,8 @@ struct MinimaxEdge {
 impl MinimaxEdge {
     const NOWHERE: u64 = u64::MAX;
 
-    /// Returns the score that the value of the position after the move leaves to the mover: 1 if that position has no moves.
+    /// Returns the score that the value of the position after the move leaves for the side that moves: 1 minus that
+    /// value, or 1 if that position has no moves.
     fn left(&self, values: &[f64]) -> f64 {
         let after = usize::try_from(self.after).ok();
         let value = after.and_then(|after| values.get(after));
@@ -173,7 +176,8 @@ impl Graph {
             scratch: RefCell::default(),
         };
         let (positions, moves) = source.sizes(counts)?;
-        // A position is also in the map of numbers, and each move may get an entry of `shares`, so everything counts twice.
+        // The memory is doubled, because each position also has an entry in the map of numbers, and each move may get
+        // an entry in `shares`.
         let bytes = 2 * (positions * size_of::<MinimaxNode>() + moves * size_of::<MinimaxEdge>());
         if bytes > memory.bytes {
             let problem = format!(
@@ -254,7 +258,7 @@ impl Graph {
     }
 }
 
-/// The moves that have enough games, as a source of a walk.
+/// A source for a walk that contains only the moves with enough games.
 struct KeptMoves<'a> {
     finder: Finder<'a>,
     min_game: u64,

@@ -22,9 +22,10 @@ use crate::{
 
 /// A book, in a file that stays open or in memory.
 ///
-/// A file may have any size, and only the parts that are needed are read. If another file replaces it (which Windows may
-/// refuse), the book still answers from the file that it opened. A process with 64 open books opens the file of a further one
-/// for each read, which fails if the file was replaced. Any number of threads may use a book at the same time.
+/// A file may have any size, and only the parts that are needed are read. If another file replaces it (which Windows
+/// may refuse), the book still answers from the file that it opened. If a process has more than 64 books open, the file
+/// of each further book is opened again for each read, which fails if the file has been replaced. Any number of threads
+/// may use a book at the same time.
 ///
 /// ```
 /// use polybook::{book::{Book, Entry}, position::{BookMove, key}};
@@ -51,7 +52,7 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, that is not a book, or whose size is not a multiple of 16.
+    /// Returns an error if the file cannot be read, is not a book, or has a size that is not a multiple of 16.
     pub fn open(path: impl AsRef<Path>) -> Result<Book> {
         let path = path.as_ref();
         match Book::open_with_rest(path)? {
@@ -79,8 +80,8 @@ impl Book {
         Ok((book, (metadata.len() % size) as usize))
     }
 
-    /// Opens a book for an operation that uses all of it, or writes something made from it. Reads the book into memory,
-    /// where looking positions up is fastest, if it takes at most `memory` bytes there.
+    /// Opens a book for an operation that uses the whole book, or that writes something made from it. Reads the book
+    /// into memory, where look-ups are fastest, if it takes at most `memory` bytes.
     ///
     /// # Errors
     ///
@@ -93,7 +94,8 @@ impl Book {
         Ok(book)
     }
 
-    /// Reads a pipe or device into memory: a pipe cannot be read at an offset, and a device may never end.
+    /// Reads a pipe or device into memory, because a pipe cannot be read at an offset. Returns an error if it is longer
+    /// than [`LONGEST_PIPE`], because a device may never end.
     fn from_pipe(file: File, path: &Path) -> Result<Book> {
         let mut bytes = Vec::new();
         let mut start = file.take(LONGEST_PIPE);
@@ -136,9 +138,9 @@ impl Book {
         Records::new(&self.storage, &self.path)
     }
 
-    /// Returns an iterator over the records for a command that writes them again. It fails if keys do not ascend, and at the
-    /// end if the checksum in the header does not match, because a new checksum would hide the damage. `meter` counts
-    /// records.
+    /// Returns an iterator over the records for a command that writes them to a new book. The iterator returns an error
+    /// if keys do not ascend. At the end, it also returns an error if the checksum in the header does not match,
+    /// because the new book's checksum would hide the damage. `meter` counts records.
     pub(super) fn checked_records<'a>(&'a self, meter: &'a Meter) -> Result<CheckedRecords<'a>> {
         let null = self.null_records()?;
         Ok(CheckedRecords {
@@ -147,7 +149,8 @@ impl Book {
         })
     }
 
-    /// Returns an iterator over the records, which fails if keys do not ascend. `meter` counts records.
+    /// Returns an iterator over the records. The iterator returns an error if keys do not ascend. `meter` counts
+    /// records.
     pub(super) fn sorted_records<'a>(&'a self, meter: &'a Meter) -> CheckedRecords<'a> {
         meter.add_total(self.len());
         CheckedRecords {
@@ -160,11 +163,12 @@ impl Book {
         }
     }
 
-    /// Reads a book that has a checksum, and compares it with the header and the records.
+    /// Compares the checksum in the header with the header and the records, which are all read. Does nothing if there
+    /// is no checksum.
     ///
     /// # Errors
     ///
-    /// Returns an error if the book cannot be read, if its checksum differs, or if it is not sorted.
+    /// Returns an error if the book cannot be read, if its checksum does not match, or if it is not sorted.
     pub fn refuse_changed(&self) -> Result<()> {
         let meter = Meter::default();
         let mut records = self.checked_records(&meter)?;
@@ -215,8 +219,9 @@ impl Book {
         })
     }
 
-    /// Returns the moves of a position, each once, the heaviest first. Both spellings of castling are one move: the king's
-    /// two steps, and the format's own. The weights of records of one move are added up, to 65535 at most.
+    /// Returns the moves of a position, each once, the heaviest first. The weights of several records of the same move
+    /// are added up, to at most 65535. Both spellings of castling (the king's two steps, and king takes rook as in the
+    /// format) are the same move.
     ///
     /// The result includes records of weight 0, and records whose move is illegal: for these,
     /// [`to_move`](crate::position::BookMove::to_move) returns `None`, and [`shares`](super::shares) has no share.
@@ -234,8 +239,8 @@ impl Book {
         matches!(self.storage, Storage::Memory(_)) && matches!(self.storage.find(key), Ok(None))
     }
 
-    /// Returns the records of a position by its key, in the order of the book. The null key has none, because its records
-    /// are the header.
+    /// Returns the records with the position key `key`, in the order of the book. Returns no records for the null key,
+    /// because the records with this key are the header.
     ///
     /// # Errors
     ///
@@ -271,9 +276,9 @@ pub(super) struct CheckedRecords<'a> {
     meter: &'a Meter,
     records: Records<'a>,
     last_key: u64,
-    /// The checksum of the records after the header that were read so far.
+    /// The checksum of the records after the header that have been read so far.
     sum: Checksum,
-    /// The checksum that the header has of them. `None` if there is none, and after the end.
+    /// The checksum of these records according to the header. `None` if the header has no checksum, and after the end.
     expected: Option<Result<Checksum, NoChecksum>>,
 }
 

@@ -9,21 +9,21 @@ use super::{
 };
 use crate::{error::Result, progress::Meter, sort::Merge};
 
-/// What to do with a position of several books.
+/// The way in which the moves of a position that several books contain are merged.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum MergePolicy {
-    /// The position gets the moves of all books. A move of several books gets the sum of its weights.
+    /// The position gets the moves of all books. A move that several books contain gets the sum of its weights.
     #[default]
     Sum,
-    /// The position gets the moves of the first book that has the position, and no others.
+    /// The position gets only the moves of the first book that contains the position.
     First,
 }
 
-/// A position and its moves, each once, in the order of their numbers.
+/// A position and its moves, each once, sorted by their 16-bit numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PositionEntries {
     pub key: u64,
-    /// The first record of each move, and the sum of the weights of all.
+    /// For each move, its first record and the sum of the weights of all its records.
     pub sums: Vec<(Entry, u64)>,
 }
 
@@ -49,7 +49,7 @@ impl PositionEntries {
 pub(super) struct Positions<'a> {
     records: Peekable<Merge<'a, (u64, usize, Entry)>>,
     policy: MergePolicy,
-    /// Number of records read so far, without those of headers.
+    /// The number of records read so far, not counting those of headers.
     pub read: u64,
 }
 
@@ -64,8 +64,8 @@ impl<'a> Positions<'a> {
         Positions::of_records(records.collect(), policy)
     }
 
-    /// Creates an iterator for a command that writes the records again: it returns an error at the end if a checksum
-    /// differs.
+    /// Creates an iterator for a command that writes the records to a new book. At the end, it returns an error if the
+    /// checksum of a book does not match.
     pub(super) fn checked(
         books: &'a [Book],
         policy: MergePolicy,
@@ -91,7 +91,8 @@ impl<'a> Positions<'a> {
         }
     }
 
-    /// Takes the next record if it has the given key, or if `key` is `None`. Also takes an error.
+    /// Takes the next record if its key is `key`, or any next record if `key` is `None`. Returns `None` if the next
+    /// record has another key or there are no more records. If reading failed, takes and returns the error.
     fn next_of(&mut self, key: Option<u64>) -> Result<Option<(u64, usize, Entry)>> {
         let is_of_key = |record: &Result<(u64, usize, Entry)>| match (record, key) {
             (Ok((found, ..)), Some(key)) => *found == key,

@@ -77,9 +77,10 @@ pub(super) fn write_entries(entries: &[Entry], out: &mut (impl Write + ?Sized)) 
         .try_for_each(|entry| out.write_all(&entry.to_bytes()))
 }
 
-/// Merges the records of each move of a position, and sorts them by descending weight. Some programs write castling as the
-/// king's two steps, so a book merged from several programs may have both spellings. They become one move in the format's
-/// spelling. Weights of a move are added up, to 65535 at most; the result has `learn` of the first record.
+/// Merges the records of each move of a position, and sorts them by descending weight. Some programs write castling as
+/// the king's two steps, so a book merged from several programs may have both spellings. They become one move in the
+/// format's spelling. The weights of a move are added up, to at most 65535. The field `learn` comes from the first
+/// record.
 pub(crate) fn each_move_once<P: Rules>(
     pos: &P,
     records: impl IntoIterator<Item = Entry>,
@@ -101,7 +102,7 @@ pub(crate) fn with_format_castling<P: Rules>(pos: &P, mv: BookMove) -> BookMove 
     mv.to_move(pos).map_or(mv, BookMove::from)
 }
 
-/// Number of records in a read when all are read, 64 KiB.
+/// The number of records that are read at once when all records are read: 64 KiB.
 const STREAM_BUFFER: u64 = 1 << 12;
 
 /// The storage of the records of a book: a file or memory.

@@ -8,7 +8,8 @@ use std::{
 use super::records::{Entry, Storage};
 use crate::keyed::key_of;
 
-/// The number of records of a position that are read first. More are read only if all of these have its key.
+/// The number of records that are read first for a position. Further records are read only if all of these have the
+/// position's key.
 const FEW: u64 = 16;
 
 /// The maximum number of records of a position. A move has 16 bits, so a correct book never has more.

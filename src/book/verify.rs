@@ -23,7 +23,7 @@ use crate::{
     tally::Memory,
 };
 
-/// A fault of a book.
+/// A fault in a book.
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
 pub enum Fault {
@@ -50,12 +50,12 @@ pub enum Fault {
     /// Records repeat a move of their position.
     #[error("{} position, first record {}", .0.text("repeats a move of its", "repeat a move of their"), .0.first)]
     Twice(FaultyRecords),
-    /// Records have bits that are not a move.
+    /// Records contain bits that do not encode a move.
     #[error("{} no move, first record {}", .0.text("holds", "hold"), .0.first)]
     Move(FaultyRecords),
 }
 
-/// The records that have a fault.
+/// The records that have a certain fault.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct FaultyRecords {
     /// The number of these records.
@@ -73,7 +73,8 @@ impl FaultyRecords {
         self.count += 1;
     }
 
-    /// Returns the number of records, followed by `of_one` or `of_more`.
+    /// Returns a text that consists of the number of records, followed by `of_one` if there is one record, otherwise by
+    /// `of_more`.
     fn text(&self, of_one: &str, of_more: &str) -> String {
         match self.count {
             1 => format!("1 record {of_one}"),
@@ -146,9 +147,10 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
 
 /// Writes a copy of a book without its faults.
 ///
-/// Records are sorted, and records that are not a move are dropped. Of the records of one move, the heaviest is kept, and among
-/// equally heavy ones the record with the largest `learn`. The header is copied if it is well-formed. A checksum that matches is
-/// renewed. A checksum that does not match is dropped, because a new one would hide the damage. Sorts within `memory`.
+/// Records are sorted, and records without a valid move are dropped. If several records have the same key and move,
+/// only the heaviest is kept, and among equally heavy ones the record with the largest `learn`. The header is copied if
+/// it is well-formed. A checksum that matches is renewed. A checksum that does not match is dropped, because a new one
+/// would hide the damage. Sorts within `memory`.
 ///
 /// # Errors
 ///
@@ -255,7 +257,7 @@ impl FaultyBook {
     fn records(&self) -> impl Iterator<Item = Result<(u64, Entry)>> {
         let first = self.null.size / Entry::SIZE as u64;
         let records = (0..).zip(&self.book);
-        // Errors are passed on, also if they are within the header.
+        // Errors are passed on, even if they occurred in the header.
         let records = records.filter(move |(index, entry)| *index >= first || entry.is_err());
         records.map(|(index, entry)| Ok((index, entry?)))
     }

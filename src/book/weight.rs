@@ -39,7 +39,7 @@ impl Factors {
     }
 }
 
-/// The largest weight that weights over 65535 are scaled by.
+/// The weight that becomes 65535 when weights over 65535 are scaled down.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Scale {
     /// The largest weight of the book. The weights of different positions stay comparable.
@@ -64,10 +64,11 @@ pub struct Weights {
     pub uniform: bool,
     /// The number that each result adds to a weight.
     pub factors: Factors,
-    /// The largest weight that large weights are scaled by.
+    /// The weight that becomes 65535 when weights over 65535 are scaled down.
     pub scale: Scale,
-    /// If set, lowers the weight of a move by the scores that the counts show for later moves. A move whose score is less than that
-    /// of the best move of its position by this many percent of a point, or more, gets the weight 0. Default: `None`.
+    /// If set, lowers the weight of a move if the moves after it score badly according to the counts. A move gets the
+    /// weight 0 if its score is lower than the score of the best move in its position by at least this many percent of
+    /// a point. Default: `None`.
     pub minimax: Option<u8>,
 }
 

@@ -1,8 +1,8 @@
 //! Collecting game records in bounded memory, and returning them in the order of the index.
 //!
-//! Records arrive in the order of ids. In the index, `game_10_data` precedes `game_1_data`. Ids with equal numbers of
-//! digits have the same order in both, so the records are returned by merging at most ten runs. Only the offsets at
-//! which these runs begin are kept in memory.
+//! Records arrive in the order of ids. In the index, they are sorted by key, and `game_10_data` precedes `game_1_data`.
+//! Ids with the same number of digits have the same order in both, so the records are returned by merging at most ten
+//! runs. Only the offsets at which these runs begin are kept in memory.
 
 use std::{
     ops::Range,
@@ -79,7 +79,7 @@ impl GameRecords {
 
 /// Reads game records in the order of the index.
 pub(crate) struct GameWalk<'a> {
-    /// For each number of digits, the ids that were not read yet and a reader of their records.
+    /// For each number of digits, the range of ids that have not been read yet and a reader of their records.
     sequences: Vec<(Range<u64>, ByteReader<'a>)>,
 }
 

@@ -3,8 +3,9 @@
 //! Postings are divided into pieces, which are turned into entries in parallel. A piece owns the positions whose first
 //! posting is in it, so every position belongs to exactly one piece.
 //!
-//! The statistics of a position sort after all numbers that begin with the position's digits. They are kept on a stack
-//! until these numbers have passed. At the end of a piece, the stack is passed on with the entries.
+//! The keys of a position's statistics, such as `10_freq`, sort after all position keys that begin with the same
+//! digits, such as `105`. Statistics are therefore kept on a stack until these keys have passed. At the end of a piece,
+//! the stack is passed on with the entries.
 
 use std::path::Path;
 
@@ -21,17 +22,18 @@ use crate::{error::Result, position::BookMove, sort::Sealed, task};
 /// The number of bytes of a position's ids that are held in memory before they are spilled.
 const LONGEST_HELD: usize = 4 << 20;
 
-/// Entries that were made together, in ascending order of keys.
+/// Entries that one job has created, in ascending order of keys.
 #[derive(Default, Debug)]
 pub(super) struct EntryBatch {
     pub entries: Entries,
-    /// Statistics whose keys may be greater than those of entries in following batches. The longest number is last.
+    /// Statistics whose keys may be greater than keys in following batches, so that they must not be written yet. The
+    /// one whose number has the most digits is last.
     pub waiting: Vec<Waiting>,
     /// The number of positions in the batch.
     pub positions: u64,
-    /// The number of games that reached these positions, added up.
+    /// The number of postings: the sum, over these positions, of the number of games that reached each.
     pub postings: u64,
-    /// The number of steps of progress that the batch stands for.
+    /// The number of units of progress that the batch represents.
     pub steps: u64,
 }
 
@@ -42,8 +44,8 @@ pub(super) struct Waiting {
     stats: PositionStats,
 }
 
-/// Writes the last statistics of `waiting` if they precede the entry with the key `next`. Returns `true` if it wrote
-/// any.
+/// Writes the last statistics in `waiting` if their keys precede `next`, the key of the next entry. Returns `true` if
+/// statistics were written.
 pub(super) fn write_due(waiting: &mut Vec<Waiting>, next: &[u8], out: &mut Entries) -> bool {
     let Some(last) = waiting.last() else {
         return false;
@@ -82,7 +84,7 @@ pub(super) fn position_entries(
     Ok(maker.made)
 }
 
-/// Turns sorted postings into entries.
+/// A builder that turns sorted postings into entries.
 struct EntryMaker<'a> {
     with_stats: bool,
     temp_dir: &'a Path,
@@ -122,7 +124,7 @@ impl EntryMaker<'_> {
         self.position == Some(posting.position())
     }
 
-    /// Closes the current position and begins that of `posting`.
+    /// Closes the current position and begins the position of `posting`.
     fn begin(&mut self, posting: Posting) -> Result<()> {
         self.end()?;
         self.position = Some(posting.position());

@@ -1,4 +1,5 @@
-//! Postings: 128-bit records that a game reached a position, in the order of the index.
+//! Postings: 128-bit records, each of which says that a game reached a position. Their integer order is the order of
+//! the index.
 //!
 //! The index stores keys as decimal text, so `10` precedes `9`. A posting contains the key's digits shifted left to 20
 //! digits, followed by their number. So comparing two postings compares the decimal texts.
@@ -32,8 +33,8 @@ const OF_LONGEST: u128 = (1 << 64) - SMALLEST;
 pub(crate) struct Posting(u128);
 
 impl Posting {
-    /// Creates the posting of the game `id` at the position `key`, in which the game played `mv`. `winner` is `None` if
-    /// neither side won.
+    /// Creates the posting that the game `id` reached the position `key`, and that `mv` was played there. `winner` is
+    /// `None` if neither side won.
     #[inline]
     pub(crate) fn new(key: u64, id: u32, mv: BookMove, winner: Option<Color>) -> Posting {
         let digits = key.checked_ilog10().map_or(1, |log| log + 1);
@@ -94,7 +95,8 @@ impl Posting {
         }
     }
 
-    /// Returns the approximate share, as a fraction of 2^64, of all keys whose text precedes that of the posting's key.
+    /// Returns which share of all keys precede the posting's key in text order, approximately and as a fraction of
+    /// 2^64.
     ///
     /// Keys are distributed evenly as numbers, but not as text: half of them begin with the digit 1. The share is, so
     /// shards are filled evenly.

@@ -38,7 +38,7 @@ pub struct Index {
     /// Whether the index contains counts and no games.
     pub(super) has_counts: bool,
     inputs: Vec<IndexedFile>,
-    /// The number of the entry of rows from which results were read last, and these results.
+    /// A cache of the results in the entry of rows that was read last, with the number of this entry.
     last_results: Mutex<(Option<u64>, Vec<GameResult>)>,
 }
 
@@ -54,7 +54,7 @@ impl Index {
         open_again_if_replaced(path, || Index::open_once(path))
     }
 
-    /// Opens the index without checking whether it was replaced meanwhile.
+    /// Opens the index without checking whether it has been replaced in the meantime.
     fn open_once(path: &Path) -> Result<Index> {
         if !holds_database(path)? {
             return Err(no_database(path));
@@ -311,7 +311,7 @@ impl Index {
         self.parsed(key, parse)?.ok_or_else(|| self.malformed(key))
     }
 
-    /// Returns an error that the value of `key` is missing or malformed.
+    /// Returns the error for an index in which the value of `key` is missing or malformed.
     pub(crate) fn malformed(&self, key: &[u8]) -> Error {
         let key = key.escape_ascii();
         Error::damaged(
@@ -346,7 +346,7 @@ fn no_database(path: &Path) -> Error {
     Error::foreign(path, problem)
 }
 
-/// Returns the problem of a database without a number of games.
+/// Returns the error message for a database that does not contain the number of games.
 fn no_total(database: &Database) -> &'static str {
     if database.is_empty() {
         "is an empty LevelDB database: make the index again"

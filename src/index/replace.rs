@@ -1,4 +1,4 @@
-//! Deciding whether something at the target of an index may be replaced, and removing an index.
+//! Deciding whether a new index may replace what exists at its path, and removing an index.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -16,8 +16,8 @@ use crate::{
     output::own_files,
 };
 
-/// Checks that a new index may replace what is at `path`. An empty directory may be replaced always, and an index with
-/// `force`. Returns the files of the index.
+/// Checks that a new index may replace what exists at `path`: an empty directory in any case, or an index if `force` is
+/// `true`. Returns the files of the old index.
 ///
 /// # Errors
 ///
@@ -72,7 +72,7 @@ pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
     Ok(matches!(content(path.as_ref())?, TargetContent::Index(_)))
 }
 
-/// What is at a path.
+/// What exists at a path.
 enum TargetContent {
     /// An index, which consists of these files.
     Index(Vec<OsString>),
@@ -82,7 +82,7 @@ enum TargetContent {
     Other,
 }
 
-/// Examines what is at a path.
+/// Examines what exists at a path.
 fn content(path: &Path) -> Result<TargetContent> {
     if !holds_database(path)? || Database::open(path)?.get(layout::TOTAL_GAMES)?.is_none() {
         return Ok(TargetContent::Other);

@@ -17,10 +17,10 @@ use crate::{
     positioned::read_exact_at,
 };
 
-/// The number of files that it may hold open, ten of which it reserves for other files than tables.
+/// The number of files that `rusty-leveldb` may hold open. It reserves ten of them for files that are not tables.
 const OPEN_TABLES: usize = 74;
 
-/// Iterates over the entries of a database.
+/// An iterator over the entries of a database.
 pub(super) struct SecondOpinion {
     entries: DBIterator,
     _database: DB,
@@ -73,8 +73,8 @@ impl SecondOpinion {
     }
 }
 
-/// A file whose reads fill the buffer, or end at the end of the file. `rusty-leveldb` takes a short read for that end, and
-/// file systems on a network may return one anywhere.
+/// A file whose reads always fill the buffer, except at the end of the file. `rusty-leveldb` takes a short read to mean
+/// the end of the file, but network file systems may return short reads anywhere.
 struct Filling(File);
 
 impl Read for Filling {

@@ -24,23 +24,24 @@ pub(super) const TABLE_SIZE: usize = 1 << 20;
 /// Consecutive entries, as ranges of batches.
 type Parts = Vec<(Arc<Entries>, Range<usize>)>;
 
-/// The entries of a table and the table's number.
+/// The entries of a table, and the number of the table.
 #[derive(Debug)]
 pub(super) struct TableEntries {
     number: u64,
     parts: Parts,
 }
 
-/// Cuts entries into tables.
+/// A builder that cuts entries into tables.
 #[derive(Debug)]
 pub(super) struct TableCutter {
-    /// The tables that are complete and were not taken yet.
+    /// The complete tables that have not been taken yet.
     tables: Vec<TableEntries>,
     next_number: u64,
     parts: Parts,
     /// The size in bytes of the keys and values in `parts`.
     size: usize,
-    /// Statistics whose keys may be greater than those of the next entries. The longest number is last.
+    /// Statistics whose keys may be greater than the keys of the next entries, so that they must not be added yet. The
+    /// one whose number has the most digits is last.
     waiting: Vec<Waiting>,
 }
 
@@ -113,7 +114,7 @@ impl TableCutter {
         self.size = 0;
     }
 
-    /// Returns the complete tables and forgets them.
+    /// Removes and returns the complete tables.
     pub(super) fn take_tables(&mut self) -> Vec<TableEntries> {
         std::mem::take(&mut self.tables)
     }

@@ -12,7 +12,7 @@ use crate::{
     pgn::{Cutter, GameReader, Input, StreamOptions},
 };
 
-/// The number of bytes of a PGN that are read at once.
+/// The number of bytes that are read from a PGN file at once.
 const READ_SIZE: usize = 1 << 16;
 
 /// The path by which an index lists standard input.
@@ -146,7 +146,7 @@ impl<R: Read> Read for Stoppable<'_, R> {
     }
 }
 
-/// Returns `true` if an error comes from a [`Stoppable`].
+/// Returns `true` if a [`Stoppable`] returned the error because it was stopped.
 fn is_stop(err: &io::Error) -> bool {
     let inner = err.get_ref().and_then(|inner| inner.downcast_ref());
     matches!(inner, Some(Error::Interrupted))

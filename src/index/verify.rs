@@ -24,38 +24,40 @@ use crate::{
     task,
 };
 
-/// The longest value that is held, in bytes.
+/// The maximum length, in bytes, of a value that is held in memory while it is checked.
 const LONGEST_HELD: usize = 8 << 20;
 
-/// The longest table that `rusty-leveldb` reads: it holds a value several times.
+/// The maximum size, in bytes, of a table for which the index is also read with `rusty-leveldb`, which holds several
+/// copies of a value in memory.
 const LONGEST_SECONDED: u64 = 64 << 20;
 
-/// What [`verify`] found.
+/// The result of [`verify`].
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct VerifiedIndex {
-    /// The faults, the first of each kind. Without a fault, every question about the index has its true answer, or
-    /// the index was written wrong.
+    /// The faults, one for each kind of problem. If there are none, the index is not damaged: queries return exactly
+    /// what was written to the index.
     pub faults: Vec<Fault>,
-    /// Entries of the LevelDB database.
+    /// The number of entries of the LevelDB database.
     pub entries: u64,
-    /// Games.
+    /// The number of games.
     pub games: u64,
-    /// Positions.
+    /// The number of positions.
     pub positions: u64,
-    /// Whether the crate `rusty-leveldb` was asked too. It is not about an index with faults, or with a list of more
-    /// than some 64 MiB.
+    /// Whether the entries were also compared with those that the crate `rusty-leveldb` reads. This is not done if a
+    /// fault was found, or if a table is larger than 64 MiB because of a very long list.
     pub has_second_opinion: bool,
 }
 
-/// What is wrong with an index.
+/// A fault in an index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Fault {
-    /// What is wrong. For a damaged file this names the file, and the rest of the index was not checked.
+    /// A description of the problem. If a file is damaged, the description names the file, and the rest of the index
+    /// was not checked.
     pub problem: String,
-    /// The key of the first entry that has this fault, empty if it is one of a file.
+    /// The key of the first entry that has this fault, or empty if the fault concerns a whole file.
     pub key: Vec<u8>,
-    /// How many entries have it.
+    /// The number of entries that have this fault.
     pub count: u64,
 }
 
@@ -72,13 +74,14 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Looks for everything that is wrong with an index: reads every block and verifies its checksum, checks the order of
-/// the keys, each value by itself and against the others, and, if that is all right, compares the entries with those
-/// that the crate `rusty-leveldb` sees. Changes nothing.
+/// Checks an index completely. Reads every block and verifies its checksum, and checks the order of the keys, the form
+/// of each value, and whether the values agree with each other. If no fault is found, also compares the entries with
+/// those that the crate `rusty-leveldb` reads. Does not change the index.
 ///
 /// # Errors
 ///
-/// A directory that is not an index, one that is so damaged that it cannot be opened, or a file that cannot be read.
+/// Returns an error if the directory is not an index, if the index is too damaged to be opened, or if a file cannot be
+/// read.
 pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<VerifiedIndex> {
     task::caught(|| {
         let index = Index::open(path)?;
@@ -119,7 +122,7 @@ impl VerifiedIndex {
         }
     }
 
-    /// Makes a fault of an error that says what is wrong with a file.
+    /// Records an error about a damaged file as a fault. Returns any other error unchanged.
     fn file_fault(&mut self, checked: Result<()>) -> Result<()> {
         match checked {
             Err(Error::File {
@@ -136,14 +139,14 @@ impl VerifiedIndex {
     }
 }
 
-/// Compares all entries with those that `rusty-leveldb` sees.
+/// Compares all entries with those that `rusty-leveldb` reads, and records the first difference as a fault.
 fn compare(
     index: &Index,
     mut second: SecondOpinion,
     found: &mut VerifiedIndex,
     meter: &Meter,
 ) -> Result<()> {
-    // Values that rusty-leveldb holds several times may be held once more.
+    // `rusty-leveldb` holds several copies of each value in memory anyway, so our reader may hold another one.
     let mut entries = index.database().entries(usize::MAX)?;
     let mut passed = 0;
     while entries.advance()? {
@@ -159,7 +162,7 @@ fn compare(
     Ok(())
 }
 
-/// Checks all entries by themselves and against each other.
+/// Checks each entry by itself, and whether the entries agree with each other.
 fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> {
     index.database().check_metadata()?;
     let mut check = IndexCheck {
@@ -185,27 +188,28 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
     check.finish()
 }
 
-/// The state of a check, after the entries so far.
+/// The state of a check after some of the entries.
 struct IndexCheck<'a> {
     index: &'a Index,
     contents: Option<Contents>,
-    /// In an index of counts.
+    /// The description of the counts, or `None` for an index of games.
     counted: Option<CountedContents>,
     found: &'a mut VerifiedIndex,
-    /// Positions whose statistics may come yet, the longest number last.
+    /// The positions whose statistics may still follow; the one whose number has the most digits is last.
     open: Vec<OpenPosition>,
-    /// How many positions have statistics.
+    /// The number of positions that have statistics.
     with_stats: u64,
-    /// The last game, and whether the place where it begins has to follow.
+    /// The id of the last game record, and whether an entry with the offset of this game must follow, because the game
+    /// has no tags.
     last_game: Option<(u32, bool)>,
-    /// Entries of rows and of names.
+    /// The number of entries of rows so far. `names` is the number of entries of names so far.
     rows: u64,
     names: u32,
-    /// Items of all lists, and rows of all counts.
+    /// The number of items in all lists, or of rows in all counts, so far.
     items: u64,
-    /// Chunks and sums since the last page.
+    /// The number of entries of chunks and sums since the last page.
     apart: u64,
-    /// Entries of inputs.
+    /// The number of entries that describe inputs so far.
     files: u64,
 }
 
@@ -213,7 +217,7 @@ struct OpenPosition {
     number: Vec<u8>,
     games: u64,
     stats: PositionStats,
-    /// How many statistics have come.
+    /// The number of entries of statistics that have been read for the position.
     stats_read: u64,
 }
 
@@ -255,7 +259,7 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// A position and the ids of its games.
+    /// Checks the entry that lists the ids of a position's games.
     fn position(&mut self, key: &[u8], value: TableValue<'_>) -> Result<()> {
         self.found.positions += 1;
         let number = layout::parse_number(key).map(layout::position_key);
@@ -301,7 +305,8 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the positions whose statistics cannot come any more when `next` comes.
+    /// Checks the statistics of each position whose statistics are complete, because the entry with the key `next`
+    /// follows them.
     fn close_positions(&mut self, next: &[u8]) {
         while let Some(open) = self
             .open
@@ -321,7 +326,8 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// The record of a game, or where one without tags begins.
+    /// Checks the record of a game, or the entry with the offset of a game without tags. Returns `false` if the entry
+    /// is malformed.
     fn game(&mut self, key: &[u8], value: &[u8]) -> bool {
         if let Some(id) = layout::start_id(key) {
             let is_due = self.last_game.take() == Some((id, true));
@@ -339,7 +345,7 @@ impl IndexCheck<'_> {
         u64::from(id) < self.index.game_count()
     }
 
-    /// Checks the last game, when the place where it begins cannot come any more.
+    /// Checks that the last game's offset has been read, if one had to follow its record.
     fn close_game(&mut self) {
         if let Some((id, true)) = self.last_game.take() {
             let key = layout::game_key(id);
@@ -347,7 +353,7 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// The rows of the next games.
+    /// Checks an entry with rows of games. Entries of rows must be numbered consecutively.
     fn rows(&mut self, key: &[u8]) -> Result<()> {
         let games = self.index.game_count();
         let names = self.contents.map_or(0, |contents| contents.names);
@@ -377,7 +383,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// A page, or a chunk or sums, which the page that follows counts.
+    /// Checks a page of lists. For an entry of a chunk or of sums, only counts it; it is checked with the next page,
+    /// which must refer to it.
     fn list(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match (list_key(LISTS, key), self.contents) {
             (Some(ListKey::Chunk(_) | ListKey::Sums), Some(_)) => self.apart += 1,
@@ -391,7 +398,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// A page of counts, or the rows of a period, which the page that follows counts.
+    /// Checks a page of counts. For an entry with the rows of a period, only counts it; it is checked with the next
+    /// page, which must refer to it.
     fn counts(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let paging = self.counted.as_ref().map(CountedContents::paging);
         match (list_key(COUNTS, key), paging) {
@@ -423,8 +431,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks the periods of a position with this many games. Returns how many there are, and how many parts its months
-    /// have.
+    /// Checks the entries of the periods of a subject that has `games` games. Returns the number of these entries, and
+    /// the number of elements in the entries of months.
     fn periods<T: PeriodEntry>(&mut self, subject: Subject, games: u64) -> Result<(u64, u64)> {
         let (years, _) = self.index.sums_of_all::<T>(subject, games)?;
         let (mut entries, mut parts, mut of_years, mut of_months) = (1, 0, 0, 0);
@@ -472,8 +480,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Counts the items of a list, or of a part of it. Their ids are not less than `least`; returns the least id of the
-    /// next part, `None` if they are not in order or name no game.
+    /// Checks and counts the items of a list or of a chunk. Each id must be at least `least`. Returns the smallest id
+    /// that the next chunk may contain, or `None` if the ids are not ascending or an id belongs to no game or name.
     fn items(&mut self, list: &List<'_>, least: u64, contents: Contents) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
         let end = match are_names {
@@ -487,7 +495,7 @@ impl IndexCheck<'_> {
         (least <= u64::from(first) && u64::from(last) < end).then_some(u64::from(last) + 1)
     }
 
-    /// Checks a list that is not in its page. Returns how many entries it has.
+    /// Checks a list that is stored in chunks. Returns the number of its entries: chunks and sums.
     fn list_apart(
         &mut self,
         subject: Subject,
@@ -511,7 +519,7 @@ impl IndexCheck<'_> {
         Ok(entries + periods)
     }
 
-    /// Compares the numbers that were counted with those in the index.
+    /// Compares the numbers that have been counted with the numbers that the index states.
     fn finish(mut self) -> Result<()> {
         self.close_positions(b"x");
         self.close_game();

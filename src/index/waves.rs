@@ -1,4 +1,4 @@
-//! Waves: groups of entry batches, some megabytes each, in which an index is written.
+//! Waves: groups of entry batches. An index is written one wave of a few megabytes at a time.
 
 use std::{
     iter,
@@ -40,7 +40,8 @@ pub(super) fn made_of<J: Sync + Send>(
     })
 }
 
-/// Returns an iterator over waves of the entries that `fill` appends. The iterator ends when `fill` appends none.
+/// Returns an iterator that calls `fill` for each wave. The wave consists of the entries that `fill` appends. The
+/// iterator ends when `fill` appends none.
 pub(super) fn filled(
     mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
 ) -> impl Iterator<Item = Result<Wave>> + Send {
@@ -53,7 +54,7 @@ pub(super) fn filled(
     })
 }
 
-/// Creates a wave of entries that do not belong to positions. Each entry counts as a step of progress.
+/// Creates a wave of entries that do not belong to positions. Each entry counts as one unit of progress.
 fn others(entries: Entries) -> Wave {
     vec![EntryBatch {
         steps: entries.len() as u64,
@@ -62,7 +63,8 @@ fn others(entries: Entries) -> Wave {
     }]
 }
 
-/// Returns the key and the value of the explorer's last entry, for an index with this many positions.
+/// Returns the key and the value of the entry that describes the explorer's data, which is the last entry. `positions`
+/// is the number of positions in the index.
 pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], Vec<u8>) {
     let contents = Contents {
         positions,

@@ -46,7 +46,8 @@ const WAVE: usize = 1 << 16;
 /// The number of bytes of game records in a wave.
 const RECORDS_WAVE: usize = 8 << 20;
 
-/// The ratio of the rows in a page of counts to the items in a page of lists. Rows are smaller than items.
+/// The number of rows that a page of counts contains for each item that a page of lists would contain. Rows are smaller
+/// than items.
 const ROWS_OF_ITEM: u64 = 2;
 
 /// Writes an index to a temporary directory next to its target.
@@ -73,13 +74,13 @@ pub(crate) struct IndexSource<'a> {
 pub(crate) struct ExploredData<'a> {
     pub records: &'a Sealed<ListRecord>,
     pub games: &'a ExploredGames,
-    /// The last half-move of a game that was counted, or `None` if all were.
+    /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
     pub max_ply: Option<usize>,
 }
 
 /// The data of an index of counts, which has no games.
 pub(crate) struct CountedSource<'a> {
-    /// Calls its argument with all rows, sorted by subject.
+    /// A function that passes all rows, sorted by subject, to its argument.
     pub rows: RowsOfCounts<'a>,
     /// The number of rows.
     pub total: u64,
@@ -87,7 +88,7 @@ pub(crate) struct CountedSource<'a> {
     pub about: AboutCounts,
 }
 
-/// A function that calls its argument with all rows of counts.
+/// A function that passes all rows of counts to its argument.
 pub(crate) type RowsOfCounts<'a> =
     Box<dyn FnOnce(&mut dyn FnMut(Subject, CountedRow) -> Result<()>) -> Result<()> + Send + 'a>;
 

@@ -3,16 +3,16 @@
 use super::options::MakeBook;
 use crate::sort::{Memory, SHARDS};
 
-/// The approximate number of bytes of memory needed to read a directory of ordered counts: pages of its columns, and rows.
-/// Metadata is not included.
+/// The approximate memory that is needed to read a directory of ordered counts, in bytes. It includes pages of the
+/// Parquet columns and decoded rows, but no metadata.
 pub(super) const BYTES_OF_DIRECTORY: usize = 2 << 20;
 
-/// The maximum number of files of ordered counts that are open at a time. Each range keeps one file of each directory open,
-/// and a run must work with a limit of 256 open files.
+/// The maximum number of files of ordered counts that are open at the same time. Each range of keys keeps one file of
+/// each directory open, and a run must work even if a process may open only 256 files.
 const MOST_FILES: usize = 128;
 
-/// The minimum number of rows that a range of keys should have. A row group at the edge of a range is read twice, so small
-/// ranges are slow.
+/// The minimum number of rows that a range of keys should contain. A Parquet row group that two ranges share is read
+/// twice, so small ranges are slow.
 const ROWS_OF_RANGE: u64 = 1 << 22;
 
 /// The memory budgets of the stores of a run.
@@ -20,9 +20,9 @@ const ROWS_OF_RANGE: u64 = 1 << 22;
 pub(super) struct Budget {
     /// The budget of each tally.
     pub tally: Memory,
-    /// The budget of one of the equal shares that outputs take while games are read.
+    /// The budget of one memory share. Outputs take one or more of these equal shares while games are read.
     pub share: Memory,
-    /// The budget of the index for records of games.
+    /// The budget for the game records of the index.
     pub games: Memory,
     /// The budget for the positions in which games started.
     pub starts: Memory,
@@ -42,7 +42,7 @@ pub(super) struct Merging {
 
 /// The size of the ordered counts among the inputs.
 pub(super) struct OrderedSize {
-    /// The approximate number of bytes of memory that one thread needs to read all of them.
+    /// The approximate memory that one thread needs to read all ordered counts, in bytes.
     pub memory: usize,
     pub rows: u64,
     /// The number of directories of ordered counts.
@@ -87,8 +87,8 @@ impl Budget {
         }
     }
 
-    /// Returns the memory that is left for sorting the rows of an output while the counts and the other outputs hold this
-    /// many bytes.
+    /// Returns the memory that is left for sorting the rows of an output. `counts` and `outputs` are the numbers of
+    /// bytes that the counts and the other outputs hold meanwhile.
     pub(super) fn left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
         // Finding positions needs one more byte for each record.
         let held = counts + counts / 8 + outputs;
@@ -98,16 +98,16 @@ impl Budget {
         memory.part(left / 4 * 3)
     }
 
-    /// Returns the number of parts of counts that are written at a time. Each part reads a range of keys, which takes
-    /// `for_each` bytes of memory.
+    /// Returns the number of parts of counts (Parquet files) that are written at the same time. Writing a part requires
+    /// reading a range of keys, which takes `for_each` bytes of memory.
     pub(super) fn parts_at_once(run: &MakeBook, for_each: usize) -> usize {
         (run.memory.bytes / 2 / for_each.max(BYTES_OF_DIRECTORY)).max(1)
     }
 }
 
-/// Returns how many bytes of a tally's memory the merging of ordered counts may take, the number of ranges, and the bytes
-/// that are left for the merged counts. Returns `None` if the counts must be sorted instead, because the memory is too small
-/// or there are too many files to read all of them at a time.
+/// Divides `share`, the memory of a tally, for merging ordered counts. Returns the number of bytes for the merge
+/// itself, the number of ranges of keys, and the number of bytes that are left for the merged counts. Returns `None` if
+/// the counts must be sorted instead, because there is too little memory, or too many files to have all of them open.
 fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize, usize, usize)> {
     // All other counts are sorted first, and stay in memory while they are merged with the ordered counts.
     let bytes = match ordered.is_all {
@@ -119,9 +119,10 @@ fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize
     Some((bytes, ranges, bytes - at_once * ordered.memory))
 }
 
-/// Returns the number of ranges into which `rows` rows are divided, and the number of ranges that are read at a time, which
-/// is at most `most`. Returns `None` if fewer than two ranges are possible: keys are ordered as signed numbers, which agrees
-/// with the order of shards only within each half of the keys.
+/// Returns the number of ranges into which `rows` rows are divided, and the number of ranges that are read at the same
+/// time, which is at most `most`. Returns `None` if fewer than two ranges are possible. At least two are needed,
+/// because the rows are sorted by key as a signed number, and this agrees with the order of shards only within each
+/// half of the keys.
 fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
     if threads <= most {
         let wanted = usize::try_from(rows / ROWS_OF_RANGE).unwrap_or(SHARDS);

@@ -1,4 +1,4 @@
-//! The data that a run collected, as its outputs use it.
+//! The data that a run has collected for its outputs.
 
 use super::{needs::Needs, options::MakeBook, report::Report, starts::Starts};
 use crate::{
@@ -31,13 +31,14 @@ impl SealedCounts {
         counts.expect("the output needs counts")
     }
 
-    /// Returns the counts from which weights are calculated: the counts by key, which a book uses, if there are any,
-    /// otherwise the counts by identity.
+    /// Returns the counts from which weights are calculated. These are the counts by key, which a book uses, or else
+    /// the counts by identity. Returns `None` if the run has no counts.
     pub(super) fn weighable(&self) -> Option<&Counts> {
         self.by_key.as_ref().or(self.by_identity.as_ref())
     }
 
-    /// Returns the moves that a book keeps with their weights, or `None` if no output [needs weights](Needs::weights).
+    /// Returns the moves that a book keeps, each with its weight. Returns `None` if no output [needs
+    /// weights](Needs::weights).
     pub(super) fn weighed<'a>(
         &'a self,
         options: &'a MakeBook,
@@ -65,13 +66,13 @@ pub(super) struct Counted<'a> {
     pub provenance: Provenance,
     /// The options of the provenance that affect counting.
     pub options: &'a str,
-    /// The positions that the inputs lack because they were pruned.
+    /// The numbers of positions, rows and half-moves that were pruned from the inputs, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
     /// The positions in which games started.
     pub starts: Starts,
     /// The number of the first game of each input.
     pub first_games: Vec<u64>,
-    /// The approximate number of bytes of memory that the outputs hold that are not written yet.
+    /// The approximate memory that outputs hold which have not been written yet, in bytes.
     pub held_bytes: usize,
     pub report: Report,
 }

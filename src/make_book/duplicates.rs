@@ -1,8 +1,8 @@
 //! Recognizing duplicate games.
 //!
-//! The threads that replay games do not know which of two equal games comes first. So each thread passes on all of its games
-//! as candidates with their fingerprints. The records of a batch are added to the counts only after all earlier batches are
-//! complete.
+//! The threads that replay games do not know which of two equal games comes first. So each thread passes on all of its
+//! games as candidates, each with a fingerprint. The records of a batch are added to the counts only after all earlier
+//! batches are complete.
 
 use std::hash::Hasher;
 
@@ -13,7 +13,7 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules},
 };
 
-/// The moves of a game that are not counted. Two games are duplicates only if these moves are equal, too.
+/// The moves of a game that follow its counted moves. Two games are duplicates only if these moves are equal, too.
 pub(super) struct Rest<P> {
     /// The current position, or `None` after a move that cannot be played.
     pos: Option<Keyed<P>>,
@@ -22,12 +22,13 @@ pub(super) struct Rest<P> {
     bytes: Vec<u8>,
     /// The number of half-moves before the first null move.
     pub plies: usize,
-    /// Whether a null move was met.
+    /// Whether a null move has ended the moves.
     is_over: bool,
 }
 
 impl<P: Rules> Rest<P> {
-    /// Starts at the position after the counted moves, or with `None` if a move that cannot be played ended them.
+    /// Creates an empty list of moves. `pos` is the position after the counted moves, or `None` if a move that cannot
+    /// be played ended the counted moves.
     pub(super) fn new(pos: Option<Keyed<P>>, letters: PieceLetters) -> Rest<P> {
         Rest {
             pos,
@@ -38,7 +39,7 @@ impl<P: Rules> Rest<P> {
         }
     }
 
-    /// Adds the next move, as it is written. An empty text is a null move.
+    /// Adds the next move, given as its text in the PGN. An empty text means a null move.
     pub(super) fn take(&mut self, text: &[u8]) {
         self.is_over |= text.is_empty();
         self.plies += usize::from(!self.is_over);

@@ -62,7 +62,7 @@ pub(super) trait OrderedInput: Sync {
     /// Returns an error if a file was modified.
     fn check_bytes(&self) -> Result<()>;
 
-    /// Checks that all rows were read, and returns the number of half-moves that they count.
+    /// Checks that all rows have been read, and returns the number of half-moves that they count.
     ///
     /// # Errors
     ///
@@ -77,9 +77,9 @@ pub(super) struct CountedBefore<'a> {
     pub origin: Option<&'a (Provenance, VariantChoice)>,
     /// The classes by which the counts are separated.
     pub by: By,
-    /// The positions that the counts lack because they were pruned.
+    /// The numbers of positions, rows and half-moves that were pruned from the counts, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
-    /// The approximate number of bytes of memory that the metadata of a part takes beyond the usual amount.
+    /// The approximate memory, in bytes, that the metadata of a part (a Parquet file) takes beyond the usual amount.
     pub metadata: usize,
     #[cfg(feature = "parquet")]
     pub directory: &'a crate::counts::CountsDirectory,

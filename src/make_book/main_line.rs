@@ -8,15 +8,14 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules, has_inner_castling_rook, read_word},
 };
 
-/// The command-line option for moves with piece letters of another language, which error messages suggest, after the only
-/// command that has the option.
+/// The command and option for piece letters of other languages, which error messages suggest if a move cannot be read.
 pub(super) const LETTERS_OPTION: &str = "make-book --piece-letters";
 
 /// The counted half-moves of the current game.
 #[derive(Default)]
 pub(super) struct MainLine {
     pub plies: Vec<Ply>,
-    /// The number of these half-moves whose positions have no valid book key.
+    /// The number of counted half-moves that are played in a position without a valid book key.
     pub not_for_books: u64,
     /// The identities of the positions before these half-moves, if an output needs them.
     pub identities: Vec<u64>,
@@ -53,7 +52,7 @@ pub(super) struct Problem {
 pub(super) struct MainLineEnd {
     /// The result that the termination marker gives.
     pub marker: Option<GameResult>,
-    /// The number of half-moves, including those that are not counted if they were read.
+    /// The number of half-moves. Half-moves that are not counted are included if they were read.
     pub plies: usize,
     /// Whether a null move ended the counted half-moves.
     pub null_move: bool,
@@ -173,8 +172,8 @@ impl MainLine {
         pos.play(mv);
     }
 
-    /// Skips the moves that are not counted; `read` is one of them that was already read. Counts these moves if a filter or
-    /// an output needs the length of the game.
+    /// Skips the remaining moves, which are not counted. `read` is the first of them if it has already been read.
+    /// Determines the number of these moves if a filter or an output needs the length of the game.
     fn rest_of_game<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -201,7 +200,7 @@ impl MainLine {
         ending
     }
 
-    /// Skips the moves after one that cannot be played, which is written as `text`.
+    /// Skips the rest of a game after a move that cannot be played. `text` is the text of this move.
     fn skip_unplayable<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -218,7 +217,7 @@ impl MainLine {
         end
     }
 
-    /// Returns the end of the game, with the half-moves so far.
+    /// Returns the description of the game's end, with the number of half-moves so far.
     fn end_of_game(&self, end: GameEnd) -> MainLineEnd {
         let (marker, problem) = match end {
             GameEnd::Complete(marker) => (marker, None),

@@ -86,7 +86,7 @@ pub struct MakeBook {
 }
 
 impl MakeBook {
-    /// The default number of half-moves of each game that are counted.
+    /// The default for the maximum number of half-moves that are counted in each game.
     pub const DEFAULT_MAX_PLY: usize = 1024;
 
     /// Creates a run that reads the inputs in this order and has no outputs yet.
@@ -183,7 +183,7 @@ impl MakeBook {
         self
     }
 
-    /// Sets the number of half-moves of each game that are counted. Default: 1024.
+    /// Sets the maximum number of half-moves that are counted in each game. Default: 1024.
     pub fn max_ply(mut self, plies: usize) -> MakeBook {
         self.max_ply = plies;
         self
@@ -260,7 +260,7 @@ impl MakeBook {
         self
     }
 
-    /// Sets how many times a move must have been played to be kept. Default: 3.
+    /// Sets the minimum number of times that a move must have been played to be kept. Default: 3.
     pub fn min_game(mut self, times: u64) -> MakeBook {
         self.move_filter.min_game = times;
         self

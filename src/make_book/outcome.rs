@@ -42,10 +42,10 @@ pub(super) struct Outcome<'a> {
     pub stray_text: Option<u64>,
     /// The offset in the file of the first line among tags that is not a tag pair.
     pub bad_tag: Option<u64>,
-    /// The data of the games for each sink that uses games.
+    /// The data that each sink that uses games has collected from the batch.
     pub taken: Vec<Box<dyn BatchSink + 'a>>,
-    /// All counted games of the batch, in this order, if duplicates are dropped. Their totals are stored only here, and all
-    /// records belong to them.
+    /// All counted games of the batch, in their order, if duplicates are dropped. The totals of these games are stored
+    /// only here, and all records of the outcome belong to these games.
     pub candidates: Vec<PossibleDuplicate>,
 }
 

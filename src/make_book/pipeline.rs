@@ -56,7 +56,7 @@ impl MakeBook {
         let threads = pool.current_num_threads();
         let of_outputs = plans.iter().map(|plan| plan.memory_shares);
         let shares = needs.tallies() + of_outputs.sum::<usize>();
-        // Counts by identity are in another order, so they cannot be merged with ordered counts.
+        // Counts by identity are sorted differently, so they cannot be merged with ordered counts.
         let ordered = match needs.keys && !needs.identities && !needs.shared_keys {
             true => inputs.ordered_size(),
             false => None,
@@ -138,7 +138,7 @@ impl MakeBook {
         Ok(())
     }
 
-    /// Returns a warning for each input that was already named before.
+    /// Returns a warning for each input that is named more than once.
     fn repeated_inputs(&self) -> Vec<String> {
         let repeated = repeated(self.inputs.iter().map(Input::path));
         repeated
@@ -157,7 +157,7 @@ impl MakeBook {
         Ok(())
     }
 
-    /// Reads all inputs, and returns the sealed counts and the data in the order of the inputs.
+    /// Reads all inputs. Returns the sealed counts, and the data that depends on the order of the inputs.
     fn collect(
         &self,
         pool: &ThreadPool,
@@ -186,7 +186,7 @@ impl MakeBook {
                 read => read,
             }
         });
-        // If a job failed, its error is the reason why reading ended.
+        // If a job failed, its error is the reason why reading has ended.
         run.failure.take().and(read)?;
         pool.install(|| {
             if let Some(merging) = &budget.merging {

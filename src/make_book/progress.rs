@@ -55,7 +55,7 @@ pub struct Progress {
     games: AtomicU64,
     /// The progress within each phase after reading.
     meters: [Meter; Phase::ALL.len()],
-    /// The estimated duration of each phase, in relative units.
+    /// The estimated relative duration of each phase.
     costs: [AtomicU64; Phase::ALL.len()],
 }
 
@@ -109,8 +109,9 @@ impl Progress {
         Some((before + cost(&phase) * present.unwrap_or(0.0)) / total.max(1.0))
     }
 
-    /// Begins a run. `writing` contains the estimated durations of writing the outputs. In these units, replaying a game of
-    /// a thousand half-moves takes 1000; they were measured with games of masters on two cores.
+    /// Begins a run. `writing` contains the estimated relative duration of writing each output, in units in which
+    /// replaying a game of a thousand half-moves takes 1000. The estimates were measured with master games on two
+    /// cores.
     pub(super) fn begin(
         &self,
         total_bytes: Option<u64>,

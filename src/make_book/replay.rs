@@ -84,8 +84,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Replays the games in `text`. `taken` receives the approximate number of half-moves, and returns the sinks that
-    /// collect data of the games.
+    /// Replays the games in `text`. Calls `taken` with the approximate number of half-moves; it returns the sinks that
+    /// collect data from the games.
     pub(super) fn replay(
         mut self,
         text: &[u8],
@@ -117,7 +117,7 @@ impl<'a> Replayer<'a> {
         self.outcome
     }
 
-    /// Replays the current game, whose tags were read.
+    /// Replays the current game, whose tags have been read.
     fn game(&mut self, games: &mut GameReader<'_>) {
         let tags = games.tags();
         let tag_result = GameResult::of_tags(tags);
@@ -194,8 +194,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Plays the current game from the position of its `FEN` tag, or rejects the game if that could not be read. The flag
-    /// says whether invalid castling rights were dropped.
+    /// Plays the current game from the position in its `FEN` tag. Rejects the game if the tag could not be read. The
+    /// flag in `start` says whether invalid castling rights were dropped.
     fn play_from<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -353,8 +353,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// If duplicates are dropped, sets the totals aside and returns a candidate that holds them. Then the totals contain
-    /// only what the current game adds.
+    /// If duplicates are dropped, moves the totals so far into a new candidate and returns it. Afterwards, the totals
+    /// contain only what the current game adds.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,
@@ -374,7 +374,8 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// Restores the totals, and moves the amounts that the current game added into the candidate.
+    /// Moves the amounts that the current game has added to the totals into the candidate, and restores the totals from
+    /// before the game.
     fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
             totals,

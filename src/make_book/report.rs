@@ -25,14 +25,16 @@ pub struct Totals {
     pub filtered_by: BTreeMap<Condition, u64>,
     /// The number of counted half-moves.
     pub plies: u64,
-    /// The number of half-moves that are not in the book, because a rook other than the outermost one of its side may
-    /// castle. This occurs only in Chess960, and book keys cannot express it.
+    /// The number of half-moves that are not in the book because book keys cannot express their positions: a rook may
+    /// castle although another rook of its side stands further out on the back rank. This occurs only in Chess960.
     #[serde(rename = "left_out", skip_serializing_if = "is_zero")]
     pub ambiguous_castling: u64,
-    /// The number of games and counted variations that a null move ends. They are counted up to there.
+    /// The number of games and counted variations that contain a null move. Their half-moves before the null move are
+    /// counted.
     #[serde(skip_serializing_if = "is_zero")]
     pub null_moves: u64,
-    /// The number of variations with a move that cannot be played. They are counted up to there.
+    /// The number of variations that contain a move that cannot be played. Their half-moves before this move are
+    /// counted.
     #[serde(skip_serializing_if = "is_zero")]
     pub unplayable_variations: u64,
     /// The number of games whose starting position has castling rights without king and rook in place. They are played
@@ -269,7 +271,7 @@ pub struct SuiteReport {
     pub unevaluated: Option<u64>,
 }
 
-/// A text that all warnings about filtered variants contain, and no other warning.
+/// A text that every warning about filtered variants contains, and that no other warning contains.
 pub(super) const VARIANT_FILTERED: &str = " filtered";
 
 /// The reason why games of a variant were filtered.
@@ -286,7 +288,7 @@ pub(super) enum FilteredVariant {
 }
 
 impl FilteredVariant {
-    /// Returns the warning that this many games were filtered.
+    /// Returns the warning that `games` games were filtered for this reason.
     pub(super) fn warning(&self, games: u64) -> String {
         let filtered = match games {
             1 => "1 game filtered".to_owned(),

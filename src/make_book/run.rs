@@ -35,13 +35,13 @@ pub(super) struct Run<'a> {
     pub identities: Option<Tally>,
     /// The pairs of key and identity, if an output needs them.
     pub pairs: Option<Shards<KeyedIdentity>>,
-    /// Whether ordered counts are merged with the tally after all other inputs were read.
+    /// Whether ordered counts are merged with the tally after all other inputs have been read.
     pub merges_ordered: bool,
     /// The result of merging the tally by key with ordered counts.
     pub merged: Option<Counts>,
     space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
-    /// Signalled when a batch was sequenced, and when a job failed.
+    /// Signalled when a batch has been sequenced, and when a job has failed.
     sequenced: Condvar,
     /// The first error or panic of a job.
     pub failure: Failure,
@@ -88,8 +88,8 @@ impl<'a> Run<'a> {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Returns an error if the temporary files are not going to fit on the disk. `merged` is the number of bytes that the
-    /// merged counts take so far.
+    /// Returns an error if the temporary files will not fit on the disk. `merged` is the number of bytes of merged
+    /// counts so far.
     pub(super) fn check_space(&self, merged: u64) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
@@ -199,7 +199,7 @@ impl<'run> Batches<'_, '_, 'run> {
         id
     }
 
-    /// Passes on an outcome as the next batch of the current input.
+    /// Submits an outcome as the next batch of the current input.
     pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
         let id = self.next_id();
         self.run.submit(id, outcome)

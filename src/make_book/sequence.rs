@@ -38,9 +38,9 @@ pub(super) struct BatchId {
 pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
     sinks: &'a [Box<dyn Sink + 'a>],
-    /// The number of batches that were processed. This is the number of the next batch.
+    /// The number of batches that have been processed. This is also the number of the next batch.
     in_order: u64,
-    /// Outcomes that wait for earlier batches, by their number, with the index of their input.
+    /// The outcomes that wait for earlier batches, by the number of their batch, each with the index of its input.
     early: BTreeMap<u64, (usize, Outcome<'a>)>,
     inputs: Vec<InputState>,
     report: Report,
@@ -50,10 +50,10 @@ pub(super) struct Sequencer<'a> {
     seen: Option<SpillingSet>,
 }
 
-/// The maximum number of games that the error names if no game of an input can be played.
+/// The maximum number of games that the error message lists if no game of an input can be played.
 const NAMED_GAMES: usize = 3;
 
-/// Facts about an input, as far as its batches were processed.
+/// Facts about the processed batches of an input.
 #[derive(Clone, Default)]
 struct InputState {
     games: u64,
@@ -84,7 +84,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the number of batches that were processed.
+    /// Returns the number of batches that have been processed.
     pub(super) fn in_order(&self) -> u64 {
         self.in_order
     }
@@ -261,8 +261,8 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
     Ok(())
 }
 
-/// Keeps some sections of a list. Each section is given by its length and whether to keep it; together they must cover the
-/// list.
+/// Removes some sections of a list. `stretches` contains the length of each section and whether to keep it. Together,
+/// the sections must cover the whole list.
 pub(super) fn retain_stretches<T>(
     list: &mut Vec<T>,
     stretches: impl Iterator<Item = (usize, bool)>,

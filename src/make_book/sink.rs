@@ -21,10 +21,9 @@ use crate::{
 /// A plan for an output.
 pub(super) struct Plan<'a> {
     pub path: &'a Path,
-    /// The reason why the output cannot be made from counts, if it needs games.
+    /// The reason why the output cannot be made from counts, or `None` if it can.
     pub of_games: Option<&'static str>,
-    /// The number of equal shares of the memory budget that the output takes while games are read. For comparison, each
-    /// tally takes one share.
+    /// The number of equal memory shares that the output takes while games are read. Each tally takes one such share.
     pub memory_shares: usize,
     /// Opens the output.
     pub begin: Begin<'a>,
@@ -55,7 +54,7 @@ pub(super) trait Sink: Send + Sync {
         None
     }
 
-    /// Checks that the output can contain games of all these variants. Called as soon as the variants occur.
+    /// Checks that the output can contain games of all variants in `met`. Called as soon as a new variant occurs.
     ///
     /// # Errors
     ///
@@ -74,8 +73,8 @@ pub(super) trait Sink: Send + Sync {
         0
     }
 
-    /// Returns the phase in which the output is written and the estimated duration, in units of which replaying a game of a
-    /// thousand half-moves takes 1000.
+    /// Returns the phase in which the output is written, and the estimated relative duration, in units in which
+    /// replaying a game of a thousand half-moves takes 1000.
     fn cost(&self) -> Option<(Phase, u64)> {
         None
     }
@@ -99,13 +98,15 @@ pub(super) trait Sink: Send + Sync {
 
 /// Collects the data of one batch of games for a sink. It may be moved between threads.
 pub(crate) trait BatchSink: Send {
-    /// Begins the next game, of which only the tags were read. `batch_offset` is the offset of the batch in its input.
+    /// Begins the next game. Only its tags have been read so far. `batch_offset` is the offset of the batch in its
+    /// input.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
 
-    /// Adds the moves of the current game, which is counted.
+    /// Adds the moves of the current game. Called only if the game is counted.
     fn count(&mut self, game: &CountedGame<'_>);
 
-    /// Removes the moves of some games, given by their ascending numbers, because they are not counted.
+    /// Removes the moves of games that turned out to be duplicates. `games` contains their numbers in the batch,
+    /// ascending.
     fn leave_out(&mut self, games: &[u32]);
 
     /// Does work that depends on the order of the games. Called for each batch after all earlier batches, including those of
@@ -157,7 +158,8 @@ pub(crate) struct CountedGame<'a> {
     pub last_in_book: bool,
 }
 
-/// Returns an error if games of several variants would go into an output that does not store the variant of each position.
+/// Returns an error if an output that does not store the variant of each position would contain games of several
+/// variants.
 pub(super) fn refuse_several_variants(
     path: &Path,
     output: &str,

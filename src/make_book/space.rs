@@ -20,7 +20,7 @@ const TOLERANCE: f64 = 1.25;
 #[derive(Debug)]
 pub(super) struct TemporarySpace {
     directory: PathBuf,
-    /// The number of spilled bytes at which to check next.
+    /// The number of spilled bytes at which the free space is checked next.
     next: AtomicU64,
 }
 
@@ -32,8 +32,8 @@ impl TemporarySpace {
         }
     }
 
-    /// Estimates whether the temporary files will fit on the disk. `spilled` is the number of bytes spilled so far, and
-    /// `read` is the fraction of the input that was read.
+    /// Checks whether the temporary files will probably fit on the disk. `spilled` is the number of bytes spilled so
+    /// far, and `read` is the fraction of the input that has been read.
     ///
     /// # Errors
     ///
@@ -62,7 +62,8 @@ impl TemporarySpace {
     }
 }
 
-/// Returns the number of bytes that the rest of the input will spill, or `None` if too little was read for an estimate.
+/// Returns the estimated number of bytes that the rest of the input will spill. Returns `None` if too little has been
+/// read for an estimate.
 fn still_needed(spilled: u64, read: f64) -> Option<u64> {
     (read >= ENOUGH_READ).then(|| (spilled as f64 * (1.0 / read - 1.0)) as u64)
 }

@@ -9,8 +9,8 @@ use crate::{
     sort::{ByteRun, Memory},
 };
 
-/// The maximum number of positions that are remembered to avoid storing them twice. A position that is not remembered may be
-/// stored several times, which does no harm.
+/// The maximum number of positions that are remembered to avoid storing them twice. Further positions may be stored
+/// several times, which does no harm.
 const REMEMBERED: usize = 1 << 18;
 
 /// The unusual positions in which games started, as EPDs with numbers of games. The usual starting position is not included.
@@ -20,10 +20,10 @@ pub(super) struct Starts {
     epds: ByteRun,
     /// The number of stored positions.
     kept: u64,
-    /// The indices of the remembered positions, by their fingerprints. The remembered positions are the first that were
-    /// stored.
+    /// The indices of the remembered positions, by fingerprint. The first [`REMEMBERED`] stored positions are
+    /// remembered.
     seen: HashMap<u128, usize>,
-    /// The number of further games for each remembered position.
+    /// For each remembered position, the number of games that were added after the position was stored.
     more: Vec<u64>,
 }
 

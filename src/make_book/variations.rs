@@ -8,16 +8,17 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules, has_inner_castling_rook},
 };
 
-/// The maximum depth of nested variations. Deeper ones are skipped.
+/// The maximum depth to which variations may be nested. Variations at greater depths are skipped.
 const DEEPEST: usize = 64;
 
 /// The half-moves in the variations of the current game.
 #[derive(Debug, Default)]
 pub(super) struct Variations {
     pub branches: Vec<VariationPly>,
-    /// The number of variations with a move that cannot be played. They are counted up to there.
+    /// The number of variations that contain a move that cannot be played. Their half-moves before this move are
+    /// counted.
     pub unplayable: u64,
-    /// The number of variations with a null move. They are counted up to there.
+    /// The number of variations that contain a null move. Their half-moves before it are counted.
     pub null_moves: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Changes of a position, and their text form.
+//! Changes to the moves of a position, and their text form.
 
 use std::str::FromStr;
 
@@ -8,15 +8,16 @@ use thiserror::Error;
 use super::PositionEdit;
 use crate::position::{LineError, Variant};
 
-/// A change of a position. Moves are given as text, in algebraic or coordinate notation. A record whose move is not legal can
-/// be removed by the text that [`BookMove::uci`](crate::position::BookMove::uci) returns for it.
+/// A change to the moves of a position in a book. Moves are given as text, in algebraic or coordinate notation. To
+/// remove a record whose move is not legal, give the text that [`BookMove::uci`](crate::position::BookMove::uci)
+/// returns for the move.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Change {
     /// Sets the weight of a move, and adds the move if the position does not have it.
     Set {
         /// The move.
         mv: String,
-        /// Its weight.
+        /// The new weight of the move.
         weight: NewWeight,
     },
     /// Removes a move.
@@ -28,20 +29,20 @@ pub enum Change {
 /// The new weight of a move.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum NewWeight {
-    /// The weight of the record.
+    /// The weight itself.
     Absolute(u16),
-    /// The share of the weights of the position, in percent, more than 0 and at most 100. All shares of one [`PositionEdit`] are
-    /// applied together. The other moves divide the rest in their old proportions.
+    /// The share of the sum of the position's weights, in percent, more than 0 and at most 100. All shares in one
+    /// [`PositionEdit`] are applied together. The other moves share the rest in their old proportions.
     Percent(f64),
 }
 
-/// The error for a text that is not a change.
+/// The error returned if a text is not a change.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("\"{text}\" is not {what}")]
 pub struct ChangeError {
-    /// The text that cannot be read.
+    /// The text that cannot be parsed.
     pub text: String,
-    /// The expected text.
+    /// A description of the expected text.
     pub what: &'static str,
 }
 
@@ -53,11 +54,11 @@ impl ChangeError {
 }
 
 impl Change {
-    /// Reads the value of the option `--set`: `MOVE=WEIGHT` or `MOVE=PERCENT%`.
+    /// Parses the value of the option `--set`: `MOVE=WEIGHT` or `MOVE=PERCENT%`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text has another form, or if the number is out of range.
+    /// Returns an error if the text does not have this form, or if the number is out of range.
     pub fn set(text: &str) -> Result<Change, ChangeError> {
         let what = "a move and its weight: write Nf3=100 or Nf3=25%";
         // The last equals sign separates the weight, because a promotion contains one itself: e8=Q=5.
@@ -130,9 +131,10 @@ impl FromStr for Change {
 /// rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2; remove-position
 /// ```
 ///
-/// A line has a position, given as a FEN or as moves from the start, a semicolon, and one or more changes separated by
-/// semicolons. A line without a position changes the position of the line before. The shares on a line are applied together;
-/// a later line for the same position starts from the result. Blank lines and lines that begin with `#` are ignored.
+/// A line consists of a position, given as a FEN or as moves from the start, a semicolon, and one or more changes
+/// separated by semicolons. A line without a position changes the position of the previous line. The shares on a line
+/// are applied together. A later line for the same position changes the result of the earlier line. Blank lines and
+/// lines that begin with `#` are ignored.
 ///
 /// ```
 /// use polybook::{book::Script, position::Variant};
@@ -150,7 +152,7 @@ pub struct Script {
     pos: VariantPosition,
 }
 
-/// The error for a line that cannot be read.
+/// The error returned if a line of a script cannot be parsed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScriptError {
@@ -166,12 +168,13 @@ pub enum ScriptError {
 }
 
 impl Script {
-    /// Creates a reader of a script for `variant`. Lines without a position change `pos` until a line has another one.
+    /// Creates a reader for a script about `variant`. Lines without a position change `pos`, until a line names another
+    /// position.
     pub fn new(variant: Variant, pos: VariantPosition) -> Script {
         Script { variant, pos }
     }
 
-    /// Reads the next line. Returns the changes of its position, or `None` if the line is blank or a comment.
+    /// Parses the next line. Returns its position with the changes to it, or `None` if the line is blank or a comment.
     ///
     /// Does not check that moves are legal: [`edit_book`](super::edit_book) does.
     ///

@@ -26,7 +26,7 @@ use crate::{
     walk::{Replies, Source, TreeMove, sources_of_all_lines},
 };
 
-/// The changes of one position.
+/// A position, with the changes to its moves.
 #[derive(Clone, Debug)]
 pub struct PositionEdit {
     /// The position.
@@ -35,18 +35,19 @@ pub struct PositionEdit {
     pub changes: Vec<Change>,
 }
 
-/// The numbers of an edited book.
+/// Statistics about an edited book.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct EditSummary {
     /// The number of moves that were added.
     pub added: u64,
     /// The number of moves whose weight changed.
     pub weighed: u64,
-    /// The number of moves that were removed from positions of the edits.
+    /// The number of moves that were removed from edited positions.
     pub removed: u64,
-    /// The number of requested shares that no weights up to 65535 express to within 1 % of the share.
+    /// The number of requested shares that could not be met: no weights up to 65535 give a share that is within 1 % of
+    /// the requested share.
     pub inexact: u64,
-    /// The number of positions that were removed, including those that only removed positions led to.
+    /// The number of positions that were removed, including positions that were only reached through removed positions.
     pub removed_positions: u64,
     /// The number of records of the new book, without its header.
     pub entries: u64,
@@ -61,9 +62,9 @@ type Edited = BTreeMap<u64, Vec<Entry>>;
 /// no other run replaces the file in between. Records of other positions keep their order. A header with a checksum, or with
 /// room for one, gets a last comment line that says that the book was edited.
 ///
-/// If a position is [removed](Change::RemovePosition), the positions that its moves lead to are removed too, and so on. Where
-/// the book has no move, the replies after which the book has a move count as moves. A position stays if a line from the
-/// starting position of `variant` still reaches it.
+/// If a position is [removed](Change::RemovePosition), the positions after its moves are removed too, and so on. In a
+/// position without moves in the book, this follows every legal move after which the book has a move. A position is
+/// kept if a line from the starting position of `variant` still reaches it.
 ///
 /// The function reads the book once, or several times if positions are removed. Positions that exceed `memory` are spilled to
 /// temporary files. The edits themselves stay in memory.
@@ -83,7 +84,7 @@ pub fn edit_book(
     let target = out.target().to_owned();
     let mut summary = EditSummary::default();
     let mut positions = Edited::new();
-    // Positions that were removed and did not get moves by later edits.
+    // The removed positions to which no later edit has added moves.
     let mut removed: Vec<VariantPosition> = Vec::new();
     for edit in edits {
         let key = key(&edit.pos);
@@ -154,7 +155,8 @@ fn rewrite(
     Ok(records)
 }
 
-/// The positions that removed positions led to, and the positions that lines from the starting position still reach.
+/// The positions to which removed positions led, and the positions that lines from the starting position still reach. A
+/// position that is only in the first set is an orphan.
 struct Orphans {
     from_removed: SpillingSet,
     still_reached: Vec<SpillingSet>,
@@ -197,14 +199,15 @@ impl Orphans {
         })
     }
 
-    /// Returns `true` if only removed positions led to the position with this key.
+    /// Returns `true` if the position with this key was only reached through removed positions.
     fn contains(&self, key: u64) -> Result<bool> {
         Ok(contains(slice::from_ref(&self.from_removed), key)?
             && !contains(&self.still_reached, key)?)
     }
 }
 
-/// A source that treats some positions as if they had no moves.
+/// A source that contains the moves of another source, except for some positions, which it treats as if they had no
+/// moves.
 struct Without<'a, S> {
     source: S,
     closed: &'a FxHashSet<u64>,
@@ -245,11 +248,11 @@ fn edited_header(book: &Book) -> Result<Option<String>> {
     let create = |comment: &str| header::create(&old.variants, &with_checksum(comment)).ok();
     // The length is compared with `<`, because a null byte follows the text.
     let text = create(&lines.join("\n")).filter(|text| text.len() < header::PORTABLE_LENGTH);
-    // If only the new line does not fit, the line of an existing checksum still does.
+    // If the header has no room for the new line, it still has room for the line with an existing checksum.
     Ok(text.or_else(|| create(checksum.map(|_| comment)?)))
 }
 
-/// Applies the changes of a position to its records, and returns the new records, heaviest first.
+/// Applies changes to the records of a position, and returns the new records, heaviest first.
 fn edited(
     book: &Book,
     edit: &PositionEdit,
@@ -325,7 +328,8 @@ fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<Boo
     Err(format!("\"{text}\": the book does not have this move"))
 }
 
-/// Sets the weight of a move. Replaces all its records by one, whichever way they spell castling.
+/// Sets the weight of a move. Replaces all records of the move with a single record. Both spellings of castling are the
+/// same move.
 fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u16) {
     let is_it = |entry: &Entry| with_format_castling(pos, entry.mv) == mv;
     let old = entries.iter().find(|entry| is_it(entry));

@@ -1,17 +1,18 @@
-//! Chooses weights that give moves the requested shares of the weights of their position.
+//! Chooses weights that give moves the requested shares of the sum of their position's weights.
 
 use crate::{book::Entry, position::BookMove};
 
-/// The largest accepted difference between a share and its intended value. Larger weights are tried to meet it.
+/// The largest accepted difference between a share and its intended value, as a fraction of 1. If the difference is
+/// larger, larger weights are tried.
 const CLOSE: f64 = 0.005;
 
-/// The largest accepted difference of a requested share, relative to the share.
+/// The largest accepted relative difference between a requested share and the resulting share.
 const CLOSE_TO_ASKED: f64 = 0.01;
 
-/// Sets the weights of `entries` so that each move of `shares` gets its share, in percent. The other moves divide the rest in
-/// their old proportions.
+/// Sets the weights of `entries` so that each move in `shares` gets its share, in percent. The other moves share the
+/// rest in their old proportions.
 ///
-/// Returns the number of requested shares that weights up to 65535 do not express closely enough.
+/// Returns the number of requested shares that no weights up to 65535 can approximate closely enough.
 ///
 /// # Errors
 ///
@@ -81,7 +82,7 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
     exact.iter().map(weight).collect()
 }
 
-/// Returns the moves whose shares, by `weights`, are not close enough to their intended shares.
+/// Returns the moves whose shares of the sum of `weights` are not close enough to their intended shares.
 fn far<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();

@@ -1,4 +1,4 @@
-//! The `@PG@` header of a book, which lists the variants that the book is for and has a comment.
+//! The `@PG@` header of a book, which contains a comment and lists the variants that the book is for.
 //!
 //! The header is text in the *null records* at the start of a book. Each null record has the key 0, followed by 8 bytes of
 //! text. A null byte ends the text. Programs that look positions up by key never read these records. The lines of the text are
@@ -29,7 +29,7 @@ use crate::checksum::{Checksum, NoChecksum};
 /// The maximum length of a header in bytes, including its null byte, that every program can read.
 pub const PORTABLE_LENGTH: usize = 2048;
 
-/// An error of a header, or of the values that a header is created from.
+/// An error in a header, or in the values from which a header is created.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum HeaderError {
@@ -58,8 +58,8 @@ pub const MAGIC: &str = "@PG@";
 /// The version of the headers that [`create`] creates.
 pub const VERSION: &str = "1.0";
 
-/// The names of variants that a header may list without being forced to, as the Chess Engine Communication Protocol spells
-/// them.
+/// The names of variants that `pgheader` accepts without `--force`. They are spelled as in the Chess Engine
+/// Communication Protocol.
 pub const KNOWN_VARIANTS: &[&str] = &[
     "normal",
     "wildcastle",
@@ -266,7 +266,7 @@ impl NullRecords {
         Ok(null)
     }
 
-    /// Returns `true` if bytes other than null bytes follow the text.
+    /// Returns `true` if the text is followed by bytes other than null bytes.
     pub(super) fn has_more_than_text(&self) -> bool {
         let end = self.data.iter().position(|byte| *byte == 0);
         let rest = &self.data[end.unwrap_or(self.data.len())..];
@@ -307,7 +307,8 @@ pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns the text of a header with the checksum of the text and of `records`, if the header has a line for it.
+/// Returns the text of a header, in which the checksum of the text and of `records` is filled in. Returns the text
+/// unchanged if the header has no line for the checksum.
 pub(super) fn renewed(text: &str, records: Checksum) -> String {
     match split_checksum(text) {
         (before, Some(_)) => format!("{before}{LINE}{}", sum_of(before).plus(records)),
@@ -315,7 +316,7 @@ pub(super) fn renewed(text: &str, records: Checksum) -> String {
     }
 }
 
-/// Returns the checksum that the records of a book should have, by the text of its header.
+/// Returns the checksum that the records of a book should have according to the text of the book's header.
 ///
 /// Returns `None` if the header has no checksum, and an error in `Some` if its digits are malformed.
 pub(super) fn of_records(text: &str) -> Option<Result<Checksum, NoChecksum>> {

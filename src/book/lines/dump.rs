@@ -17,7 +17,8 @@ use crate::{
     walk::{LinesOf, Source, TreeMove},
 };
 
-/// Writes the lines of `side` that begin at `start`: a numbered line each, with the percentage of each move of the side.
+/// Writes the lines of `side` that begin at `start`. Each is a numbered line of text that shows the percentage of each
+/// move of the side.
 ///
 /// Moves of the side come in the order of the book, and the opponent's moves in the order of their UCI text. Errors name the
 /// output `path`. `meter` shows the progress.
@@ -48,14 +49,15 @@ pub fn write(
     .write(start)
 }
 
-/// A position on the current line, and its moves that were not followed yet.
+/// A position on the current line, with its moves that have not been followed yet.
 struct PathNode {
     pos: Keyed<VariantPosition>,
-    /// The moves that were not followed yet, the next one last. Each has the probability that it is chosen, from 0 to 1.
+    /// The moves that have not been followed yet; the next move is the last element. Each has the probability that it
+    /// is chosen, from 0 to 1.
     moves: Vec<(Move, f64)>,
     /// `true` if the position has any moves.
     has_moves: bool,
-    /// The estimated share of all lines that follow each of the moves, for the progress.
+    /// The estimated share of all lines that continue with any one of the moves, for the progress display.
     portion: f64,
     /// The move by which the current line continues.
     current: Option<(Move, f64)>,
@@ -71,7 +73,7 @@ struct LineWriter<'a, W> {
     path: Vec<PathNode>,
     /// The ply of each position on the current line, by key.
     on_path: FxHashMap<u64, usize>,
-    /// The line and the ply at which each position first occurred, by key.
+    /// The number of the line and the ply at which each position first occurred, by key.
     seen: FxHashMap<u64, (u64, usize)>,
     line: u64,
 }

@@ -25,9 +25,11 @@ use crate::{
 /// which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Reachable {
-    /// Positions with White playing any move, including those on White's lines.
+    /// The number of positions that can be reached if White plays any legal moves. Includes the positions on White's
+    /// lines.
     pub white: u64,
-    /// Positions with Black playing any move, including those on Black's lines.
+    /// The number of positions that can be reached if Black plays any legal moves. Includes the positions on Black's
+    /// lines.
     pub black: u64,
 }
 
@@ -171,11 +173,11 @@ fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
     )
 }
 
-/// A position of the current path, and its moves that were not followed yet, the next one last.
+/// A position on the current path, with its moves that have not been followed yet; the next move is the last element.
 struct WalkNode {
     at: ListedPosition,
     moves: Vec<Move>,
-    /// The estimated share of the search that follows each of the moves, for the progress.
+    /// The estimated share of the search that any one of the moves takes, for the progress display.
     portion: f64,
 }
 
@@ -183,7 +185,7 @@ struct LineWalk<'a> {
     moves: PlayableMoves<'a>,
     /// The key that was last recorded for each ply of the path, by this search or an earlier one.
     noted: Vec<Option<u64>>,
-    /// The positions in which a side was to move and the book has records, over all searches.
+    /// The positions, over all searches, in which the searched side is to move and the book has records.
     reached: SpillingSet,
     /// The number of positions that the searches of each side added to `reached`.
     found: ByColor<u64>,
@@ -213,7 +215,8 @@ impl LineWalk<'_> {
         Ok(())
     }
 
-    /// Enters a position. Returns its moves, the next one last, or no moves if the position was reached before.
+    /// Enters a position. Returns its moves, the next one last. Returns no moves if the position has been reached
+    /// before.
     fn enter(
         &mut self,
         at: &ListedPosition,

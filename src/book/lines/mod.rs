@@ -1,5 +1,5 @@
-//! The lines of a book: what one side can play by the book from the starting position, against every reply after which the book
-//! has a move.
+//! The lines of a book. On a line, one side plays moves of the book from the starting position, and the other side
+//! plays any reply after which the book has a move.
 //!
 //! A line ends where the book ends, and at a position that occurred earlier in the line or in an earlier line. [`count`] returns
 //! the numbers of `polyglot info-book`, [`reachable`] returns those of its option `-exact`, and [`write()`] writes the lines as
@@ -61,8 +61,8 @@ pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
     })
 }
 
-/// Returns the number of lines of a side, and the number of positions on them in which the side is to move and the book has
-/// moves.
+/// Returns the number of lines of a side, and the number of positions on these lines in which the side is to move and
+/// the book has moves.
 fn count_lines(
     moves: &PlayableMoves<'_>,
     side: Color,
@@ -121,7 +121,7 @@ pub(super) fn reached(
     Ok(keys)
 }
 
-/// Returns `true` if one of several sets from [`reached`] contains a key.
+/// Returns `true` if any of the sets, which [`reached`] has returned, contains the key.
 pub(super) fn contains(reached: &[SpillingSet], key: u64) -> Result<bool> {
     for keys in reached {
         if keys.contains_key(key)? {
@@ -140,7 +140,7 @@ pub(super) struct PlayableMoves<'a> {
 }
 
 impl<'a> PlayableMoves<'a> {
-    /// Creates the source with the largest filter. See [`within`](PlayableMoves::within).
+    /// Creates the source with a filter of at most [`KeyFilter::MOST`] bytes. See [`within`](PlayableMoves::within).
     fn new(book: &'a Book, meter: &Meter) -> Result<PlayableMoves<'a>> {
         PlayableMoves::within(book, meter, KeyFilter::MOST)
     }
@@ -160,7 +160,7 @@ impl<'a> PlayableMoves<'a> {
     ) -> Result<PlayableMoves<'a>> {
         let mut absent = KeyFilter::new(book.len(), memory);
         let mut positions = 0;
-        // Null records hold the header. They are not a position.
+        // Null records hold the header and do not belong to a position.
         let mut last = 0;
         for entry in book.sorted_records(meter) {
             let key = entry?.key;
@@ -211,7 +211,8 @@ impl Source for PlayableMoves<'_> {
     }
 }
 
-/// Returns the move of a record if it is legal, has a weight above 0, and is spelled as the format does.
+/// Returns the move of a record if it is legal, has a weight above 0, and is spelled as the format requires. Otherwise
+/// returns `None`.
 fn playable(pos: &VariantPosition, entry: Entry) -> Option<Move> {
     let mv = entry.mv.to_move(pos)?;
     (entry.weight > 0 && BookMove::from(mv) == entry.mv).then_some(mv)
@@ -226,7 +227,8 @@ impl KeyFilter {
     /// The number of bits per record. At most one in this many absent keys passes the filter, unless its size is limited.
     const BITS_A_RECORD: u64 = 32;
 
-    /// The maximum size of a filter in bytes: 256 MiB. With a book of 20 GB, half of the absent keys pass.
+    /// The maximum size of a filter in bytes: 256 MiB. For a book of 20 GB, half of the absent keys pass a filter of
+    /// this size.
     const MOST: usize = 1 << 28;
 
     /// Creates an empty filter for `records` records in at most `memory` bytes.

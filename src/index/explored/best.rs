@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Keeps the largest `wanted` of the values that it is offered.
+/// A collection that keeps only the `wanted` largest of the values offered to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Best<T> {
     wanted: usize,

@@ -20,7 +20,7 @@ use crate::{
     position::BookMove,
 };
 
-/// Turns sorted rows into the entries of pages and periods.
+/// A builder that turns sorted rows into the entries of pages and periods.
 #[derive(Debug)]
 pub(in crate::index) struct CountedPages {
     paging: Paging,
@@ -159,7 +159,7 @@ impl CountedPages {
     ///
     /// # Errors
     ///
-    /// Returns a description of the problem in the cases of [`add_all`](CountedPages::add_all).
+    /// Returns a description of the problem if [`add_all`](CountedPages::add_all) would.
     pub(in crate::index) fn finish(mut self) -> Result<(EntryBatch, AboutRows), &'static str> {
         self.end_position()?;
         self.end_page();

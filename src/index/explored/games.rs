@@ -20,7 +20,7 @@ use crate::{
 /// The text that is stored if the name of a player or event is missing.
 const NO_NAME: &str = "?";
 
-/// The explorer's facts about the games of a batch. Their names have no numbers yet.
+/// What the explorer stores about the games of a batch. The names of players and events have not been numbered yet.
 #[derive(Default, Debug)]
 pub(crate) struct GameFacts {
     rows: Vec<GameRow>,
@@ -283,13 +283,13 @@ impl GameEntries<'_> {
     }
 }
 
-/// The greatest number of names that the namer remembers, to bound its memory. At this limit or at [`MOST_BYTES`], it
-/// forgets all of them, and a name that occurs again gets another number.
+/// The maximum number of names that a [`Namer`] remembers, to bound its memory. When this limit or [`MOST_BYTES`] is
+/// reached, it forgets all names, so a name that occurs again gets another number.
 const MOST_NAMES: usize = 1 << 17;
-/// The greatest number of bytes of names that the namer remembers.
+/// The maximum number of bytes of names that a [`Namer`] remembers.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Numbers names in the order in which they first occur.
+/// A table that numbers names in the order in which they first occur.
 ///
 /// The numbers depend only on the names, not on the memory budget.
 #[derive(Default, Debug)]
@@ -317,7 +317,7 @@ impl Namer {
         (number, true)
     }
 
-    /// Returns the number of names that were numbered.
+    /// Returns the number of names that have been numbered.
     fn len(&self) -> u32 {
         self.next
     }

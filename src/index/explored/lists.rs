@@ -19,10 +19,11 @@ use crate::{
     task,
 };
 
-/// The number of bytes of a page's chunks that are held in memory. Further chunks are spilled, unless they are small.
+/// The maximum number of bytes of chunks that are held in memory for one page. Further chunks are spilled, unless they
+/// are small.
 const MOST_HELD: usize = 256 << 10;
 
-/// Makes the entries of the pages whose first record is in `piece`.
+/// Creates the entries of all pages whose first record is in `piece`.
 ///
 /// # Errors
 ///
@@ -40,7 +41,10 @@ pub(in crate::index) fn list_entries(
     maker.finish()
 }
 
-/// Turns sorted records into pages, chunks and sums.
+/// A builder that turns sorted records into entries of pages, chunks and sums.
+///
+/// Short lists are stored in pages. A longer list is divided into chunks, each in an entry of its own before the page
+/// that refers to it.
 pub(in crate::index) struct PageMaker<'a> {
     paging: Paging,
     /// The games whose rows are added up in sums.
@@ -99,14 +103,15 @@ impl<'a> PageMaker<'a> {
         Ok(())
     }
 
-    /// Adds encoded inline lists with their subjects, all of the same page. The last list is that of `last`.
+    /// Adds encoded inline lists with their subjects, which all belong to the same page. `last` is the subject of the
+    /// last list.
     pub(in crate::index) fn add_lists(&mut self, last: Subject, lists: &[u8]) -> Result<()> {
         self.begin(last, false)?;
         self.lists.extend_from_slice(lists);
         Ok(())
     }
 
-    /// Closes the current list and begins that of `subject`.
+    /// Closes the current list and begins the list of `subject`.
     fn begin(&mut self, subject: Subject, white_to_move: bool) -> Result<()> {
         self.end_list()?;
         let page = self.paging.page(subject);

@@ -160,12 +160,12 @@ impl Index {
         }
     }
 
-    /// Returns the sums of all games of a subject, which has sums and this many games, and the years and months that
-    /// have sums of their own.
+    /// Returns the sums of all games of a subject, and the years and months that have sums of their own. The subject
+    /// must have sums. `games` is the number of its games.
     ///
     /// # Errors
     ///
-    /// Returns an error if the entry cannot be read, is malformed, or has another number of games.
+    /// Returns an error if the entry cannot be read, is malformed, or does not contain `games` games.
     pub(crate) fn sums_of_all<T: PeriodEntry>(
         &self,
         subject: Subject,
@@ -181,7 +181,7 @@ impl Index {
         parse(&value).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the sums of a subject's games of a year or a month.
+    /// Returns the sums of a subject's games in a year or a month.
     ///
     /// # Errors
     ///
@@ -211,7 +211,7 @@ impl Index {
 /// lock.
 #[derive(Debug)]
 pub(crate) struct NameReader {
-    /// How many names there are.
+    /// The number of names in the index.
     names: u32,
     entries: Mutex<HashMap<u32, Arc<[Box<str>]>>>,
 }
@@ -266,9 +266,9 @@ impl NameReader {
 /// The location of a list.
 #[derive(Debug)]
 pub(crate) enum ListPlace {
-    /// In a page; `None` if the subject has no list.
+    /// The list is stored in a page. `None` if the subject has no list.
     InPage(Option<StoredPart>),
-    /// In chunks.
+    /// The list is stored in chunks.
     Apart(ChunkedList),
 }
 

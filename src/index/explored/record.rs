@@ -14,10 +14,11 @@ use crate::{
     sort::{Fold, Record},
 };
 
-/// Stands in place of a move in the lists of name numbers. It is not a move of any variant.
+/// The value that stands in place of a move in the lists of name numbers. It is not a move of any variant.
 pub(in crate::index) const NAMED: BookMove = BookMove(u16::MAX);
 
-/// A record that a game belongs to the list of a subject, with the move that it played there.
+/// A record that a game belongs to the list of a subject. If the subject is a position, the record contains the move
+/// that was played there.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ListRecord(u128);
 
@@ -104,8 +105,8 @@ impl Record for ListRecord {
     }
 }
 
-/// Keeps the last of a game's records in a list: a game that reached a position several times is listed once, with the
-/// last move that it played there.
+/// A reduction that keeps only the last record of each game in a list. A game that reached a position several times is
+/// thus listed once, with the last move that was played there.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Last {
     last: Option<ListRecord>,

@@ -1,4 +1,4 @@
-//! Adding up the games of a position that has very many games.
+//! Sums of the games of positions that very many games reached.
 
 use std::collections::BTreeMap;
 
@@ -33,13 +33,13 @@ const MOST_MOVE_SUMS: usize = 7 << 15;
 /// are added up. For a position with more pairs, no sums are stored.
 const MOST_CLASSES: usize = 1 << 15;
 
-/// The sums of a list, if it becomes long enough to have some.
+/// The sums of a list. They are only calculated once the list is long enough.
 pub(super) enum ListSums<'a> {
-    /// The list is short so far. Holds its items.
+    /// The list is short so far. Contains its items.
     Few(Vec<Item>),
-    /// The list is long. Holds the sums so far.
+    /// The list is long. Contains the sums so far.
     Sums(Box<Adder<'a>>),
-    /// The list gets no sums: it has no moves, or its sums are too large.
+    /// No sums are stored for the list, because it has no moves or its sums are too large.
     None,
 }
 
@@ -109,9 +109,9 @@ fn is_played((_, mv): &Item) -> bool {
 struct Summed {
     /// The sums of each move, sorted by move.
     moves: Vec<MoveSum>,
-    /// The games with the highest ratings: twice the mean of the known ratings, the date, the id and the move.
+    /// The games with the highest ratings. Each has twice the mean of its known ratings, its date, id and move.
     top: Best<(u32, u32, u32, BookMove)>,
-    /// The newest games: the date, the id and the move.
+    /// The newest games. Each has its date, id and move.
     recent: Best<(u32, u32, BookMove)>,
 }
 
@@ -194,7 +194,7 @@ impl<'a> Adder<'a> {
         Ok(())
     }
 
-    /// Adds a game that played `mv`.
+    /// Adds a game in which `mv` was played.
     fn add(&mut self, id: u32, mv: BookMove, row: &GameRow) {
         let date = row.date;
         let month = Period::Month(date.year().unwrap_or(0), date.month().unwrap_or(0));

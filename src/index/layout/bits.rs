@@ -58,7 +58,7 @@ impl BitWriter {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct BitReader<'a> {
     bytes: &'a [u8],
-    /// The number of bits that were read.
+    /// The number of bits that have been read.
     at: usize,
 }
 

@@ -27,7 +27,7 @@ pub struct Contents {
     pub items: u64,
     /// The number of names.
     pub names: u32,
-    /// The last half-move of a game that was counted, or `None` if all were.
+    /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
     pub max_ply: Option<usize>,
 }
 
@@ -111,9 +111,9 @@ pub struct CountedContents {
     pub has_ends: bool,
     /// The number of counted games, or `None` if the counts do not state it.
     pub games: Option<u64>,
-    /// Positions with fewer counted moves were pruned.
+    /// The minimum number of moves counted in a position. Positions with fewer were pruned.
     pub min_game: u64,
-    /// The last half-move of a game that was counted, or `None` if all were.
+    /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ply: Option<usize>,
     /// The names of the inputs. If there are many, the last element states how many were left out.
@@ -125,9 +125,9 @@ pub struct CountedContents {
 pub struct AboutCounts {
     /// The number of counted games, or `None` if the counts do not state it.
     pub games: Option<u64>,
-    /// Positions with fewer counted moves were pruned.
+    /// The minimum number of moves counted in a position. Positions with fewer were pruned.
     pub min_game: u64,
-    /// The last half-move of a game that was counted, or `None` if all were.
+    /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
     pub max_ply: Option<usize>,
     /// The names of the inputs.
     pub inputs: Vec<String>,

@@ -33,7 +33,7 @@ pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
 /// The greatest number of rows of a position, and of the inline positions of a page; bounds the memory.
 pub const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
-/// Stands in place of the number of moves of a position with separate periods.
+/// The number that is stored in place of the number of moves if a position has separate periods.
 const APART: u64 = INLINE as u64 + 1;
 
 /// The greatest number of games in a row, so that sums of all rows cannot overflow.
@@ -68,7 +68,7 @@ impl MonthNumber {
     }
 }
 
-/// The sums of the games of a class and a month that played a move.
+/// The sums of the games of one class and one month in which a move was played in a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct CountedRow {
     /// The move.
@@ -79,9 +79,9 @@ pub struct CountedRow {
     pub month: MonthNumber,
     /// The number of games that neither side won, that White won, and that Black won.
     pub games: [u64; 3],
-    /// The number of players who moved and have a known rating.
+    /// The number of games in which the rating of the player who moved is known.
     pub rated: u64,
-    /// The sum of these ratings.
+    /// The sum of the known ratings of the players who moved.
     pub ratings: u64,
 }
 
@@ -128,7 +128,7 @@ struct Months {
 }
 
 impl Months {
-    /// The months of a period, whose rows have no month.
+    /// The range for the rows of a period, which are stored without a month.
     const NONE: Months = Months { first: 0, count: 1 };
 
     /// Returns the range of months of these rows.
@@ -147,7 +147,7 @@ impl Months {
         }
     }
 
-    /// Returns the number of a row's class and month.
+    /// Returns the number that encodes a row's class and month.
     fn number(self, row: &CountedRow) -> u64 {
         let month = match row.month.0 {
             _ if self.count == 1 => 0,
@@ -157,7 +157,7 @@ impl Months {
         row.class.number() as u64 * self.count + month
     }
 
-    /// Returns the class and the month with this number, or `None` if there are none.
+    /// Returns the class and the month that a number encodes, or `None` if the number is invalid.
     fn parse(self, number: u64) -> Option<(Class, MonthNumber)> {
         let class = Class::of_number(u8::try_from(number / self.count).ok()?)?;
         let month = match (number % self.count) as u32 {

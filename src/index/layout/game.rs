@@ -26,8 +26,8 @@ impl GamePlace {
     }
 }
 
-/// The fields of a game record in their order: the tag that each comes from, and its name. The tenth field is not a tag
-/// but the offset of the game.
+/// The fields of a game record, in their order: for each field, the tag that it contains and the name of the field. The
+/// tenth field contains the offset of the game instead of a tag.
 const FIELDS: [(&str, &str); 14] = [
     ("White", "white"),
     ("WhiteElo", "white_elo"),

@@ -36,7 +36,8 @@ pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
 /// Reads the value of a position in parts.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct IdReader {
-    /// The number formed by the digits of an id whose comma was not read yet.
+    /// The number formed by the digits of an id whose comma has not been read yet, or `None` if there are no such
+    /// digits.
     open: Option<u32>,
     /// The last complete id.
     last: Option<u32>,

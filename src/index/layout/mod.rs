@@ -1,40 +1,41 @@
-//! Every key and value of the index, to write and to read. Numbers are decimal, keys and values
-//! bytes; LevelDB keeps the keys in the order of their bytes.
+//! Encoding and decoding the keys and values of the index. Keys and values are byte strings, and numbers in them are
+//! decimal. LevelDB sorts keys by their bytes.
 //!
 //! | key | value |
 //! |---|---|
-//! | `game_<id>_data` | 14 fields joined by a vertical bar, 15 of a game without tags, see [`GameHeader`] |
+//! | `game_<id>_data` | the record of a game: 14 fields, separated by vertical bars; see [`GameHeader`] |
 //! | `<key>` | the ids of the games that reached the position, ascending, a comma after each |
 //! | `<key>_freq`, `<key>_white_score`, `<key>_draws`, `<key>_moves` | see [`PositionStats`] |
-//! | `total_game_count` | how many games the input has |
-//! | `pgn_filename` | absolute path of the first PGN |
-//! | `pgn_file_count`, `pgn_file_<i>` | with several inputs: how many, and `<first id>\|<path>` |
-//! | `variant` | the variant of the games, `auto` for several; absent for standard chess |
+//! | `total_game_count` | the number of games in all inputs |
+//! | `pgn_filename` | the absolute path of the first input |
+//! | `pgn_file_count`, `pgn_file_<i>` | only with several inputs: their number, and for each input `<id of its first game>\|<path>` |
+//! | `variant` | the variant of the games, or `auto` if there are several; absent for standard chess |
 //!
-//! The data of the [explorer](crate::explorer) come after these, under keys of bytes that begin with an `x`. Numbers
-//! in them have the high byte first, so that LevelDB keeps their order:
+//! The data of the [explorer](crate::explorer) follow. Their keys begin with `x` and contain binary numbers, which are
+//! big-endian, so that LevelDB sorts them by value:
 //!
 //! | key | value |
 //! |---|---|
 //! | `xg`, 4 bytes | rows of games, see [`rows`] |
 //! | `xn`, 4 bytes | names, see [`names`] |
-//! | `xp`, 8 bytes of a [`Subject`], byte 255 | a page of lists, see [`played`]; the bytes are the last subject that it may have |
-//! | `xp`, 8 bytes of a [`Subject`], byte 0, 4 bytes | a chunk of a list that is not in a page, by its number |
-//! | `xp`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | the sums of the games of such a list, see [`sums`]: of all time byte 0; of a year byte 1 and the year in 2 bytes; of a month byte 2, the year, and the month in a byte |
-//! | `xz` | what there is, see [`Contents`] |
+//! | `xp`, 8 bytes of a [`Subject`], byte 255 | a page of lists, see [`played`]; the key contains the greatest subject that the page may contain |
+//! | `xp`, 8 bytes of a [`Subject`], byte 0, 4 bytes | a chunk of a list that is too long for a page; the 4 bytes are the number of the chunk |
+//! | `xp`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | the sums of the games of such a list in a period, see [`sums`]. The period is encoded as byte 0 for all time; byte 1 and 2 bytes for a year; or byte 2, 2 bytes for the year and 1 byte for the month |
+//! | `xz` | the description of these data, see [`Contents`] |
 //!
-//! An index of counts has no games and none of these, but
+//! An index of counts contains neither games nor any of these keys. It contains these instead:
 //!
 //! | key | value |
 //! |---|---|
-//! | `xq`, 8 bytes of a [`Subject`], byte 255 | a page of positions, see [`counted`]; the bytes are the last subject that it may have |
-//! | `xq`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | the rows of a period of a position that has very many; the value of all time begins with the years and months, as [`sums`] do |
-//! | `xy` | what there is, see [`CountedContents`] |
+//! | `xq`, 8 bytes of a [`Subject`], byte 255 | a page of positions, see [`counted`]; the key contains the greatest subject that the page may contain |
+//! | `xq`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | the rows of a period, for a position that has too many rows for a page. The value for all time begins with the years and months, as in [`sums`] |
+//! | `xy` | the description of the counts, see [`CountedContents`] |
 //!
-//! It is of standard chess.
+//! An index of counts is always for standard chess.
 //!
-//! A decimal number sorts before the same number with an underscore after it. Between the two come all
-//! numbers that begin with its digits. [`ends_before`] says when the second is due.
+//! The key `10` of a position sorts before the keys of its statistics, such as `10_freq`. All numbers that begin with
+//! the same digits, such as `105`, sort between these two. So while entries are written in order, statistics must wait
+//! until these numbers have passed; [`ends_before`] tells when this is so.
 
 mod bits;
 mod contents;
@@ -61,67 +62,69 @@ pub(super) use stats::joined_stats;
 use self::sums::Period;
 use super::leveldb::{put_varint, take_size, take_varint};
 
-/// How many games the input has.
+/// The key of the number of games in all inputs.
 pub const TOTAL_GAMES: &[u8] = b"total_game_count";
-/// The first input.
+/// The key of the path of the first input.
 pub const FILE_NAME: &[u8] = b"pgn_filename";
-/// How many inputs there are, if there are several.
+/// The key of the number of inputs; absent if there is only one.
 pub const FILE_COUNT: &[u8] = b"pgn_file_count";
-/// The variant of the games; absent for standard chess.
+/// The key of the variant of the games; absent for standard chess.
 pub const VARIANT: &[u8] = b"variant";
-/// A key by which front-ends recognize another layout. Never written.
+/// A key that only indexes with another layout contain, by which front-ends recognize that layout. polybook never
+/// writes it.
 pub const NUM_PASSES: &[u8] = b"numPasses";
 
-/// The key of the explorer's [`Contents`]; absent in an index without.
+/// The key of the [`Contents`] of the explorer's data; absent in an index without these data.
 pub const CONTENTS: &[u8] = b"xz";
 
 /// The key of the [`CountedContents`] of an index of counts; absent in an index of games.
 pub const COUNTED: &[u8] = b"xy";
 
-/// The key of an entry of rows, by its number.
+/// Returns the key of the entry of rows with this number.
 pub fn rows_key(number: u32) -> Vec<u8> {
     [b"xg", &number.to_be_bytes()[..]].concat()
 }
 
-/// The key of an entry of names, by its number.
+/// Returns the key of the entry of names with this number.
 pub fn names_key(number: u32) -> Vec<u8> {
     [b"xn", &number.to_be_bytes()[..]].concat()
 }
 
-/// How the keys of lists begin.
+/// The prefix of the keys of lists.
 pub const LISTS: &[u8; 2] = b"xp";
 
-/// How the keys of counted positions begin.
+/// The prefix of the keys of counts.
 pub const COUNTS: &[u8; 2] = b"xq";
 
-/// The key of a page of [`LISTS`] or [`COUNTS`], by the last subject that it may have.
+/// Returns the key of a page. `of` is [`LISTS`] or [`COUNTS`], and `last` is the greatest subject that the page may
+/// contain.
 pub fn page_key(of: &[u8; 2], last: Subject) -> Vec<u8> {
     [&of[..], &last.0.to_be_bytes(), &[0xff]].concat()
 }
 
-/// The key of a chunk of a list, by its number from 0.
+/// Returns the key of a chunk of a subject's list. Chunks of a list are numbered from 0.
 pub fn chunk_key(subject: Subject, number: u32) -> Vec<u8> {
     [&subject_start(subject)[..], &[0], &number.to_be_bytes()].concat()
 }
 
-/// The key of the sums or rows of a period.
+/// Returns the key of the sums or, if `of` is [`COUNTS`], the rows of a period.
 pub fn sums_key(of: &[u8; 2], subject: Subject, period: Period) -> Vec<u8> {
     let subject = subject.0.to_be_bytes();
     [&of[..], &subject, &[1], &period.key_bytes()].concat()
 }
 
-/// What a key of the explorer's lists or counts is of.
+/// The kind of entry that a key of the explorer's lists or counts belongs to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum ListKey {
-    /// A page, by the last subject that it may have.
+    /// A page. Contains the greatest subject that the page may contain.
     Page(Subject),
-    /// A chunk of a list.
+    /// A chunk of the list of a subject.
     Chunk(Subject),
-    /// Sums of a list's games, or rows of a period.
+    /// The sums of a list's games, or the rows of a period.
     Sums,
 }
 
-/// Reads a key of a page, a chunk or sums.
+/// Parses the key of a page, a chunk or sums. `of` is [`LISTS`] or [`COUNTS`]. Returns `None` for any other key.
 pub(super) fn list_key(of: &[u8; 2], key: &[u8]) -> Option<ListKey> {
     let (subject, rest) = key.strip_prefix(of)?.split_first_chunk()?;
     let subject = Subject(u64::from_be_bytes(*subject));
@@ -133,64 +136,65 @@ pub(super) fn list_key(of: &[u8; 2], key: &[u8]) -> Option<ListKey> {
     }
 }
 
-/// The first key that an entry of a subject's list may have.
+/// Returns the smallest key that an entry of a subject's list can have.
 pub(super) fn subject_start(subject: Subject) -> [u8; 10] {
     let mut key = *b"xp\0\0\0\0\0\0\0\0";
     key[2..].copy_from_slice(&subject.0.to_be_bytes());
     key
 }
 
-/// The subject in the key of a page, a chunk or sums.
+/// Returns the subject in the key of a page, a chunk or sums, or `None` for any other key.
 pub(super) fn list_subject(key: &[u8]) -> Option<Subject> {
     let (subject, _) = key.strip_prefix(LISTS)?.split_first_chunk()?;
     Some(Subject(u64::from_be_bytes(*subject)))
 }
 
-/// The id in the key of a game record.
+/// Returns the id in the key of a game record, or `None` for any other key.
 pub(super) fn game_id(key: &[u8]) -> Option<u32> {
     parse_number(key.strip_prefix(b"game_")?.strip_suffix(b"_data")?)
 }
 
-/// The key of a game record.
+/// Returns the key of a game record.
 pub fn game_key(id: u32) -> Vec<u8> {
     format!("game_{id}_data").into_bytes()
 }
 
-/// The id in the key of the place where a game without tags begins.
+/// Returns the id in the key of the offset of a game without tags, or `None` for any other key.
 pub(super) fn start_id(key: &[u8]) -> Option<u32> {
     parse_number(key.strip_prefix(b"game_")?.strip_suffix(b"_start")?)
 }
 
-/// The key of the place where a game without tags begins. It follows that of the game record, and only an index with
-/// the explorer's data has it.
+/// Returns the key of the offset of a game without tags. Only an index with the explorer's data contains such offsets.
+/// The key directly follows the key of the game record.
 pub fn start_key(id: u32) -> Vec<u8> {
     format!("game_{id}_start").into_bytes()
 }
 
-/// The key of a position's game ids, from the position's Polyglot key.
+/// Returns the key of the entry that lists the ids of a position's games. `key` is the Polyglot key of the position.
 pub fn position_key(key: u64) -> Vec<u8> {
     key.to_string().into_bytes()
 }
 
-/// The key of an input's place and name.
+/// Returns the key of the entry that describes an input: the id of its first game and its path.
 pub fn file_key(number: usize) -> Vec<u8> {
     format!("pgn_file_{number}").into_bytes()
 }
 
-/// The value for an input.
+/// Returns the value of the entry that describes an input.
 pub fn file_value(first_id: u64, path: &[u8]) -> Vec<u8> {
     let mut value = format!("{first_id}|").into_bytes();
     value.extend_from_slice(path);
     value
 }
 
-/// Reads the value for an input: the id of its first game and its path.
+/// Parses the value that [`file_value`] returned: the id of the input's first game and its path. Returns `None` if the
+/// value is malformed.
 pub fn parse_file_value(value: &[u8]) -> Option<(u64, &[u8])> {
     let bar = value.iter().position(|byte| *byte == b'|')?;
     Some((parse_number(&value[..bar])?, &value[bar + 1..]))
 }
 
-/// Reads a decimal number.
+/// Parses a decimal number, or returns `None` if it is malformed.
 pub fn parse_number<N: std::str::FromStr>(value: &[u8]) -> Option<N> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
@@ -201,7 +205,7 @@ pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Whether everything that begins with the digits `number` has been passed when `next` comes.
+/// Returns `true` if all keys that begin with the digits `number` have passed once the key `next` is reached.
 #[inline]
 pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
     !next.starts_with(number)

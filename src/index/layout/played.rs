@@ -1,4 +1,4 @@
-//! The explorer's lists: for each position, the games that reached it and the move that each game played there.
+//! The explorer's lists: for each position, the games that reached it, each with the move that was played there.
 //!
 //! A list belongs to a [`Subject`]: a position, a player with a color, a name, or an id of another site. Subjects are
 //! 64-bit numbers, and lists are sorted by subject. Lists of up to [`INLINE`] items are stored in *pages*. A page
@@ -28,7 +28,7 @@ pub const INLINE: usize = 256;
 /// The number of items in a chunk.
 pub const CHUNK: usize = 1 << 14;
 
-/// The id of a game and the move that it played.
+/// The id of a game, and the move that was played in the position in this game.
 pub type Item = (u32, BookMove);
 
 /// Appends a list of items, which must be sorted by id and not empty.
@@ -69,7 +69,7 @@ pub struct ChunkedList {
 }
 
 impl ChunkedList {
-    /// Appends the description of the list, which stands in its page.
+    /// Appends the description of the list, which is stored in a page in place of the list.
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
         put_varint(out, self.items << 1 | u64::from(self.has_sums));

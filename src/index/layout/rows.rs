@@ -64,7 +64,7 @@ pub struct GameRow {
     pub ending: u64,
 }
 
-/// The greatest fingerprint: six bytes have room for this many numbers in addition to the ids.
+/// The largest fingerprint. Six bytes can represent this many numbers in addition to all ids.
 pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MOST;
 
 impl GameRow {
@@ -176,8 +176,8 @@ impl EcoNumber {
         self.0.into()
     }
 
-    /// Returns the code in the value of an `ECO` tag, from its first three characters. Returns the number 0 if the
-    /// value does not begin with a code.
+    /// Parses the first three characters of the value of an `ECO` tag as a code. Returns the number that stands for no
+    /// code if they are not one.
     pub fn of_tag(value: &[u8]) -> EcoNumber {
         let [
             letter @ (b'A'..=b'E' | b'a'..=b'e'),
@@ -224,7 +224,7 @@ impl SiteId {
     /// The greatest number of an id.
     pub const MOST: u64 = 62_u64.pow(ID as u32);
 
-    /// Returns the id with this number, or `None` if it is not the number of an id.
+    /// Returns the id with this number, or `None` if the number is not from 1 to [`MOST`](SiteId::MOST).
     pub fn of_number(number: u64) -> Option<SiteId> {
         matches!(number, 1..=SiteId::MOST).then_some(SiteId(number))
     }
@@ -272,12 +272,12 @@ impl SiteId {
         is_game.then(|| SiteId::parse(id)).flatten()
     }
 
-    /// The number that the id is.
+    /// Returns the number of the id, which is at least 1.
     pub fn number(self) -> u64 {
         self.0
     }
 
-    /// The eight characters.
+    /// Returns the eight characters of the id.
     pub fn text(self) -> String {
         let mut rest = self.0 - 1;
         let mut text = [0; ID];

@@ -61,7 +61,7 @@ impl PositionStats {
         Some(())
     }
 
-    /// Returns `true` if some games have these statistics, and the moves are sorted and deduplicated.
+    /// Returns `true` if there can be games with these statistics, and the moves are sorted and deduplicated.
     pub(in crate::index) fn is_possible(&self) -> bool {
         let decided = i128::from(self.games) - i128::from(self.draws);
         let score = i128::from(self.white_score);

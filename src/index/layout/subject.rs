@@ -27,15 +27,15 @@ enum SubjectKind {
 const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
 impl Subject {
-    /// Returns the subject of a position of a variant. A number of the variant is mixed in, because not all variants
-    /// keep their identities apart in the Polyglot format.
+    /// Returns the subject of a position of a variant. The identities of different variants can be equal, so a number
+    /// that identifies the variant is mixed in.
     #[inline]
     pub fn position(variant: Variant, identity: u64) -> Subject {
         let number = match variant {
             Variant::Standard => return Subject(identity),
             Variant::Chess960 => 1,
             Variant::Crazyhouse => 2,
-            // The rules of moves are the same.
+            // These two variants have the same rules for moves.
             Variant::Suicide | Variant::Giveaway => 3,
             Variant::Atomic => 4,
             Variant::ThreeCheck => 5,

@@ -29,8 +29,8 @@ pub const SUMMED: usize = 1 << 15;
 /// The number of games with the highest ratings that a class lists.
 pub const TOP: usize = 15;
 
-/// The number of newest games that a class lists: the 8 of an answer, and as many as the top games of such an answer,
-/// which the answer does not repeat.
+/// The number of newest games that a class lists. An answer shows up to 8 recent games and 4 top games. The newest
+/// games may be among the top games, which are not shown twice, so 8 + 4 games are needed.
 pub const RECENT: usize = 12;
 
 /// A period of time. The periods of a position are sorted in the order of this type.
@@ -124,16 +124,16 @@ impl Class {
     }
 }
 
-/// The sums of the games of a class that played a move.
+/// The sums of the games of a class in which a move was played in a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveSum {
     /// The move.
     pub mv: BookMove,
     /// The number of games with each result, by the [numbers of results](crate::pgn::GameResult::ALL).
     pub games: [u32; 4],
-    /// The number of players who moved and have a known rating.
+    /// The number of games in which the rating of the player who moved is known.
     pub rated: u32,
-    /// The sum of these ratings.
+    /// The sum of the known ratings of the players who moved.
     pub ratings: u64,
     /// The id of the game if there is only one, otherwise the id of any of the games.
     pub game: u32,
@@ -216,8 +216,8 @@ pub struct ClassSums {
     pub class: Class,
     /// The sums of the moves, ascending. Games that end in the position have the move 0.
     pub moves: Vec<MoveSum>,
-    /// Games that include those with the highest ratings and the newest: their ids, ascending, and the indices of their
-    /// moves in `moves`.
+    /// The games with the highest ratings and the newest games, and possibly others: their ids, ascending, each with
+    /// the index of its move in `moves`.
     pub games: Vec<(u32, usize)>,
 }
 
@@ -275,8 +275,8 @@ pub trait PeriodEntry: Sized {
     /// The prefix of the entries' keys.
     const KEYS: &[u8; 2];
 
-    /// Decodes the elements of an entry, without the years that precede those of all time. Returns `None` if they are
-    /// malformed.
+    /// Decodes the elements of an entry. In the entry of all time, years precede the elements; `value` must not contain
+    /// them. Returns `None` if the elements are malformed.
     fn parse(value: &[u8]) -> Option<Vec<Self>>;
 
     /// Returns the number of games.

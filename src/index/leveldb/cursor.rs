@@ -128,7 +128,8 @@ pub(in crate::index) struct TableCursor {
     index: Block,
     /// The index entry of the current block.
     in_index: EntryState,
-    /// The index entry of the block to begin with, if that is not the table's first block. `None` after it was read.
+    /// The index entry of the block at which to begin, if it is not the table's first block. `None` after the block has
+    /// been read.
     first: Option<EntryState>,
     block: Block,
     /// The location of the current block.
@@ -291,11 +292,11 @@ pub(in crate::index) struct TablesCursor<'d> {
     longest: usize,
     /// The key at which the first table's cursor begins.
     start: Vec<u8>,
-    /// The tables that are still to be read.
+    /// The tables that remain to be read.
     tables: vec::IntoIter<&'d TableFile>,
     /// The cursor of the current table, `None` after the last entry.
     table: Option<TableCursor>,
-    /// The total size in bytes of the tables that were read completely.
+    /// The total size in bytes of the tables that have been read completely.
     passed: u64,
 }
 
@@ -365,7 +366,7 @@ impl TablesCursor<'_> {
 pub(in crate::index) struct DatabaseCursor<'d> {
     /// One cursor for each level; one for each table of the first level.
     levels: Vec<TablesCursor<'d>>,
-    /// The entries of the logs that were not passed yet.
+    /// The entries of the logs that have not been passed yet.
     logged: Peekable<btree_map::Iter<'d, Vec<u8>, Logged>>,
     /// The index in `levels` of the cursor with the current entry, or `levels.len()` if the entry comes from a log.
     present: Option<usize>,

@@ -56,7 +56,7 @@ fn checksum(kind: u8, piece: &[u8]) -> u32 {
     masked(crc32c::crc32c_append(crc32c::crc32c(&[kind]), piece))
 }
 
-/// The problem of a log that ends too early.
+/// The error message for a log that ends too early.
 const TORN: &str = "the log ends in the middle of a record";
 
 /// Returns the records of a log, each with the offset at which it begins.

@@ -253,8 +253,8 @@ impl Version {
             || number == self.previous_log_number && number != 0
     }
 
-    /// Returns the number of the log that must exist, or `None` if no log must. A database that was just created, by
-    /// polybook or by LevelDB, names a log that does not exist.
+    /// Returns the number of the log that must exist, or `None` if no log is required. polybook and LevelDB create a
+    /// database with a manifest that names a log which does not exist yet.
     pub(super) fn required_log(&self) -> Option<u64> {
         self.log_number.filter(|number| *number > LOG_NUMBER)
     }

@@ -73,7 +73,7 @@ pub(super) fn merged_records(
     Ok(merged)
 }
 
-/// The explorer's rows of all games, whose names have their new numbers.
+/// The explorer's rows of all games of a merge. The names of players and events have been renumbered.
 pub(super) struct ExploredMerge {
     pub games: ExploredGames,
     /// The records of the names that the base input does not have.

@@ -1,7 +1,7 @@
 //! Merging the explorer's lists, subject by subject.
 //!
-//! Where only the base input, the one with the first games, has lists, its pages are copied unchanged, and so are its
-//! lists within a page.
+//! The base input is the input with the first games, which keep their ids. Pages for whose subjects only the base input
+//! has lists are copied unchanged, and so are such lists within a page.
 
 use std::{collections::VecDeque, mem, ops::Range};
 
@@ -41,7 +41,7 @@ pub(super) struct ListMerge<'a> {
 }
 
 impl<'a> ListMerge<'a> {
-    /// Creates a merge of lists with `items` items in total.
+    /// Creates a merge of lists that have `items` items in total.
     pub(super) fn new(
         plan: &'a MergePlan<'a>,
         contents: &[Contents],
@@ -99,7 +99,7 @@ struct RangeMerge<'p> {
     /// Whether the base input has the same paging as the output, so that its pages can be copied.
     has_same_pages: bool,
     inputs: Vec<ListStream<'p>>,
-    /// The records of new names that were not merged yet, sorted by subject.
+    /// The records of new names that have not been merged yet, sorted by subject.
     names: &'p [ListRecord],
     paging: Paging,
     maker: PageMaker<'p>,
@@ -181,7 +181,7 @@ impl RangeMerge<'_> {
             }
         }
         records.sort_unstable();
-        // Of records with the same id, the last one is kept, as when an index is made from games.
+        // If several records have the same id, the last one is kept, as when an index is made from games.
         records.dedup_by(|later, kept| {
             let is_same = later.id() == kept.id();
             if is_same {
@@ -211,7 +211,7 @@ struct ListStream<'p> {
     chunks: u64,
     /// The page that was read last.
     page: Vec<u8>,
-    /// The lists of the page that were not taken yet.
+    /// The lists of the page that have not been taken yet.
     lists: VecDeque<PageList>,
 }
 

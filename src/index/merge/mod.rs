@@ -174,7 +174,7 @@ impl MergeIndexes {
             .chain(explored.into_iter().flatten())
     }
 
-    /// Returns the entries that `join` makes from ranges, several ranges at a time.
+    /// Returns the entries that `join` creates for each range. Several ranges are processed in parallel.
     fn joined<F: Fn(&KeyRange) -> Result<EntryBatch> + Send + Sync>(
         &self,
         plan: &MergePlan<'_>,

@@ -13,16 +13,16 @@ use crate::{
     position::VariantChoice,
 };
 
-/// The size in bytes from which a block's long value is not held in memory.
+/// The size of a block in bytes from which its long value is not held in memory.
 pub(super) const LONGEST_HELD: usize = 256 << 10;
 
-/// The least number of tables that begin in a range, of all inputs together.
+/// The minimum number of tables, of all inputs together, that begin in a range.
 const FEWEST_TABLES: usize = 2;
-/// The greatest number of tables that begin in a range, of all inputs together. Within the limits it is one for each
-/// input.
+/// The maximum number of tables, of all inputs together, that begin in a range. Within these limits, the number is the
+/// number of inputs.
 const MOST_TABLES: usize = 8;
 
-/// The inputs of a merge and what they have in common.
+/// The inputs of a merge, with their common properties.
 pub(super) struct MergePlan<'a> {
     pub inputs: Vec<MergeInput<'a>>,
     /// The number of games in all inputs.
@@ -203,7 +203,7 @@ impl<'a> MergePlan<'a> {
         ranges.clamp(1, 2 * rayon::current_num_threads())
     }
 
-    /// Returns the number of tables that begin in a range.
+    /// Returns the target number of tables that begin in a range.
     fn tables_in_range(&self) -> usize {
         self.inputs.len().clamp(FEWEST_TABLES, MOST_TABLES)
     }

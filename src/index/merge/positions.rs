@@ -38,8 +38,8 @@ impl MergeInput<'_> {
         Ok(Some(self.index.stats(key)?.is_some()))
     }
 
-    /// Appends the ids in `value` to `out` under their new numbers. Returns `None` if they are malformed. `ids` keeps
-    /// an id that `value` ends within.
+    /// Renumbers the ids in `value`, a part of a list of ids, and appends them to `out`. If `value` ends in the middle
+    /// of an id, `ids` keeps its digits for the next part. Returns `None` if the ids are malformed.
     fn shift(&self, ids: &mut IdReader, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let games = self.index.game_count();
         ids.read(value, |id| {
@@ -48,7 +48,7 @@ impl MergeInput<'_> {
         })
     }
 
-    /// Appends the ids of `value` under their new numbers to the open entry of `made`. `key` is the entry's key.
+    /// Renumbers the ids in `value`, and appends them to the open entry of `made`. `key` is the key of that entry.
     ///
     /// # Errors
     ///
@@ -165,7 +165,8 @@ impl MergePlan<'_> {
     }
 }
 
-/// Returns `true` if a position's key is that of its games, not that of a statistic.
+/// Returns `true` if `key` belongs to the entry that lists a position's games, and `false` if it belongs to a
+/// statistic.
 fn is_of_games(key: &[u8]) -> bool {
     key.last().is_some_and(u8::is_ascii_digit)
 }

@@ -20,8 +20,8 @@ use crate::{
     task,
 };
 
-/// The number of bytes of memory that the metadata of a part may take without counting against the budget. It is enough for
-/// about sixty row groups.
+/// The memory, in bytes, that the metadata of a part (a Parquet file) may take without being counted in the budget. It
+/// is enough for about sixty row groups.
 const USUAL_METADATA: usize = 1 << 20;
 
 /// A directory of counts as an input.
@@ -76,7 +76,7 @@ impl CountsInput {
         }))
     }
 
-    /// Passes on the starting positions of games, if the run needs them, in the order of the inputs.
+    /// If the run needs the starting positions of games, passes them on in the order of the inputs.
     fn read_starts(&self, batches: &mut Batches<'_, '_, '_>) -> Result<()> {
         let run = batches.run;
         let (Some(part), true) = (self.directory.starts(), run.needs.starts) else {
@@ -164,7 +164,7 @@ impl RunInput for CountsInput {
         batches.submit(found)?;
         self.read_starts(batches)?;
         if run.merges_ordered && self.ordered.is_some() {
-            // The ordered rows are merged after all other inputs were read.
+            // The ordered rows are merged after all other inputs have been read.
             return Ok(());
         }
         if run.needs.tallies() == 0 && self.origin.is_some() {
@@ -209,7 +209,7 @@ impl OrderedInput for OrderedParts {
 }
 
 impl Run<'_> {
-    /// Adds to the number of half-moves, and of games with known starting positions, and returns an error if sums could
+    /// Adds to the numbers of half-moves and of games with known starting positions. Returns an error if sums could
     /// overflow.
     fn add_plies(&self, plies: u64, path: &Path) -> Result<()> {
         let before = self.counted_plies.fetch_add(plies, Ordering::Relaxed);
@@ -241,7 +241,7 @@ impl Run<'_> {
     }
 }
 
-/// Adds rows to a tally, each under the key that comes with it.
+/// Adds rows to a tally. Each row is paired with the key under which it is added.
 fn add_keyed<'r>(
     tally: &Tally,
     rows: impl Iterator<Item = (u64, &'r Row)>,
@@ -255,7 +255,7 @@ fn add_keyed<'r>(
     tally.refuse_many_large(path)
 }
 
-/// Returns the outcome that replaying the games of the counts would have had.
+/// Returns the outcome that replaying the counted games would have produced.
 fn outcome<'a>(about: &About, needs: &Needs) -> Result<Outcome<'a>, CountsError> {
     let mut totals = Totals {
         games: about.games.unwrap_or_default(),

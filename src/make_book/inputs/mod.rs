@@ -23,7 +23,8 @@ use crate::{
 /// The separator between the options of counts that were made with different options.
 const BETWEEN_OPTIONS: &str = " | ";
 
-/// Returns the numbers of half-moves that were counted of each game, one for each set of options in `options`.
+/// Returns the values of `--max-ply` in `options`: the maximum number of counted half-moves of a game, one value for
+/// each set of options.
 pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     let max_ply = |options: &str| {
         let number = options.strip_prefix("--max-ply ")?;
@@ -42,15 +43,15 @@ pub(super) fn ended_at(last_plies: impl IntoIterator<Item = usize>) -> Option<us
 /// The inputs of a run, in their order.
 pub(super) struct Inputs<'a> {
     pub all: Vec<Box<dyn RunInput + 'a>>,
-    /// The options with which everything was counted, as a header lists them.
+    /// The options with which all inputs were counted, as a header lists them.
     pub options: String,
     /// The variant of all inputs.
     pub variant: VariantChoice,
     /// The classes by which counts are written.
     pub by: By,
-    /// The positions that the counts lack because they were pruned.
+    /// The numbers of positions, rows and half-moves that were pruned from the counts, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
-    /// The approximate number of bytes of memory that the metadata of counts take on all threads.
+    /// The approximate memory that the metadata of counts takes on all threads together, in bytes.
     pub metadata: usize,
 }
 
@@ -117,7 +118,8 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns the positions that the counts lack, or `None` if they are complete.
+    /// Returns the numbers of positions, rows and half-moves that were pruned from the counts, or `None` if nothing was
+    /// pruned.
     ///
     /// # Errors
     ///
@@ -210,7 +212,7 @@ impl<'a> Inputs<'a> {
         self.all.iter().map(|input| input.size()).sum()
     }
 
-    /// Returns the inputs, the games and the options of everything that was counted.
+    /// Returns the provenance of everything that was counted: the inputs, the numbers of games, and the options.
     pub(super) fn provenance(&self, run: &MakeBook, games: Games) -> Provenance {
         let names = |(counted, named): (Option<CountedBefore<'_>>, &Input)| {
             let Some(counted) = counted else {
@@ -297,7 +299,8 @@ fn opened(input: &Input, most_metadata: usize) -> Result<Box<dyn RunInput + '_>>
     Ok(Box::new(games::GamesInput(input)))
 }
 
-/// Returns an error if the run filters games, but the counts do not say how they were made. The variant may be given.
+/// Returns an error if the run has options for games, but all inputs are counts, and the counts at `path` do not say
+/// with which options they were made. The option for the variant is allowed.
 fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
     let mut other = run.clone();
     other.variant = VariantChoice::default();

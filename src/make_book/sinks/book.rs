@@ -62,8 +62,8 @@ fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
 }
 
 impl BookSink<'_> {
-    /// Returns the book with the weights that `--minimax` lowers and without moves that lose too much, or `None` if neither
-    /// option is given.
+    /// Returns the book after `--minimax` has lowered weights and the moves that lose too much have been dropped.
+    /// Returns `None` if neither option is given.
     fn adjusted<'a>(&self, counted: &Counted<'a>) -> Result<Option<BookMaker<'a>>> {
         let counts = counted.counts.bytes_in_memory() as usize;
         let memory = Budget::left(self.options, counts, counted.held_bytes);

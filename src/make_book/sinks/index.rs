@@ -1,4 +1,4 @@
-//! The index among the outputs of a run.
+//! An index of games as an output.
 
 use std::{collections::HashSet, path::Path, sync::Mutex};
 
@@ -32,13 +32,13 @@ struct IndexSink<'a> {
     path: &'a Path,
     writer: IndexWriter,
     games: Mutex<IndexedGames>,
-    /// Which games reached a position.
+    /// Pairs of a position and a game that reached it.
     postings: Shards<Posting>,
     /// The moves of the games by position, for the explorer.
     played: Option<Shards<ListRecord>>,
 }
 
-/// The index, if there is to be one.
+/// Returns the plan for the index, if the options ask for one.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     inputs: &'a Inputs<'_>,
@@ -75,7 +75,8 @@ impl<'a> IndexSink<'a> {
         })
     }
 
-    /// The inputs as the index names them.
+    /// Returns the descriptions of the inputs that the index stores. `first_games` contains the number of the first
+    /// game of each input.
     fn indexed_files(&self, first_games: &[u64]) -> Result<Vec<IndexedFile>> {
         let inputs = self.options.inputs.iter().zip(first_games);
         inputs
@@ -156,9 +157,10 @@ impl Sink for IndexSink<'_> {
 /// The records of all games, in the order of the inputs.
 struct IndexedGames {
     records: GameRecords,
-    /// The explorer's facts about them, if it is wanted.
+    /// The explorer's data about the games, or `None` if the index does not contain them.
     explored: Option<ExploredGames>,
-    /// The key of the position that most games start from, and how many bytes the list of these takes.
+    /// The key of the position from which most games start. `start_len` is the length, in bytes, of the list of the ids
+    /// of these games.
     start: u64,
     start_len: u64,
 }
@@ -176,7 +178,8 @@ impl IndexedGames {
         }
     }
 
-    /// Keeps the records of the next batch, which is of `input`, and returns the number of its first game.
+    /// Adds the records of the next batch of games, and returns the number of its first game. `input` is the input of
+    /// the batch, for error messages.
     fn add(&mut self, batch: &mut BatchGames, input: &Path) -> Result<u32> {
         let first_id = self.records.len();
         self.records
@@ -202,32 +205,34 @@ impl IndexedGames {
     }
 }
 
-/// The data that the index takes of a batch.
+/// The data that the index collects from a batch of games.
 struct IndexBatch<'a> {
     sink: &'a IndexSink<'a>,
     games: BatchGames,
-    /// The number to add to the ids of the games, once all batches before are in order.
+    /// The number that must be added to the ids of the games. It is known once all earlier batches have been processed.
     first_id: u32,
 }
 
-/// The games of a batch, numbered from its first.
+/// The games of a batch. They are numbered from 0, beginning with the first game of the batch.
 #[derive(Default)]
 struct BatchGames {
     postings: Vec<Posting>,
-    /// The records of all games, joined, and the length of each.
+    /// The concatenated records of all games. `record_lengths` contains the length of each.
     records: Vec<u8>,
     record_lengths: Vec<u32>,
-    /// The first positions of games that count: ids and keys.
+    /// For each counted game, its id and the key of its first position.
     starts: Vec<(u32, u64)>,
-    /// The explorer's facts about all games, if it is wanted, and their moves by position.
+    /// The explorer's data about all games. `played` contains their moves by position. Both are empty if the index does
+    /// not contain the explorer's data.
     facts: GameFacts,
     played: Vec<ListRecord>,
-    /// The explorer's other lists, with the ids of all games.
+    /// The records of the explorer's other lists: of players, names and Lichess ids.
     lists: Vec<ListRecord>,
 }
 
 impl BatchGames {
-    /// Notes which positions a game reached: those before its moves, and the last; with the moves or without.
+    /// Adds a posting for each position of a game, including its last position. With `with_moves`, the postings contain
+    /// the moves.
     fn add_postings(&mut self, game: &CountedGame<'_>, with_moves: bool) {
         let (id, winner) = (game.number, game.result.winner());
         let first = game.plies.first();
@@ -241,7 +246,7 @@ impl BatchGames {
         self.postings.push(last);
     }
 
-    /// Notes the move that a game played in each position.
+    /// Adds a record of the move that was played in each position of a game.
     fn add_played(&mut self, game: &CountedGame<'_>) {
         self.facts
             .count_last(game.result, game.length, game.variant, game.last_identity);
@@ -259,7 +264,8 @@ impl BatchGames {
             }));
             return;
         }
-        // A record cannot count this many half-moves: each position has only the last move.
+        // The half-moves of such a long game do not fit into records, by which the last move in a position would be
+        // found. So only the last move in each position is added.
         let mut known = HashSet::new();
         for (at, (identity, ply)) in moves.rev() {
             if known.insert(*identity) {

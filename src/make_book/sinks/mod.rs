@@ -10,10 +10,12 @@ mod suite;
 
 use super::{inputs::Inputs, needs::Needs, options::MakeBook, sink::Plan};
 
-/// Returns the plan for an output if the options ask for it, and adds what the output needs.
+/// A function that returns the plan for an output if the options ask for it, and adds the needs of the output to
+/// [`Needs`].
 type Planned = for<'a> fn(&'a MakeBook, &'a Inputs<'_>, &mut Needs) -> Option<Plan<'a>>;
 
-/// Returns the plans for all outputs that the options ask for, in the order in which they are written, and what they need.
+/// Returns the plans for all outputs that the options ask for, in the order in which they are written. Also returns the
+/// needs of these outputs.
 pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<Plan<'a>>, Needs) {
     let all: &[Planned] = &[
         suite::plan,

@@ -117,7 +117,8 @@ impl Sink for ObsSink<'_> {
     }
 }
 
-/// Returns the starting positions without those that cannot be parsed. All can, because they were written from positions.
+/// Returns the starting positions, parsed from their EPDs. Every EPD can be parsed, because it was written from a
+/// position; one that cannot would be left out.
 fn positions<P: Rules>(
     starts: impl Iterator<Item = Result<Option<P>>>,
 ) -> impl Iterator<Item = Result<Keyed<P>>> {

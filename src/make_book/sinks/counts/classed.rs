@@ -78,10 +78,10 @@ struct OfGame {
     rating: u16,
 }
 
-/// The number of half-moves above which the positions of a game are in a hash set. Nearly all games are shorter.
+/// The number of half-moves from which the positions of a game are kept in a hash set. Nearly all games are shorter.
 const LONG_GAME: usize = 512;
 
-/// The positions in which later moves of a game are played.
+/// The set of positions in which later moves of a game are played.
 struct LaterPositions {
     /// A Bloom filter with one bit per position. In a short game it avoids most searches for a repetition.
     bloom: [u64; 16],
@@ -111,7 +111,7 @@ impl LaterPositions {
         }
     }
 
-    /// Returns `true` if `identity` is in `added`, which must contain exactly the positions that were added.
+    /// Returns `true` if `identity` has been added. `added` must contain exactly the positions that have been added.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
         let (word, bit) = LaterPositions::bit(identity);
         self.bloom[word] & bit != 0

@@ -1,4 +1,4 @@
-//! The index of counts among the outputs of a run.
+//! An index of counts as an output.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ use crate::{
     tally::By,
 };
 
-/// What an index filters by.
+/// The classes by which counts must be separated for an index, because the explorer filters by them.
 const ALL: By = By {
     speed: true,
     rating: true,
@@ -46,7 +46,8 @@ struct CountedIndexSink<'a> {
 const OF_VARIANTS: &str =
     "an index can be made from counts of standard chess only: make it from the games";
 
-/// The index, if it is to be one of counts: all inputs are.
+/// Returns the plan for an index of counts. Returns `None` if the options ask for no index, or if the index must be
+/// made from games.
 pub(in crate::make_book::sinks) fn plan<'a>(
     options: &'a MakeBook,
     inputs: &'a Inputs<'_>,
@@ -92,7 +93,8 @@ impl Sink for CountedIndexSink<'_> {
         }
         let source = CountedSource {
             rows: Box::new(move |take| {
-                // The order of keys as signed numbers is that of keys in either half.
+                // Rows are sorted by key as a signed number. Within each half of the shards, this is also the order of
+                // the keys as unsigned numbers.
                 for half in [0..SHARDS / 2, SHARDS / 2..SHARDS] {
                     classed.for_each_row(half, None, |row| match counted_row(row) {
                         Some(counted) => take(Subject(row.row.identity), counted),
@@ -127,7 +129,8 @@ impl Sink for CountedIndexSink<'_> {
     }
 }
 
-/// The row of a position, `None` if only books count it.
+/// Converts a row of counts to a row of the index. Returns `None` if the row contains no games, or counts only for
+/// books.
 fn counted_row(row: &ClassRow) -> Option<CountedRow> {
     let (class, stats) = (row.class, row.row.stats.turned(row.row.turn));
     let speed = Speed::ALL[usize::from(class.speed)];

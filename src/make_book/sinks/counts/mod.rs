@@ -55,7 +55,7 @@ struct CountsSink<'a> {
     writer: CountsWriter,
     /// The half-moves of games by class, and the counts by class among the inputs, if the output has classes.
     classes: Option<(ClassTally, ClassedCounts)>,
-    /// The approximate number of bytes of memory that a thread needs to read all counts among the inputs in order.
+    /// The approximate memory that a thread needs to read all counts among the inputs in order, in bytes.
     reading: usize,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn plan<'a>(
     })
 }
 
-/// Opens the counts by class among the inputs, which are added to those of the run.
+/// Opens the counts by class among the inputs. Their rows are added to the counts of the run.
 ///
 /// # Errors
 ///
