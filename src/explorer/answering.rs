@@ -156,7 +156,7 @@ impl Explorer {
 /// The fewest games with a result and a rated opponent from which a performance is calculated.
 const PERFORMANCE_GAMES: u64 = 10;
 
-/// Returns the results of the player in the games that played a move.
+/// Returns the player's results in the games in which a move was played.
 fn player_score(tally: &PlayerTally) -> PlayerScore {
     PlayerScore {
         wins: tally.wins,

@@ -297,7 +297,8 @@ fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     Ok(table)
 }
 
-/// Returns, for each source, the facts of the games that played a move in the position after `uci`.
+/// Returns, for each source, the facts about the games that reached the position after the moves `uci` and continued
+/// from there.
 fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<Facts>> {
     let line = Line::parse(Variant::Standard, None, uci).expect("the table has legal moves");
     let mut query = Query::new(line, View::Lichess);

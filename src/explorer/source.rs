@@ -107,7 +107,7 @@ impl OpenIndex {
         self.rows.get(id).expect("the source has the game")
     }
 
-    /// Returns the name with a number.
+    /// Returns the name with the number `number`.
     pub(super) fn name(&self, number: u32) -> Result<String> {
         self.names.name(&self.index, number).map(String::from)
     }

@@ -132,7 +132,7 @@ impl<'a> SourceFilters<'a> {
         others.filter(|other| self.admits(*other)).count()
     }
 
-    /// Returns `true` if the game with a number passes.
+    /// Returns `true` if the game `number` passes.
     fn admits(&self, number: u64) -> bool {
         self.passing(number).is_some()
     }

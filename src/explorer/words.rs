@@ -12,7 +12,8 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 /// The number of letters of a text that are indexed; the rest is ignored.
 const LONGEST: usize = 256;
-/// The same limit after compatibility decomposition, in which one letter can become 18.
+/// The number of letters of a text that are indexed after compatibility decomposition, in which one letter can become
+/// up to 18 letters.
 const LONGEST_DECOMPOSED: usize = 2 * LONGEST;
 /// The number of letters of a word that are indexed.
 const LONGEST_WORD: usize = 32;

@@ -72,7 +72,7 @@ pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
     Ok(matches!(content(path.as_ref())?, TargetContent::Index(_)))
 }
 
-/// What exists at a path.
+/// The kind of thing that exists at a path.
 enum TargetContent {
     /// An index, which consists of these files.
     Index(Vec<OsString>),

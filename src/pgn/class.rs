@@ -11,8 +11,8 @@ use super::{
 
 /// The speed of a game.
 ///
-/// It depends on the number of seconds that a player can expect to use for 40 moves: the base time plus 40 increments. For a
-/// time control of several periods, it is the time of the periods up to move 40.
+/// The speed depends on the number of seconds that a player can expect to use for 40 moves: the base time plus 40
+/// increments. For a time control with several periods, this is the total time of the periods up to move 40.
 ///
 /// ```
 /// use polybook::pgn::Speed;

@@ -23,8 +23,8 @@ pub(super) enum CommentEnd {
 
 /// Finds the ends of comments in one text.
 ///
-/// It caches the closing brace that it found last, so that a file in which every game opens a comment and none closes it is
-/// read in linear time.
+/// The closing brace that was found last is cached. Without this cache, reading a file in which every game opens a
+/// comment and none closes it would take quadratic time.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Comments {
     /// The offset from which the last search for a closing brace started.

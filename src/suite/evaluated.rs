@@ -11,7 +11,7 @@ use crate::{error::Result, evals::Evals};
 pub struct EvalRange {
     /// The evaluations of positions.
     pub evals: Arc<Evals>,
-    /// The least and the greatest evaluation, in centipawns.
+    /// The lowest and the highest accepted evaluation, in centipawns.
     pub centipawns: (i16, i16),
     /// Whether evaluations are taken from the view of the side that is better, so that they are never negative. If
     /// `false`, they are taken from White's view.

@@ -1,4 +1,4 @@
-//! The numbers of games that played a line, by result.
+//! The numbers of games in which a line was played, by result.
 
 use std::ops::AddAssign;
 

@@ -20,7 +20,8 @@ use crate::{
 /// The text that is stored if the name of a player or event is missing.
 const NO_NAME: &str = "?";
 
-/// What the explorer stores about the games of a batch. The names of players and events have not been numbered yet.
+/// The data that the explorer stores about the games of a batch. The names of players and events have not been numbered
+/// yet.
 #[derive(Default, Debug)]
 pub(crate) struct GameFacts {
     rows: Vec<GameRow>,

@@ -26,7 +26,7 @@ pub const ROW: usize = 32;
 /// The number of rows in an entry.
 pub const ROWS: u64 = 4096;
 
-/// What the explorer stores about a game.
+/// The data that the explorer stores about a game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GameRow {
     /// The number of White's name.

@@ -136,8 +136,8 @@ pub(super) struct Version {
     last_sequence: Option<u64>,
     log_number: Option<u64>,
     previous_log_number: u64,
-    /// The tables of each level. Those of the first level may overlap and are sorted from the newest to the oldest.
-    /// Those of the other levels are sorted by key.
+    /// The tables of each level. Tables of the first level may overlap, and are sorted from the newest to the oldest.
+    /// Tables of the other levels are sorted by key.
     pub levels: [Vec<TableFile>; LEVELS],
 }
 
