@@ -1,4 +1,5 @@
-//! What a new output takes over from the one that it replaces: its rights, its owner, its extended attributes.
+//! The attributes that a new output takes over from the output that it replaces: access rights, owner and extended
+//! attributes.
 
 #[cfg(unix)]
 use std::ffi::OsString;
@@ -31,12 +32,12 @@ impl Attributes {
         })
     }
 
-    /// Gives them to a directory.
+    /// Sets these attributes on a directory.
     pub(super) fn give_directory(&self, path: &Path) -> io::Result<()> {
         self.give(&File::open(path)?)
     }
 
-    /// Gives them to a file or directory, as far as the system allows this user.
+    /// Sets these attributes on a file or directory, as far as the system allows this user.
     pub(super) fn give(&self, file: &File) -> io::Result<()> {
         use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
         let is_own = |now: &fs::Metadata| now.uid() == self.user && now.gid() == self.group;
@@ -47,17 +48,17 @@ impl Attributes {
         let now = file.metadata()?;
         let mut mode = self.mode;
         if !is_own(&now) {
-            // Running as another user is not passed on.
+            // The set-user-ID and set-group-ID bits are not taken over if the owner or the group differs.
             mode &= 0o777;
         }
         if now.gid() != self.group {
-            // Another group gets what all others have.
+            // If the group differs, the group gets only the rights that all other users have.
             mode = mode & !0o70 | (mode & 0o7) << 3;
         }
         let has = now.mode() & 0o7777;
         if has != mode {
             let set = file.set_permissions(fs::Permissions::from_mode(mode));
-            // Rights that stay narrower let nobody in.
+            // If the rights cannot be set but are narrower than wanted, nobody gets additional access.
             if has & !mode == 0 {
                 if_allowed(set)?;
             } else {
@@ -71,7 +72,7 @@ impl Attributes {
     }
 }
 
-/// Elsewhere a file has the rights of its directory.
+/// The attributes of a file on other systems than Unix: none, because a file there takes its rights from its directory.
 #[cfg(not(unix))]
 #[derive(Debug)]
 pub(super) struct Attributes;
@@ -86,13 +87,13 @@ impl Attributes {
         Ok(())
     }
 
-    /// Windows opens no directory as a file.
+    /// Does nothing. Windows does not open a directory as a file.
     pub(super) fn give_directory(&self, _path: &Path) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Whether a file or directory must not be written: no one may, or this user may not.
+/// Returns `true` if nobody may write a file or directory, or if this user may not.
 #[cfg(unix)]
 pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     use rustix::{
@@ -100,7 +101,7 @@ pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
         io::Errno,
     };
     use std::os::unix::fs::MetadataExt;
-    // The administrator may write everything, and has to respect the bits all the same.
+    // The administrator is allowed to write everything, but is refused too if no write bit is set.
     if fs::metadata(path)?.mode() & 0o222 == 0 {
         return Ok(true);
     }
@@ -110,14 +111,15 @@ pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether a file must not be written. Of directories the attribute says something else.
+/// Returns `true` if a file is read-only. Returns `false` for directories, for which the attribute has another meaning.
 #[cfg(not(unix))]
 pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     let metadata = fs::metadata(path)?;
     Ok(metadata.is_file() && metadata.permissions().readonly())
 }
 
-/// Passes over what the system does not allow this user, or this file system does not have.
+/// Ignores an error that says that the system does not allow this user to do something, or that the file system does
+/// not support it. Returns other errors unchanged.
 #[cfg(unix)]
 fn if_allowed(done: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
@@ -127,8 +129,8 @@ fn if_allowed(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Extended attributes, and the access control lists that Linux keeps in them, as far as they are about the file as such.
-/// The others of Linux are about its content, as signatures are, or are the system's to give.
+/// Returns the extended attributes of a file that a new version of the file should keep. On Linux, these include access
+/// control lists, but not attributes that describe the content, such as signatures, or that only the system may set.
 #[cfg(unix)]
 fn extended_of(path: &Path) -> io::Result<Vec<(OsString, Vec<u8>)>> {
     let names = match xattr::list_deref(path) {

@@ -1,22 +1,23 @@
-//! How a run claims its temporaries, so that another run for the same target does not remove them.
+//! Claims on temporary files and directories. A run claims its own, so that another run for the same target does not
+//! remove them.
 //!
-//! On Unix the claim is a lock, which is advisory: reading and writing go on as without it. A lock of Windows blocks
-//! reads through any other handle, even by the process that holds it, and SQLite opens handles of its own. So there the
-//! claim is an open handle that may write: opening the file without sharing it for writing fails while there is one.
+//! On Unix, a claim is an advisory lock, which does not hinder reading and writing. On Windows, a lock would block
+//! reads through any other handle, even in the same process, and SQLite opens its own handles. So on Windows, a claim
+//! is an open handle with write access: as long as it exists, the file cannot be opened without sharing it for writing.
 
 use std::{fs::File, io, path::Path};
 
-/// Claims a temporary file. Where files cannot be locked, only the name protects the temporary.
+/// Claims a temporary file. If the file system cannot lock files, only the name of the file protects it.
 #[cfg(unix)]
 pub(super) fn file(file: &File) {
     let _ = file.try_lock();
 }
 
-/// The handle that is open for writing is the claim.
+/// Does nothing: on Windows, the handle that is open for writing is the claim.
 #[cfg(windows)]
 pub(super) fn file(_file: &File) {}
 
-/// Claims a temporary directory until the answer is dropped.
+/// Claims a temporary directory. The claim lasts until the returned file is dropped.
 #[cfg(unix)]
 pub(super) fn directory(path: &Path) -> io::Result<File> {
     let directory = File::open(path)?;
@@ -24,7 +25,7 @@ pub(super) fn directory(path: &Path) -> io::Result<File> {
     Ok(directory)
 }
 
-/// Claims a temporary directory until the answer is dropped.
+/// Claims a temporary directory. The claim lasts until the returned file is dropped.
 #[cfg(windows)]
 pub(super) fn directory(path: &Path) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt;
@@ -37,7 +38,8 @@ pub(super) fn directory(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Claims what is replaced, which has a temporary name for a moment. Windows renames nothing that is open.
+/// Claims an old output before it is replaced, because it has a temporary name for a moment. Returns `None` if it
+/// cannot be claimed, and on Windows, which does not rename open files.
 pub(super) fn replaced(path: &Path) -> Option<File> {
     if cfg!(windows) {
         return None;
@@ -47,11 +49,13 @@ pub(super) fn replaced(path: &Path) -> Option<File> {
     Some(replaced)
 }
 
-/// Claims what a run left until the answer is dropped; `None` if that run lives.
+/// Claims a temporary file or directory that another run left behind. The claim lasts until the returned file is
+/// dropped. Returns `None` if the other run is still working.
 ///
 /// # Errors
 ///
-/// What cannot be opened or locked, so that it is not known whether the run lives.
+/// Returns an error if the file or directory cannot be opened or locked. Then it is unknown whether the other run is
+/// still working.
 #[cfg(unix)]
 pub(crate) fn left_behind(path: &Path, is_directory: bool) -> io::Result<Option<File>> {
     use std::fs::TryLockError;
@@ -63,11 +67,13 @@ pub(crate) fn left_behind(path: &Path, is_directory: bool) -> io::Result<Option<
     }
 }
 
-/// Claims what a run left until the answer is dropped; `None` if that run lives.
+/// Claims a temporary file or directory that another run left behind. The claim lasts until the returned file is
+/// dropped. Returns `None` if the other run is still working.
 ///
 /// # Errors
 ///
-/// What cannot be opened, so that it is not known whether the run lives.
+/// Returns an error if the file or directory cannot be opened. Then it is unknown whether the other run is still
+/// working.
 #[cfg(windows)]
 pub(crate) fn left_behind(path: &Path, _is_directory: bool) -> io::Result<Option<File>> {
     use std::os::windows::fs::OpenOptionsExt;

@@ -1,4 +1,4 @@
-//! Whether two names lead to one file, and whether a file is still the one that it was.
+//! Recognizing whether two names lead to the same file, and whether a file has been changed or replaced.
 
 use std::{
     collections::HashSet,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::error::{At, Result};
 
-/// Distinguishes a file or directory from all others, whatever its name.
+/// The identity of a file or directory, which distinguishes it from all others whatever its names are.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct FileId {
     device: u64,
@@ -36,13 +36,13 @@ impl FileId {
         }
     }
 
-    /// An open file or directory.
+    /// Returns the identity of an open file or directory.
     #[cfg(unix)]
     pub(crate) fn of_open(file: &File) -> io::Result<FileId> {
         Ok(FileId::of_metadata(&file.metadata()?))
     }
 
-    /// An open file or directory.
+    /// Returns the identity of an open file or directory.
     #[cfg(windows)]
     pub(crate) fn of_open(file: &File) -> io::Result<FileId> {
         let information = winapi_util::file::information(file)?;
@@ -68,7 +68,7 @@ pub(crate) fn is_absent(err: &io::Error) -> bool {
     matches!(err.kind(), NotFound | NotADirectory | InvalidFilename)
 }
 
-/// Returns the metadata of what a path leads to, or `None` if that is nothing.
+/// Returns the metadata of the file or directory to which a path leads, or `None` if nothing is there.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub(crate) fn metadata_if_any(path: &Path) -> io::Result<Option<Metadata>> {
     if_any(fs::metadata(path))
 }
 
-/// Turns the error that nothing has a name into `None`.
+/// Converts the error that nothing has a name to `None`.
 fn if_any<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Err(err) if is_absent(&err) => Ok(None),
@@ -85,7 +85,7 @@ fn if_any<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// A file or directory that is opened for a look at it alone, which is allowed whatever others do with it.
+/// Opens a file or directory only to examine its metadata. This is allowed whatever other programs do with it.
 #[cfg(windows)]
 fn opened(path: &Path, flags: u32) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt;
@@ -96,8 +96,8 @@ fn opened(path: &Path, flags: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens the files of a directory with `open`. If that fails and another directory took the name meanwhile, opens that: what
-/// looked like damage were files of two directories.
+/// Opens the files of a directory with `open`. If this fails and another directory has taken the name in the meantime,
+/// calls `open` again, because files of two directories together look like damage.
 pub(crate) fn open_again_if_replaced<T>(
     directory: &Path,
     mut open: impl FnMut() -> Result<T>,
@@ -112,8 +112,8 @@ pub(crate) fn open_again_if_replaced<T>(
     }
 }
 
-/// The inputs that are the same file or directory as an input before them, through links too. `-` is standard input.
-/// Each is looked at once. One that the system does not show is not among them: it cannot be read either.
+/// Returns an iterator over the inputs that are the same file or directory as an earlier input, directly or through
+/// links. `-` means standard input. Skips inputs that the system cannot examine, because they cannot be read either.
 pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator<Item = &'a Path> {
     let mut known = HashSet::new();
     inputs.into_iter().filter(move |path| {
@@ -124,25 +124,27 @@ pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator
     })
 }
 
-/// What was at a path: a file or directory, as it was written last.
+/// The state of the file or directory at a path, by which later changes are recognized.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct FileState {
     file: FileId,
     pub(super) is_directory: bool,
-    /// What every write changes. A directory has none of it: it changes with the files in it.
+    /// The size, which, like the times, changes when a file is written. `None` for a directory, whose metadata change
+    /// with the files in it.
     size: Option<u64>,
     modified: Option<(i64, i64)>,
-    /// When the file, its rights or its name changed, where the system says so.
+    /// The time of the last change to the file, its rights or its name, if the system provides it.
     changed: Option<(i64, i64)>,
 }
 
 impl FileState {
-    /// What is at a path, links not followed; `None` if nothing is.
+    /// Returns the state of the file or directory at a path, without following links, or `None` if nothing is there.
     pub(super) fn of(path: &Path) -> io::Result<Option<FileState>> {
         if_any(FileState::found(path))
     }
 
-    /// The same after a rename, which is a change of its own.
+    /// Returns the state without the time of change, to compare it with the state after a rename, which changes this
+    /// time.
     pub(super) fn renamed(self) -> FileState {
         FileState {
             changed: None,

@@ -1,9 +1,10 @@
 //! Outputs that appear whole, together, or not at all.
 //!
-//! A file or directory is made under a temporary name beside its target. When it is complete,
-//! [`finish`](AtomicFile::finish) flushes it to the disk and hands it back, and [`commit_all`] puts the outputs of
-//! an operation in place as its last act. Whatever stops the program before that leaves every old output as it
-//! was. A temporary that a killed run left is removed by the next run for its target.
+//! A file or directory is created under a temporary name next to its target. When it is complete,
+//! [`finish`](AtomicFile::finish) flushes it to the disk and returns it as a [`Finished`] output. [`commit_all`] then
+//! renames all outputs of an operation to their targets, as the last step of the operation. If the program is stopped
+//! before that, all old outputs are unchanged. If a run is killed, the next run with the same target removes the
+//! temporary file or directory that it left.
 
 mod attributes;
 mod claim;
@@ -62,22 +63,23 @@ enum Destination {
 }
 
 impl AtomicFile {
-    /// Starts a file for `target`, whatever is there. Through a symbolic link, the file it points to is
-    /// replaced. `-` is standard output.
+    /// Creates a file that will replace whatever file is at `target`. If `target` is a symbolic link, the file to which
+    /// it leads is replaced. `-` means standard output.
     ///
     /// # Errors
     ///
-    /// A directory that does not exist or cannot be written, a target that is a directory or read-only, or one that
-    /// another run is writing.
+    /// Returns an error if the directory of the target does not exist or cannot be written, if the target is a
+    /// directory or read-only, or if another run is writing the target.
     pub fn create(target: impl AsRef<Path>) -> Result<AtomicFile> {
         AtomicFile::create_over(target, |_| Ok(()))
     }
 
-    /// Starts a file for `target`. If there is a file, `may_replace` judges it.
+    /// Creates a file that will replace the file at `target`. If there is a file, `may_replace` is called with its
+    /// path, and returns an error if the file must not be replaced.
     ///
     /// # Errors
     ///
-    /// As [`create`](AtomicFile::create), and what `may_replace` answers.
+    /// Returns the errors of [`create`](AtomicFile::create) and of `may_replace`.
     pub fn create_over(
         target: impl AsRef<Path>,
         may_replace: impl FnOnce(&Path) -> Result<()>,
@@ -125,31 +127,32 @@ impl AtomicFile {
         self.target.set_guard(guard);
     }
 
-    /// The file that will be replaced.
+    /// Returns the path of the file that will be replaced, as the caller named it.
     pub fn target(&self) -> &Path {
         &self.target.name
     }
 
-    /// The path of that file, with symbolic links followed.
+    /// Returns the path of the file that will be replaced, with symbolic links followed.
     pub fn resolved_target(&self) -> &Path {
         &self.target.path
     }
 
-    /// Whether bytes can be written at any place of the file, not only at its end.
+    /// Returns `true` if bytes can be written at any offset of the file, not only at its end.
     pub fn is_seekable(&self) -> bool {
         matches!(self.destination, Destination::Temporary(_))
     }
 
-    /// Writes bytes at a place of the file, from any thread.
+    /// Writes bytes at an offset of the file. Any thread may call this.
     ///
     /// # Errors
     ///
-    /// The operating system's; a device or pipe has no places.
+    /// Returns an error if the operating system cannot write the bytes, or if the file is a device or a pipe, which has
+    /// no offsets.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         write_all_at(self.file(), bytes, offset).at(self.target(), "write")
     }
 
-    /// The file being written, before it has its name.
+    /// Returns the open file to which the output is written.
     pub fn file(&self) -> &File {
         match &self.destination {
             Destination::Temporary(file) => file.file(),
@@ -157,7 +160,7 @@ impl AtomicFile {
         }
     }
 
-    /// Where the unfinished file is, for code that must open it by name.
+    /// Returns the temporary path of the unfinished file, for code that must open it by name.
     pub fn temporary_path(&self) -> &Path {
         match &self.destination {
             Destination::Temporary(file) => file.path(),
@@ -169,7 +172,7 @@ impl AtomicFile {
     ///
     /// # Errors
     ///
-    /// A disk that cannot take the rest.
+    /// Returns an error if the rest of the data cannot be written to the disk.
     pub fn finish(self) -> Result<Finished> {
         let (flushed, temporary) = match self.destination {
             Destination::Special(mut file) => (file.flush(), None),
@@ -186,7 +189,7 @@ impl AtomicFile {
     ///
     /// # Errors
     ///
-    /// As [`finish`](AtomicFile::finish) and [`commit_all`].
+    /// Returns the errors of [`finish`](AtomicFile::finish) and [`commit_all`].
     pub fn commit(self) -> Result<()> {
         self.finish()?.commit()
     }
@@ -202,7 +205,7 @@ impl Write for AtomicFile {
     }
 }
 
-/// An [`AtomicFile`] that is written from front to back.
+/// An [`AtomicFile`] that is written sequentially through a buffer.
 #[derive(Debug)]
 pub struct BufferedFile {
     out: BufWriter<AtomicFile>,
@@ -210,7 +213,7 @@ pub struct BufferedFile {
 }
 
 impl BufferedFile {
-    /// Starts to write a file.
+    /// Creates a buffered writer for a file.
     pub fn new(file: AtomicFile) -> BufferedFile {
         BufferedFile {
             out: BufWriter::with_capacity(1 << 16, file),
@@ -218,8 +221,9 @@ impl BufferedFile {
         }
     }
 
-    /// Starts to write a text that has [`UNSEALED`] in its first 4 KiB. When the file is complete, the zeros become the
-    /// checksum of the whole text, by which [`check_text_replaceable`] knows it. A pipe keeps the zeros.
+    /// Creates a buffered writer for a text that contains [`UNSEALED`] in its first 4 KiB. When the file is complete,
+    /// the zeros in it are replaced by the checksum of the whole text, by which [`check_text_replaceable`] recognizes
+    /// the file. In a pipe, the zeros remain.
     pub fn sealed(file: AtomicFile) -> BufferedFile {
         BufferedFile {
             is_sealed: file.is_seekable(),
@@ -232,7 +236,7 @@ impl BufferedFile {
         self.is_sealed
     }
 
-    /// The file that will be replaced.
+    /// Returns the path of the file that will be replaced, as the caller named it.
     pub fn target(&self) -> &Path {
         self.out.get_ref().target()
     }
@@ -241,18 +245,18 @@ impl BufferedFile {
     ///
     /// # Errors
     ///
-    /// A disk that cannot take them.
+    /// Returns an error if the bytes cannot be written to the disk.
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
         let written = self.out.write_all(bytes);
         written.at(self.target(), "write")
     }
 
-    /// Writes what is left, and flushes the complete file to the disk.
+    /// Writes the rest of the buffer, and flushes the complete file to the disk.
     ///
     /// # Errors
     ///
-    /// As [`AtomicFile::finish`].
+    /// Returns the errors of [`AtomicFile::finish`].
     pub fn finish(self) -> Result<Finished> {
         let target = self.target().to_owned();
         let file = self.out.into_inner().map_err(IntoInnerError::into_error);
@@ -267,7 +271,7 @@ impl BufferedFile {
     ///
     /// # Errors
     ///
-    /// As [`finish`](BufferedFile::finish) and [`commit_all`].
+    /// Returns the errors of [`finish`](BufferedFile::finish) and [`commit_all`].
     pub fn commit(self) -> Result<()> {
         self.finish()?.commit()
     }
@@ -301,33 +305,36 @@ fn standard_output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
 }
 
-/// What is done with the attributes of an output that is replaced.
+/// The operation that error messages name if the attributes of a replaced output cannot be read or set.
 const KEEP: &str = "keep the rights of";
 
-/// The attributes of what will be replaced, if there is something.
+/// Returns the attributes of the file or directory that will be replaced, or `None` if there is none.
 fn attributes_of(target: &Target) -> Result<Option<Attributes>> {
     let of = |target: &Target| Attributes::of(&target.path).at(&target.name, KEEP);
     target.exists().then(|| of(target)).transpose()
 }
 
-/// A directory that takes the place of its target when it is committed.
+/// A directory that replaces its target when it is committed.
 #[derive(Debug)]
 pub struct AtomicDir {
     target: Target,
     temporary: Temporary,
-    /// Those of a file of the old directory, for the files of the new one.
+    /// The attributes of the first file of the old directory, which the files of the new directory get. `None` if there
+    /// is no such file.
     attributes: Option<Attributes>,
 }
 
 impl AtomicDir {
-    /// Starts a directory for `target`. If there is something, `may_replace` judges it, and says which files of it
-    /// belong to the old output; no other file is removed. `is_own` knows the files that a killed run may have left in
-    /// its temporary directory. Through a symbolic link, the directory it points to is replaced.
+    /// Creates a directory that will replace the directory at `target`. If something exists there, `may_replace` is
+    /// called with its path. It returns the names of the files that belong to the old output, or an error if the
+    /// directory must not be replaced. No other files are removed. `is_own` returns `true` for files that a killed run
+    /// may have left in its temporary directory. If `target` is a symbolic link, the directory to which it leads is
+    /// replaced.
     ///
     /// # Errors
     ///
-    /// A parent that does not exist or cannot be written, a target that is read-only or that another run is writing,
-    /// and what `may_replace` answers.
+    /// Returns an error if the parent directory does not exist or cannot be written, or if the target is read-only or
+    /// another run is writing it. Also returns the errors of `may_replace`.
     pub fn create_over(
         target: impl AsRef<Path>,
         is_own: IsOwnFile,
@@ -357,12 +364,12 @@ impl AtomicDir {
         })
     }
 
-    /// The directory that will be replaced.
+    /// Returns the path of the directory that will be replaced, as the caller named it.
     pub fn target(&self) -> &Path {
         &self.target.name
     }
 
-    /// Where the unfinished directory is.
+    /// Returns the temporary path of the unfinished directory.
     pub fn path(&self) -> &Path {
         self.temporary.path()
     }
@@ -371,7 +378,7 @@ impl AtomicDir {
     ///
     /// # Errors
     ///
-    /// A disk that cannot take the rest.
+    /// Returns an error if the rest of the data cannot be written to the disk.
     pub fn finish(self) -> Result<Finished> {
         let target = &self.target.name;
         for entry in fs::read_dir(self.path()).at(target, "write")? {
@@ -396,7 +403,7 @@ impl AtomicDir {
     ///
     /// # Errors
     ///
-    /// As [`finish`](AtomicDir::finish) and [`commit_all`].
+    /// Returns the errors of [`finish`](AtomicDir::finish) and [`commit_all`].
     pub fn commit(self) -> Result<()> {
         self.finish()?.commit()
     }

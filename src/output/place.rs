@@ -21,34 +21,35 @@ use crate::{
     task,
 };
 
-/// An output that is complete and on the disk, but not in place. Dropped, it is removed.
+/// An output that is complete and flushed to the disk, but has not been renamed to its target yet. It is removed when
+/// it is dropped.
 #[derive(Debug)]
 pub struct Finished {
     pub(super) target: Target,
-    /// `None` for a device or pipe, which has its bytes already.
+    /// The temporary file or directory. `None` for a device or pipe, to which all bytes have already been written.
     pub(super) temporary: Option<Temporary>,
 }
 
-/// An old output that a new one replaced, under a temporary name.
+/// An old output that has been replaced and now has a temporary name.
 struct Replaced {
     target: Target,
     path: PathBuf,
-    /// Keeps other runs from removing it.
+    /// The claim that prevents other runs from removing the old output.
     _claim: Option<File>,
 }
 
-/// Why an output is not in place, and where it is instead.
+/// The reason why an output could not be renamed to its target, and the place where it is kept instead.
 struct CommitFailure {
     target: PathBuf,
     reason: io::Error,
-    /// Where the finished output was kept.
+    /// The place where the finished output is kept, or `None` if it could not be kept.
     kept: Option<Kept>,
 }
 
-/// Where a finished or an old output is kept.
+/// The place where a finished or an old output is kept.
 struct Kept {
     path: PathBuf,
-    /// Whether it has a name that the next run does not take for that of a temporary.
+    /// Whether the output has been renamed. If not, it still has a temporary name, and the next run would remove it.
     is_renamed: bool,
 }
 
@@ -63,7 +64,7 @@ impl Display for Kept {
 }
 
 impl Finished {
-    /// Where the output will be.
+    /// Returns the path at which the output will be, as the caller named it.
     pub fn target(&self) -> &Path {
         &self.target.name
     }
@@ -72,12 +73,13 @@ impl Finished {
     ///
     /// # Errors
     ///
-    /// As [`commit_all`].
+    /// Returns the errors of [`commit_all`].
     pub fn commit(self) -> Result<()> {
         commit_all(vec![self])
     }
 
-    /// Looks whether the output can be put in place, and opens the directory that it will be in.
+    /// Checks that the target has not been changed by another program, and opens the directory of the target. Returns
+    /// the path of the directory and the open directory. Returns `None` for a device or pipe.
     fn prepare(&self) -> io::Result<Option<(PathBuf, Option<File>)>> {
         if self.temporary.is_none() {
             return Ok(None);
@@ -87,7 +89,8 @@ impl Finished {
         Ok(Some((path.to_owned(), open_directory(path)?)))
     }
 
-    /// Gives the output its name. Returns what it replaced, if that is still there.
+    /// Renames the output to its target. Returns the old output if it still exists under a temporary name, otherwise
+    /// `None`.
     fn place(self) -> Result<Option<Replaced>, CommitFailure> {
         let target = self.target;
         let Some(temporary) = self.temporary else {
@@ -109,7 +112,7 @@ impl Finished {
         }
     }
 
-    /// Keeps the output under another name in the directory of its target; returns the name.
+    /// Keeps the output under another name in the directory of its target, and returns this name.
     fn keep(self) -> Option<Kept> {
         let (made, _own) = self.temporary?.keep();
         keep(&made, &self.target.path, ".new")
@@ -117,8 +120,8 @@ impl Finished {
 }
 
 impl Replaced {
-    /// Removes the old output. One that cannot be removed is left for the next run. If the old output is not known to be
-    /// unchanged, it is kept under another name: returns a message with this name.
+    /// Removes the old output. If it cannot be removed, it is left for the next run. If it may have been changed by
+    /// another program, it is kept under another name instead, and a message with this name is returned.
     fn remove(self) -> Option<String> {
         let target = &self.target;
         let is_changed = if target.is_directory() {
@@ -141,14 +144,14 @@ impl Replaced {
     }
 }
 
-/// Puts all outputs of an operation in place, one rename each, and removes what they replace.
+/// Renames all outputs of an operation to their targets, and removes the outputs that they replace.
 ///
 /// # Errors
 ///
-/// A target that another program wrote since the output was begun, or a rename that fails. The outputs that
-/// are not in place are kept, and the error says under which names, and which outputs are in place.
-/// A directory that cannot be flushed to the disk, with all outputs in place.
-/// [`Error::Interrupted`] after [`discard_all`](super::discard_all).
+/// Returns an error if another program has written a target since the output was begun, or if a rename fails. Outputs
+/// that have not been renamed to their targets are kept under other names. The error lists these names and the outputs
+/// that are in place. Also returns an error if a directory cannot be flushed to the disk after all outputs have been
+/// renamed. Returns [`Error::Interrupted`] after [`discard_all`](super::discard_all) has been called.
 pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     task::fault("put in place");
     let _commit = begin_commit()?;
@@ -183,7 +186,8 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
             }
         }
     }
-    // The old outputs are there until it is certain that the new ones are. The first error says the most.
+    // The old outputs are removed only after the new ones are certainly on the disk. The first error is the most
+    // informative.
     result = result.and(sync(&directories, &placed));
     let mut kept = Vec::new();
     for old in replaced {
@@ -222,16 +226,17 @@ fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Re
     Ok(())
 }
 
-/// Opens a directory whose names are to be flushed; `None` where the system does not open directories.
+/// Opens a directory, so that renames in it can be flushed to the disk. Returns `None` if the system or the rights of
+/// the directory do not allow opening it.
 pub(super) fn open_directory(path: &Path) -> io::Result<Option<File>> {
     match File::open(path) {
-        // Who may write a directory may still not be allowed to read it. Windows opens none.
+        // A user who may write a directory may not be allowed to read it. Windows does not open directories.
         Err(err) if cfg!(windows) || err.kind() == ErrorKind::PermissionDenied => Ok(None),
         opened => opened.map(Some),
     }
 }
 
-/// Makes renames in a directory durable, where its file system can.
+/// Flushes the renames in a directory to the disk, if its file system supports this.
 pub(super) fn sync_directory(directory: Option<&File>) -> io::Result<()> {
     use ErrorKind::{InvalidInput, Unsupported};
     match directory.map(File::sync_all) {
@@ -245,7 +250,7 @@ fn list(names: impl Iterator<Item = impl Display>) -> String {
     names.join(", ")
 }
 
-/// Keeps the outputs that are left and says where everything is.
+/// Keeps the outputs that have not been renamed, and returns an error that says where all outputs are.
 fn not_placed(
     failure: CommitFailure,
     rest: impl IntoIterator<Item = Finished>,
@@ -269,7 +274,7 @@ fn not_placed(
     Error::failed(failure.target, problem)
 }
 
-/// The error with what to do about it. Windows denies access to what another program has open.
+/// Returns an error with advice for the user. Windows denies access to files that another program has open.
 fn in_words(err: io::Error) -> io::Error {
     let is_held = cfg!(windows)
         && matches!(
@@ -284,8 +289,9 @@ fn in_words(err: io::Error) -> io::Error {
     err
 }
 
-/// Keeps an output that could not be put in place, or an old one that could not be removed, next to its target; answers its
-/// name. The last that is tried is the temporary name without its ending: the next run removes what has that.
+/// Keeps an output that could not be renamed to its target, or an old output that could not be removed, under another
+/// name next to its target. Returns this name. If no other name is free, uses the temporary name without its ending,
+/// because the next run removes files with that ending.
 fn keep(made: &Path, target: &Path, ending: &str) -> Option<Kept> {
     let numbered = (0..100).map(|number| {
         let mut name = target.file_name().unwrap_or_default().to_owned();

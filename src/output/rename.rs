@@ -1,4 +1,4 @@
-//! Renames that take no name from another program's file.
+//! Renaming without overwriting the files of other programs.
 
 use std::{
     fs, io,
@@ -7,17 +7,18 @@ use std::{
 
 use super::{identity::FileState, target::Target};
 
-/// The ending of an old directory that makes way for a new one, where the two cannot change places.
+/// The ending of the name to which an old directory is moved on systems that cannot exchange it with the new directory
+/// in one step.
 pub(super) const ASIDE: &str = ".old";
 
-/// What a rename does with a name that is taken.
+/// The behavior of a rename if the new name already exists.
 #[derive(Copy, Clone, Debug)]
 enum Taken {
     Refuse,
     Exchange,
 }
 
-/// Renames a file or directory to a name that nothing has.
+/// Renames a file or directory to a name that must not exist yet.
 pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
     if let Some(renamed) = in_one_step(from, to, Taken::Refuse) {
         return renamed;
@@ -25,7 +26,8 @@ pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
     if fs::symlink_metadata(from)?.is_file() {
         match fs::hard_link(from, to) {
             Ok(()) => {
-                // The new name is there, so the rename is done. The next run removes a temporary that is left.
+                // The file has its new name now, so the rename has succeeded. If the temporary name cannot be removed,
+                // the next run removes it.
                 let _ = fs::remove_file(from);
                 return Ok(());
             }
@@ -40,12 +42,13 @@ pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Gives what was made the name of its target. Answers where the old output is then, if there was one and it is still
-/// there.
+/// Renames the temporary file or directory `made` to its target. Returns the path of the old output, if there was one
+/// and it still exists.
 ///
 /// # Errors
 ///
-/// What would be replaced is not what was there before: it has its name back then.
+/// Returns an error if the target has been changed or replaced by another program since the output was begun. The other
+/// program's file or directory then keeps its name.
 pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     let path = &target.path;
     target.check()?;
@@ -59,7 +62,7 @@ pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathB
     let exchange = || in_one_step(made, path, Taken::Exchange);
     if can_exchange && let Some(exchanged) = exchange() {
         exchanged?;
-        // Only under the temporary name nobody else writes it.
+        // Check the old output under its temporary name, where no other program writes it.
         let unsupported = || Err(io::ErrorKind::Unsupported.into());
         target
             .check_renamed(made)
@@ -69,7 +72,8 @@ pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathB
     if !fs::symlink_metadata(made)?.is_dir() {
         return fs::rename(made, path).map(|()| None);
     }
-    // There is a moment with neither: the next run puts back what was moved aside.
+    // For a moment, neither the old nor the new output is at the target. If the run is killed then, the next run
+    // restores the old output.
     let aside = made.with_extension(&ASIDE[1..]);
     to_new(path, &aside)?;
     target
@@ -79,7 +83,8 @@ pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathB
     Ok(Some(aside))
 }
 
-/// Undoes a rename; the reason for that, and what else went wrong.
+/// Undoes a rename by calling `back`. Returns `reason`, the error because of which the rename is undone, extended by
+/// the error of `back` if that fails too.
 fn put_back(reason: io::Error, back: impl FnOnce() -> io::Result<()>) -> io::Error {
     match back() {
         Ok(()) => reason,
@@ -87,7 +92,8 @@ fn put_back(reason: io::Error, back: impl FnOnce() -> io::Result<()>) -> io::Err
     }
 }
 
-/// A rename as one step of the system; `None` where the system or its file system has no such step.
+/// Renames a file or directory with a single atomic system call. Returns `None` if the system or the file system has no
+/// such call.
 #[cfg(any(target_vendor = "apple", target_os = "linux", target_os = "android"))]
 fn in_one_step(from: &Path, to: &Path, taken: Taken) -> Option<io::Result<()>> {
     use rustix::{
@@ -109,7 +115,7 @@ fn in_one_step(_from: &Path, _to: &Path, _taken: Taken) -> Option<io::Result<()>
     None
 }
 
-/// What tests arrange for the next exchange of their thread.
+/// Actions that tests schedule for the next exchange on their thread.
 #[cfg(test)]
 pub(super) mod staged {
     use std::cell::{Cell, RefCell};
@@ -117,13 +123,13 @@ pub(super) mod staged {
     type Act = Box<dyn FnOnce()>;
 
     thread_local! {
-        /// What another program does between the last look at a target and the exchange.
+        /// The action of another program between the last check of a target and the exchange.
         pub static MEANWHILE: RefCell<Option<Act>> = const { RefCell::new(None) };
         /// Whether the system is one that cannot exchange names.
         pub static CANNOT_EXCHANGE: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Does what was arranged; returns whether names cannot be exchanged.
+    /// Performs the scheduled action. Returns `true` if the system is to behave as if it could not exchange names.
     pub(super) fn act() -> bool {
         if let Some(act) = MEANWHILE.take() {
             act();

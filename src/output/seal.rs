@@ -1,7 +1,8 @@
-//! Whether polybook may replace a text: only one that is byte for byte what polybook wrote.
+//! Seals: checksums by which polybook recognizes text files that it wrote and that have not been changed since, so that
+//! it may replace them.
 //!
-//! A text whose format has room for it contains a seal near its start, [`UNSEALED`] with a checksum in place of the
-//! zeros. The checksum is that of the whole file with the zeros.
+//! A text in a format that has room for it contains a seal near its start. The seal is [`UNSEALED`] with a checksum in
+//! place of the zeros. The checksum is calculated over the whole file with the zeros in it.
 
 use std::{fs::File, hash::Hasher, io, path::Path};
 
@@ -12,17 +13,17 @@ use crate::{
     positioned::{read_exact_at, write_all_at},
 };
 
-/// What a text has for a seal until it is complete.
+/// The placeholder for the seal in a text that is not complete yet.
 pub const UNSEALED: &str = "polybook checksum 0000000000000000";
 
-/// Number of digits at the end of a seal.
+/// The number of digits at the end of a seal.
 const DIGITS: usize = 16;
 
 /// The number of bytes at the start of a file in which its seal must be.
 const HEAD: u64 = 4096;
 
-/// Checks that a text may replace the file at `path`: an empty file and an untouched text of polybook always, any other
-/// file with `force`.
+/// Checks that a text may replace the file at `path`. An empty file, or a text that polybook wrote and nobody has
+/// changed, may always be replaced, and any other file if `force` is `true`.
 ///
 /// # Errors
 ///
@@ -47,7 +48,7 @@ pub(super) fn seal(file: &File) -> io::Result<()> {
     }
 }
 
-/// Returns `true` if a file has a seal with its checksum.
+/// Returns `true` if a file contains a seal whose checksum matches the file.
 fn is_sealed(file: &File) -> io::Result<bool> {
     let Some(offset) = find_digits(file)? else {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Where an output goes, and what is there.
+//! The target of an output, and checks of the file or directory that it will replace.
 
 use std::{
     collections::BTreeMap,
@@ -15,27 +15,30 @@ use super::{
 };
 use crate::error::{At, Error, Result};
 
-/// Where an output goes, and what was there when the output was begun.
+/// The path to which an output will be renamed, and the state of the file or directory that was there when the output
+/// was begun.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
-    /// As the caller named it, for messages.
+    /// The path as the caller named it, for messages.
     pub(super) name: PathBuf,
-    /// The path that is replaced: with links followed.
+    /// The path that is replaced: `name` with symbolic links followed.
     pub(super) path: PathBuf,
-    /// `None` if nothing was there.
+    /// The state of the old output, or `None` if nothing was there.
     before: Option<FileState>,
-    /// The files of an old output that is a directory. Only they may be removed.
+    /// The files that belong to the old output if it is a directory. Only these files may be removed.
     files: BTreeMap<OsString, FileState>,
     /// A check of the format that is repeated immediately before and after the output gets its name.
     guard: Option<Guard>,
 }
 
-/// Refuses to replace a file that another program uses. The first path is the target, with links followed; the second
-/// one is where the old file is now, which is the target until the two files change places.
+/// A function that returns an error if another program uses the file that would be replaced. `target` is the path of
+/// the target, with links followed. `old` is the current path of the old file, which equals `target` until the old and
+/// the new file have been exchanged.
 pub(crate) type Guard = fn(target: &Path, old: &Path) -> io::Result<()>;
 
 impl Target {
-    /// Follows symbolic links to what will be replaced, or made. Of a directory, no file belongs to the output yet.
+    /// Creates the target for `name`, following symbolic links. If the target is a directory, call
+    /// [`enter_files`](Target::enter_files) to name the files that belong to the old output.
     pub(super) fn resolve(name: &Path) -> Result<Target> {
         let path = followed(name).at(name, "open")?;
         Ok(Target {
@@ -47,7 +50,7 @@ impl Target {
         })
     }
 
-    /// A device, pipe or standard output.
+    /// Creates the target for a device, a pipe or standard output.
     pub(super) fn special(path: PathBuf) -> Target {
         Target {
             before: None,
@@ -63,7 +66,7 @@ impl Target {
         self.guard = Some(guard);
     }
 
-    /// Whether there was something when the output was begun.
+    /// Returns `true` if something existed at the target when the output was begun.
     pub(super) fn exists(&self) -> bool {
         self.before.is_some()
     }
@@ -72,12 +75,12 @@ impl Target {
         self.before.is_some_and(|before| before.is_directory)
     }
 
-    /// The names of the files that belong to an old output that is a directory.
+    /// Returns the names of the files that belong to the old output if it is a directory.
     pub(super) fn files(&self) -> impl DoubleEndedIterator<Item = &OsStr> {
         self.files.keys().map(OsString::as_os_str)
     }
 
-    /// Enters the files of a directory that belong to the old output.
+    /// Records which files of a directory belong to the old output, and their states.
     pub(super) fn enter_files(&mut self, names: Vec<OsString>) -> Result<()> {
         for name in names {
             let state = FileState::of(&self.path.join(&name)).at(&self.name, "read")?;
@@ -86,13 +89,14 @@ impl Target {
         Ok(())
     }
 
-    /// Checks that the target is what it was when the output was begun: not another file, and not a directory with a file
-    /// that was changed or does not belong to it. A target that is gone is not an error.
+    /// Checks that the target has not changed since the output was begun. Returns an error if the target is another
+    /// file, or a directory in which a file was changed or does not belong to the old output. It is not an error if the
+    /// target no longer exists.
     pub(super) fn check(&self) -> io::Result<()> {
         self.check_as(&self.path, |state| state)
     }
 
-    /// Checks as [`check`](Target::check) does, but for an old output that was renamed to `path`.
+    /// Checks like [`check`](Target::check), but examines the old output at `path`, to which it has been renamed.
     pub(super) fn check_renamed(&self, path: &Path) -> io::Result<()> {
         self.check_as(path, FileState::renamed)
     }
@@ -226,7 +230,7 @@ impl Target {
                     "another program has it open: close it there, or name another output",
                 ))
             }
-            // Other reasons not to replace it may be gone at the end.
+            // Other reasons why the file cannot be replaced now may no longer apply at the end of the run.
             _ => Ok(()),
         }
     }
@@ -245,7 +249,7 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
             Ok(next) => followed(&parent(path).join(next)),
             Err(_) => Ok(path.to_owned()),
         },
-        // Making the temporary will say what is wrong.
+        // Creating the temporary file will report the problem.
         Err(err) if err.kind() == io::ErrorKind::NotADirectory => Ok(path.to_owned()),
         found => found,
     }
@@ -276,7 +280,7 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 
-/// The directory that a path is in.
+/// Returns the directory that contains a path.
 pub(super) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -284,14 +288,15 @@ pub(super) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Bytes of a file's start that show what it is.
+/// The number of bytes at the start of a file that are examined to recognize its kind.
 const START: u64 = 256;
 
-/// Refuses to replace a file, unless it is empty or its first line, without what ends it, is one that `is_own` knows.
+/// Checks that a file may be replaced: it must be empty, or `is_own` must return `true` for its first line, which is
+/// passed without blanks and line break at its end.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, or [`Error::File`] for one of another kind.
+/// Returns an error if the file cannot be read, and [`Error::File`] if it must not be replaced.
 pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<()> {
     let mut start = Vec::new();
     File::open(path)
@@ -305,11 +310,12 @@ pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<(
     Err(Error::foreign(path, problem))
 }
 
-/// Refuses an output that is an input, lies in another, or is on the path of another, links followed.
+/// Checks that no two outputs are the same or lie inside each other, and that no output is an input or a directory that
+/// contains an input. Links are followed.
 ///
 /// # Errors
 ///
-/// [`Error::File`] names the output.
+/// Returns an [`Error::File`] that names the output.
 pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
     let resolved = |path: &Path| in_one_case(resolved(path));
     let places: Vec<PathBuf> = outputs.iter().map(|path| resolved(path)).collect();
@@ -333,7 +339,7 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
         let id = FileId::of(path).at(path, "open")?;
         for input in inputs {
             let is_same = id.is_some() && FileId::of(input).at(input, "open")? == id;
-            // What is in the directory of an output would go with it.
+            // Replacing a directory would also remove the files in it.
             if is_same || resolved(input).starts_with(output) {
                 return Err(Error::file(
                     path,
@@ -408,7 +414,7 @@ pub(super) fn is_device(path: &Path) -> io::Result<bool> {
     Ok(is_named || is_numbered("COM") || is_numbered("LPT"))
 }
 
-/// A path with its links followed, as far as it exists.
+/// Returns a path with symbolic links followed in the part of it that exists.
 fn resolved(path: &Path) -> PathBuf {
     if let Ok(path) = fs::canonicalize(path) {
         return path;
@@ -419,8 +425,8 @@ fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// A path as it is compared: where most file systems take capitals and small letters as equal, no two outputs may
-/// differ in them alone.
+/// Returns a path in the form in which paths are compared. On systems whose file systems usually ignore case, this is
+/// lower case, so that no two outputs may differ in case alone.
 fn in_one_case(path: PathBuf) -> PathBuf {
     if !cfg!(any(windows, target_vendor = "apple")) {
         return path;

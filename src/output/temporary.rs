@@ -1,4 +1,5 @@
-//! Temporaries next to their targets, claimed by the run that makes them, and removed if a signal ends the program.
+//! Temporary files and directories next to their targets. The run that creates them claims them, and they are removed
+//! if a signal ends the program.
 
 use std::{
     collections::BTreeSet,
@@ -21,40 +22,43 @@ use super::{
 };
 use crate::error::{At, Error, Result};
 
-/// How many random characters distinguish the temporaries of a target.
+/// The number of random characters in the name of a temporary file or directory.
 pub(super) const RANDOM: usize = 8;
 
-/// The ending of an output that is not in place, and of an old one that is no more.
+/// The ending of the temporary name of an output that has not been renamed to its target yet, or of an old output that
+/// has been replaced.
 const SUFFIX: &str = ".part";
 
-/// An empty file that is in a temporary directory for a moment.
+/// The name of an empty file that is created in a temporary directory for a moment, for a test.
 const TRIAL: &str = ".trial";
 
-/// Whether a run may have left a file of this name in this temporary directory.
+/// A function that returns `true` if a run may have left a file with this name in this temporary directory.
 pub type IsOwnFile = fn(&Path, &OsStr) -> bool;
 
-/// The temporaries of this process.
+/// The temporary files and directories of this process.
 static LIVE: Mutex<Live> = Mutex::new(Live {
     paths: BTreeSet::new(),
     is_closed: false,
 });
 
-/// Held while outputs are put in place.
+/// A lock that is held while outputs are renamed to their targets.
 static COMMIT: Mutex<()> = Mutex::new(());
 
 struct Live {
     paths: BTreeSet<PathBuf>,
-    /// Set when the process is about to end: nothing is begun or put in place any more.
+    /// Whether the process is about to end. Then no output may be begun or renamed to its target.
     is_closed: bool,
 }
 
-/// Locks the list. A thread that panicked with the lock cannot have left it half changed.
+/// Locks the list of temporary files and directories. The list is consistent even if a thread panicked while it held
+/// the lock.
 fn live() -> MutexGuard<'static, Live> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all unfinished outputs and temporary directories of this process and prevents that any other is begun or put in
-/// place. For a program that ends, by a signal too: afterwards it can exit at any point.
+/// Removes all unfinished outputs and temporary directories of this process, and prevents others from being begun or
+/// renamed to their targets. Call this before the program ends, for example because of a signal. Afterwards, the
+/// program can exit at any point.
 ///
 /// A commit that is under way is completed first.
 pub fn discard_all() {
@@ -63,24 +67,25 @@ pub fn discard_all() {
     live.is_closed = true;
     for path in std::mem::take(&mut live.paths) {
         if path.is_dir() {
-            // Other threads may still add files; without the directory they fail.
+            // Other threads may still add files to the directory. They fail once it has been removed.
             for _ in 0..100 {
                 if fs::remove_dir_all(&path).is_ok() || !path.exists() {
                     break;
                 }
             }
         } else {
-            // One that cannot be removed is left for the next run.
+            // If it cannot be removed, it is left for the next run.
             let _ = fs::remove_file(&path);
         }
     }
 }
 
-/// Keeps [`discard_all`] out while outputs are put in place.
+/// Prevents [`discard_all`] from running while outputs are renamed to their targets, until the returned guard is
+/// dropped.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`] if the process is about to end.
+/// Returns [`Error::Interrupted`] if the process is about to end.
 pub(super) fn begin_commit() -> Result<MutexGuard<'static, ()>> {
     let lock = COMMIT.lock().unwrap_or_else(PoisonError::into_inner);
     if live().is_closed {
@@ -89,20 +94,23 @@ pub(super) fn begin_commit() -> Result<MutexGuard<'static, ()>> {
     Ok(lock)
 }
 
-/// A temporary file or directory that belongs to this run as long as the value lives. It goes with it.
+/// A temporary file or directory of this run. It is removed when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Temporary {
     path: PathBuf,
     is_directory: bool,
-    /// The file, open for writing, which is its own claim; of a directory its claim. Without one only the name protects it.
+    /// The claim: for a file, the file itself, open for writing. If a directory cannot be claimed, this is `None`, and
+    /// only its name protects it.
     handle: Option<File>,
 }
 
 impl Temporary {
-    /// A new file next to a target, or a directory if `is_own` knows the files that a killed run may have left in one.
-    /// Checks whether the target can be put in place from there, as far as that can be known before the output is written.
+    /// Creates a temporary file next to a target or, if `is_own` is given, a temporary directory. `is_own` returns
+    /// `true` for files that a killed run may have left in its temporary directory. Also checks that the temporary can
+    /// later be renamed to the target, as far as this can be known before the output is written.
     ///
-    /// The new one has the rights that the user's mask leaves.
+    /// The file or directory gets the default access rights of the user. If the target exists, only the owner gets
+    /// access.
     pub(super) fn next_to(target: &Target, is_own: Option<IsOwnFile>) -> Result<Temporary> {
         target.refuse_without_parent()?;
         let is_directory = is_own.is_some();
@@ -110,7 +118,7 @@ impl Temporary {
         let mut builder = Builder::new();
         builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
         let all = if is_directory { 0o777 } else { 0o666 };
-        // What replaces an output is for the eyes of its owner until it has the rights of that output.
+        // If an old output is replaced, only the owner may read the new one until it has the rights of the old one.
         let is_private = target.exists();
         with_mode(&mut builder, if is_private { all & 0o700 } else { all });
         let doing = match is_directory {
@@ -125,7 +133,7 @@ impl Temporary {
                 break made;
             }
         };
-        // Windows renames no directory that is open.
+        // Windows does not rename a directory that is open.
         if cfg!(unix) {
             made.try_rename(&builder, target)?;
         }
@@ -135,7 +143,8 @@ impl Temporary {
         Ok(made)
     }
 
-    /// Renames the temporary within its directory, because there are directories in which files can be made but not renamed.
+    /// Renames the temporary file within its directory as a test, because some directories allow creating files but not
+    /// renaming them.
     fn try_rename(&mut self, builder: &Builder<'_, '_>, target: &Target) -> Result<()> {
         let mut live = live();
         if live.is_closed {
@@ -160,7 +169,8 @@ impl Temporary {
         refused
     }
 
-    /// Makes one. The last parameters are for errors.
+    /// Creates a temporary file or directory in `parent`. `name` and `doing` are the path and the operation that error
+    /// messages name.
     pub(super) fn create(
         builder: &Builder<'_, '_>,
         parent: &Path,
@@ -190,7 +200,8 @@ impl Temporary {
         })
     }
 
-    /// Whether it still has its name. Another run that begins before it is claimed takes it for abandoned.
+    /// Returns `true` if the file or directory still has its name. Another run may have removed it as abandoned before
+    /// it was claimed.
     fn is_in_place(&self) -> bool {
         match (
             FileId::of(&self.path),
@@ -198,7 +209,7 @@ impl Temporary {
         ) {
             (Ok(Some(named)), Some(Ok(own))) => own == named,
             (Ok(named), _) => named.is_some(),
-            // What cannot be asked is taken for as it should be.
+            // If the system cannot tell, assume that nothing has happened to it.
             (Err(_), _) => true,
         }
     }
@@ -212,10 +223,11 @@ impl Temporary {
         self.handle.as_ref().expect("a file is open")
     }
 
-    /// The path, and the claim, to be held until it has another name. It is no longer removed.
+    /// Returns the path and the claim of the temporary, which is then no longer removed. The claim must be held until
+    /// the temporary has been renamed.
     pub(super) fn keep(mut self) -> (PathBuf, Option<File>) {
         live().paths.remove(&self.path);
-        // Windows renames nothing that is open.
+        // Windows does not rename a file or directory that is open.
         let claim = self.handle.take().filter(|_| cfg!(unix));
         (std::mem::take(&mut self.path), claim)
     }
@@ -227,7 +239,7 @@ impl Drop for Temporary {
             return;
         }
         self.handle = None;
-        // One that cannot be removed is left for the next run.
+        // If it cannot be removed, it is left for the next run.
         let _ = match self.is_directory {
             true => fs::remove_dir_all(&self.path),
             false => fs::remove_file(&self.path),
@@ -242,14 +254,15 @@ pub(super) fn with_mode(builder: &mut Builder<'_, '_>, mode: u32) {
     builder.permissions(fs::Permissions::from_mode(mode));
 }
 
-/// Elsewhere a file has the rights of its directory.
+/// Does nothing: on other systems than Unix, a file takes its rights from its directory.
 #[cfg(not(unix))]
 pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {}
 
-/// What the names of the temporaries of a target begin with: the target's name, or the beginning and the hash of a name that
-/// is so long that the name of a temporary would be longer than systems allow.
+/// Returns the prefix of the names of a target's temporary files. It contains the target's name or, if that name is too
+/// long, the beginning and a hash of the name.
 fn prefix(target: &Path) -> OsString {
-    /// The most bytes of a name that is used whole. The longest names have 255, and SQLite appends to those of temporaries.
+    /// The maximum length in bytes of a name that is used completely. File names may have at most 255 bytes, and SQLite
+    /// appends endings to the names of temporary files.
     const LONGEST: usize = 200;
     let name = target.file_name().unwrap_or_default();
     let mut prefix = OsString::from(".");
@@ -264,11 +277,11 @@ fn prefix(target: &Path) -> OsString {
     prefix
 }
 
-/// Gives its name back to an old directory that a killed run had moved aside. Returns whether there was one.
+/// Renames an old directory, which a killed run had moved aside, back to its target. Returns `true` if there was one.
 ///
 /// # Errors
 ///
-/// A run that lives, or a rename that fails.
+/// Returns an error if that run is still working, or if the directory cannot be renamed.
 pub(super) fn restore(target: &Target) -> Result<bool> {
     let left = left_behind(target, &[rename::ASIDE])?;
     let Some((path, _)) = left.into_iter().find(|(_, is_directory)| *is_directory) else {
@@ -279,8 +292,8 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes the temporaries that runs for the target left; an error if one of the runs lives. `is_own` is of
-/// targets that are directories.
+/// Removes the temporary files and directories that earlier runs for the target left. Returns an error if one of these
+/// runs is still working. `is_own` is given if the target is a directory, see [`next_to`](Temporary::next_to).
 fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
     for (path, is_directory) in left_behind(target, &[SUFFIX, rename::ASIDE])? {
         let Some(_claim) = claim_left_behind(target, &path, is_directory)? else {
@@ -288,21 +301,21 @@ fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
         };
         match is_own {
             Some(is_own) if is_directory => remove_abandoned_directory(target, &path, is_own)?,
-            // What cannot be removed now is left for the next run.
+            // A file that cannot be removed now is left for the next run.
             None if !is_directory => drop(fs::remove_file(&path)),
-            // A target of the other kind had this name.
+            // An earlier target with this name was a directory instead of a file, or the reverse.
             _ => {}
         }
     }
     Ok(())
 }
 
-/// Returns the files and directories that runs for the target left, and whether each is a directory.
+/// Returns the temporary files and directories of runs for the target, and whether each is a directory.
 ///
 /// # Errors
 ///
-/// Returns an error if the directory cannot be read, unless it does not exist or this user may not read it. Who may not read
-/// a directory may still be allowed to make a file in it.
+/// Returns an error if the directory cannot be read. It is not an error if the directory does not exist, or if this
+/// user may not read it: the user may still be allowed to create files in it.
 fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>> {
     let (prefix, parent) = (prefix(&target.path), parent(&target.path));
     let entries = match fs::read_dir(parent) {
@@ -320,7 +333,7 @@ fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>
             continue;
         }
         match entry.file_type() {
-            // The run that made it has removed it meanwhile.
+            // The run that created the file has removed it in the meantime.
             Err(err) if is_absent(&err) => {}
             kind => {
                 let kind = kind.at(entry.path(), "open")?;
@@ -333,7 +346,8 @@ fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>
     Ok(found)
 }
 
-/// Claims what a run left; `None` if it is not known whether that run lives.
+/// Claims a temporary file or directory that another run left. Returns an error if that run is still working, and
+/// `None` if this is unknown.
 fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result<Option<File>> {
     match claim::left_behind(path, is_directory) {
         Ok(None) => Err(Error::Busy {
@@ -344,7 +358,7 @@ fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result
     }
 }
 
-/// Removes a directory that a run left, unless something else is in it.
+/// Removes a directory that another run left. Returns an error if it contains files that do not belong to that run.
 fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -> Result<()> {
     let is_own = |name: &OsStr| name == TRIAL || is_own(path, name);
     let mut names = own_files(path, is_own)?.map_err(|other| {
@@ -356,12 +370,13 @@ fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -
         Error::changed(&target.name, problem)
     })?;
     names.sort();
-    // What cannot be removed now is left for the next run.
+    // A file that cannot be removed now is left for the next run.
     let _ = remove_directory(path, names.iter().map(OsString::as_os_str));
     Ok(())
 }
 
-/// The files of a directory, or one of its entries that is not a file or not `is_own`.
+/// Returns the names of all files in a directory if `is_own` returns `true` for each. Otherwise returns, as the error,
+/// the name of an entry that is not a file or for which `is_own` returns `false`.
 pub(crate) fn own_files(
     path: &Path,
     is_own: impl Fn(&OsStr) -> bool,
@@ -378,11 +393,11 @@ pub(crate) fn own_files(
     Ok(Ok(names))
 }
 
-/// Removes a directory with these files, the first at last.
+/// Removes the given files from a directory, the first file last, and then the directory.
 ///
 /// # Errors
 ///
-/// A directory that has others too. They are left, and so is the directory.
+/// Returns an error if the directory contains other files. These files and the directory are kept.
 pub(super) fn remove_directory<'a>(
     path: &Path,
     files: impl DoubleEndedIterator<Item = &'a OsStr>,
@@ -396,7 +411,7 @@ pub(super) fn remove_directory<'a>(
     fs::remove_dir(path)
 }
 
-/// Whether a name is that of a temporary with this prefix and ending.
+/// Returns `true` if a name is the name of a temporary file or directory with this prefix and ending.
 pub(super) fn is_temporary(name: &[u8], prefix: &OsStr, ending: &str) -> bool {
     name.strip_prefix(prefix.as_encoded_bytes())
         .and_then(|rest| rest.strip_suffix(ending.as_bytes()))

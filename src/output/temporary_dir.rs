@@ -1,4 +1,4 @@
-//! Directories for what a run needs and nobody asked for.
+//! Temporary directories for files that a run needs but that are not outputs.
 
 use std::{
     fs::{self, Metadata},
@@ -14,29 +14,30 @@ use super::{
 };
 use crate::error::Result;
 
-// What the names of the directories begin and end with.
+// The prefix and the suffix of the names of these directories.
 const PREFIX: &str = "polybook-temporary-";
 const SUFFIX: &str = ".tmp";
 
-/// How long a run may take to claim the directory that it has made.
+/// The maximum time that a run may take to claim a directory after it has created it.
 const UNCLAIMED: Duration = Duration::from_secs(60);
 
-/// The rights of a directory, in which the games are the user's own.
+/// The access rights of a directory. Only the owner has access, because the games in it may be private.
 const OWNER_ONLY: u32 = 0o700;
 
-/// A temporary directory that belongs to this run as long as the value lives, and then goes. If a signal ends the run,
-/// [`discard_all`](super::discard_all) removes it; if the run is killed, the next one that makes a directory in the same
-/// place.
+/// A temporary directory of this run. It is removed when the value is dropped. If a signal ends the run,
+/// [`discard_all`](super::discard_all) removes it. If the run is killed, the next run that creates a temporary
+/// directory in the same parent directory removes it.
 #[derive(Debug)]
 pub struct TemporaryDir(Temporary);
 
 impl TemporaryDir {
-    /// A new one in a directory. Removes those of runs that were killed, as far as they can be removed.
+    /// Creates a temporary directory in `parent`. Also removes the directories of killed runs, as far as they can be
+    /// removed.
     ///
     /// # Errors
     ///
-    /// A directory that cannot be made, and [`Error::Interrupted`](crate::Error::Interrupted) if the process is about to
-    /// end.
+    /// Returns an error if the directory cannot be created, and [`Error::Interrupted`](crate::Error::Interrupted) if
+    /// the process is about to end.
     pub fn new_in(parent: &Path) -> Result<TemporaryDir> {
         let mut builder = Builder::new();
         builder.prefix(PREFIX).suffix(SUFFIX).rand_bytes(RANDOM);
@@ -51,32 +52,33 @@ impl TemporaryDir {
         Ok(TemporaryDir(made))
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 }
 
-/// Removes the directories of runs of this user that were killed. `own` is that of this run.
+/// Removes the temporary directories of killed runs of this user. `own` is the directory of this run.
 fn remove_left_behind(parent: &Path, own: &Path) {
     let Ok(own) = own.metadata() else {
         return;
     };
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
-        // The metadata of a link are its own.
+        // These are the metadata of the entry itself, even if it is a link.
         let may_be_left = is_temporary(name.as_encoded_bytes(), PREFIX.as_ref(), SUFFIX)
             && entry
                 .metadata()
                 .is_ok_and(|found| is_as_own(&found, &own) && was_claimed(&path, &found));
         if may_be_left && let Ok(Some(_claim)) = claim::left_behind(&path, true) {
-            // The system cleans the directory too, so what cannot be removed stays.
+            // The system cleans the parent directory too, so a directory that cannot be removed is left.
             let _ = fs::remove_dir_all(&path);
         }
     }
 }
 
-/// Whether it is a directory of the same user, and of that user alone, as this run's own.
+/// Returns `true` if `found` is a directory that belongs to the same user as `own`, and to which only that user has
+/// access.
 fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -90,7 +92,8 @@ fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
     found.is_dir()
 }
 
-/// Whether its run claimed it, before it put anything into it, or had the time to.
+/// Returns `true` if the run that created the directory must have claimed it: it contains a file, which is only created
+/// after claiming, or it is older than [`UNCLAIMED`].
 fn was_claimed(path: &Path, found: &Metadata) -> bool {
     let age = found.modified().ok().and_then(|time| time.elapsed().ok());
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
