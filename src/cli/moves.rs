@@ -289,17 +289,17 @@ fn document(
     document
 }
 
-/// What a table shows of moves besides their games.
+/// The data that a table shows about moves in addition to their games.
 struct ShownMoves<'a> {
     pos: &'a VariantPosition,
     evals: &'a MoveEvals,
     times: Option<&'a Times>,
 }
 
-/// Printed instead of a table.
+/// The text that is printed instead of an empty table.
 const NO_MOVES: &str = "no games continue from this position\n";
 
-/// The same with filters.
+/// The text that is printed instead of an empty table if games are filtered.
 const NO_FILTERED_MOVES: &str = "no game with these filters continues from this position\n";
 
 /// The moves for people, with bars where these can be seen.

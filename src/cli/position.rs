@@ -44,7 +44,7 @@ pub struct PositionArgs {
     position: Vec<String>,
 }
 
-/// What a file that is searched for a position says about its variant.
+/// A file in which a position is looked up, with the variant of its positions.
 pub struct Searched<'a> {
     pub file: &'a Path,
     /// The variant of all of its positions, if there is one.

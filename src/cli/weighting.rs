@@ -82,8 +82,8 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What options of [`WeightingArgs`] require. The discriminant is the index of the first option with this requirement in the list
-/// of [`WeightingArgs::given`].
+/// A requirement of some options in [`WeightingArgs`]. The discriminant is the index, in the list of
+/// [`WeightingArgs::given`], of the first option with this requirement.
 #[derive(Copy, Clone)]
 pub enum OptionNeeds {
     /// The games in which the moves were played.

@@ -123,7 +123,7 @@ pub enum CountsError {
     /// The sidecar states another size of the file than it has.
     #[error("{found} {what}, where counts.json says {expected}: copy or make it again")]
     Differs {
-        /// What differs: bytes, rows or half-moves.
+        /// The unit of the numbers that differ: bytes, rows or half-moves.
         what: &'static str,
         /// The number that the file has.
         found: u64,

@@ -34,7 +34,7 @@ pub(super) struct Pruner {
     has_moves: bool,
     /// Whether the current key's position has enough moves, so that further rows are passed on at once.
     is_kept: bool,
-    /// The positions, rows and half-moves that were dropped so far.
+    /// The numbers of positions, rows and half-moves that have been dropped so far.
     pub pruned: Pruned,
     /// The number of positions with moves, including dropped ones.
     pub positions: u64,

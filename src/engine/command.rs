@@ -42,10 +42,10 @@ pub(super) fn option(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-/// What a program must say before an answer may be given.
+/// The command that must arrive before a search may be answered.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) enum Wait {
-    /// Nothing.
+    /// No command: the search may be answered at once.
     #[default]
     None,
     /// `ponderhit` or `stop`.

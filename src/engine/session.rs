@@ -26,25 +26,25 @@ const LONGEST_LINE: usize = 5;
 /// The maximum number of commands that wait for the end of a search.
 const MOST_WAITING: usize = 64;
 
-/// What happened to a program that is listened to.
+/// An event in a conversation: a message from the program that sends commands, or from the engine behind the sources.
 pub(super) enum Event {
-    /// A command came.
+    /// A command has arrived.
     Command(String),
-    /// No command will come any more.
+    /// No further command will arrive.
     End,
     /// The engine behind wrote a line.
     Behind(String),
-    /// The engine behind ended, or closed its output.
+    /// The engine behind has ended or closed its output.
     BehindEnd,
 }
 
-/// The search that is not answered yet.
+/// The search that has not been answered yet.
 struct Search {
     /// The answer of a source, or `None` if the answer is that of the engine behind.
     answer: Option<String>,
-    /// What the program must say before the answer of a source may be given.
+    /// The command that must arrive before the answer of a source may be given.
     wait: Wait,
-    /// Whether `stop` came.
+    /// Whether `stop` has arrived.
     is_stopped: bool,
     /// The number of moves of a source that were listed before those of the engine behind, or `None` if the engine does
     /// not search.
@@ -61,12 +61,13 @@ pub(super) struct Session<W> {
     random: Random,
     /// The last `position` command, for the engine behind.
     position: String,
-    /// Its position, or `None` if it cannot be read.
+    /// The position of the last `position` command, or `None` if it cannot be read.
     pos: Option<VariantPosition>,
     search: Option<Search>,
-    /// Commands that came before the search was answered. Some programs do not wait for the answer after `stop`.
+    /// The commands that arrived before the search has been answered. Some programs do not wait for the answer after
+    /// `stop`.
     waiting: VecDeque<String>,
-    /// How often the engine behind has still to answer `isready`.
+    /// The number of `isready` commands that the engine behind has not answered yet.
     ready_asked: usize,
 }
 

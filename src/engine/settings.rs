@@ -10,7 +10,7 @@ use crate::{
     position::Variant,
 };
 
-/// How a move is chosen among the known ones.
+/// The way in which a move is chosen among the moves of a position.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Play {
     /// At random by weight, or by the square of the score times the games.
@@ -22,7 +22,7 @@ pub enum Play {
     Uniform,
 }
 
-/// What is played in an unknown position without an engine behind.
+/// The move that is played in a position that no source knows, if no other engine stands behind the sources.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Fallback {
     /// No move: `bestmove (none)`.
@@ -71,7 +71,7 @@ const COLORS: [(&str, Option<Color>); 3] = [
 /// The values of the options.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How a move is chosen.
+    /// The way in which a move is chosen.
     pub play: Play,
     /// The seed of the random choices, or 0 for other choices in each run.
     pub seed: u64,
@@ -81,13 +81,13 @@ pub struct Settings {
     pub min_games: u64,
     /// The number of half-moves after which no position is known; 0 for no limit.
     pub max_ply: u32,
-    /// What is played in an unknown position without an engine behind.
+    /// The move that is played in a position that no source knows, if no other engine stands behind the sources.
     pub fallback: Fallback,
-    /// How many moves an answer lists, at least 1.
+    /// The number of moves that an answer lists, at least 1.
     pub multi_pv: usize,
     /// Whether an answer lists wins, draws and losses.
     pub show_wdl: bool,
-    /// Which games of an index count.
+    /// The filters that a game of an index must pass to be counted.
     pub filters: Filters,
     /// The variant, without Chess960.
     pub variant: Variant,

@@ -199,7 +199,7 @@ fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Ve
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The evaluations of the inputs that were read so far.
+/// The evaluations of the inputs that have been read so far.
 struct EvalCollector<'a> {
     meter: &'a Meter,
     sorted: EvalSorter,

@@ -122,17 +122,17 @@ const PGN: &str = "PGN";
 /// The batches of an input.
 pub(super) struct SourceBatches<'a> {
     cut: Cut<'a>,
-    /// The number of bytes of the input that were read.
+    /// The number of bytes of the input that have been read.
     taken: Arc<AtomicU64>,
-    /// The number of these bytes that the meter has.
+    /// The number of these bytes that the meter already shows.
     shown: u64,
-    /// The number of records of a store that were read.
+    /// The number of records of a store that have been read.
     records: u64,
-    /// The number of blocks of a store that were read.
+    /// The number of blocks of a store that have been read.
     blocks: u64,
 }
 
-/// What divides an input into batches.
+/// The part that divides an input into batches: a cutter for text, or the store itself for records.
 enum Cut<'a> {
     Text(&'a Input, InputEntries, Box<Cutter<Text>>),
     Records(&'a Evals),

@@ -74,7 +74,8 @@ impl Evals {
     ///
     /// # Errors
     ///
-    /// As [`open`](Evals::open), and if a checksum of records that are read into memory differs.
+    /// Returns the errors of [`open`](Evals::open), and an error if a checksum of records that are read into memory
+    /// does not match.
     pub fn open_within(path: impl AsRef<Path>, memory: u64) -> Result<Evals> {
         let mut evals = Evals::open(path)?;
         if let Storage::File(file, len) = &evals.storage
@@ -196,7 +197,7 @@ impl Evals {
     ///
     /// # Errors
     ///
-    /// As [`find`](Evals::find).
+    /// Returns the errors of [`find`](Evals::find).
     pub fn of_position<P: Rules>(&self, pos: &P) -> Result<Option<Eval>> {
         match pos.rules().number() {
             Some(0) => self.find(eval_key(pos)),
@@ -208,7 +209,7 @@ impl Evals {
     ///
     /// # Errors
     ///
-    /// As [`find`](Evals::find).
+    /// Returns the errors of [`find`](Evals::find).
     pub fn after<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<Eval>> {
         let mut after = pos.clone();
         after.play_unchecked(mv);

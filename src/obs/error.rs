@@ -25,7 +25,7 @@ pub enum ObsError {
     UnknownInfo {
         /// The name of the row.
         name: &'static str,
-        /// Its value.
+        /// The value of the row.
         value: String,
     },
     /// A row has a number of games that is negative or too large.

@@ -85,7 +85,7 @@ impl Rows {
         })
     }
 
-    /// Returns the malformed rows that were skipped so far: those whose EPD, move or numbers cannot be read.
+    /// Returns the malformed rows that have been skipped so far: rows whose EPD, move or numbers cannot be read.
     pub fn passed_over(&self) -> &PassedOver {
         &self.passed_over
     }

@@ -14,7 +14,7 @@ pub enum LineError {
     Fen {
         /// The FEN as it was given.
         fen: String,
-        /// What is wrong with it.
+        /// A description of the problem.
         reason: String,
     },
     /// The FEN has castling rights that are possible only in Chess960.
@@ -34,7 +34,7 @@ pub enum LineError {
         number: usize,
         /// The move as it was written.
         text: String,
-        /// What is wrong with it.
+        /// A description of the problem.
         reason: MoveError,
         /// The FEN of the position before the move.
         fen: String,

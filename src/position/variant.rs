@@ -291,7 +291,7 @@ fn is_chess960(setup: &Setup, fen: &str) -> bool {
         && !is_wrong_in(CastlingMode::Chess960)
 }
 
-/// Which variant the games of a run or an index belong to.
+/// The variant, or the choice of variants, to which the games of a run or an index belong.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum VariantChoice {
     /// All games belong to one variant; games of others are skipped.

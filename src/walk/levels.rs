@@ -80,7 +80,7 @@ pub(crate) fn levels(
     Ok(met)
 }
 
-/// What a tree has after a move.
+/// The continuation of a tree after a move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AfterMove {
     /// The tree continues the position after the move.
