@@ -38,12 +38,12 @@ pub fn run(data: &[u8]) {
         (Err(first), Err(second)) if is_zstd && first.kind() == ErrorKind::TooLarge => {
             assert_eq!(first.kind(), second.kind());
         }
+        // A zstd frame may need more memory than the smaller budget allows, whatever it contains.
+        (_, Err(err)) if is_zstd && err.kind() == ErrorKind::TooLarge => {}
         (Err(first), Err(second)) => {
             let text = |err: polybook::Error| err.to_string().replace("many.", "one.");
             assert_eq!(text(first), text(second));
         }
-        // A zstd frame may need more memory than the smaller budget allows.
-        (Ok(_), Err(err)) if is_zstd && err.kind() == ErrorKind::TooLarge => {}
         (first, second) => panic!("{:?} and {:?}", first.err(), second.err()),
     }
 }
