@@ -7,11 +7,9 @@ use std::{
     process::{Child, ChildStdin, Stdio},
 };
 
+use crate::common::{fails, fed, ok, polybook_in, python, run_python, sample, temp};
 #[cfg(unix)]
-use crate::common::make_fifo;
-use crate::common::{
-    fails, fed, has_ended, ok, polybook_in, python, run_python, sample, temp, until,
-};
+use crate::common::{has_ended, make_fifo, until};
 
 /// A running `engine` process that receives commands.
 struct Session {

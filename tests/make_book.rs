@@ -4,7 +4,7 @@ use std::{
     fs,
     io::Write,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
     thread,
     time::Duration,
 };
@@ -414,7 +414,7 @@ fn an_interrupt_ends_cleanly() {
     thread::sleep(Duration::from_millis(500));
     let pid = child.id().to_string();
     assert!(
-        Command::new("kill")
+        std::process::Command::new("kill")
             .args(["-INT", &pid])
             .status()
             .unwrap()
