@@ -1,6 +1,8 @@
 //! Files that are damaged, or are not what their names say.
 
 use std::fs;
+#[cfg(unix)]
+use std::path::Path;
 
 use rusqlite::Connection;
 
@@ -112,7 +114,7 @@ fn files_of_an_index_are_regular_and_of_a_plausible_size() {
 
 /// Returns the names in a directory.
 #[cfg(unix)]
-fn names_in(dir: &std::path::Path) -> Vec<String> {
+fn names_in(dir: &Path) -> Vec<String> {
     let names = fs::read_dir(dir).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = names.collect();
