@@ -65,8 +65,10 @@ pub fn read(path: impl AsRef<Path>) -> Result<String> {
 }
 
 fn null_records(path: &Path) -> Result<NullRecords> {
-    let file = File::open(path).at(path, "open")?;
+    let mut file = File::open(path).at(path, "open")?;
     refuse_foreign(&file, path)?;
+    // On Windows, reading at an offset moves the cursor.
+    file.rewind().at(path, "read")?;
     NullRecords::read(records_of(BufReader::new(file))).at(path, "read")
 }
 
