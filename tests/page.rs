@@ -87,6 +87,13 @@ fn the_page_works_in_a_browser() {
 }
 
 #[test]
+fn the_board_is_used_with_a_mouse() {
+    let dir = temp();
+    let served = samples(dir.path());
+    run_node("board.mjs", &[served.url().as_ref()]);
+}
+
+#[test]
 fn the_page_fits_windows_of_each_size() {
     let dir = temp();
     let served = samples(dir.path());

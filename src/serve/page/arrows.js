@@ -1,5 +1,7 @@
 // @ts-check
-// Arrows of moves on the board. A stronger arrow cuts a rim out of weaker ones, so that their colors do not mix.
+// Arrows of moves on the board. A stronger arrow cuts a rim out of weaker ones, so that their colors do not mix. Arrows that
+// start on one square in one direction share their shaft: the strongest one is whole, a shorter one is only its head on that
+// shaft, and a longer one is only the part beyond.
 
 import { path, svg } from "./pieces.js";
 
@@ -11,6 +13,7 @@ import { path, svg } from "./pieces.js";
  * @property {number} share From 0 to 1.
  * @property {boolean} full Whether the user points at the move.
  * @property {boolean} isGap Whether a repertoire lacks an answer to the move.
+ * @property {boolean} [isDrawn] Whether the user drew the arrow.
  */
 
 /** The distance of an arrow's start from the middle of its square, in squares. */
@@ -23,12 +26,18 @@ const RIM = 0.05;
  * @param {Shaft[]} shafts
  */
 export function arrows(shafts) {
-  const shapes = shafts.map(shape);
+  const shapes = shafts.map((shaft, index) => shape(shaft, shafts.slice(0, index).filter((other) => sharesRay(other, shaft))));
   const masks = svg("defs", {});
   const groups = shapes.map(({ line, head, width, opacity, kind }, index) => {
     const mask = svg("mask", { id: `cut${index}`, maskUnits: "userSpaceOnUse", x: "0", y: "0", width: "8", height: "8" });
     mask.append(path("", "M0 0h8v8H0z", { fill: "#fff" }));
-    for (const other of shapes.slice(0, index)) mask.append(...drawn(other, "cut", other.width + 2 * RIM, 2 * RIM));
+    // A head on the shaft of a stronger arrow is cut out of that shaft.
+    const isAbove = (/** @type {number} */ other) => {
+      const [mine, its] = [shafts[index], shafts[other]];
+      if (mine && shapes[other]?.onto.includes(mine)) return true;
+      return other < index && !(its && shapes[index]?.onto.includes(its));
+    };
+    for (const [other, cut] of shapes.entries()) if (isAbove(other)) mask.append(...drawn(cut, "cut", cut.width + 2 * RIM, 2 * RIM));
     masks.append(mask);
     const group = svg("g", { class: kind, opacity: opacity.toFixed(2), mask: `url(#cut${index})` });
     group.append(
@@ -40,6 +49,26 @@ export function arrows(shafts) {
   });
   // Draw the strongest arrow on top.
   return [masks, ...groups.reverse()];
+}
+
+/**
+ * Returns true if two arrows start on one square in one direction. The arrow of a knight bends, so it shares its shaft with no
+ * other.
+ * @param {Shaft} one
+ * @param {Shaft} other
+ */
+function sharesRay(one, other) {
+  const [a, b] = [one, other].map(({ from, to }) => [to[0] - from[0], to[1] - from[1]]);
+  const [[ax = 0, ay = 0], [bx = 0, by = 0]] = [a ?? [], b ?? []];
+  return one.from.join() === other.from.join() && ax * by === ay * bx && ax * bx + ay * by > 0;
+}
+
+/**
+ * Returns the length of an arrow, in squares.
+ * @param {{ from: [number, number], to: [number, number] }} shaft
+ */
+function reach({ from, to }) {
+  return Math.hypot(to[0] - from[0], to[1] - from[1]);
 }
 
 /**
@@ -55,8 +84,11 @@ function drawn({ line, head }, kind, width, edge) {
   ];
 }
 
-/** @param {Shaft} shaft */
-function shape({ from, to, share, full, isGap }) {
+/**
+ * @param {Shaft} shaft
+ * @param {Shaft[]} stronger The stronger arrows that share the shaft.
+ */
+function shape({ from, to, share, full, isGap, isDrawn }, stronger) {
   const [fx, fy] = [from[0] + 0.5, from[1] + 0.5];
   const [tx, ty] = [to[0] + 0.5, to[1] + 0.5];
   const [dx, dy] = [tx - fx, ty - fy];
@@ -74,11 +106,15 @@ function shape({ from, to, share, full, isGap }) {
   const [nx, ny] = [tx - ux * length, ty - uy * length];
   const [ex, ey] = [nx + ux * RIM, ny + uy * RIM];
   const way = isKnight ? `Q${at(bx, by)} ${at(ex, ey)}` : `L${at(ex, ey)}`;
+  const shared = Math.max(0, ...stronger.map(reach));
+  const isHead = shared >= reach({ from, to });
+  const start = shared ? shared + 0.06 + 2 * RIM : START;
   return {
-    line: `M${at(fx + sx * START, fy + sy * START)}${way}`,
+    line: isHead ? "" : `M${at(fx + sx * start, fy + sy * start)}${way}`,
     head: `M${at(tx + ux * 0.06, ty + uy * 0.06)}L${at(nx - uy * side, ny + ux * side)}L${at(nx + uy * side, ny - ux * side)}Z`,
     width,
-    kind: isGap ? "arrow gap" : "arrow",
+    kind: isDrawn ? "arrow drawn" : isGap ? "arrow gap" : "arrow",
+    onto: isHead ? stronger : [],
     opacity: full ? 1 : 0.38 + 0.5 * Math.min(1, 1.6 * share),
   };
 }

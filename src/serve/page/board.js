@@ -9,7 +9,7 @@ import { FILES, distance, readFen, squares } from "./squares.js";
 import { NAMES, positionWords } from "./words.js";
 
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
-/** @typedef {{ uci: string, share: number, full: boolean, isGap: boolean }} Arrow */
+/** @typedef {{ uci: string, share: number, full: boolean, isGap: boolean, isDrawn?: boolean }} Arrow */
 /**
  * @typedef {object} Position
  * @property {string} fen
@@ -21,6 +21,8 @@ import { NAMES, positionWords } from "./words.js";
 
 /** The distance in pixels from which a press with a moving pointer is a drag instead of a click. */
 const DRAG = 4;
+/** The distance in pixels that a wheel turns for one move. Touchpads send many small distances. */
+const NOTCH = 60;
 
 class ChessBoard extends HTMLElement {
   /** @type {Position} */
@@ -34,6 +36,15 @@ class ChessBoard extends HTMLElement {
   #arrows = [];
   /** @type {{ piece: Piece, x: number, y: number, moved: boolean, again: boolean } | undefined} */
   #drag;
+
+  /**
+   * The squares of the arrows that the user drew with the right button, such as "e2e4". A circle has one square twice.
+   * @type {Set<string>}
+   */
+  #sketches = new Set();
+  /** The square on which the right button went down. */
+  #sketchFrom = "";
+  #turned = 0;
 
   #field = div({ class: "squares-field", role: "img" });
   #marks = div("marks");
@@ -52,12 +63,15 @@ class ChessBoard extends HTMLElement {
     on(this.#field, "pointermove", (event) => this.#moved(event));
     on(this.#field, "pointerup", (event) => this.#up(event));
     on(this.#field, "pointercancel", () => this.#putBack());
+    on(this.#field, "contextmenu", (event) => event.preventDefault());
+    this.#field.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
     this.#drawGround();
     this.#draw();
   }
 
   /** @param {Position} position */
   set position(position) {
+    if (position.fen !== this.#position.fen) this.#sketches.clear();
     this.#position = position;
     this.#selected = "";
     this.#choice.hidden = true;
@@ -186,17 +200,49 @@ class ChessBoard extends HTMLElement {
   }
 
   #drawArrows() {
-    const shafts = this.#arrows.filter(({ uci }) => uci[1] !== "@");
+    const isCircle = (/** @type {string} */ sketch) => sketch.slice(0, 2) === sketch.slice(2);
+    const sketches = [...this.#sketches];
+    const drawn = sketches.filter((sketch) => !isCircle(sketch)).map((uci) => ({ uci, share: 1, full: true, isGap: false, isDrawn: true }));
+    const shafts = [...drawn, ...this.#arrows.filter(({ uci }) => uci[1] !== "@")];
+    const circles = sketches.filter(isCircle).map((sketch) => {
+      const [x, y] = this.#at(sketch);
+      return svg("circle", { class: "sketch", cx: String(x + 0.5), cy: String(y + 0.5), r: "0.45" });
+    });
     fill(
       this.#lines,
       ...arrows(
-        shafts.map(({ uci, share, full, isGap }) => {
-          const move = this.#position.legal.find((legal) => legal.uci === uci);
+        shafts.map(({ uci, isDrawn, ...arrow }) => {
+          const move = isDrawn ? undefined : this.#position.legal.find((legal) => legal.uci === uci);
           const { from, to } = squares(move ?? { uci, san: "" });
-          return { from: this.#at(from), to: this.#at(to), share, full, isGap };
+          return { ...arrow, isDrawn, from: this.#at(from), to: this.#at(to) };
         }),
       ),
+      ...circles,
     );
+  }
+
+  /**
+   * Draws an arrow or a circle, or removes an equal one.
+   * @param {string} to
+   */
+  #sketch(to) {
+    const sketch = `${this.#sketchFrom}${to}`;
+    this.#sketchFrom = "";
+    if (sketch.length === 4 && !this.#sketches.delete(sketch)) this.#sketches.add(sketch);
+    this.#drawArrows();
+  }
+
+  /** @param {WheelEvent} event */
+  #wheel(event) {
+    // A pinch on a touchpad enlarges the page.
+    if (event.ctrlKey) return;
+    event.preventDefault();
+    const lines = event.deltaMode === WheelEvent.DOM_DELTA_PIXEL ? 1 : NOTCH;
+    this.#turned = Math.sign(this.#turned) === -Math.sign(event.deltaY) ? 0 : this.#turned;
+    this.#turned += event.deltaY * lines;
+    if (Math.abs(this.#turned) < NOTCH) return;
+    this.dispatchEvent(new CustomEvent("step", { detail: Math.sign(this.#turned) }));
+    this.#turned = 0;
   }
 
   /** @param {string} pocket */
@@ -240,8 +286,16 @@ class ChessBoard extends HTMLElement {
 
   /** @param {PointerEvent} event */
   #down(event) {
+    if (event.button === 2) {
+      this.#sketchFrom = this.#squareAt(event);
+      this.#field.setPointerCapture(event.pointerId);
+    }
     if (event.button !== 0) return;
     event.preventDefault();
+    if (this.#sketches.size) {
+      this.#sketches.clear();
+      this.#drawArrows();
+    }
     const square = this.#squareAt(event);
     const piece = this.#pieces.find((other) => other.square === square);
     const movable = this.#movesFrom(square).length > 0;
@@ -273,6 +327,7 @@ class ChessBoard extends HTMLElement {
 
   /** @param {PointerEvent} event */
   #up(event) {
+    if (this.#sketchFrom) return this.#sketch(this.#squareAt(event));
     const drag = this.#drag;
     if (!drag) return;
     const to = this.#squareAt(event);

@@ -841,6 +841,11 @@ for (const dialog of document.querySelectorAll("dialog")) {
   });
 }
 on(board, "play", (event) => play(/** @type {CustomEvent<string>} */ (event).detail));
+// The wheel does not play new moves: a turn by mistake must not change the line.
+board.addEventListener("step", (event) => {
+  if (/** @type {CustomEvent<number>} */ (event).detail < 0) walk("back");
+  else if (view.play.length < known.length) walk("forward");
+});
 bookDialog = new BookDialog(/** @type {HTMLDialogElement} */ (byId("book")), () => openFilters());
 buildSearch(input, {
   player: (name) => {

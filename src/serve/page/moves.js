@@ -32,6 +32,8 @@ import { marks } from "./repertoire.js";
  * @property {(uci: string) => void} point
  */
 
+/** The distance in pixels from which a pointer that rested points at a row again. */
+const HOVER = 5;
 /** The number of rows that are always shown. Further rows are folded. */
 const SHOWN = 8;
 /** The share of games below which rows after the fourth are folded. */
@@ -41,12 +43,44 @@ const RARE = 0.005;
 export class MovesTable {
   /** The position whose folded rows the user unfolded. */
   #unfolded = "";
-  #width = 0;
   #place;
+  /**
+   * Where the pointer was at the last press or key. Until it moves, the row below it is not pointed at: the table may have
+   * changed below a resting pointer.
+   * @type {{ x: number, y: number } | undefined}
+   */
+  #resting;
+  /** The move that the user points at. */
+  #pointed = "";
+  /** @type {(uci: string) => void} */
+  #point = () => undefined;
 
   /** @param {HTMLElement} place */
   constructor(place) {
     this.#place = place;
+    let [x, y] = [0, 0];
+    const rest = () => {
+      this.#resting = { x, y };
+      this.#pointed = "";
+    };
+    on(document, "pointermove", (event) => {
+      [x, y] = [event.clientX, event.clientY];
+      if (event.pointerType === "mouse") this.#hover(event);
+    });
+    on(document, "pointerdown", rest);
+    on(document, "keydown", rest);
+  }
+
+  /** @param {PointerEvent} event */
+  #hover({ target, clientX, clientY }) {
+    const from = this.#resting;
+    if (from && Math.hypot(clientX - from.x, clientY - from.y) < HOVER) return;
+    this.#resting = undefined;
+    const row = target instanceof Element ? target.closest("[data-uci]") : null;
+    const uci = row && this.#place.contains(row) ? (row.getAttribute("data-uci") ?? "") : "";
+    if (uci === this.#pointed) return;
+    this.#pointed = uci;
+    this.#point(uci);
   }
 
   /**
@@ -80,20 +114,8 @@ export class MovesTable {
       );
       card.append(unfold);
     }
+    this.#point = context.point;
     fill(this.#place, card);
-    this.#keepHeight(this.#unfolded !== fen);
-  }
-
-  /**
-   * Keeps the height of the table, so that the contents below it do not move when the number of rows changes.
-   * @param {boolean} isFolded
-   */
-  #keepHeight(isFolded) {
-    const { style } = this.#place;
-    const isKept = isFolded && !document.body.classList.contains("in-game") && innerWidth === this.#width;
-    if (!isKept) style.minHeight = "";
-    this.#width = innerWidth;
-    if (isFolded) style.minHeight = `${this.#place.offsetHeight}px`;
   }
 
   /** Returns the buttons of the moves, in the order of the rows. */
@@ -225,8 +247,6 @@ function tableRow({ uci, san, move }, index, answer, total, { repertoires, ofPla
     }),
   );
   on(row, "click", () => play(uci));
-  on(row, "pointerenter", (event) => event.pointerType === "mouse" && point(uci));
-  on(row, "pointerleave", (event) => event.pointerType === "mouse" && point(""));
   on(label, "focus", () => point(uci));
   on(label, "blur", () => point(""));
   return row;
