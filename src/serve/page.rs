@@ -364,9 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_small_and_loads_nothing_from_elsewhere() {
-        let size: usize = FILES.iter().map(|file| file.packed().len()).sum();
-        assert!(size < 160_000, "{size}");
+    fn the_page_loads_nothing_from_elsewhere() {
         for file in FILES {
             let text = std::str::from_utf8(file.bytes).unwrap();
             let elsewhere = text.replace("http://www.w3.org/2000/svg", "");

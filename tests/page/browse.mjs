@@ -281,6 +281,22 @@ const tests = {
     await context.close();
   },
 
+  async "Esc closes the suggestions, and then leaves the search"() {
+    const { page, context, faults } = await open(browser, url, `/?game=${GAME}`);
+    await page.keyboard.press("/");
+    await page.keyboard.type("morphy");
+    await page.waitForSelector("#search [role=option]");
+    await page.keyboard.press("Escape");
+    assert.equal(await page.locator("#search [role=option]:visible").count(), 0);
+    assert.equal(await page.inputValue("#search input"), "morphy");
+    await page.keyboard.press("Escape");
+    assert.equal(await page.inputValue("#search input"), "");
+    assert.equal(await page.evaluate(() => document.activeElement === document.body), true);
+    assert.ok(await page.locator("#game-moves").isVisible(), "the game is still open");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "a wrong FEN names the rank, and the board is never empty"() {
     const wrong = "rnbqkbnr/pppp1ppp/8/4p4/8/8/PPPPPPPP/RNBQKBNR_w_KQkq_-_0_1";
     const { page, context, faults } = await open(browser, url, `/?fen=${wrong}`);

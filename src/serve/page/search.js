@@ -55,6 +55,10 @@ export function buildSearch(input, searched) {
     else searched.wrong(`nothing is called “${text}”`, text);
   };
   new Combobox(input, find, (text) => done(() => enter(text))());
+  on(input, "keydown", (event) => {
+    // The first press closes the suggestions.
+    if (event.key === "Escape" && !event.defaultPrevented) done(() => undefined)();
+  });
   on(input, "paste", (event) => {
     const text = event.clipboardData?.getData("text/plain").trim() ?? "";
     if (input.value || !isPosition(text)) return;
