@@ -311,6 +311,38 @@ fn other_positions_go_to_the_engine_behind() {
     assert!(session.child.wait().unwrap().success());
 }
 
+/// After 1. e4, Black scored at most 1 of 4 with a move of the sample games. The book has two of these moves.
+#[cfg(unix)]
+#[test]
+fn moves_that_score_too_little_come_from_no_source_and_not_from_the_engine() {
+    let dir = temp();
+    with_sources(dir.path());
+    with_engine(dir.path(), PLAIN);
+    let searched = |args: &str, go: &str| {
+        let mut session = Session::start(dir.path(), &format!("engine {args} -- ./engine.sh"));
+        let said = session.ask(&format!("position startpos moves e2e4\n{go}"), "bestmove");
+        let mut lines = said.iter();
+        let line = lines.find_map(|line| line.strip_prefix("info string told go"));
+        line.map(str::to_owned)
+    };
+    let strict = searched("a.idx a.bin --min-score 30", "go depth 4").unwrap();
+    let moves = strict.strip_prefix(" depth 4 searchmoves ").unwrap();
+    assert_eq!(moves.split(' ').count(), 14, "{moves}");
+    for refused in ["e7e5", "c7c5", "c7c6", "e7e6", "d7d6", "g8f6"] {
+        assert!(!moves.contains(refused), "{moves}");
+    }
+    // The program's own choice of moves is kept. If it leaves refused moves only, one of them has to be played.
+    let own = searched("a.idx --min-score 30", "go searchmoves e7e5 a7a6");
+    assert_eq!(own.unwrap(), " searchmoves a7a6");
+    let own = searched("a.idx --min-score 30", "go searchmoves e7e5 e7e6");
+    assert_eq!(own.unwrap(), " searchmoves e7e5 e7e6");
+    // The moves of too few games are not refused: their score says little.
+    let rare = searched("a.idx --min-score 30 --min-games 20", "go");
+    assert_eq!(rare.unwrap(), "");
+    // One of the moves scores enough.
+    assert_eq!(searched("a.idx a.bin --min-score 25", "go"), None);
+}
+
 #[cfg(unix)]
 #[test]
 fn engines_behind_that_misbehave() {
@@ -400,11 +432,12 @@ fn slow_engines_do_not_mix_up_searches() {
     let dir = temp();
     with_sources(dir.path());
     make_fifo(&dir.path().join("gate"));
+    // If the gate is opened before its last writer has closed it, `read` finds no line, so the engine opens it again.
     with_engine(
         dir.path(),
         "while read -r word rest; do case $word in uci) echo uciok;; \
-         isready) read -r x <gate; echo readyok;; \
-         stop) read -r x <gate; echo \"bestmove $x\";; quit) exit;; esac; done",
+         isready) until read -r x <gate; do :; done; echo readyok;; \
+         stop) until read -r x <gate; do :; done; echo \"bestmove $x\";; quit) exit;; esac; done",
     );
     let open_gate = |text: &str| fs::write(dir.path().join("gate"), format!("{text}\n")).unwrap();
     let unknown = "position startpos moves a2a3";

@@ -2,18 +2,24 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use shakmaty::Move;
+
 use super::settings::{Play, Settings};
 use crate::{tally::Stats, walk::TreeMove};
 
-/// Removes the moves that the settings do not allow. `None` allows all moves that were played or have a weight.
-pub(super) fn restrict(moves: &mut Vec<TreeMove>, settings: Option<&Settings>) {
-    let (min_games, min_score) = settings.map_or((1, 0), |settings| {
-        (settings.min_games.max(1), settings.min_score)
-    });
+/// Removes the moves that were played in too few games or that have no weight. Moves the moves that scored too little to
+/// `refused`.
+pub(super) fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: &mut Vec<Move>) {
     moves.retain(|mv| match mv.stats {
         Some(stats) => {
-            let is_good = stats.games() == 0 || stats.score() * 100.0 >= f64::from(min_score);
-            mv.games() >= min_games && is_good
+            mv.games() >= settings.min_games.max(1) && {
+                let min_score = f64::from(settings.min_score);
+                let is_good = stats.games() == 0 || stats.score() * 100.0 >= min_score;
+                if !is_good {
+                    refused.push(mv.mv);
+                }
+                is_good
+            }
         }
         None => mv.weight > 0,
     });
@@ -113,7 +119,8 @@ mod tests {
     #[test]
     fn one_lucky_game_does_not_lead() {
         let mut ranked = moves(&[(1, 0, 0), (600, 100, 300), (10, 0, 90)]);
-        restrict(&mut ranked, Some(&Settings::default()));
+        let mut refused = Vec::new();
+        restrict(&mut ranked, &Settings::default(), &mut refused);
         rank(&mut ranked);
         assert_eq!(ranked[0].weight, 1000);
         let strict = Settings {
@@ -121,8 +128,10 @@ mod tests {
             min_games: 2,
             ..Settings::default()
         };
-        restrict(&mut ranked, Some(&strict));
+        restrict(&mut ranked, &strict, &mut refused);
         assert_eq!(ranked.len(), 1);
+        // The single game is too few to say anything about its move.
+        assert_eq!(refused, [Chess::default().legal_moves()[2]]);
         let stats = ranked[0].stats.unwrap();
         assert!(centipawns(stats) > 0 && centipawns(stats) < 110);
         assert_eq!(wdl(stats), [600, 100, 300]);

@@ -89,6 +89,13 @@ impl<'a> Go<'a> {
         go
     }
 
+    /// Returns the command without `searchmoves`.
+    pub(super) fn command(&self) -> String {
+        format!("go {}", self.limits.join(" "))
+            .trim_end()
+            .to_owned()
+    }
+
     /// Returns `true` if `searchmoves` allows a move.
     pub(super) fn allows(&self, pos: &VariantPosition, mv: Move) -> bool {
         let is_same = |allowed: &UciMove| allowed.to_move(pos).is_ok_and(|allowed| allowed == mv);

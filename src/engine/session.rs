@@ -247,23 +247,27 @@ impl<W: Write> Session<W> {
         };
         // What the engine behind has to do.
         let mut commands = Vec::new();
+        let mut refused = Vec::new();
         let known = match self.pos.clone() {
-            Some(pos) => self.list(&pos, &go)?,
+            Some(pos) => self.list(&pos, &go, &mut refused)?,
             None => None,
         };
         if let Some((answer, listed, others)) = known {
             search.answer = Some(answer);
             if !others.is_empty() {
                 search.listed = Some(listed);
-                let (rest, limits) = (self.settings.multi_pv - listed, go.limits.join(" "));
+                let rest = self.settings.multi_pv - listed;
                 commands.push(format!("setoption name MultiPV value {rest}"));
                 commands.push(self.position.clone());
-                commands.push(format!("go {limits} searchmoves {}", others.join(" ")));
+                commands.push(format!("{} searchmoves {}", go.command(), others.join(" ")));
             }
         } else if self.behind.is_some() {
             search.listed = Some(0);
             commands.push(self.position.clone());
-            commands.push(format!("go {text}").trim().to_owned());
+            commands.push(match self.except(&go, &refused) {
+                Some(allowed) => format!("{} searchmoves {allowed}", go.command()),
+                None => format!("go {text}").trim().to_owned(),
+            });
         } else {
             self.inform("out of book")?;
             search.answer = Some(self.fallback());
@@ -274,13 +278,15 @@ impl<W: Write> Session<W> {
     }
 
     /// Lists the moves of the sources, and chooses one. Returns the answer, the number of listed moves, and the moves that
-    /// the engine behind has to add; `None` if no source knows the position.
+    /// the engine behind has to add; `None` if no source knows the position. Adds the moves that scored too little to
+    /// `refused`.
     fn list(
         &mut self,
         pos: &VariantPosition,
         go: &Go<'_>,
+        refused: &mut Vec<Move>,
     ) -> Result<Option<(String, usize, Vec<String>)>> {
-        let mut moves = self.known(pos, true)?;
+        let mut moves = self.choices(pos, refused)?;
         moves.retain(|mv| go.allows(pos, mv.mv));
         if moves.is_empty() {
             return Ok(None);
@@ -422,9 +428,21 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Returns the moves of the first source that knows a position, the best first. With `is_choice`, these are the moves
-    /// that may be played.
-    fn known(&mut self, pos: &VariantPosition, is_choice: bool) -> Result<Vec<TreeMove>> {
+    /// Returns the moves that may be played in a position, the best first, from the first source that has one. Adds the moves
+    /// that scored too little in a source to `refused`. A later source does not bring them back.
+    fn choices(&mut self, pos: &VariantPosition, refused: &mut Vec<Move>) -> Result<Vec<TreeMove>> {
+        self.first_known(pos, |settings, moves| {
+            restrict(moves, settings, refused);
+            moves.retain(|mv| !refused.contains(&mv.mv));
+        })
+    }
+
+    /// Returns the moves of the first source of which `select` leaves a move, the best first.
+    fn first_known(
+        &mut self,
+        pos: &VariantPosition,
+        mut select: impl FnMut(&Settings, &mut Vec<TreeMove>),
+    ) -> Result<Vec<TreeMove>> {
         let ply =
             2 * (u64::from(pos.fullmoves().get()) - 1) + u64::from(pos.turn() == Color::Black);
         let max_ply = u64::from(self.settings.max_ply);
@@ -433,13 +451,23 @@ impl<W: Write> Session<W> {
         }
         for number in 0..self.sources.len() {
             let mut moves = self.moves_of(number, pos)?;
-            restrict(&mut moves, is_choice.then_some(&self.settings));
+            select(&self.settings, &mut moves);
             if !moves.is_empty() {
                 rank(&mut moves);
                 return Ok(moves);
             }
         }
         Ok(Vec::new())
+    }
+
+    /// Returns the moves that the engine behind may search if some moves are refused, separated by spaces. Returns `None` if
+    /// no move is refused, or if no other move is left.
+    fn except(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
+        let pos = self.pos.as_ref().filter(|_| !refused.is_empty())?;
+        let mut moves = pos.legal_moves();
+        moves.retain(|mv| go.allows(pos, *mv) && !refused.contains(mv));
+        let moves: Vec<String> = moves.iter().map(|mv| uci(pos, *mv)).collect();
+        (!moves.is_empty()).then(|| moves.join(" "))
     }
 
     /// Returns the moves of a source. A source that cannot be read is reported, and knows nothing.
@@ -471,7 +499,10 @@ impl<W: Write> Session<W> {
                 return Ok(line);
             }
             // The opponent may play what the settings do not allow.
-            let moves = self.known(&pos, line.len() % 2 == 0)?;
+            let moves = match line.len() % 2 {
+                0 => self.choices(&pos, &mut Vec::new())?,
+                _ => self.first_known(&pos, |_, moves| moves.retain(|mv| mv.games() > 0))?,
+            };
             let Some(next) = moves.iter().max_by_key(|mv| mv.weight) else {
                 return Ok(line);
             };
