@@ -87,6 +87,17 @@ fn the_page_works_in_a_browser() {
 }
 
 #[test]
+fn the_moves_and_games_are_sorted_and_listed_by_result() {
+    let dir = temp();
+    let served = samples(dir.path());
+    let variants = Served::start(dir.path(), args!["-q", sample("variants.pgn")]);
+    run_node(
+        "lists.mjs",
+        &[served.url().as_ref(), variants.url().as_ref()],
+    );
+}
+
+#[test]
 fn the_board_is_used_with_a_mouse() {
     let dir = temp();
     let served = samples(dir.path());

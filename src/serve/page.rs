@@ -50,7 +50,7 @@ const WORDS: [(&str, &str); 4] = [
     ("undefined", "void 0"),
 ];
 
-const FILES: [File; 34] = files! {
+const FILES: [File; 36] = files! {
     "/" "index.html" "text/html; charset=utf-8";
     "/icon.svg" "icon.svg" "image/svg+xml";
     "/dialogs.css" "dialogs.css" STYLE;
@@ -76,6 +76,7 @@ const FILES: [File; 34] = files! {
     "/moves.js" "moves.js" SCRIPT;
     "/pieces.js" "pieces.js" SCRIPT;
     "/repertoire.js" "repertoire.js" SCRIPT;
+    "/returning.js" "returning.js" SCRIPT;
     "/search.js" "search.js" SCRIPT;
     "/squares.js" "squares.js" SCRIPT;
     "/state.js" "state.js" SCRIPT;
@@ -83,6 +84,7 @@ const FILES: [File; 34] = files! {
     "/strips.js" "strips.js" SCRIPT;
     "/suggest.js" "suggest.js" SCRIPT;
     "/trends.js" "trends.js" SCRIPT;
+    "/views.js" "views.js" SCRIPT;
     "/words.js" "words.js" SCRIPT;
     "/years.js" "years.js" SCRIPT;
 };

@@ -612,7 +612,8 @@ const tests = {
       await route.fulfill({ response, json: answer });
     };
     const { page, context, faults } = await open(browser, url, "/", { routes: { "**/lichess?*history=moves*": undated } });
-    await page.keyboard.press("g");
+    await page.click("#views >> text=Trends");
+    await addressed(page, "view=trends");
     await page.waitForSelector("#trends table");
     const years = page.getByRole("table", { name: "Games per year" });
     const { history } = await api("/lichess?history=moves");
@@ -620,8 +621,9 @@ const tests = {
     assert.equal(await years.locator("tr").last().textContent(), `${last.year}${all(last)}`);
     const shares = page.getByRole("table", { name: "Share of the moves" });
     assert.equal(await shares.locator("thead th").nth(1).textContent(), "e4");
-    await page.keyboard.press("g");
+    await page.goBack();
     await page.waitForSelector("#games .game");
+    assert.equal(await page.locator("#trends:visible").count(), 0);
     assert.deepEqual(faults, []);
     await page.unrouteAll({ behavior: "ignoreErrors" });
     await context.close();
@@ -866,14 +868,16 @@ const tests = {
     const placeholder = () => page.locator("#search input").getAttribute("placeholder");
     for (const path of ["/", "/?source=famous"]) {
       assert.deepEqual(await fields(path), ["ratings", "since", "speeds"]);
-      assert.deepEqual(await offers(), ["Years", "Rating"]);
+      assert.deepEqual(await offers(), ["Years", "Rating", "Speed"]);
       assert.equal(await others(), 0);
       assert.equal(await placeholder(), "Opening, FEN or moves");
       await followed(page);
       assert.equal(lists(), 1);
       assert.equal(await page.locator(".problem:not(:empty)").count(), 0);
     }
-    assert.equal(await text(page, "#games"), "This source contains counts only, so there are no games to list.");
+    // The trends are in the place of the list.
+    assert.equal(await page.locator("#side:visible, #views button").count(), 0);
+    assert.ok(await page.locator("#trends table").first().isVisible());
     assert.ok((await fields("/?source=selfplay")).includes("player"));
     await followed(page);
     assert.equal(lists(), 2);

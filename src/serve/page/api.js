@@ -123,7 +123,7 @@
 /** @typedef {{ name: string, color: "white" | "black", is_known: boolean, one_in: number | null, moves: WrittenMove[], gaps: Gap[] }} Repertoire */
 /** @typedef {{ name: string, games: number | null, years?: [number, number] | null, variant: string, files: string[], counts?: boolean }} Source */
 /** @typedef {{ read: number, of: number | null }} Indexing */
-/** @typedef {{ version: string, games: number | null, years: [number, number] | null, sources: Source[], books: string[], repertoires?: { name: string, color: string }[], indexing?: Indexing | null }} About */
+/** @typedef {{ version: string, games: number | null, years: [number, number] | null, sources: Source[], variants?: Record<string, number>, books: string[], repertoires?: { name: string, color: string }[], indexing?: Indexing | null }} About */
 
 /** The current request of one kind. Starting the next one aborts the previous one. */
 export class Asking {

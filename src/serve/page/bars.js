@@ -2,11 +2,14 @@
 // Bars of results: the games won by White, drawn and won by Black, or a player's wins, draws and losses. Games without a
 // result come last.
 
-import { b, div, fill, span } from "./dom.js";
-import { drawn, number, percent, sum } from "./format.js";
+import { b, button, div, fill, on, span } from "./dom.js";
+import { counted, drawn, number, percent, sum } from "./format.js";
 
 /** @typedef {import("./format.js").Counts} Counts */
 /** @typedef {Counts & { wins?: number, losses?: number }} Results */
+
+/** The values of the filter by result, by the classes of the sections. */
+const RESULTS = /** @type {Record<string, string>} */ ({ white: "1-0", draw: "1/2-1/2", black: "0-1", win: "win", even: "draw", loss: "loss" });
 
 /** The smallest share of a bar, from 0 to 1, that has a label. */
 const LABELED = 0.12;
@@ -27,16 +30,19 @@ export function parts(results, ofPlayer) {
 }
 
 /**
+ * Creates a bar. Pressing a section that has a label lists the games with its result.
  * @param {Results} results
  * @param {boolean} ofPlayer
- * @param {boolean} [isBig] Whether the labels contain the names of the sections.
+ * @param {((result: string) => void) | undefined} list
+ * @param {boolean} [isBig] Whether the labels contain the names of the sections. Then keys reach the sections, too. The many
+ *   small bars of a table have no tab stops, because the heading of the list offers the results.
  */
-export function bar(results, ofPlayer, isBig = false) {
+export function bar(results, ofPlayer, list, isBig = false) {
   const total = sum(results) || 1;
   const all = parts(results, ofPlayer);
   const element = div({
     class: isBig ? "bar big" : "bar",
-    role: "img",
+    role: isBig && list ? "group" : "img",
     "aria-label": all.map(([, name, count]) => `${name} ${percent(count / total)}`).join(", "),
     title: all.map(([, name, count]) => `${name} ${number(count)}`).join(", "),
   });
@@ -44,7 +50,19 @@ export function bar(results, ofPlayer, isBig = false) {
   for (const [index, [kind, name, count]] of all.entries()) {
     const share = count / total;
     if (!share) continue;
-    const piece = span({ class: kind });
+    const result = RESULTS[kind];
+    const isTarget = share >= LABELED && list && result;
+    const title = isTarget ? `List the ${counted(count)}: ${name}` : undefined;
+    const press = (/** @type {MouseEvent} */ event) => {
+      // The row below the bar plays its move.
+      event.stopPropagation();
+      if (isTarget) list(result);
+    };
+    const piece = isTarget && isBig ? button({ class: kind, title, "data-focus": `result ${kind}` }, [], press) : span({ class: kind, title });
+    if (isTarget && !isBig) {
+      piece.classList.add("target");
+      on(piece, "click", press);
+    }
     piece.style.flexGrow = share.toFixed(4);
     if (share >= LABELED && isBig) {
       piece.append(span({ class: share < 0.22 ? "narrow" : "" }, `${name} `), b(`${(100 * share).toFixed(1)}%`));

@@ -54,7 +54,10 @@ function ratingsWords(list) {
     else words.push(last.endsWith("+") ? `${group}+` : `${group}–${last.split("–")[1]}`);
     from = to;
   }
-  return words.join(", ") || "no rating";
+  const known = words.filter((word) => word !== "not known");
+  // A group without ratings is not a range, so it is not listed like one.
+  if (known.length === words.length) return known.length ? `rated ${known.join(", ")}` : "no rating";
+  return known.length ? `rated ${known.join(", ")}, or rating not known` : "rating not known";
 }
 
 const RESULTS = /** @type {Record<string, string>} */ ({
@@ -84,7 +87,7 @@ export function filterWords(filters, variant) {
     ...(opponent ? [chip("opponent", `against ${opponent}`)] : []),
     ...(result ? [chip("result", result.split(",").map((one) => RESULTS[one] ?? one).join(", "))] : []),
     ...(since || until ? [chip("since", range, ["since", "until"])] : []),
-    ...(ratings !== undefined ? [chip("ratings", `rated ${ratingsWords(ratings)}`)] : []),
+    ...(ratings !== undefined ? [chip("ratings", ratingsWords(ratings))] : []),
     ...(speeds !== undefined ? [chip("speeds", speedWords.join(", ") || "no speed")] : []),
     ...(event ? [chip("event", event)] : []),
     ...(eco ? [chip("eco", eco)] : []),
@@ -94,6 +97,8 @@ export function filterWords(filters, variant) {
 }
 
 const OFFERS = Object.entries({ player: "Player", since: "Years", ratings: "Rating", event: "Event", eco: "Opening", result: "Result" });
+/** The filters of counts, which have no games. */
+const OFFERS_OF_COUNTS = Object.entries({ since: "Years", ratings: "Rating", speeds: "Speed" });
 
 /** The index of the chip that was removed last, or -1 if the chips have been drawn since. */
 let removed = -1;
@@ -102,9 +107,10 @@ let removed = -1;
  * @param {HTMLElement} place
  * @param {Filters} filters
  * @param {string} variant
+ * @param {{ hasGames: boolean, hasVariants: boolean }} sources
  * @param {{ edit: (field: string) => void, remove: (names: string[]) => void, clear: () => void }} on
  */
-export function showChips(place, filters, variant, on) {
+export function showChips(place, filters, variant, { hasGames, hasVariants }, on) {
   const words = filterWords(filters, variant);
   const chips = words.map(({ field, text, names }, index) => {
     const edit = button({ title: "Change this filter", "data-focus": `edit-${field}` }, [text], () => on.edit(field));
@@ -116,9 +122,13 @@ export function showChips(place, filters, variant, on) {
   });
   const offer = (/** @type {string} */ field, /** @type {string} */ label) =>
     button({ class: "chip offer", "data-focus": `offer-${field}` }, [icon("plus"), label], () => on.edit(field));
-  const offers = words.length ? [offer("", "Filter")] : OFFERS.map(([field, label]) => offer(field, label));
+  const isSet = (/** @type {string} */ field) => words.some((one) => one.field === field);
+  const variants = hasVariants && hasGames ? [["variant", "Variant"]] : [];
+  const offers = [...(hasGames ? OFFERS : OFFERS_OF_COUNTS), ...variants].filter(([field = ""]) => !isSet(field)).map(([field = "", label = ""]) => offer(field, label));
   const clear = words.length ? [button({ class: "small plain", "data-focus": "clear" }, ["Clear all"], on.clear)] : [];
   fill(place, ...chips, ...offers, ...clear);
+  // Where there is no room for all, one chip opens the dialog for all further filters.
+  if (place.scrollWidth > place.clientWidth) fill(place, ...chips, offer("", "Filter"), ...clear);
   if (removed >= 0 && document.activeElement === document.body) {
     // Move the focus to the next chip.
     const next = chips[Math.min(removed, chips.length - 1)]?.querySelector("button:last-child") ?? byId("filters-button");

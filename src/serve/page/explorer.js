@@ -16,12 +16,14 @@ import { firstPly, showLine } from "./line.js";
 import { BookDialog } from "./makebook.js";
 import { MovesTable } from "./moves.js";
 import { largestGap, repertoireLines } from "./repertoire.js";
+import { close, comeBack, leaveForGame } from "./returning.js";
 import { buildSearch, fenProblem } from "./search.js";
 import { squares } from "./squares.js";
 import { address, blackBelow, commonPlies, filterQuestion, narrowing, put, question, readView, ucis } from "./state.js";
 import { Notice, noGames, noName, reading } from "./states.js";
 import { gameStrip, plainStrip, playerStrip, positionStrip } from "./strips.js";
 import { showSpark, showTrends } from "./trends.js";
+import { chosenView, showViews } from "./views.js";
 
 /** @typedef {import("./api.js").About} About */
 /** @typedef {import("./api.js").Answer} Answer */
@@ -61,9 +63,13 @@ const menu = /** @type {HTMLDialogElement} */ (byId("more"));
 const table = new MovesTable(byId("moves"));
 const lists = new GamesList(
   byId("games"),
-  byId("games-tools"),
-  (id) => void go({ game: id }, { push: true, opens: true }),
+  byId("games-head"),
+  (id) => {
+    leaveForGame();
+    void go({ game: id }, { push: true, opens: true });
+  },
   (sort) => note({ sort }),
+  listResult,
 );
 const notice = new Notice(byId("notice"));
 const widest = matchMedia("(min-width: 1680px)");
@@ -95,7 +101,8 @@ let popped = false;
 /** The number of moves that the user requested after the end of the line. The next answers determine which moves they are. */
 let ahead = 0;
 const asking = new Asking();
-let tab = "games";
+/** Whether the sources have games of several variants. */
+let hasVariants = false;
 /** Whether the table contains the mean times of the moves, for which the server must read games. */
 let timed = false;
 /** @type {{ key: string, white: number, black: number }} */
@@ -104,8 +111,6 @@ let colors = { key: "", white: 0, black: 0 };
 let filtersDialog;
 /** @type {BookDialog} */
 let bookDialog;
-/** The game that was closed last. Its row gets the focus. */
-let closed = "";
 
 /**
  * Goes to another view. The address changes when the view is shown.
@@ -272,16 +277,17 @@ function draw(counts, books) {
   const isEmpty = !total && ![...books, ...repertoires].some(({ moves }) => moves.length);
   const pruned = minGame ? p("none", `Positions with fewer than ${minGame} counted moves were left out.`) : "";
   const ended = isEmpty && maxPly ? p("none", `Counts end at move ${(maxPly + 1) >> 1}.`) : "";
-  fill(byId("results"), isEmpty || ofPlayer ? "" : bar(counts, false, !opened), pruned, ended);
+  fill(byId("results"), isEmpty || ofPlayer ? "" : bar(counts, false, opened ? undefined : listOfResult(), !opened), pruned, ended);
   if (isEmpty) void explain(counts, asking.signal);
   else {
     const gameMove = isInGame ? (gameLine[line.length]?.uci ?? "") : "";
-    table.show(counts, { books, repertoires, ofPlayer, gameMove, play, point });
+    const list = opened || !listOfResult() ? undefined : (/** @type {string} */ result, /** @type {string} */ uci) => listResult(result, uci);
+    table.show(counts, { books, repertoires, ofPlayer, gameMove, play, point, list });
   }
   drawTally(total, isStart);
   drawSources();
-  showChips(byId("chips"), filters, view.variant, { edit: openFilters, remove: removeFilters, clear: clearFilters });
-  drawTabs();
+  drawViews();
+  showChips(byId("chips"), filters, view.variant, { hasGames: !isCounts, hasVariants }, { edit: openFilters, remove: removeFilters, clear: clearFilters });
   const last = line.at(-1)?.san;
   say(`${last ? `${last}. ` : ""}${positionName(counts, isStart)}, ${resultWords(counts, ofPlayer)}`);
   const names = opened ? `${opened.white.name} – ${opened.black.name}` : (filters.player ?? "");
@@ -329,7 +335,7 @@ function drawHeading(counts, ofPlayer, isStart) {
   if (opened) {
     if (drawnGame !== opened) showGameHeading(place, opened, closeGame);
   } else if (ofPlayer && player) {
-    showPlayer(place, counts, player, color, colors, isStart, (chosen) => changeFilters({ ...view.filters, color: chosen }));
+    showPlayer(place, counts, player, color, colors, isStart, (chosen) => changeFilters({ ...view.filters, color: chosen }), listOfResult());
   } else showOpening(place, counts, isStart);
 }
 
@@ -423,13 +429,13 @@ function sansOf(counts) {
 async function follow(counts, signal) {
   const sans = sansOf(counts);
   const of = question(view);
-  const { player = "" } = view.filters;
-  const hasGames = asked().some((source) => !source.counts);
-  const listed = lists.show({ question: of, hasGames, sans, player, open: view.game, sort: view.sort }).then(() => {
-    if (!closed || signal.aborted) return;
-    const row = byId("games").querySelector(`[data-game="${CSS.escape(closed)}"]`) ?? table.buttons()[0];
-    closed = "";
-    if (row instanceof HTMLElement && document.activeElement === document.body) row.focus({ preventScroll: true });
+  const { player = "", result: filtered } = view.filters;
+  const hasGames = !onlyCounts();
+  const result = filtered ? "" : view.list;
+  const list = result ? put(new URLSearchParams(of), { result }) : of;
+  const counted = asked().some((source) => source.counts) ? undefined : sum(counts);
+  const listed = lists.show({ question: list, hasGames, sans, player, open: view.game, sort: view.sort, result, choosesResult: !filtered && !opened, counted }).then(() => {
+    if (!signal.aborted && !opened) comeBack(table.buttons()[0]);
   });
   if (!opened) await trends(of, sans, signal);
   await listed;
@@ -443,7 +449,7 @@ async function follow(counts, signal) {
 async function trends(of, sans, signal) {
   const where = (/** @type {Record<string, string | number>} */ values) => put(new URLSearchParams(of), values);
   const byYear = where({ history: "moves", moves: 8, topGames: 0, recentGames: 0 });
-  const isShown = widest.matches || tab === "trends";
+  const isShown = showsTrends();
   try {
     const [{ history: all }, ratings] = await Promise.all([
       /** @type {Promise<{ history: AnyYear[] }>} */ (ask("lichess", byYear, signal)),
@@ -467,7 +473,9 @@ function drawTally(total, isStart) {
   const all = known ?? total;
   const isFiltered = narrowing(view.filters).length > 0 || view.variant !== "";
   const years = (source()?.years ?? about.years)?.join("–");
-  const text = isStart && !isFiltered ? ` games${years ? ` · ${years}` : ""}` : `${known === null ? "" : ` of ${number(all)}`} games${isStart ? "" : " here"}`;
+  // Games without moves and games from other positions are not in the table.
+  const inTable = all === total ? "" : ` · ${number(total)} in the table`;
+  const text = isStart && !isFiltered ? ` games${inTable}${years ? ` · ${years}` : ""}` : `${known === null ? "" : ` of ${number(all)}`} games${isStart ? "" : " here"}`;
   fill(byId("tally"), b(number(isStart && !isFiltered ? all : total)), text);
 }
 
@@ -487,20 +495,47 @@ function sourceGames() {
   return (source() ?? about).games;
 }
 
-/** Draws the switch between games and trends. The widest windows show both. */
-function drawTabs() {
-  const isWide = widest.matches;
-  document.body.dataset.tab = tab;
-  const place = isWide ? byId("answer") : byId("side");
-  if (byId("trends").parentElement !== place) place.append(byId("trends"));
-  fill(byId("tab-switch"), segments({ "aria-label": "Games or trends" }, [["games", "Games"], ["trends", "Trends"]], tab, chooseTab));
+/** Returns true if the trends are below the moves: in the widest windows, and in place of the games of counts. */
+function trendsAreBelow() {
+  return widest.matches || onlyCounts();
 }
 
-/** @param {string} chosen */
-function chooseTab(chosen) {
-  tab = chosen;
-  drawTabs();
-  if (tab === "trends" && answer) void trends(question(view), sansOf(answer), asking.signal);
+/** Returns true if none of the sources contains games. */
+function onlyCounts() {
+  return asked().every((source) => source.counts);
+}
+
+function showsTrends() {
+  return trendsAreBelow() || view.tab === "trends";
+}
+
+function drawViews() {
+  const hasTrends = !trendsAreBelow();
+  document.body.classList.toggle("with-trends", !hasTrends);
+  document.body.classList.toggle("without-games", onlyCounts());
+  showViews(byId("views"), chosenView(view.tab, hasTrends), hasTrends, (tab) => void go({ tab }, { push: true }));
+}
+
+/** Returns the function that lists the games of the position with a result, unless a filter already chooses a result. */
+function listOfResult() {
+  return view.filters.result || onlyCounts() ? undefined : (/** @type {string} */ result) => listResult(result);
+}
+
+/**
+ * Lists the games with a result. The counts stay those of all results.
+ * @param {string} result
+ * @param {string} [uci] The move to play first.
+ */
+function listResult(result, uci) {
+  void go({ list: result, tab: "", ...(uci && { play: [...view.play, uci] }) }).then(() => result && byId("side").scrollIntoView({ block: "nearest" }));
+}
+
+/** Shows the games, and focuses the first one. */
+async function goToGames() {
+  if (view.tab) await go({ tab: "" }, { push: true });
+  byId("side").scrollIntoView();
+  const first = byId("games").querySelector(".game");
+  if (first instanceof HTMLElement) first.focus({ preventScroll: true });
 }
 
 /**
@@ -540,7 +575,7 @@ function backToGame() {
 }
 
 function closeGame() {
-  closed = view.game;
+  close(view.game);
   void go({ game: "" }, { push: true });
 }
 
@@ -588,7 +623,7 @@ function openFilters(field = "") {
 
 /** @param {Filters} filters */
 function changeFilters(filters) {
-  void go({ filters: Object.fromEntries(Object.entries(filters).filter(([, value]) => value)) }, { push: true });
+  void go({ list: "", filters: Object.fromEntries(Object.entries(filters).filter(([, value]) => value)) }, { push: true });
 }
 
 /** @param {string[]} names */
@@ -597,11 +632,11 @@ function removeFilters(names) {
   // A win or a loss refers to the player.
   if (!filters.player && /win|loss|^draw$/.test(filters.result ?? "")) delete filters.result;
   const isVariant = names.includes("variant");
-  void go({ filters, ...(isVariant && { variant: "", fen: "", play: [] }) }, { push: true });
+  void go({ list: "", filters, ...(isVariant && { variant: "", fen: "", play: [] }) }, { push: true });
 }
 
 function clearFilters() {
-  void go({ filters: sourceOnly(view.filters), ...(view.variant && { variant: "", fen: "", play: [] }) }, { push: true });
+  void go({ list: "", filters: sourceOnly(view.filters), ...(view.variant && { variant: "", fen: "", play: [] }) }, { push: true });
 }
 
 /**
@@ -758,12 +793,13 @@ async function start() {
     document.body.removeAttribute("aria-busy");
     return;
   }
+  hasVariants = Object.keys(about.variants ?? {}).length > 1;
   const dialog = /** @type {HTMLDialogElement} */ (byId("filters"));
   if (!dialog.open) {
     fill(dialog);
     filtersDialog = new FiltersDialog(dialog, about, ({ filters, variant }) => {
       const isOther = variant !== view.variant;
-      void go({ filters, variant, ...(isOther && { fen: "", play: [], game: "" }) }, { push: true });
+      void go({ filters, variant, list: "", ...(isOther && { fen: "", play: [], game: "" }) }, { push: true });
     });
   }
   await showAddressed();
@@ -813,7 +849,7 @@ const openKeys = listen([
   { keys: ["F"], does: "open the filters", act: () => openFilters() },
   { keys: ["b"], does: "make a book", act: () => void openBook("book") },
   { keys: ["r"], does: "make a repertoire", act: () => void openBook("repertoire") },
-  { keys: ["g"], does: "switch between games and trends", act: () => chooseTab(tab === "games" ? "trends" : "games") },
+  { keys: ["g"], does: "go to the games", act: () => void goToGames() },
   { keys: ["t"], does: "show the mean time of each move, from the clocks in the games", act: () => ACTS.clock?.() },
   { keys: ["c"], does: "copy the link", act: () => void share() },
   { keys: ["?"], does: "open this help", act: () => openKeys() },
@@ -864,10 +900,11 @@ buildSearch(input, {
 on(byId("home"), "click", (event) => {
   event.preventDefault();
   known = [];
-  void go({ fen: "", play: [], game: "", variant: servedVariant(), filters: {}, flip: "", sort: "" }, { push: true });
+  void go({ fen: "", play: [], game: "", variant: servedVariant(), filters: {}, flip: "", sort: "", list: "", tab: "" }, { push: true });
 });
 addEventListener("popstate", () => {
   popped = true;
+  if (shown?.game && !readView(location.search).game) close(shown.game);
   void showAddressed();
 });
 on(widest, "change", () => answer && void show());

@@ -1,5 +1,5 @@
 // @ts-check
-// The list of the games of a position: the best rated or the latest ones. A button loads more.
+// The list of the games of a position: the best rated or the latest ones, of all results or of one. A button loads more.
 
 import { Asking, ask, askFile, words } from "./api.js";
 import { button, div, fill, icon, make, p, save, segments, small, span, toast } from "./dom.js";
@@ -13,7 +13,10 @@ import { put } from "./state.js";
  * The contents of the list.
  * @typedef {object} Listed
  * @property {URLSearchParams} question
- * @property {boolean} hasGames Whether a source contains games, instead of only counts.
+ * @property {boolean} hasGames Whether a source contains games, instead of only counts. Otherwise the list is empty.
+ * @property {string} result The result of the listed games, or an empty string for all.
+ * @property {boolean} choosesResult Whether the list offers the results: not if a filter chooses one.
+ * @property {number | undefined} counted The number of games in the counts of the position, if the same sources have them.
  * @property {Map<string, string>} sans The moves of the position in SAN, by their UCI notation.
  * @property {string} player The player whose results are shown, or an empty string.
  * @property {string} open The id of the open game.
@@ -24,6 +27,10 @@ import { put } from "./state.js";
 const PAGE = 20;
 /** The maximum number of games that are saved as PGN. */
 const SAVED = 200;
+
+/** The results of the games as buttons: those of the colors, and those of a player. */
+const RESULTS = /** @type {[string, string][]} */ ([["", "All"], ["1-0", "1–0"], ["1/2-1/2", "½–½"], ["0-1", "0–1"]]);
+const OWN_RESULTS = /** @type {[string, string][]} */ ([["", "All"], ["win", "Won"], ["draw", "Drawn"], ["loss", "Lost"]]);
 
 /** The list of the games, and the buttons for its order. */
 export class GamesList {
@@ -38,21 +45,24 @@ export class GamesList {
   /** Whether a request for more games is running. */
   #isBusy = false;
   #place;
-  #tools;
+  #head;
   #open;
   #sorted;
+  #chooses;
 
   /**
    * @param {HTMLElement} place
-   * @param {HTMLElement} tools
+   * @param {HTMLElement} head The heading, with the buttons for the results and the order.
    * @param {(id: string) => void} open
    * @param {(sort: string) => void} sorted Called when the user chooses another order.
+   * @param {(result: string) => void} chooses Called when the user chooses another result.
    */
-  constructor(place, tools, open, sorted) {
+  constructor(place, head, open, sorted, chooses) {
     this.#place = place;
-    this.#tools = tools;
+    this.#head = head;
     this.#open = open;
     this.#sorted = sorted;
+    this.#chooses = chooses;
   }
 
   #order() {
@@ -68,8 +78,8 @@ export class GamesList {
     this.#listed = listed;
     const signal = this.#asking.next();
     if (!listed.hasGames) {
-      fill(this.#tools);
-      fill(this.#place, p("card none", "This source contains counts only, so there are no games to list."));
+      fill(this.#head);
+      fill(this.#place);
       return;
     }
     const stale = setTimeout(() => this.#place.classList.add("stale"), 150);
@@ -116,7 +126,7 @@ export class GamesList {
       [icon("save"), "PGN"],
       () => void this.#save(listed),
     );
-    fill(this.#tools, order, download);
+    fill(this.#head, make("h3", "", "Games"), ...this.#results(listed), div({ id: "games-tools" }, order, download));
     if (!this.#games.length) {
       fill(this.#place, p("card none", "No games reached this position."));
       return;
@@ -124,9 +134,26 @@ export class GamesList {
     const list = make("ul", "", ...this.#games.map((game) => this.#item(game, listed)));
     const copies = this.#games.reduce((all, game) => all + (game.copies ?? 0), 0);
     const shown = `${number(this.#games.length)} of ${number(this.#total)}${copies ? ` · ${counted(copies, "duplicate")} hidden` : ""}`;
-    const foot = p("foot", span("", shown));
+    // The list and the counts of the moves may differ by a few games, which looks like an error.
+    const all = listed.result ? undefined : listed.counted;
+    const duplicates = listed.question.get("duplicates") === "once" ? "" : "count duplicates, and ";
+    const isSame = all === undefined || all === this.#total || (all === this.#total + copies && this.#next === null);
+    const foot = p("foot", span("", shown, ...(isSame ? [] : [" ", small(`The moves have ${counted(all)}: they ${duplicates}leave out games that end here.`)])));
     if (this.#next !== null) foot.append(button({ "data-focus": "more-games" }, ["Show more"], () => void this.#more(listed)));
     fill(this.#place, div("card games", list, foot));
+  }
+
+  /**
+   * Returns the buttons that choose a result, or the chosen one with a button that lists all games again.
+   * @param {Listed} listed
+   */
+  #results({ result, player, choosesResult }) {
+    if (!choosesResult) return [];
+    const results = player ? OWN_RESULTS : RESULTS;
+    const chosen = results.find(([value]) => value === result && value);
+    if (!chosen) return [segments({ "aria-label": "Result of the games" }, results, "", this.#chooses)];
+    const all = button({ class: "small result", "data-focus": `Result of the games ${result}`, "aria-label": `${chosen[1]}, ${counted(this.#total)}: list all games` }, [`${chosen[1]} · ${number(this.#total)}`, icon("close")], () => this.#chooses(""));
+    return [all];
   }
 
   /** @param {Listed} listed */

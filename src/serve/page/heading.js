@@ -50,8 +50,9 @@ export function showOpening(place, answer, isStart) {
  * @param {{ white: number, black: number }} colors The number of the player's games with each color.
  * @param {boolean} isStart
  * @param {(color: string) => void} choose
+ * @param {((result: string) => void) | undefined} list Lists the games with a result.
  */
-export function showPlayer(place, answer, player, color, colors, isStart, choose) {
+export function showPlayer(place, answer, player, color, colors, isStart, choose, list) {
   const games = sum(answer);
   const points = (answer.wins ?? 0) + drawn(answer) / 2;
   const scored = finished(answer);
@@ -76,7 +77,7 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
         figure("Performance", String(answer.performance ?? "–"), performanceWords(rated, answer.opponentRating)),
         figure("Last played", dateWords(answer.lastPlayed) || "–", ""),
       ),
-      bar(answer, true, true),
+      bar(answer, true, list, true),
     ),
   );
 }

@@ -3,7 +3,7 @@
 
 import { bar } from "./bars.js";
 import { button, div, fill, icon, on, small, span } from "./dom.js";
-import { counted, dateWords, drawn, finished, number, percent, shortName, sum, withoutResult } from "./format.js";
+import { counted, dateWords, drawn, finished, number, percent, score as scoreOf, shortName, sum, withoutResult } from "./format.js";
 import { evaluationWords } from "./game.js";
 import { marks } from "./repertoire.js";
 
@@ -19,7 +19,7 @@ import { marks } from "./repertoire.js";
  */
 /**
  * A further column: its heading, the meaning of its values, and the cells of the moves that have a value.
- * @typedef {{ name: string, title: string, cells: { uci: string, text: string, of?: number, title?: string }[] }} Column `of` is the number of games from which a mean was calculated.
+ * @typedef {{ name: string, title: string, cells: { uci: string, text: string, value: number, of?: number, title?: string }[] }} Column `of` is the number of games from which a mean was calculated.
  */
 /**
  * The data for the table besides the answer.
@@ -30,7 +30,9 @@ import { marks } from "./repertoire.js";
  * @property {string} gameMove The next move of the open game.
  * @property {(uci: string) => void} play
  * @property {(uci: string) => void} point
+ * @property {((result: string, uci: string) => void) | undefined} list Plays a move, and lists its games with a result.
  */
+/** @typedef {{ key: string, ascending: boolean }} Sort The column by which the rows are sorted. */
 
 /** The distance in pixels from which a pointer that rested points at a row again. */
 const HOVER = 5;
@@ -43,6 +45,8 @@ const RARE = 0.005;
 export class MovesTable {
   /** The position whose folded rows the user unfolded. */
   #unfolded = "";
+  /** @type {Sort} */
+  #sort = { key: "games", ascending: false };
   #place;
   /**
    * Where the pointer was at the last press or key. Until it moves, the row below it is not pointed at: the table may have
@@ -93,8 +97,15 @@ export class MovesTable {
     const fen = answer.polybook.fen;
     const cut = this.#unfolded === fen ? rows.length : foldedFrom(rows, total, context.gameMove);
     const columns = columnsOf(answer, context.books);
-    const head = div({ role: "rowgroup", class: "head" }, headings(answer, context, columns));
+    const sorted = (/** @type {string} */ key) => {
+      const isSame = key === this.#sort.key;
+      this.#sort = { key, ascending: isSame ? !this.#sort.ascending : key === "san" };
+      this.show(answer, context);
+    };
+    const head = div({ role: "rowgroup", class: "head" }, headings(answer, context, columns, this.#sort, sorted));
     const body = div({ role: "rowgroup", class: "body" });
+    // Rare moves stay folded, so that a move of one game does not lead a table sorted by score.
+    rows.splice(0, cut, ...sortedRows(rows.slice(0, cut), columns, context.ofPlayer, this.#sort));
     rows.slice(0, cut).forEach((row, index) => body.append(tableRow(row, index, answer, total, context, columns)));
     const kind = `moves${context.ofPlayer ? " of-player" : ""}${columns.length ? " with-extra" : ""}${context.repertoires.length ? " with-repertoires" : ""}`;
     const table = div({ role: "table", "aria-label": "Moves of the position" }, head, body);
@@ -173,38 +184,98 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
   const columns = books.map(({ name, moves }) => ({
     name,
     title: `How often the book ${name} plays the move`,
-    cells: moves.map(({ uci, weight, probability }) => ({ uci, text: percent(probability / 100), title: `weight ${weight}` })),
+    cells: moves.map(({ uci, weight, probability }) => ({ uci, value: weight, text: percent(probability / 100), title: `weight ${weight}` })),
   }));
   if (evals) {
-    const cells = evals.map((one) => ({ uci: one.uci, text: evaluationWords(one, 2), title: `depth ${one.depth || "not known"}` }));
+    const cells = evals.map((one) => ({ uci: one.uci, value: "mate" in one ? Math.sign(one.mate) * (1e6 - Math.abs(one.mate)) : one.cp, text: evaluationWords(one, 2), title: `depth ${one.depth || "not known"}` }));
     columns.push({ name: "Eval", title: "Evaluation after the move, from White's point of view", cells });
   }
   if (clocks) {
-    const cells = clocks.moves.map(({ uci, mean, games }) => ({ uci, text: mean.toFixed(1), of: games, title: `mean of ${counted(games)}` }));
+    const cells = clocks.moves.map(({ uci, mean, games }) => ({ uci, value: mean, text: mean.toFixed(1), of: games, title: `mean of ${counted(games)}` }));
     columns.push({ name: "Time", title: `Mean time of the move in seconds, and the number of games whose clocks give it, of the ${counted(clocks.read, "newest game")} read`, cells });
   }
   return columns;
 }
 
 /**
+ * Returns the value by which a row is sorted, or undefined for a row without one.
+ * @param {Row} row
+ * @param {Column[]} columns
+ * @param {boolean} ofPlayer
+ * @param {string} key The column.
+ */
+function sortValue({ uci, san, move }, columns, ofPlayer, key) {
+  if (key === "san") return san;
+  const column = columns.find(({ name }) => key === `extra ${name}`);
+  if (column) return column.cells.find((cell) => cell.uci === uci)?.value;
+  if (!move) return undefined;
+  const games = finished(move);
+  return {
+    name: move.opening?.name,
+    games: sum(move),
+    // The share of losses of the player, or White's score.
+    results: games ? (ofPlayer ? (move.losses ?? 0) / games : scoreOf(move)) : undefined,
+    score: games ? ((move.wins ?? 0) + drawn(move) / 2) / games : undefined,
+    performance: move.performance ?? undefined,
+    latest: move.lastPlayed,
+    rating: move.averageRating || undefined,
+  }[key];
+}
+
+/**
+ * Sorts rows by a column. Rows without a value come last.
+ * @param {Row[]} rows
+ * @param {Column[]} columns
+ * @param {boolean} ofPlayer
+ * @param {Sort} sort
+ */
+function sortedRows(rows, columns, ofPlayer, { key, ascending }) {
+  const value = (/** @type {Row} */ row) => sortValue(row, columns, ofPlayer, key);
+  return [...rows].sort((one, other) => {
+    const [a, b] = [value(one), value(other)];
+    if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
+    return (a < b ? -1 : a > b ? 1 : 0) * (ascending ? 1 : -1);
+  });
+}
+
+/**
+ * Creates the headings of the columns. They are buttons that sort; together they are one tab stop. On phones, which have no room
+ * for headings, they are texts for screen readers.
  * @param {Answer} answer
  * @param {Context} context
  * @param {Column[]} columns
+ * @param {Sort} sort
+ * @param {(key: string) => void} choose
  */
-function headings(answer, { ofPlayer }, columns) {
-  const cell = (/** @type {string} */ kind, /** @type {string} */ title, /** @type {Child[]} */ ...content) =>
-    div({ role: "columnheader", class: kind, title: title || undefined }, ...content);
+function headings(answer, { ofPlayer }, columns, sort, choose) {
+  const cell = (/** @type {string} */ key, /** @type {string} */ title, /** @type {string} */ label, /** @type {Child[]} */ ...content) => {
+    const isSorted = key === sort.key;
+    const isUsual = key === "games" && !sort.ascending;
+    const order = sort.ascending ? "ascending" : "descending";
+    const press = button({ tabindex: isSorted ? 0 : -1, "data-focus": `sort ${key}` }, [...(content.length ? content : [label]), ...(isSorted && !isUsual ? [span({ class: "order", "aria-hidden": "true" }, sort.ascending ? "↑" : "↓")] : [])], () => choose(key));
+    return div({ role: "columnheader", class: key.split(" ")[0], title: title || undefined, "aria-sort": isSorted ? order : undefined }, press, span("no-sort", label));
+  };
   const [long, short] = ofPlayer ? ["Win / draw / loss, %", "W / D / L, %"] : ["White / draw / black, %", "W / D / B, %"];
-  return div({ role: "row", class: "row" },
+  const row = div({ role: "row", class: "row" },
     cell("san", "", "Move"),
     cell("name", "", "Opening"),
-    cell("games", "", "Games", answer.polybook.transpositions?.length ? small("+ transposed") : ""),
-    cell("results", "", span("long", long), span({ class: "short", "aria-hidden": "true" }, short)),
+    cell("games", "", "Games", "Games", answer.polybook.transpositions?.length ? small("+ transposed") : ""),
+    cell("results", ofPlayer ? "Sorts by the share of losses" : "Sorts by White's score", long, span("long", long), span({ class: "short", "aria-hidden": "true" }, short)),
     ...(ofPlayer
       ? [cell("score", "", "Score"), cell("performance", "Performance rating; needs ten games with a result and a rated opponent", "Perf."), cell("latest", "", "Last")]
       : [cell("rating", "Mean of the known ratings of the players who made the move", "Rating")]),
-    ...columns.map(({ name, title }) => cell("extra", title, name)),
+    ...columns.map(({ name, title }) => cell(`extra ${name}`, title, name)),
   );
+  on(row, "keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const buttons = [...row.querySelectorAll("button")];
+    const at = buttons.findIndex((one) => one === document.activeElement);
+    if (!step || at < 0) return;
+    // Elsewhere these keys move along the line.
+    event.preventDefault();
+    buttons[Math.max(0, Math.min(at + step, buttons.length - 1))]?.focus();
+  });
+  return row;
 }
 
 /**
@@ -215,7 +286,7 @@ function headings(answer, { ofPlayer }, columns) {
  * @param {Context} context
  * @param {Column[]} columns
  */
-function tableRow({ uci, san, move }, index, answer, total, { repertoires, ofPlayer, gameMove, play, point }, columns) {
+function tableRow({ uci, san, move }, index, answer, total, { repertoires, ofPlayer, gameMove, play, point, list }, columns) {
   const games = move ? sum(move) : 0;
   const others = answer.polybook.transpositions?.find((other) => other.uci === uci)?.games ?? 0;
   const titled = (/** @type {string} */ kind, /** @type {string | undefined} */ title, /** @type {Child[]} */ ...content) =>
@@ -233,7 +304,7 @@ function tableRow({ uci, san, move }, index, answer, total, { repertoires, ofPla
     div({ role: "rowheader", class: "san" }, label, ...signs),
     cell("name", ...tags, name),
     cell("games", move ? gamesCell(games, total, san, others) : span("quiet", "no games")),
-    cell("results", ...(move ? [bar(move, ofPlayer)] : [])),
+    cell("results", ...(move ? [bar(move, ofPlayer, list && ((result) => list(result, uci)))] : [])),
     ...(ofPlayer
       ? [
           titled("score", move ? `${counted(finished(move), "result")}${withoutResult(move)}` : "", move ? percentOf(move) : ""),

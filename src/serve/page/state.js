@@ -9,6 +9,8 @@
  * @property {string[]} play The moves that lead to the position.
  * @property {Filters} filters
  * @property {string} game The id of the open game, or an empty string.
+ * @property {string} tab The chosen view of the position, or an empty string for the moves.
+ * @property {string} list The result of the games to list, as in the filter, or an empty string for all. The counts ignore it.
  * @property {string} sort The order of the games that the user chose: "rating" or "recent", or an empty string.
  * @property {string} flip How the user turned the board: "1" for Black below, "0" for White below, or an empty string.
  */
@@ -36,6 +38,8 @@ export function readView(search) {
     play: text("play").split(",").filter(Boolean),
     filters,
     game: text("game"),
+    tab: text("view"),
+    list: text("list"),
     sort: text("sort"),
     flip: text("flip"),
   };
@@ -69,7 +73,8 @@ export function question(view) {
  */
 export function address(view) {
   const parameters = question(view);
-  for (const name of /** @type {const} */ (["game", "sort", "flip"])) if (view[name]) parameters.set(name, view[name]);
+  const others = { game: view.game, view: view.tab, list: view.list, sort: view.sort, flip: view.flip };
+  for (const [name, value] of Object.entries(others)) if (value) parameters.set(name, value);
   const text = parameters.toString().replaceAll("%2C", ",").replaceAll("%2F", "/");
   return text ? `?${text}` : location.pathname;
 }

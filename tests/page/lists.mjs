@@ -1,0 +1,165 @@
+// Uses the table of the moves, the list of the games and the chips: node lists.mjs URL VARIANTS
+// The server at URL has data/famous.pgn, data/selfplay.pgn and annotated.pgn, the one at VARIANTS has data/variants.pgn.
+
+import assert from "node:assert/strict";
+
+import { addressed, followed, launch, open, reaches, run, settled } from "./browser.mjs";
+
+const [url, variants] = process.argv.slice(2);
+const browser = await launch();
+
+const api = async (path, base = url) => (await fetch(new URL(path, base), { headers: { accept: "application/json" } })).json();
+const head = (page) => page.locator("#games-head");
+const total = async (page) => Number((await page.locator("#games .foot span").first().textContent()).match(/of ([\d,]+)/)[1].replace(",", ""));
+
+const tests = {
+  async "a part of a bar lists the games with its result, and the numbers stay"() {
+    const player = "/?player=Morphy,+Paul&color=white";
+    const { page, context, faults } = await open(browser, url, player);
+    await followed(page);
+    const bar = page.locator('#moves [data-uci="e2e4"] .bar .loss');
+    const numbers = await page.locator("#moves .count").allTextContents();
+    await page.locator("#heading .bar button.win").click();
+    await addressed(page, "list=win");
+    await followed(page);
+    assert.deepEqual(await page.locator("#moves .count").allTextContents(), numbers);
+    const { wins } = await api("/player?player=Morphy,+Paul&color=white");
+    assert.equal(await total(page), wins);
+    assert.equal(await page.locator("#games li:not(.win)").count(), 0);
+    assert.match(await head(page).textContent(), new RegExp(`^GamesWon · ${wins}`));
+    // The chip ends it, and keeps the focus in the heading of the list.
+    await page.focus("#games-head .result");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => !location.search.includes("list="));
+    await followed(page);
+    assert.equal(await head(page).locator("[aria-checked=true]").first().textContent(), "All");
+    // The small bars play the move first. Keys choose the result in the heading of the list.
+    const draws = page.locator('#moves [data-uci="e2e4"] .bar .target').first();
+    await draws.click();
+    await addressed(page, "play=e2e4");
+    assert.match(page.url(), /list=(win|draw|loss)/);
+    assert.equal(await bar.count(), 0);
+    await page.goto(new URL("/", url).href);
+    await followed(page);
+    await head(page).locator("[role=radio]").first().focus();
+    await page.keyboard.press("ArrowRight");
+    await addressed(page, "list=1-0");
+    await followed(page);
+    assert.equal(await page.locator("#games li:not(.white)").count(), 0);
+    assert.equal(await total(page), (await api("/games?result=1-0&duplicates=once")).total);
+    // A filter by result leaves nothing to choose.
+    await page.goto(new URL("/?result=1-0", url).href);
+    await followed(page);
+    assert.equal(await head(page).locator("[role=radiogroup]").count(), 1);
+    assert.equal(await page.locator("#results button").count(), 0);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "the columns of the moves sort"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    const { moves } = await api("/lichess");
+    const order = () => page.locator("#moves [data-uci]").evaluateAll((rows) => rows.map((row) => row.dataset.uci));
+    const before = await order();
+    const heading = (name) => page.locator("#moves [role=columnheader]", { hasText: name });
+    const score = ({ white, draws, black }) => (white + draws / 2) / (white + draws + black);
+    const shown = moves.filter(({ uci }) => before.includes(uci));
+    await heading("White / draw").getByRole("button").click();
+    assert.equal(await heading("White / draw").getAttribute("aria-sort"), "descending");
+    assert.deepEqual((await order()).map((uci) => score(shown.find((one) => one.uci === uci))), shown.map(score).sort((a, b) => b - a));
+    // The headings are one tab stop; the arrow keys move between them.
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("Enter");
+    assert.deepEqual(await order(), before);
+    assert.equal(await heading("Games").getAttribute("aria-sort"), "descending");
+    assert.equal(await page.locator("#moves .head button[tabindex='0']").count(), 1);
+    await heading("Move").getByRole("button").click();
+    const sans = await page.locator("#moves .body .san").allTextContents();
+    assert.deepEqual(sans, [...sans].sort());
+    await page.keyboard.press("Enter");
+    assert.deepEqual(await page.locator("#moves .body .san").allTextContents(), sans.reverse());
+    assert.equal(new URL(page.url()).search, "");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "on a phone, an opened game is shown, and closing it returns to its place in the list"() {
+    for (const closes of ["#close-game", "back"]) {
+      const { page, context, faults } = await open(browser, url, "/", { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+      await followed(page);
+      const game = page.locator("#games .game").nth(9);
+      const id = await game.getAttribute("data-game");
+      await game.scrollIntoViewIfNeeded();
+      const before = await page.evaluate(() => scrollY);
+      assert.ok(before > 500, `${before}`);
+      await game.click();
+      await page.waitForSelector("#game-moves:not([hidden])");
+      await followed(page);
+      assert.equal(await page.evaluate(() => scrollY), 0);
+      const { y } = await page.locator("#heading").boundingBox();
+      assert.ok(y > 0 && y < 844, `the heading of the game is at ${y}`);
+      if (closes === "back") await page.goBack();
+      else await page.click(closes);
+      await page.waitForSelector("#game-moves", { state: "hidden" });
+      await followed(page);
+      assert.equal(await page.evaluate(() => scrollY), before, closes);
+      assert.equal(await page.evaluate(() => document.activeElement.dataset.game), id);
+      assert.deepEqual(faults, []);
+      await context.close();
+    }
+  },
+
+  async "g goes to the games, also from the trends"() {
+    const { page, context, faults } = await open(browser, url, "/?view=trends", { viewport: { width: 1280, height: 700 } });
+    await followed(page);
+    assert.equal(await page.locator("#games:visible").count(), 0);
+    await page.keyboard.press("g");
+    await page.waitForFunction(() => document.activeElement.matches("#games .game"));
+    const { y } = await head(page).boundingBox();
+    assert.ok(y < 350, `the list is at ${y}`);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "further filters are offered as long as there is room"() {
+    const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul", { viewport: { width: 1440, height: 900 } });
+    const offers = () => page.locator("#chips .offer").allTextContents();
+    assert.deepEqual(await offers(), ["Years", "Rating", "Event", "Opening", "Result"]);
+    await page.setViewportSize({ width: 900, height: 700 });
+    await page.goto(new URL("/?player=Morphy,+Paul&color=white&since=1850&until=1900&ratings=unknown", url).href);
+    await settled(page);
+    assert.deepEqual(await offers(), ["Filter"]);
+    // Games without a rating are not a range of ratings.
+    for (const [ratings, words] of [["unknown", "rating not known"], ["0", "rated under 1000"], ["0,unknown", "rated under 1000, or rating not known"]]) {
+      await page.goto(new URL(`/?ratings=${ratings}`, url).href);
+      await settled(page);
+      assert.equal(await page.locator("#chips .chip").first().textContent(), words);
+    }
+    // Several variants are offered.
+    await page.goto(new URL("/?variant=atomic", url).href);
+    await settled(page);
+    assert.ok(!(await offers()).includes("Variant"));
+    const other = await open(browser, variants, "/");
+    await other.page.locator("#chips .offer", { hasText: "Variant" }).click();
+    await other.page.waitForFunction(() => document.activeElement.matches("#filters select"));
+    assert.deepEqual([...faults, ...other.faults], []);
+    await context.close();
+    await other.context.close();
+  },
+
+  async "numbers that differ by a few say why"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    await followed(page);
+    const listed = (await api("/games?duplicates=once")).total;
+    const { white, draws, black } = await api("/lichess");
+    assert.notEqual(listed, white + draws + black);
+    assert.match(await page.locator("#games .foot").textContent(), new RegExp(`The moves have ${white + draws + black} games: they count duplicates, and leave out games that end here`));
+    await reaches(page, "");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+};
+
+const failed = await run(tests);
+await browser.close();
+process.exit(failed ? 1 : 0);
