@@ -12,14 +12,21 @@
 //! # Ok::<(), polybook::position::LineError>(())
 //! ```
 
-use std::{collections::HashMap, sync::OnceLock};
+use std::{fmt, str::FromStr, sync::OnceLock};
 
+use rustc_hash::FxHashMap;
 use shakmaty::{
     ByColor, ByRole, CastlingMode, Chess, Color, EnPassantMode, FromSetup, Move, Position, Setup,
     variant::{Variant as Game, VariantPosition},
 };
 
-use crate::position::{key, read_move};
+use thiserror::Error;
+use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
+
+use crate::{
+    pgn::EcoRange,
+    position::{BookMove, Variant, identity, read_move, standard_identities},
+};
 
 /// The text of the tree of names.
 const TREE: &str = include_str!("../data/opening_names.txt");
@@ -33,16 +40,199 @@ pub struct Opening {
     pub name: &'static str,
 }
 
+impl Opening {
+    /// Returns the family to which the opening belongs: the part of its name before the first colon.
+    ///
+    /// ```
+    /// use polybook::openings::Opening;
+    /// let opening = Opening { eco: "B90", name: "Sicilian Defense: Najdorf Variation" };
+    /// assert_eq!(opening.family(), "Sicilian Defense");
+    /// ```
+    pub fn family(&self) -> &'static str {
+        self.name.split(':').next().unwrap_or(self.name)
+    }
+}
+
+/// The number of a named position in the table, from 1 in the order of the table, or 0 for no name.
+///
+/// Indexes store these numbers, so a changed table needs a new version of their layout.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct OpeningNumber(u16);
+
+impl OpeningNumber {
+    /// The number of values. Each fits in 12 bits.
+    pub const COUNT: usize = 1 << 12;
+
+    /// Returns the number as an [`OpeningNumber`], or `None` if it does not fit in 12 bits.
+    pub fn new(number: u16) -> Option<OpeningNumber> {
+        (usize::from(number) < OpeningNumber::COUNT).then_some(OpeningNumber(number))
+    }
+
+    /// Returns the number, which is less than [`COUNT`](OpeningNumber::COUNT).
+    #[inline]
+    pub fn number(self) -> usize {
+        self.0.into()
+    }
+
+    /// Returns the opening, or `None` if the number is 0 or greater than that of the last named position.
+    pub fn opening(self) -> Option<Opening> {
+        let at = self.number().checked_sub(1)?;
+        names().openings.get(at).copied()
+    }
+
+    /// Returns the moves that lead to the position in the table; none if the position has no name.
+    pub(crate) fn moves(self) -> &'static [BookMove] {
+        let at = self.number().checked_sub(1);
+        at.and_then(|at| names().lines.get(at))
+            .map_or(&[], |line| line)
+    }
+
+    /// Returns an iterator over the numbers of all named positions, with their openings.
+    pub(crate) fn all() -> impl Iterator<Item = (OpeningNumber, Opening)> {
+        (1..)
+            .map(OpeningNumber)
+            .zip(names().openings.iter().copied())
+    }
+}
+
+/// Returns the opening of a game: the last named position that its moves reach, by whatever order of moves.
+///
+/// `identities` are the [identities](crate::position::identity) of the game's positions, in the order of the game.
+/// Games of variants that do not share the names of standard chess have no opening.
+pub fn of_game(
+    variant: Variant,
+    identities: impl DoubleEndedIterator<Item = u64>,
+) -> OpeningNumber {
+    if !shares_names(variant) {
+        return OpeningNumber::default();
+    }
+    let names = names();
+    let mut last_first = identities.rev();
+    let found = match variant {
+        Variant::Standard => last_first.find_map(|identity| names.find(identity)),
+        _ => last_first.find_map(|identity| {
+            standard_identities(variant, identity).find_map(|identity| names.find(identity))
+        }),
+    };
+    found.unwrap_or_default()
+}
+
+/// Returns `true` if the positions of a variant have the names of the same positions in standard chess.
+fn shares_names(variant: Variant) -> bool {
+    matches!(
+        variant,
+        Variant::Standard | Variant::Crazyhouse | Variant::ThreeCheck | Variant::KingOfTheHill
+    )
+}
+
+/// A condition on the openings of games, parsed from a text:
+///
+/// - ECO codes, such as `B20-B99`, `B2` or `B`: openings with these codes;
+/// - the name of a family, such as `Sicilian Defense`: all openings of the family;
+/// - the whole name of an opening: this opening alone. A colon after the name of a family stands for the opening of
+///   this name without the family's variations;
+/// - a part of a name, such as `najdorf`: all openings whose names contain it.
+///
+/// Case and accents do not matter. The opening of a game is determined by its moves, not by its tags.
+///
+/// ```
+/// use polybook::openings::OpeningFilter;
+/// assert!("grunfeld".parse::<OpeningFilter>().is_ok());
+/// assert!("B20-B99".parse::<OpeningFilter>().is_ok());
+/// assert!("Sizilianisch".parse::<OpeningFilter>().is_err());
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct OpeningFilter {
+    text: String,
+    /// A bit for each opening number. It is set if games of this opening pass.
+    passing: Box<[u64; OpeningNumber::COUNT / 64]>,
+}
+
+impl OpeningFilter {
+    /// Returns `true` if games of an opening pass.
+    #[inline]
+    pub fn contains(&self, opening: OpeningNumber) -> bool {
+        let number = opening.number();
+        self.passing[number / 64] >> (number % 64) & 1 == 1
+    }
+}
+
+/// Writes the text from which the filter was parsed.
+impl fmt::Display for OpeningFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+impl fmt::Debug for OpeningFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OpeningFilter").field(&self.text).finish()
+    }
+}
+
+/// The error returned if a text matches no opening.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error(
+    "no opening is called \"{0}\": write a part of a name in English, such as Najdorf, or ECO codes, such as B20-B99"
+)]
+pub struct UnknownOpening(String);
+
+impl FromStr for OpeningFilter {
+    type Err = UnknownOpening;
+
+    fn from_str(text: &str) -> Result<OpeningFilter, UnknownOpening> {
+        let wanted = plain(text);
+        let unknown = || UnknownOpening(text.trim().to_owned());
+        if wanted.is_empty() {
+            return Err(unknown());
+        }
+        let of_codes = text.trim().parse::<EcoRange>().ok();
+        let alone = wanted.strip_suffix(':').unwrap_or(&wanted);
+        // From the narrowest meaning of the text to the widest. The first one with an opening holds.
+        let meanings: [&dyn Fn(&Opening) -> bool; 4] = [
+            &|opening| {
+                of_codes
+                    .as_ref()
+                    .is_some_and(|codes| codes.contains(opening.eco.as_bytes()))
+            },
+            &|opening| plain(opening.family()) == wanted,
+            &|opening| plain(opening.name) == alone,
+            &|opening| plain(opening.name).contains(&wanted),
+        ];
+        let mut passing = Box::new([0; OpeningNumber::COUNT / 64]);
+        for meaning in meanings {
+            for (number, _) in OpeningNumber::all().filter(|(_, opening)| meaning(opening)) {
+                passing[number.number() / 64] |= 1 << (number.number() % 64);
+            }
+            if passing.iter().any(|word| *word != 0) {
+                let text = text.trim().to_owned();
+                return Ok(OpeningFilter { text, passing });
+            }
+        }
+        Err(unknown())
+    }
+}
+
+/// Returns a text in lower case, without accents, and with single blanks between words.
+fn plain(text: &str) -> String {
+    let letters = text.nfkd().filter(|letter| !is_combining_mark(*letter));
+    let letters: String = letters.flat_map(char::to_lowercase).collect();
+    let letters = letters.replace('’', "'");
+    letters.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Returns the opening of a position, by whatever moves it was reached, or `None` if the position has no name.
 ///
 /// Crazyhouse, three-check and king of the hill share the names of standard chess. Positions of other variants have
 /// none.
 pub fn name_of(pos: &VariantPosition) -> Option<Opening> {
-    let key = match pos {
-        VariantPosition::Chess(pos) if pos.castles().mode() == CastlingMode::Standard => key(pos),
-        _ => key(&of_standard_chess(pos)?),
+    let identity = match pos {
+        VariantPosition::Chess(pos) if pos.castles().mode() == CastlingMode::Standard => {
+            identity(pos)
+        }
+        _ => identity(&of_standard_chess(pos)?),
     };
-    names().get(&key).copied()
+    names().find(identity)?.opening()
 }
 
 /// Converts a position to standard chess. Returns `None` if its variant does not share the names, or if it has promoted
@@ -78,13 +268,55 @@ pub fn load() {
     names();
 }
 
-/// Returns the openings by the keys of their positions, and reads the table at the first call.
-fn names() -> &'static HashMap<u64, Opening> {
-    static NAMES: OnceLock<HashMap<u64, Opening>> = OnceLock::new();
+/// The named positions.
+struct Names {
+    /// The openings in the order of the table. The number of an opening is its index plus one.
+    openings: Vec<Opening>,
+    /// The moves to the positions, in the order of the table.
+    lines: Vec<Box<[BookMove]>>,
+    /// The numbers by the identities of the positions.
+    numbers: FxHashMap<u64, OpeningNumber>,
+    /// A bit for each value of the low [`BITS`] bits of an identity. It is clear if no named position has this value,
+    /// which spares most positions of a game a look-up in `numbers`.
+    bits: Box<[u64; 1 << (BITS - 6)]>,
+}
+
+/// The number of bits of an identity that [`Names::bits`] tests. The table has 8 KiB, which fits in the fastest cache.
+const BITS: u32 = 16;
+
+impl Names {
+    /// Returns the number of the standard position with an identity, or `None` if the position has no name.
+    #[inline]
+    fn find(&self, identity: u64) -> Option<OpeningNumber> {
+        let at = identity as usize % (1 << BITS);
+        if self.bits[at / 64] >> (at % 64) & 1 == 0 {
+            return None;
+        }
+        self.numbers.get(&identity).copied()
+    }
+}
+
+/// Returns the named positions, and reads the table at the first call.
+fn names() -> &'static Names {
+    static NAMES: OnceLock<Names> = OnceLock::new();
     NAMES.get_or_init(|| {
-        let mut names = HashMap::new();
-        for_each(|opening, _, pos| {
-            names.entry(key(pos)).or_insert(opening);
+        let mut names = Names {
+            openings: Vec::new(),
+            lines: Vec::new(),
+            numbers: FxHashMap::default(),
+            bits: Box::new([0; 1 << (BITS - 6)]),
+        };
+        for_each(|opening, moves, pos| {
+            names.openings.push(opening);
+            names
+                .lines
+                .push(moves.iter().map(|mv| BookMove::from(*mv)).collect());
+            let number = names.openings.len() as u16;
+            let number = OpeningNumber::new(number).expect("the numbers have 12 bits");
+            let identity = identity(pos);
+            names.numbers.entry(identity).or_insert(number);
+            let at = identity as usize % (1 << BITS);
+            names.bits[at / 64] |= 1 << (at % 64);
         });
         names
     })
@@ -113,7 +345,7 @@ pub(crate) fn for_each(mut f: impl FnMut(Opening, &[Move], &Chess)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::position::Variant;
+    use crate::position::Keyed;
 
     fn name(variant: Variant, line: &str) -> Option<&'static str> {
         let pos = variant.from_text(None, Some(line)).unwrap();
@@ -122,8 +354,11 @@ mod tests {
 
     #[test]
     fn the_table_is_whole() {
-        assert!(names().len() > 3_500, "{}", names().len());
-        for opening in names().values() {
+        let names = names();
+        assert!(names.openings.len() > 3_500, "{}", names.openings.len());
+        // No two rows name one position.
+        assert_eq!(names.numbers.len(), names.openings.len());
+        for opening in &names.openings {
             let eco = opening.eco.as_bytes();
             assert!(
                 matches!(eco, [b'A'..=b'E', b'0'..=b'9', b'0'..=b'9']),
@@ -152,5 +387,89 @@ mod tests {
         // A pawn is in hand.
         assert_eq!(name(Variant::Crazyhouse, "e4 d5 exd5 Qxd5"), None);
         assert!(name(Variant::Standard, "e4 d5 exd5 Qxd5").is_some());
+    }
+
+    /// Indexes store the numbers of the table. After a change of names, codes or order, raise the version of the rows of games
+    /// in `index/layout`, and write the new hash here.
+    #[test]
+    fn numbers_belong_to_a_version_of_the_layout() {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for byte in TREE.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        assert_eq!(hash, 0x25e4_2c33_b8e6_7ffe);
+    }
+
+    /// Returns the opening of the game with these moves.
+    fn opening(variant: Variant, moves: &str) -> Option<&'static str> {
+        let mut pos = Keyed::new(variant.start());
+        let mut identities = vec![pos.identity()];
+        for word in moves.split(' ') {
+            let mv = read_move(pos.position(), word.as_bytes()).unwrap();
+            pos.play(mv);
+            identities.push(pos.identity());
+        }
+        let number = of_game(variant, identities.into_iter());
+        number.opening().map(|opening| opening.name)
+    }
+
+    #[test]
+    fn openings_of_games() {
+        let standard = |moves| opening(Variant::Standard, moves);
+        // The last two moves lead to no named position.
+        let ruy_lopez = standard("e4 e5 Nf3 Nc6 Bb5 h5 h4");
+        assert_eq!(ruy_lopez, Some("Ruy Lopez"));
+        assert_eq!(standard("Nf3 Nc6 e4 e5 Bb5"), Some("Ruy Lopez"));
+        assert_eq!(standard("h4 h5 Rh3"), Some("Kádas Opening"));
+        let sicilian = Some("Sicilian Defense");
+        for variant in [
+            Variant::Crazyhouse,
+            Variant::ThreeCheck,
+            Variant::KingOfTheHill,
+        ] {
+            assert_eq!(opening(variant, "e4 c5 Ba6"), sicilian, "{variant}");
+        }
+        // White has given a check.
+        let checked = opening(Variant::ThreeCheck, "e4 e5 Bb5 c6 Bxc6 dxc6");
+        assert_eq!(checked, Some("Portuguese Opening"));
+        assert_eq!(opening(Variant::Atomic, "e4 c5"), None);
+        assert_eq!(opening(Variant::Chess960, "e4 c5"), None);
+    }
+
+    #[test]
+    fn filters_mean_codes_families_openings_or_parts_of_names() {
+        let passing = |text: &str| {
+            let filter: OpeningFilter = text.parse().unwrap();
+            OpeningNumber::all()
+                .filter(|(number, _)| filter.contains(*number))
+                .map(|(_, opening)| opening)
+                .collect::<Vec<_>>()
+        };
+        let all = |text, is_true: fn(&Opening) -> bool| {
+            let (passing, all) = (passing(text), &names().openings);
+            let expected = all.iter().filter(|opening| is_true(opening)).count();
+            assert!(expected > 0 && passing.len() == expected, "{text}");
+            assert!(passing.iter().all(is_true), "{text}");
+        };
+        all("b20-B21", |opening| matches!(opening.eco, "B20" | "B21"));
+        all("C6", |opening| opening.eco.starts_with("C6"));
+        all("sicilian  defense", |opening| {
+            opening.family() == "Sicilian Defense"
+        });
+        all("Sicilian Defense:", |opening| {
+            opening.name == "Sicilian Defense"
+        });
+        all("Ruy Lopez: Berlin Defense", |opening| {
+            opening.name == "Ruy Lopez: Berlin Defense"
+        });
+        all("NAJDORF", |opening| opening.name.contains("Najdorf"));
+        all("grunfeld defense", |opening| {
+            opening.family() == "Grünfeld Defense"
+        });
+        for text in ["", "  ", "no such opening", "B99-B20"] {
+            assert!(text.parse::<OpeningFilter>().is_err(), "{text}");
+        }
+        let unnamed: OpeningFilter = "A".parse().unwrap();
+        assert!(!unnamed.contains(OpeningNumber::default()));
     }
 }

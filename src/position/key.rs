@@ -16,7 +16,7 @@ use shakmaty::{
     zobrist::{Zobrist64, ZobristValue},
 };
 
-use super::Rules;
+use super::{Rules, Variant};
 
 /// Returns the number that is XORed into the key if White is to move.
 #[inline]
@@ -174,13 +174,28 @@ pub fn identity<P: Rules>(pos: &P) -> u64 {
 fn with_hidden_state<P: Position>(pos: &P, key: u64) -> u64 {
     match hidden_state(pos) {
         0 => key,
-        // Spreads the state over all bits, so that identities stay evenly distributed.
-        state => {
-            key ^ (state.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-                .rotate_left(29)
-                .wrapping_mul(0xbf58_476d_1ce4_e5b9)
-        }
+        state => key ^ state_key(state),
     }
+}
+
+/// Returns the number that is XORed into an identity for a [hidden state](hidden_state), 0 for none.
+fn state_key(state: u64) -> u64 {
+    // Spreads the state over all bits, so that identities stay evenly distributed.
+    (state.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .rotate_left(29)
+        .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+/// Returns the identities that positions of standard chess may have if a position of a variant has the identity
+/// `identity` and neither pieces in hand nor promoted pieces.
+pub(crate) fn standard_identities(variant: Variant, identity: u64) -> impl Iterator<Item = u64> {
+    let number = variant.number().unwrap_or(0);
+    // The hidden state of three-check is the number of checks that each side has given.
+    let states = match variant {
+        Variant::ThreeCheck => 0..16,
+        _ => 0..1,
+    };
+    states.map(move |state| identity ^ number ^ state_key(state))
 }
 
 /// Returns `true` if no legal move captures en passant.

@@ -45,7 +45,7 @@ pub use self::{
 };
 pub(crate) use self::{
     epd::{exact_epd_of, operand, restored, stored},
-    key::en_passant_part,
+    key::{en_passant_part, standard_identities},
     movement::san,
     notation::san_of,
 };
