@@ -107,6 +107,7 @@ pub fn filters(json: &Value) -> Filters {
             .iter()
             .map(|token| GameResult::from_token(token.as_bytes()).unwrap())
             .collect(),
+        opening: text("opening").map(|text| text.parse().unwrap()),
         eco: texts("eco").map(|range| range.join("-").parse().unwrap()),
         event: text("event"),
         names: NameMatch::Whole,

@@ -1004,7 +1004,7 @@ fn verify_holds_entries_against_each_other() {
         (names, None, "does not say what there is"),
         (page, Some(shorter(page)), "is malformed"),
         (page, None, "does not say what there is"),
-        (b"xz", Some(b"5|8|1|1|1"), "a name that is not there"),
+        (b"xz", Some(b"6|8|1|1|1"), "a name that is not there"),
         (b"xz", None, "is missing"),
         (b"pgn_filename", None, "'pgn_filename' is missing"),
         (b"pgn_file_0", Some(b"0|a.pgn"), "the number of inputs"),

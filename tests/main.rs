@@ -39,6 +39,7 @@ mod minimax;
 mod obs;
 mod obs_foreign;
 mod obs_merge;
+mod openings;
 mod outputs;
 #[cfg(all(unix, feature = "serve"))]
 mod page;

@@ -146,6 +146,7 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         opponent: options.take("opponent")?,
         results: options.results("result")?,
         eco: options.parse("eco")?,
+        opening: options.parse("opening")?,
         event: options.take("event")?,
         names: Default::default(),
         min_ply: options.take("min_ply")?.unwrap_or_default(),

@@ -9,6 +9,7 @@ use clap::ArgGroup;
 use polybook::{
     explorer::{Explorer, Filters, NameMatch, RatingGroup, Speed},
     index::Index,
+    openings::OpeningFilter,
     pgn::{Date, EcoRange, GameFilter, GameResult, TagText, TimeControlRange},
 };
 use shakmaty::Color;
@@ -193,6 +194,11 @@ pub struct ExplorerFilterArgs {
     #[arg(long, value_name = "RANGE")]
     eco: Option<EcoRange>,
 
+    /// Keep games with this opening by their moves, whatever their tags say: a part of its name, or ECO codes such as
+    /// B20-B99; the name of a family, such as Sicilian Defense, means all of its variations
+    #[arg(long, value_name = "NAME|CODES")]
+    opening: Option<OpeningFilter>,
+
     /// Keep games in which NAME is part of the name of the event, in upper or lower case
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     event: Option<String>,
@@ -252,6 +258,7 @@ impl ExplorerFilterArgs {
             opponent: self.opponent.clone(),
             results: self.result.clone(),
             eco: self.eco.clone(),
+            opening: self.opening.clone(),
             event: self.event.clone(),
             names: match self.exact {
                 true => NameMatch::Whole,

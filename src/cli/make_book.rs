@@ -21,6 +21,7 @@ use super::{
 use polybook::{
     Error, MakeBook,
     make_book::Unfinished,
+    openings::OpeningFilter,
     pgn::{GameFilter, Input},
     position::{PieceLetters, Variant, VariantChoice},
     suite::SuiteFormat,
@@ -129,6 +130,11 @@ pub struct Args {
     /// also have the same known date and event
     #[arg(long, help_heading = GAMES)]
     drop_duplicates: bool,
+
+    /// Keep games with this opening by their moves, whatever their tags say: a part of its name, or ECO codes such as
+    /// B20-B99; the name of a family, such as Sicilian Defense, means all of its variations
+    #[arg(long, value_name = "NAME|CODES", help_heading = GAMES)]
+    opening: Option<OpeningFilter>,
 
     /// Count the games of this variant; auto counts each game in its own variant
     #[arg(long, value_name = "NAME|auto", default_value = "standard", value_parser = position::variant_or_auto(), help_heading = GAMES)]
@@ -244,6 +250,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         .allow_empty(args.allow_empty)
         .max_ply(args.max_ply)
         .game_filter(game_filter)
+        .opening(args.opening)
         .drop_duplicates(args.drop_duplicates)
         .unfinished(args.unfinished)
         .keep_prefix(args.keep_prefix)

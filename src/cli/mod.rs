@@ -23,6 +23,7 @@ mod make_book;
 mod merge_book;
 mod merge_index;
 mod moves;
+mod openings;
 mod pgheader;
 mod position;
 mod progress;
@@ -86,6 +87,7 @@ enum Command {
     Games(games::Args),
     Game(game::Args),
     Moves(moves::Args),
+    Openings(openings::Args),
     #[cfg(feature = "serve")]
     Serve(serve::Args),
     MergeBook(merge_book::Args),
@@ -154,7 +156,7 @@ fn with_last_wins(command: clap::Command) -> clap::Command {
 }
 
 /// The ids of the options that filter games by a name. In some commands they take one value, in others several.
-const ONE_NAME: [&str; 4] = ["player", "opponent", "event", "eco"];
+const ONE_NAME: [&str; 5] = ["player", "opponent", "event", "eco", "opening"];
 
 /// Lets the last value of a repeated option win, unless the option names a file or is in [`ONE_NAME`].
 fn last_wins(arg: Arg) -> Arg {
@@ -177,6 +179,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Games(args) => games::run(&args),
         Command::Game(args) => game::run(&args, context),
         Command::Moves(args) => moves::run(&args, context),
+        Command::Openings(args) => openings::run(&args),
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(&args, context),
         Command::MergeBook(args) => merge_book::run(&args, context),
@@ -205,13 +208,6 @@ impl Context {
         if !self.quiet {
             // An error is ignored: the work is done even if the message cannot be written.
             let _ = terminal::stderr().write_all(input::with_given_names(text).as_bytes());
-        }
-    }
-
-    /// Prints warnings to standard error, one line each, unless `--quiet` is given.
-    fn warn(self, warnings: &[String]) {
-        for warning in warnings {
-            self.say(&format!("{warning}\n"));
         }
     }
 

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     output::Finished,
-    pgn::{Input, StreamOptions, UnknownVariants},
+    pgn::{Input, StreamOptions},
     progress::Meter,
     sort::Memory,
     task,
@@ -140,7 +140,6 @@ impl MakeEvals {
             origins: origins(sources, analysis.as_ref()),
             used: Mutex::new([false; MAX_ORIGINS]),
             report: EvalsReport::default(),
-            unknown_variants: UnknownVariants::default(),
         };
         if reading.origins.len() > MAX_ORIGINS {
             let problem =
@@ -158,15 +157,12 @@ impl MakeEvals {
             origins,
             used,
             mut report,
-            unknown_variants,
             ..
         } = reading;
-        report.warnings = unknown_variants.warnings();
         if report.evaluations == 0 {
             let (games, lines) = (report.games, report.lines);
             let mut problem =
                 format!("not written: no evaluation in {games} games and {lines} lines");
-            problem.push_str(&unknown_variants.in_error());
             if let Some(bad) = report.described.first() {
                 problem.push_str(&format!("; rejected: {bad}"));
             }
@@ -211,7 +207,6 @@ struct EvalCollector<'a> {
     /// `true` for each origin that has an evaluation.
     used: Mutex<[bool; MAX_ORIGINS]>,
     report: EvalsReport,
-    unknown_variants: UnknownVariants,
 }
 
 impl EvalCollector<'_> {
@@ -260,7 +255,6 @@ impl EvalCollector<'_> {
         for (batch, evaluations, read) in reads {
             self.report.evaluations += evaluations;
             self.report.filtered += read.filtered;
-            self.unknown_variants.join(read.unknown_variants);
             self.report.ignored += read.ignored;
             self.report.rejected += read.rejected;
             while let Some((_, offset, bad)) = described.next_if(|(number, ..)| *number == batch) {

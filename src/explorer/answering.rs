@@ -183,7 +183,7 @@ fn player_totals(tally: &PlayerTally) -> PlayerTotals {
 }
 
 /// Returns the performance of the player, or `None` for fewer than [`PERFORMANCE_GAMES`] games.
-fn performance_of(tally: &PlayerTally) -> Option<u64> {
+pub(super) fn performance_of(tally: &PlayerTally) -> Option<u64> {
     let games = tally.opponents.games;
     let opponents = tally.opponents.rounded_mean()?;
     (games >= PERFORMANCE_GAMES).then(|| performance(opponents, tally.half_points, games))

@@ -1,6 +1,6 @@
 //! Counts how many games there would be for each value of a filter: speed, rating group, year, color and variant.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -356,33 +356,56 @@ impl GroupTally {
     }
 }
 
+/// Returns the games of a source, divided into ranges of ids that threads process separately.
+pub(super) fn stretches(source: &OpenIndex) -> impl ParallelIterator<Item = Range<usize>> + use<> {
+    let games = source.rows.len();
+    let stretches = (0..games.div_ceil(STRETCH)).into_par_iter();
+    stretches.map(move |number| number * STRETCH..games.min((number + 1) * STRETCH))
+}
+
+/// Calls `f` with the id and the variant of each passing game of a range of ids that counts.
+pub(super) fn games_of_stretch(
+    filters: &SourceFilters<'_>,
+    source: &OpenIndex,
+    filter: &SourceFilter<'_>,
+    stretch: Range<usize>,
+    mut f: impl FnMut(u32, Variant),
+) {
+    let (games, only) = (&source.rows, source.index.variant().only());
+    let mut marked = Vec::new();
+    let passes = match filter.asked(stretch.clone()) {
+        Some(passes) => passes,
+        None => {
+            filter.mark(stretch.clone(), &mut marked);
+            &marked
+        }
+    };
+    let passing = stretch.zip(passes);
+    let passing = passing.filter(|(id, passes)| **passes && games.traits[*id].counts());
+    let mut passing: Vec<(u32, u32)> = passing.map(|(id, _)| (id as u32, 0)).collect();
+    for (id, _) in filters.keep_first(source, &mut passing) {
+        if let Some(variant) = only.or(games.traits[*id as usize].variant()) {
+            f(*id, variant);
+        }
+    }
+}
+
 /// Returns the number of passing games of each variant of a source.
 fn variants_of(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
     filter: &SourceFilter<'_>,
 ) -> Vec<(Variant, u64)> {
-    let (games, only) = (&source.rows, source.index.variant().only());
-    let count = |first: usize| {
-        let stretch = first..games.len().min(first + STRETCH);
-        let mut passes = Vec::new();
-        filter.mark(stretch, &mut passes);
-        let passing = (first..)
-            .zip(passes)
-            .filter(|(id, passes)| *passes && games.traits[*id].counts());
-        let mut passing: Vec<(u32, u32)> = passing.map(|(id, _)| (id as u32, 0)).collect();
+    let count = |stretch| {
         let mut counted = [0; Variant::ALL.len()];
-        for (id, _) in filters.keep_first(source, &mut passing) {
-            if let Some(variant) = only.or(games.traits[*id as usize].variant()) {
-                counted[variant as usize] += 1;
-            }
-        }
+        games_of_stretch(filters, source, filter, stretch, |_, variant| {
+            counted[variant as usize] += 1;
+        });
         counted
     };
-    let stretches = (0..games.len().div_ceil(STRETCH)).into_par_iter();
     let none = || [0; Variant::ALL.len()];
-    let counted = stretches
-        .map(|number| count(number * STRETCH))
+    let counted = stretches(source)
+        .map(count)
         .reduce(none, |a, b| std::array::from_fn(|at| a[at] + b[at]));
     let counted = Variant::ALL.into_iter().zip(counted);
     counted.filter(|(_, games)| *games > 0).collect()

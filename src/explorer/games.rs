@@ -5,6 +5,7 @@ use shakmaty::Color;
 use super::dates::{date_of_number, earliest, latest};
 use crate::{
     index::layout::{EcoNumber, GameRow, SiteId, rows::date_number},
+    openings::OpeningNumber,
     pgn::{Date, GameResult, Mode, RatingGroup, Speed, doubled_mean},
     position::Variant,
 };
@@ -180,7 +181,7 @@ impl Hot {
     }
 }
 
-/// The games of a source as columns, indexed by id. Each game takes 32 bytes. All columns have the same length.
+/// The games of a source as columns, indexed by id. Each game takes 34 bytes. All columns have the same length.
 #[derive(Default, Debug)]
 pub(super) struct GameRows {
     /// The dates, in the form of [`Hot::date`].
@@ -189,6 +190,7 @@ pub(super) struct GameRows {
     pub traits: Vec<Traits>,
     pub plies: Vec<u16>,
     pub eco: Vec<EcoNumber>,
+    pub openings: Vec<OpeningNumber>,
     /// The numbers of the names of White and Black.
     pub players: Vec<[u32; 2]>,
     pub events: Vec<u32>,
@@ -205,6 +207,7 @@ impl GameRows {
         all.traits.reserve_exact(games);
         all.plies.reserve_exact(games);
         all.eco.reserve_exact(games);
+        all.openings.reserve_exact(games);
         all.players.reserve_exact(games);
         all.events.reserve_exact(games);
         all.own_numbers.reserve_exact(games);
@@ -218,6 +221,7 @@ impl GameRows {
         self.traits.push(Traits::new(row));
         self.plies.push(row.plies);
         self.eco.push(row.eco);
+        self.openings.push(row.opening);
         self.players.push([row.white, row.black]);
         self.events.push(row.event);
         let number = row.own_number().to_le_bytes();

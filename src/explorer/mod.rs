@@ -37,6 +37,7 @@ mod games;
 mod line;
 mod listed;
 mod names;
+mod opening_table;
 mod performance;
 mod query;
 mod ranked;
@@ -60,6 +61,7 @@ pub use self::{
     facets::{ColorCount, Facets, RatingScore},
     line::Line,
     names::SuggestField,
+    opening_table::{OpeningRow, OpeningTable},
     query::{Filters, Page, Query, Sort, UnknownSort, View},
     sources::{Explorer, NeedsGames},
     suggest::Suggestion,
@@ -71,7 +73,7 @@ pub(crate) use self::{
     unknown_name::{NearestNames, did_you_mean},
 };
 pub use crate::{
-    openings::Opening,
+    openings::{Opening, OpeningFilter},
     pgn::{Date, EcoRange, GameResult, Mode, NameMatch, RatingGroup, Speed},
     position::Variant,
 };

@@ -6,8 +6,12 @@ use shakmaty::Color;
 use thiserror::Error;
 
 use super::line::Line;
-use crate::pgn::{
-    Date, EcoRange, GameFilter, GameFilterError, GameResult, Mode, NameMatch, RatingGroup, Speed,
+use crate::{
+    openings::OpeningFilter,
+    pgn::{
+        Date, EcoRange, GameFilter, GameFilterError, GameResult, Mode, NameMatch, RatingGroup,
+        Speed,
+    },
 };
 
 /// The form of an answer: which optional parts the answer contains, and which ratings it shows for each move.
@@ -139,6 +143,8 @@ pub struct Filters {
     pub skip_unfinished: bool,
     /// The range of the games' own ECO codes.
     pub eco: Option<EcoRange>,
+    /// The openings by the moves of the games. Unlike `eco`, this filter does not depend on tags.
+    pub opening: Option<OpeningFilter>,
     /// The name of the event.
     pub event: Option<String>,
     /// Whether names match as a whole, which is the default, or in part.
@@ -174,6 +180,7 @@ impl Filters {
             results,
             skip_unfinished,
             eco,
+            opening,
             event,
             names: _,
             once,
@@ -186,6 +193,7 @@ impl Filters {
             (won.is_some() || !results.is_empty(), "result"),
             (*skip_unfinished, "unfinished"),
             (eco.is_some(), "eco"),
+            (opening.is_some(), "opening"),
             (event.is_some(), "event"),
             (modes.is_some(), "modes"),
             (*min_ply > 0, "minPly"),

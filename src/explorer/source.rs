@@ -15,7 +15,7 @@ use crate::{
     pgn::{NameMatch, folded},
 };
 
-/// An open index with its games in memory, 32 bytes each. An index of counts has no games.
+/// An open index with its games in memory, 34 bytes each. An index of counts has no games.
 #[derive(Debug)]
 pub(super) struct OpenIndex {
     pub name: String,

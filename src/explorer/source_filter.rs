@@ -19,6 +19,7 @@ use crate::{
         explored::ListPlace,
         layout::{EcoNumber, Subject, counted::CountedRow, sums::Period},
     },
+    openings::OpeningFilter,
     pgn::{GameResult, NameMatch, folded},
     position::BookMove,
 };
@@ -182,6 +183,7 @@ pub(super) struct SourceFilter<'a> {
     traits: Option<Box<[bool; Traits::COUNT]>>,
     /// For each number that encodes an ECO code, whether games with this code pass. `None` if all pass.
     eco: Option<Box<[bool; EcoNumber::COUNT]>>,
+    opening: Option<OpeningFilter>,
     /// For each game, whether it passes. Set by [`ask_all`](SourceFilter::ask_all).
     asked: OnceLock<Vec<bool>>,
 }
@@ -233,6 +235,7 @@ impl<'a> SourceFilter<'a> {
             min_ply: u16::try_from(filters.min_ply).unwrap_or(u16::MAX),
             traits: traits_that_pass(filters),
             eco: eco_that_pass(filters),
+            opening: filters.opening.clone(),
             asked: OnceLock::new(),
         }))
     }
@@ -301,12 +304,14 @@ impl<'a> SourceFilter<'a> {
         let games = self.games;
         let traits = self.traits.as_ref();
         let eco = self.eco.as_ref();
+        let opening = self.opening.as_ref();
         let event = self.event.as_ref();
         let players = self.players.as_ref();
         // The cheap conditions are combined without branches, which would be mispredicted often.
         let passes = traits.is_none_or(|passes| passes[games.traits[id].number()])
             & (games.plies[id] >= self.min_ply)
             & eco.is_none_or(|passes| passes[games.eco[id].number()])
+            & opening.is_none_or(|openings| openings.contains(games.openings[id]))
             & self
                 .dates
                 .is_none_or(|dates| dates.contains(games.dates[id]))
@@ -386,7 +391,14 @@ impl<'a> SourceFilter<'a> {
             });
         }
         if let Some(passing) = &self.eco {
-            keep(passes, &games.eco[stretch], |eco| passing[eco.number()]);
+            keep(passes, &games.eco[stretch.clone()], |eco| {
+                passing[eco.number()]
+            });
+        }
+        if let Some(openings) = &self.opening {
+            keep(passes, &games.openings[stretch], |opening| {
+                openings.contains(*opening)
+            });
         }
     }
 }

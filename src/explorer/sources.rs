@@ -28,7 +28,7 @@ use crate::{
 
 /// Answers queries about positions from one or several indexes. Any number of threads may use it at the same time.
 ///
-/// Game numbers run on from one index to the next. An open explorer holds 32 bytes of each game in memory, and some names.
+/// Game numbers run on from one index to the next. An open explorer holds 34 bytes of each game in memory, and some names.
 pub struct Explorer {
     /// The sources, in the order of their games' numbers.
     pub(super) sources: Vec<OpenIndex>,
@@ -425,7 +425,12 @@ pub struct NeedsGames {
 }
 
 impl NeedsGames {
-    fn problem(&self) -> String {
+    /// Returns the name of the source.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
+    pub(super) fn problem(&self) -> String {
         format!(
             "{} needs games, and this source has only counts: ask another source",
             self.what

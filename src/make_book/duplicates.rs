@@ -24,6 +24,8 @@ pub(super) struct Rest<P> {
     pub plies: usize,
     /// Whether a null move has ended the moves.
     is_over: bool,
+    /// The identities of the positions after the moves, up to the first move that cannot be played.
+    pub identities: Vec<u64>,
 }
 
 impl<P: Rules> Rest<P> {
@@ -36,6 +38,7 @@ impl<P: Rules> Rest<P> {
             bytes: Vec::new(),
             plies: 0,
             is_over: false,
+            identities: Vec::new(),
         }
     }
 
@@ -53,6 +56,7 @@ impl<P: Rules> Rest<P> {
                 self.bytes.push(b'=');
                 self.bytes.extend(BookMove::from(mv).0.to_le_bytes());
                 pos.play(mv);
+                self.identities.push(pos.identity());
                 self.pos = Some(pos);
             }
             // Moves that cannot be played are compared by their text.

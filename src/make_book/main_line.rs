@@ -4,8 +4,9 @@ use shakmaty::Move;
 
 use super::{duplicates::Rest, needs::Needs, options::MakeBook, variations::Variations};
 use crate::{
+    openings::{self, OpeningNumber},
     pgn::{GameEnd, GameReader, GameResult, Token},
-    position::{BookMove, Keyed, PieceLetters, Rules, has_inner_castling_rook, read_word},
+    position::{BookMove, Keyed, PieceLetters, Rules, Variant, has_inner_castling_rook, read_word},
 };
 
 /// The command and option for piece letters of other languages, which error messages suggest if a move cannot be read.
@@ -25,6 +26,8 @@ pub(super) struct MainLine {
     pub variations: Variations,
     /// The encoding of the moves that are not counted, if duplicates are dropped.
     pub rest: Vec<u8>,
+    /// The identities of the positions after the moves that are not counted, if the run needs the openings of games.
+    pub rest_identities: Vec<u64>,
 }
 
 /// A half-move.
@@ -69,6 +72,15 @@ impl MainLine {
         self.exact_identities.clear();
         self.variations.clear();
         self.rest.clear();
+        self.rest_identities.clear();
+    }
+
+    /// Returns the opening of the game, which the moves that are not counted also determine. `last` is the identity of the
+    /// last counted position. The run must [need](Needs::openings) openings.
+    pub(super) fn opening(&self, variant: Variant, last: u64) -> OpeningNumber {
+        let identities = self.identities.iter().chain([&last]);
+        let identities = identities.chain(&self.rest_identities);
+        openings::of_game(variant, identities.copied())
     }
 
     /// Plays the half-moves of a game that are counted, starting at `pos`, and reads the game to its end.
@@ -182,11 +194,12 @@ impl MainLine {
         pos: &Keyed<P>,
         read: Option<&[u8]>,
     ) -> MainLineEnd {
-        let (rest, end) = if options.drop_duplicates {
+        let (rest, end) = if options.drop_duplicates || needs.openings {
             let mut rest = Rest::new(Some(pos.clone()), options.piece_letters);
             read.into_iter().for_each(|text| rest.take(text));
             let end = games.rest_of_moves(|text| rest.take(text));
             let plies = rest.plies;
+            self.rest_identities = std::mem::take(&mut rest.identities);
             self.rest = rest.into_bytes();
             (plies, end)
         } else if options.game_filter.min_plies <= self.plies.len() && !needs.game_lengths {

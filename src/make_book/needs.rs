@@ -23,6 +23,8 @@ pub(super) struct Needs {
     pub numbered_variants: bool,
     /// The identities of the positions of each game.
     pub game_identities: bool,
+    /// The opening of each game.
+    pub openings: bool,
     /// The length of each game, including half-moves that are not counted.
     pub game_lengths: bool,
     /// The EPD of the starting position of each game that does not begin in the usual one.
@@ -41,7 +43,7 @@ impl Needs {
 
     /// Returns `true` if the identities of the positions of each game are needed.
     pub(super) fn line_identities(&self) -> bool {
-        self.identities || self.game_identities
+        self.identities || self.game_identities || self.openings
     }
 
     /// Returns `true` if the report must say how many half-moves are left out because their positions have no valid book

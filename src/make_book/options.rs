@@ -9,6 +9,7 @@ use super::progress::Progress;
 use crate::{
     book::Weights,
     evals::MaxLoss,
+    openings::OpeningFilter,
     pgn::{GameFilter, Input},
     position::{PieceLetters, Variant, VariantChoice},
     provenance::{option_text, switch, valued},
@@ -67,6 +68,7 @@ pub struct MakeBook {
     pub(super) allow_empty: bool,
     pub(super) max_ply: usize,
     pub(super) game_filter: GameFilter,
+    pub(super) opening: Option<OpeningFilter>,
     pub(super) drop_duplicates: bool,
     pub(super) variant: VariantChoice,
     pub(super) unfinished: Unfinished,
@@ -106,6 +108,7 @@ impl MakeBook {
             allow_empty: false,
             max_ply: MakeBook::DEFAULT_MAX_PLY,
             game_filter: GameFilter::default(),
+            opening: None,
             drop_duplicates: false,
             variant: VariantChoice::default(),
             unfinished: Unfinished::default(),
@@ -192,6 +195,13 @@ impl MakeBook {
     /// Sets the filter for games. Default: all games are counted.
     pub fn game_filter(mut self, game_filter: GameFilter) -> MakeBook {
         self.game_filter = game_filter;
+        self
+    }
+
+    /// Counts only games of some openings. The opening of a game is the last named position that its moves reach, including
+    /// moves that are not counted. Default: games of all openings.
+    pub fn opening(mut self, opening: Option<OpeningFilter>) -> MakeBook {
+        self.opening = opening;
         self
     }
 
@@ -336,6 +346,12 @@ impl MakeBook {
                 untagged.find(|untagged| *untagged != Variant::Standard),
             ),
             Some(self.game_filter.option_text()).filter(|text| !text.is_empty()),
+            valued(
+                "opening",
+                self.opening
+                    .as_ref()
+                    .map(|opening| format!("{:?}", opening.to_string())),
+            ),
             switch("drop-duplicates", self.drop_duplicates),
         ])
     }

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     error::Result,
-    pgn::{Batch, Condition, GameReader, GameResult, Input, Tags, UnknownVariants},
+    openings::{OpeningFilter, OpeningNumber},
+    pgn::{Batch, Condition, GameReader, GameResult, Input, Tags},
     position::{
         Keyed, LineError, Rules, Variant, VariantChoice, exact_epd_of, game_start,
         has_inner_castling_rook,
@@ -228,7 +229,10 @@ impl<'a> Replayer<'a> {
                 FilteredVariant::Unnumbered(variant)
             }
             Ok(variant) => FilteredVariant::Other(variant),
-            Err(_) => FilteredVariant::Unknown(UnknownVariants::name(tags).unwrap_or_default()),
+            Err(_) => {
+                let name = String::from_utf8_lossy(tags.get(b"Variant").unwrap_or_default());
+                FilteredVariant::Unknown(name.trim().chars().take(40).collect())
+            }
         };
         *self.outcome.filtered_variants.entry(filtered).or_default() += 1;
         None
@@ -287,10 +291,17 @@ impl<'a> Replayer<'a> {
         let ending = self.line.play(self.options, self.needs, &mut pos, games);
         self.outcome.recognised |= !self.line.plies.is_empty();
         let result = tag_result.or(ending.marker).unwrap_or_default();
+        let opening = match self.needs.openings {
+            true => self.line.opening(variant, pos.identity()),
+            false => OpeningNumber::default(),
+        };
+        let is_wanted = |filter: &OpeningFilter| filter.contains(opening);
         let unmet = if !self.admits_result(result) {
             Some(Condition::Result)
         } else if ending.plies < self.options.game_filter.min_plies {
             Some(Condition::Length)
+        } else if !self.options.opening.as_ref().is_none_or(is_wanted) {
+            Some(Condition::Opening)
         } else {
             None
         };
@@ -336,6 +347,7 @@ impl<'a> Replayer<'a> {
             plies: &self.line.plies,
             identities: &self.line.identities,
             exact_identities: &self.line.exact_identities,
+            opening,
             branches: &self.line.variations.branches,
             last_key: pos.key(),
             last_identity: pos.identity(),

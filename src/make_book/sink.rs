@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    openings::OpeningNumber,
     output::Finished,
     pgn::{GameReader, GameResult},
     position::Variant,
@@ -146,6 +147,8 @@ pub(crate) struct CountedGame<'a> {
     pub identities: &'a [u64],
     /// The exact identities of the same positions, which counts use.
     pub exact_identities: &'a [u64],
+    /// The opening by all moves of the game, if an output [needs it](Needs::openings).
+    pub opening: OpeningNumber,
     /// The half-moves of the game's variations, if the run counts them.
     pub branches: &'a [VariationPly],
     /// The key of the last position.

@@ -40,7 +40,6 @@ mod play;
 mod result;
 mod skip;
 mod tags;
-mod unknown_variants;
 mod visit;
 mod word;
 
@@ -49,7 +48,6 @@ pub(crate) use self::{
     clock::{Clocks, TimeSaid},
     filter::{HIGHEST_RATING, folded, rating, tag_text},
     play::{NO_GAME, commented, play, play_from_start, start_of},
-    unknown_variants::{NAMED_VARIANTS, UnknownVariants, unknown_variant},
 };
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownSpeed},

@@ -70,16 +70,8 @@ pub struct Reference<'a> {
     pub with_text: bool,
 }
 
-/// The games that [`new_moves`] compared.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct ComparedGames {
-    /// The number of games of the player.
-    pub games: u64,
-    /// Warnings about games of unknown variants, one line each.
-    pub warnings: Vec<String>,
-}
-
-/// Finds the new move of each game of the player, and passes it to `take`, in the order of the games.
+/// Finds the new move of each game of the player, and passes it to `take`, in the order of the games. Returns the number of these
+/// games.
 ///
 /// # Errors
 ///
@@ -89,7 +81,7 @@ pub fn new_moves(
     games: &Games<'_>,
     reference: &Reference<'_>,
     mut take: impl FnMut(&NewMove) -> Result<()>,
-) -> Result<ComparedGames> {
+) -> Result<u64> {
     let explorer = reference.known.explorer();
     if reference.earlier && explorer.is_none() {
         let problem = "has no games with dates: name PGN or an index made with --explorer";
@@ -107,7 +99,7 @@ pub fn new_moves(
     let most = games.memory.bytes / 2;
     let (mut waiting, mut bytes) = (Vec::new(), 0);
     let mut found = 0;
-    let read = games.for_each(
+    games.for_each(
         |text, reader| lookup.read(text, reader),
         |number, game| {
             let Some(mut game) = game else { return Ok(()) };
@@ -123,10 +115,7 @@ pub fn new_moves(
         },
     )?;
     lookup.finish(waiting, &mut take)?;
-    Ok(ComparedGames {
-        games: found,
-        warnings: read.unknown_variants.warnings(),
-    })
+    Ok(found)
 }
 
 /// A game that waits until its positions are looked up together with those of many others.

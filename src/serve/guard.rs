@@ -29,12 +29,13 @@ const FETCH_DEST: &str = "sec-fetch-dest";
 const OWN_HEADER: &str = "x-polybook";
 
 /// The routes that read many games or write files.
-const COSTLY_ROUTES: [&str; 8] = [
+const COSTLY_ROUTES: [&str; 9] = [
     "/book.bin",
     "/book.pgn",
     "/facets",
     "/games",
     "/gaps",
+    "/openings",
     "/repertoire.bin",
     "/repertoire.pgn",
     "/scores",

@@ -401,6 +401,7 @@ impl AppState {
             .max_ply(depth as usize)
             .variant(variant)
             .game_filter(game_filter)
+            .opening(filters.opening.clone())
             .drop_duplicates(filters.once)
             .unfinished(unfinished)
             .threads(1);
@@ -533,6 +534,9 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
         words.add("--eco", eco);
         made.eco = vec![eco.clone()];
     }
+    if let Some(opening) = &filters.opening {
+        words.add("--opening", opening);
+    }
     if made.min_plies > 0 {
         words.add("--min-plies", made.min_plies);
     }
@@ -634,6 +638,7 @@ mod tests {
                 "eco=B20-B99&minPly=7&speeds=blitz,bullet",
                 "--eco B20-B99 --min-plies 7 --time-control 30-479",
             ),
+            ("opening=King's Gambit", r"--opening 'King'\''s Gambit'"),
             (
                 "player=-dash, x&result=1-0,draw",
                 "'--player=-dash, x' --exact --result 1-0 --result 1/2-1/2",

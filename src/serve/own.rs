@@ -48,4 +48,11 @@ impl AppState {
         let scores = self.explorer.scores(&query.line, &query.filters)?;
         self.kept(key, Content::json(&scores)?)
     }
+
+    /// Returns the openings of the games of a position.
+    pub(super) fn openings(&self, key: &CacheKey) -> Result<Content, Refusal> {
+        let query = self.request(key, Route::Openings)?.query;
+        let openings = self.explorer.openings(&query.line, &query.filters)?;
+        self.kept(key, Content::json(&openings)?)
+    }
 }

@@ -18,7 +18,7 @@ pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
     /// The parameters of lists of games. Those before `moves` select a position and filter games.
-    pub const OF_GAMES: [&str; 22] = [
+    pub const OF_GAMES: [&str; 23] = [
         "variant",
         "fen",
         "play",
@@ -33,6 +33,7 @@ impl Parameters {
         "opponent",
         "result",
         "eco",
+        "opening",
         "event",
         "minPly",
         "duplicates",

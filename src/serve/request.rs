@@ -21,7 +21,7 @@ const LONGEST_PAGE: u32 = 200;
 pub(super) const MOST_SKIPPED: u32 = 10_000;
 
 /// The number of parameters in [`Parameters::OF_GAMES`] that select a position and filter games.
-const FILTERS: usize = 17;
+const FILTERS: usize = 18;
 
 /// The parameters of the route for books.
 const OF_BOOKS: [&str; 7] = [
@@ -53,6 +53,8 @@ pub enum Route {
     Games,
     /// `/facets`: the number of games that each value of a filter would select.
     Facets,
+    /// `/openings`: the openings of the games of a position.
+    Openings,
     /// `/scores`: results by rating group.
     Scores,
     /// `/book.bin` and `/book.pgn`: a book made from games.
@@ -104,7 +106,9 @@ impl Request {
         let parameters = match route {
             Route::Lichess | Route::Masters | Route::Player => Parameters::parse(query),
             Route::Games => Parameters::parse_only(query, &Parameters::OF_GAMES),
-            Route::Facets => Parameters::parse_only(query, &Parameters::OF_GAMES[..FILTERS]),
+            Route::Facets | Route::Openings => {
+                Parameters::parse_only(query, &Parameters::OF_GAMES[..FILTERS])
+            }
             Route::Scores => {
                 let filters = &Parameters::OF_GAMES[..FILTERS];
                 Parameters::parse_only(query, &[filters, &["by"]].concat())
@@ -261,6 +265,13 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
         Some(text) => Some(
             text.parse()
                 .map_err(|err| Refusal::bad(format!("eco: {err}")))?,
+        ),
+    };
+    filters.opening = match parameters.text("opening") {
+        None | Some("") => None,
+        Some(text) => Some(
+            text.parse()
+                .map_err(|err| Refusal::bad(format!("opening: {err}")))?,
         ),
     };
     filters.min_ply = parameters.number("minPly")?.unwrap_or(0);

@@ -67,6 +67,7 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/gaps", make::route(make::GAPS))
         .route("/facets", index(AppState::facets))
         .route("/scores", index(AppState::scores))
+        .route("/openings", index(AppState::openings))
         .route("/repertoire", index(AppState::repertoires))
         .method_not_allowed_fallback(async || Refusal::method())
         .with_state(state);

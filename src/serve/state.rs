@@ -368,6 +368,7 @@ impl AppState {
             Route::Make => self.explorer.needs_all_games(source, "books"),
             Route::Build => self.explorer.needs_all_games(source, "repertoires"),
             Route::Gaps => self.explorer.needs_all_games(source, "gaps"),
+            Route::Openings => self.explorer.needs_all_games(source, "openings"),
             _ => {
                 let clocks = || self.explorer.lacks_games(source, "clocks");
                 let needs = self.explorer.needs_games(filters);

@@ -258,6 +258,13 @@ def read(text):
     return chess.pgn.read_game(io.StringIO("\n".join([*lines[:moves], "", *lines[moves:], ""])))
 
 
+def games_of(path):
+    """Returns the games of a file."""
+    with open(path, encoding="utf-8") as file:
+        texts = re.split(r"^(?=\[Event )", file.read(), flags=re.M)
+    return [read(text) for text in filter(str.strip, texts)]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("pgn", nargs="+")
@@ -271,10 +278,7 @@ def main():
 
     games, number = [], 0
     for path in args.pgn:
-        with open(path, encoding="utf-8") as file:
-            texts = re.split(r"^(?=\[Event )", file.read(), flags=re.M)
-        for text in filter(str.strip, texts):
-            game = read(text)
+        for game in games_of(path):
             # A game with an illegal move has a number, but is not counted.
             if not game.errors:
                 games.append(Game(number, game))
@@ -310,4 +314,5 @@ def main():
             print(json.dumps({**question, "answer": answer(board, found, filters)}))
 
 
-main()
+if __name__ == "__main__":
+    main()

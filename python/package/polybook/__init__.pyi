@@ -208,6 +208,7 @@ class Explorer:
         opponent: Optional[str] = None,
         result: _Texts = (),
         eco: Optional[str] = None,
+        opening: Optional[str] = None,
         event: Optional[str] = None,
         min_ply: int = 0,
         source: Optional[str] = None,

@@ -12,6 +12,7 @@ use crate::{
         entries::Entries,
         layout::{self, EcoNumber, GameRow, SiteId, Subject, names, rows},
     },
+    openings::OpeningNumber,
     pgn::{Date, GameResult, Mode, Speed, Tags, folded, rating, tag_text},
     position::Variant,
     sort::{ByteReader, ByteRun},
@@ -58,6 +59,7 @@ impl GameFacts {
             counts: false,
             variant: None,
             eco: EcoNumber::of_tag(tags.get(b"ECO").unwrap_or_default()),
+            opening: OpeningNumber::default(),
             plies: 0,
             site_id: id,
             ending: 0,
@@ -66,13 +68,14 @@ impl GameFacts {
         self.names.push(names.map(|name| name_of(tags.get(name))));
     }
 
-    /// Marks the last game as counted, and sets its result, its number of half-moves, its variant, and the identity of
-    /// its last position.
+    /// Marks the last game as counted, and sets its result, its number of half-moves, its variant, its opening, and the
+    /// identity of its last position.
     pub(crate) fn count_last(
         &mut self,
         result: GameResult,
         plies: usize,
         variant: Variant,
+        opening: OpeningNumber,
         last: u64,
     ) {
         let number = self.rows.len() as u32 - 1;
@@ -81,6 +84,7 @@ impl GameFacts {
             row.result = result;
             row.plies = u16::try_from(plies).unwrap_or(u16::MAX);
             row.variant = Some(variant);
+            row.opening = opening;
             if row.site_id.is_none() {
                 row.ending = last % rows::ENDINGS + 1;
             }

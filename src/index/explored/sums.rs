@@ -308,6 +308,7 @@ mod tests {
                 ][result],
                 speed: Speed::ALL[speed],
                 mode: Mode::Rated,
+                opening: Default::default(),
                 counts: true,
                 variant: None,
                 eco: EcoNumber::default(),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{parse_number, played::Paging};
 
 /// The version of the layout that is written and read.
-const VERSION: u64 = 5;
+const VERSION: u64 = 6;
 
 /// The description of an index's explorer data: decimal numbers, separated by vertical bars.
 ///
@@ -263,7 +263,7 @@ mod tests {
             names: 12,
             max_ply: None,
         };
-        assert_eq!(contents.write(), b"5|16|4000000|5000000|12");
+        assert_eq!(contents.write(), b"6|16|4000000|5000000|12");
         for max_ply in [None, Some(30)] {
             let contents = Contents {
                 max_ply,
@@ -275,14 +275,14 @@ mod tests {
             "",
             "5",
             "4|16|1|1|1",
-            "5|99|1|1|1",
-            "5|16|1|1|x",
-            "5|16|1|1|1|",
-            "5|16|1|1|1|1|1",
+            "6|99|1|1|1",
+            "6|16|1|1|x",
+            "6|16|1|1|1|",
+            "6|16|1|1|1|1|1",
         ] {
             assert_eq!(Contents::parse(malformed.as_bytes()), None, "{malformed}");
         }
-        for (value, is_other) in [("4|16|1|1|1", true), ("5|16|1|1|x", false), ("x", false)] {
+        for (value, is_other) in [("5|16|1|1|1", true), ("6|16|1|1|x", false), ("x", false)] {
             assert_eq!(Contents::is_of_other_version(value.as_bytes()), is_other);
         }
     }

@@ -8,14 +8,15 @@
 //! | 18 | bits 0-3 the month, 0 if unknown; bits 4-7 the index of the variant in [`Variant::ALL`] plus one, 0 if unknown |
 //! | 19 | the day, 0 if unknown |
 //! | 20 | bits 0-1 the result (0 neither side won, 1 White won, 2 Black won, 3 unknown), bits 2-4 the [`Speed`], bit 5 the [`Mode`], bit 6 whether the game counts, bit 7 whether the date is the one on which the event began |
-//! | 21 | 0 |
-//! | 22-23 | the ECO code: 1 for A00 to 500 for E99, 0 for none |
+//! | 21 | bits 0-7 of the number of the opening |
+//! | 22-23 | bits 0-8 the ECO code of the game's tag: 1 for A00 to 500 for E99, 0 for none; bits 9-11 0; bits 12-15 bits 8-11 of the [number of the opening](OpeningNumber) |
 //! | 24-25 | the number of half-moves, 65535 for more |
 //! | 26-31 | the game's id at Lichess in base 62; for a game without one, [`SiteId::MOST`] plus a fingerprint of the last position, or 0 if that is unknown |
 //!
 //! Numbers are little-endian. An entry contains the rows of [`ROWS`] games, and the last entry those of the rest.
 
 use crate::{
+    openings::OpeningNumber,
     pgn::{Date, GameResult, Mode, RatingGroup, Speed, doubled_mean},
     position::Variant,
 };
@@ -53,8 +54,10 @@ pub struct GameRow {
     pub counts: bool,
     /// The variant, or `None` for a game whose positions are not indexed.
     pub variant: Option<Variant>,
-    /// The ECO code of the opening.
+    /// The ECO code in the tags of the game.
     pub eco: EcoNumber,
+    /// The opening by the moves of the game; 0 for a game whose positions are not indexed.
+    pub opening: OpeningNumber,
     /// The number of half-moves, 65535 for more.
     pub plies: u16,
     /// The id at Lichess, or `None` if there is none.
@@ -105,7 +108,10 @@ impl GameRow {
         let traits = (self.speed as u8) << 2 | (self.mode as u8) << 5;
         let bits = u8::from(self.counts) << 6 | u8::from(self.has_event_date) << 7;
         bytes[20] = result | traits | bits;
-        bytes[22..24].copy_from_slice(&self.eco.0.to_le_bytes());
+        let opening = self.opening.number() as u16;
+        bytes[21] = opening as u8;
+        let eco = self.eco.0 | opening >> 8 << 12;
+        bytes[22..24].copy_from_slice(&eco.to_le_bytes());
         bytes[24..26].copy_from_slice(&self.plies.to_le_bytes());
         bytes[26..32].copy_from_slice(&self.own_number().to_le_bytes()[..6]);
         bytes
@@ -119,7 +125,9 @@ impl GameRow {
         let mut id = [0; 8];
         id[..6].copy_from_slice(&bytes[26..32]);
         let (month, variant) = (bytes[18] & 15, usize::from(bytes[18] >> 4));
-        let is_well_formed = month <= 12 && bytes[19] <= 31 && bytes[21] == 0;
+        let eco = u16_at(22);
+        let opening = u16::from(bytes[21]) | eco >> 12 << 8;
+        let is_well_formed = month <= 12 && bytes[19] <= 31 && eco & 0xe00 == 0;
         if !is_well_formed || variant > Variant::ALL.len() {
             return None;
         }
@@ -137,7 +145,8 @@ impl GameRow {
             mode: Mode::ALL[usize::from(traits >> 5 & 1)],
             counts: traits >> 6 & 1 == 1,
             variant: variant.checked_sub(1).map(|number| Variant::ALL[number]),
-            eco: EcoNumber::new(u16_at(22))?,
+            eco: EcoNumber::new(eco & 0x1ff)?,
+            opening: OpeningNumber::new(opening)?,
             plies: u16_at(24),
             site_id: SiteId::of_number(own),
             ending: own.saturating_sub(SiteId::MOST),
@@ -347,7 +356,7 @@ mod tests {
         let bits = any::<[bool; 2]>();
         let traits = (0..4usize, 0..6usize, 0..2usize, bits, 0..=10usize);
         let id = proptest::option::of("[0-9A-Za-z]{8}");
-        let ids = (0..=500u16, id, 0..=ENDINGS);
+        let ids = (0..=500u16, id, 0..=ENDINGS, 0..4096u16);
         (numbers, date, traits, ids).prop_map(|(numbers, date, traits, ids)| GameRow {
             white: numbers.0[0],
             black: numbers.0[1],
@@ -362,6 +371,7 @@ mod tests {
             counts: traits.3[0],
             variant: traits.4.checked_sub(1).map(|number| Variant::ALL[number]),
             eco: EcoNumber(ids.0),
+            opening: OpeningNumber::new(ids.3).unwrap(),
             plies: numbers.2,
             site_id: ids.1.as_ref().map(|id| SiteId::parse(id).unwrap()),
             ending: if ids.1.is_none() { ids.2 } else { 0 },

@@ -51,6 +51,7 @@ pub(super) fn plan<'a>(
     }
     needs.game_identities |= options.explorer;
     needs.game_lengths |= options.explorer;
+    needs.openings |= options.explorer;
     Some(Plan {
         path,
         of_games: Some(match (options.explorer, options.index_stats) {
@@ -248,8 +249,13 @@ impl BatchGames {
 
     /// Adds a record of the move that was played in each position of a game.
     fn add_played(&mut self, game: &CountedGame<'_>) {
-        self.facts
-            .count_last(game.result, game.length, game.variant, game.last_identity);
+        self.facts.count_last(
+            game.result,
+            game.length,
+            game.variant,
+            game.opening,
+            game.last_identity,
+        );
         let subject = |identity| Subject::position(game.variant, identity);
         // Whether White is to move after this many half-moves.
         let turn = |plies: usize| game.first_turn.is_white() == plies.is_multiple_of(2);
@@ -380,6 +386,7 @@ mod tests {
                 branches: &[],
                 last_key,
                 last_identity: last_key,
+                opening: Default::default(),
                 last_exact_identity: last_key,
                 last_in_book: true,
             });

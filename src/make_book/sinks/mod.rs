@@ -27,6 +27,7 @@ pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<P
         book::plan,
     ];
     let mut needs = Needs::default();
+    needs.openings = options.opening.is_some();
     let plans = all
         .iter()
         .filter_map(|plan| plan(options, inputs, &mut needs));

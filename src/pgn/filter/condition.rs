@@ -21,6 +21,8 @@ pub enum Condition {
     /// The ECO code.
     #[serde(rename = "ECO code")]
     Eco,
+    /// The opening by the moves of the game.
+    Opening,
     /// The time control.
     #[serde(rename = "time control")]
     TimeControl,

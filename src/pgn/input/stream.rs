@@ -7,7 +7,6 @@ use std::{
     fmt,
     fs::File,
     io::{self, Cursor, Read},
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -22,7 +21,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    kind::{FileKind, is_windows_device},
+    kind::FileKind,
     task::{self, Feed, Feeder},
 };
 
@@ -99,11 +98,7 @@ impl Read for Stream {
 struct FileState(Option<(u64, Option<SystemTime>)>);
 
 impl FileState {
-    /// Returns the state of `file`, which was opened at `path`.
-    fn of(file: &File, path: &Path) -> io::Result<FileState> {
-        if is_windows_device(path) {
-            return Ok(FileState(None));
-        }
+    fn of(file: &File) -> io::Result<FileState> {
         let metadata = file.metadata()?;
         let modified = metadata.modified().ok();
         Ok(FileState(
@@ -130,10 +125,10 @@ impl Sender {
             return self.send_source(chunks, io::stdin(), None);
         }
         let file = open(path)?;
-        let opened = FileState::of(&file, path).at(path, "open")?;
+        let opened = FileState::of(&file).at(path, "open")?;
         let sent = self.send_source(chunks, &file, Some(&file));
         // A file that changes while it is unpacked looks damaged, so the change is reported first.
-        if FileState::of(&file, path).at(path, "read")? != opened {
+        if FileState::of(&file).at(path, "read")? != opened {
             let problem = "changed while it was read: start again when no program writes it";
             return Err(Error::changed(path, problem));
         }

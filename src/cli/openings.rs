@@ -1,0 +1,291 @@
+//! `polybook openings`: the openings that games became, and how a player scores with them.
+
+use std::{fmt::Write, path::PathBuf};
+
+use polybook::explorer::{Line, OpeningRow, OpeningTable};
+use serde_json::{Value, json};
+
+use super::{
+    counted,
+    filters::{ExplorerFilterArgs, check_names, explorer_of},
+    position::{PositionArgs, Searched},
+    terminal::{print, print_json},
+    usage::Usage,
+};
+
+/// List the openings of games, with a player's results: where do I lose?
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The opening of a game is the last named position that its moves reach, by any order of moves; its tags do not matter. With a
+position, only games that reached the position are listed.
+
+With --player, results and scores are the player's; otherwise they are White's. \"points\" are the player's points minus those
+that the player's average score with the same color would give: -7.8 means 7.8 points less than usual. The range contains the
+true score with a probability of about 80 %. From ten games, \"weaker\" or \"stronger\" marks a range that does not contain the
+average; one opening in five is marked by chance alone. Games without a result do not change scores.
+
+Examples:
+  polybook openings --index games.idx --player \"Carlsen, Magnus\" --color black
+  polybook openings --index games.idx --player DrNykterstein --color white --families --min-games 10
+  polybook openings --index games.idx --sort games \"1. d4 Nf6\"
+  polybook openings --index games.idx --player Me --opening B20-B99 --json")]
+pub struct Args {
+    /// An index made with --explorer; several indexes are searched as one
+    #[arg(long, value_name = "DIR", required = true)]
+    index: Vec<PathBuf>,
+
+    #[command(flatten)]
+    position: PositionArgs,
+
+    /// List families of openings, such as Sicilian Defense, without their variations
+    #[arg(long)]
+    families: bool,
+
+    /// Order: most points lost first, most games first, lowest score first, lowest performance first, by name, or last
+    /// played first [default: points with --player, else games]
+    #[arg(long, value_enum)]
+    sort: Option<OpeningOrder>,
+
+    /// List only openings and families with at least N games
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    min_games: u64,
+
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    filters: ExplorerFilterArgs,
+}
+
+/// An order of openings.
+#[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
+enum OpeningOrder {
+    Points,
+    Games,
+    Score,
+    Performance,
+    Name,
+    Last,
+}
+
+/// The fewest games with a result from which an opening may be marked as weaker or stronger than the average.
+const LIKELY_GAMES: u64 = 10;
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let filters = args.filters.filters()?;
+    let of_player = filters.player.is_some();
+    let order = args.sort.unwrap_or(match of_player {
+        true => OpeningOrder::Points,
+        false => OpeningOrder::Games,
+    });
+    let needs_player = match order {
+        OpeningOrder::Points => Some("--sort points"),
+        OpeningOrder::Performance => Some("--sort performance"),
+        _ => None,
+    };
+    Usage::refuse(needs_player.filter(|_| !of_player), "needs --player")?;
+    let explorer = explorer_of(&args.index)?;
+    let variant = args.position.variant_of(explorer.variant());
+    let searched = Searched {
+        file: &args.index[0],
+        only: explorer.variant(),
+    };
+    let pos = args.position.position_in(variant, &searched)?;
+    let table = explorer.openings(&Line::at(variant, pos), &filters)?;
+    if table.games == 0 {
+        check_names(&explorer, &filters)?;
+    }
+    let mut families = table.families.clone();
+    sort(&mut families, order);
+    if args.json {
+        let mut rows: Vec<(&str, &OpeningRow)> = Vec::new();
+        for family in &families {
+            match args.families {
+                true => rows.push((family.name, family)),
+                false => rows.extend(family.variations.iter().map(|row| (family.name, row))),
+            }
+        }
+        rows.retain(|(_, row)| row.games() >= args.min_games);
+        if !args.families {
+            rows.sort_by(|(_, a), (_, b)| compare(a, b, order));
+        }
+        return print_json(&document(&table, &rows, of_player));
+    }
+    let mut rows: Vec<(&OpeningRow, bool)> = Vec::new();
+    for family in families.iter().filter(|row| row.games() >= args.min_games) {
+        rows.push((family, false));
+        // A family of one opening that has the name of the family needs no second row.
+        let is_alone = matches!(&family.variations[..], [only] if only.name == family.name);
+        if !args.families && !is_alone {
+            let variations = family.variations.iter();
+            let variations = variations.filter(|row| row.games() >= args.min_games);
+            rows.extend(variations.map(|row| (row, true)));
+        }
+    }
+    print(&text(&table, &rows, of_player))
+}
+
+/// Sorts families, and the variations of each.
+fn sort(rows: &mut [OpeningRow], order: OpeningOrder) {
+    rows.sort_by(|a, b| compare(a, b, order));
+    for row in rows {
+        sort(&mut row.variations, order);
+    }
+}
+
+/// Compares two rows. A row without the value that is compared comes last; rows with equal values are sorted by games, then by
+/// name.
+fn compare(a: &OpeningRow, b: &OpeningRow, order: OpeningOrder) -> std::cmp::Ordering {
+    let ascending = |a: Option<f64>, b: Option<f64>| {
+        let value = |value: Option<f64>| value.unwrap_or(f64::INFINITY);
+        value(a).total_cmp(&value(b))
+    };
+    let performance = |row: &OpeningRow| row.performance.map(|rating| rating as f64);
+    let first = match order {
+        OpeningOrder::Points => ascending(a.points, b.points),
+        OpeningOrder::Games => b.games().cmp(&a.games()),
+        OpeningOrder::Score => ascending(a.score, b.score),
+        OpeningOrder::Performance => ascending(performance(a), performance(b)),
+        OpeningOrder::Name => a.name.cmp(b.name),
+        OpeningOrder::Last => b.last_played.cmp(&a.last_played),
+    };
+    first
+        .then_with(|| b.games().cmp(&a.games()))
+        .then_with(|| a.name.cmp(b.name))
+}
+
+/// Returns the code of an opening, or the range of codes: `B20`, `B20-B99`.
+fn codes(row: &OpeningRow) -> String {
+    match row.eco {
+        [first, last] if first == last => first.to_owned(),
+        [first, last] => format!("{first}-{last}"),
+    }
+}
+
+/// Returns `weaker` or `stronger` if chance is an unlikely reason for the score of a row, otherwise `None`.
+fn likely(row: &OpeningRow) -> Option<&'static str> {
+    let [low, high] = row.score_range?;
+    let expected = row.expected_score?;
+    match row.finished() >= LIKELY_GAMES {
+        true if high < expected => Some("weaker"),
+        true if low > expected => Some("stronger"),
+        _ => None,
+    }
+}
+
+/// Returns the JSON document of a table. Each row comes with the name of its family.
+fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool) -> Value {
+    let of_row = |(family, row): &(&str, &OpeningRow)| {
+        let mut document = json!({
+            "eco": codes(row),
+            "name": row.name,
+            "family": family,
+            "games": row.games(),
+            "white": row.white,
+            "draws": row.draws,
+            "black": row.black,
+            "unfinished": row.unfinished,
+            "score": row.score,
+            "score_range": row.score_range,
+            "last": row.last_played,
+            "line": row.line,
+            "line_games": row.line_games,
+        });
+        if of_player {
+            document["wins"] = json!(row.wins);
+            document["losses"] = json!(row.losses);
+            document["points"] = json!(row.points);
+            document["performance"] = json!(row.performance);
+            document["opponents"] = json!(row.opponent_rating);
+            document["likely"] = json!(likely(row));
+        } else {
+            document["rating"] = json!(row.rating);
+        }
+        document
+    };
+    json!({
+        "games": table.games,
+        "unnamed": table.unnamed,
+        "white": table.white,
+        "draws": table.draws,
+        "black": table.black,
+        "unfinished": table.unfinished,
+        "average_score": table.average_score,
+        "openings": rows.iter().map(of_row).collect::<Value>(),
+    })
+}
+
+/// Returns the table for people. Rows of variations, which are marked by `true`, are indented.
+fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
+    // Writing to a `String` does not fail.
+    let mut text = counted(table.games, "game");
+    if let Some(average) = table.average_score {
+        let whose = if of_player {
+            "average"
+        } else {
+            "White's average"
+        };
+        let _ = write!(text, ", {whose} score {average:.1} %");
+    }
+    if table.unnamed > 0 {
+        let _ = write!(text, ", {} without a named opening", table.unnamed);
+    }
+    text.push('\n');
+    if rows.is_empty() {
+        return text;
+    }
+    let name_of = |(row, is_variation): &(&OpeningRow, bool)| match is_variation {
+        true => format!("  {}", row.name),
+        false => row.name.to_owned(),
+    };
+    let names: Vec<String> = rows.iter().map(name_of).collect();
+    let width = names.iter().map(|name| name.chars().count()).max();
+    let width = width.unwrap_or(0);
+    let heads = match of_player {
+        true => format!(
+            "{:>7}  {:>5}  {:<8}  {:<10}",
+            "points", "perf", "likely", "last"
+        ),
+        false => format!("{:>6}  {:<10}", "rating", "last"),
+    };
+    let results = match of_player {
+        true => ["won", "drawn", "lost"],
+        false => ["white", "drawn", "black"],
+    };
+    let [won, drawn, lost] = results;
+    let head = format!(
+        "{:width$}  {:<7}  {:>7}  {won:>6}  {drawn:>6}  {lost:>6}  {:>6}  {:>9}  {heads}",
+        "opening", "codes", "games", "score", "range"
+    );
+    let _ = writeln!(text, "{}", head.trim_end());
+    for ((row, _), name) in rows.iter().zip(&names) {
+        let score = row
+            .score
+            .map_or(String::new(), |score| format!("{score:.1}%"));
+        let range = row
+            .score_range
+            .map_or(String::new(), |[low, high]| format!("{low:.0}-{high:.0}%"));
+        let last = row.last_played.as_deref().unwrap_or_default();
+        let number = |number: Option<u64>| number.map_or(String::new(), |n| n.to_string());
+        let tail = match of_player {
+            true => format!(
+                "{:>+7.1}  {:>5}  {:<8}  {last}",
+                row.points.unwrap_or_default(),
+                number(row.performance),
+                likely(row).unwrap_or_default(),
+            ),
+            false => format!("{:>6}  {last}", number(row.rating)),
+        };
+        let line = format!(
+            "{name:width$}  {:<7}  {:>7}  {:>6}  {:>6}  {:>6}  {score:>6}  {range:>9}  {tail}",
+            codes(row),
+            row.games(),
+            row.wins,
+            row.draws,
+            row.losses,
+        );
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}

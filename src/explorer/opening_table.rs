@@ -1,0 +1,486 @@
+//! The openings of the games of a position, with their results: which openings cost a player points, and which gain them.
+
+use std::{cmp::Reverse, collections::BTreeMap, ops::AddAssign};
+
+use rayon::prelude::*;
+use shakmaty::Color;
+
+use super::{
+    answer::is_zero,
+    answering::performance_of,
+    chosen::{Chosen, fold_chosen},
+    count::{count_games, subject_of},
+    dates::text_of_number,
+    facets::{games_of_stretch, stretches},
+    games::Hot,
+    line::Line,
+    query::Filters,
+    source::OpenIndex,
+    source_filter::{SourceFilter, SourceFilters},
+    sources::Explorer,
+    tally::{PlayerTally, RatingSum, Results},
+};
+use crate::{
+    error::{Error, Result},
+    openings::OpeningNumber,
+    task,
+};
+
+/// The quantile of the normal distribution that leaves 10 % on each side of a range.
+const QUANTILE: f64 = 1.2816;
+
+/// The number of games at the average score that are added to the games of an opening before its range is calculated.
+const ADDED_GAMES: f64 = 2.0;
+
+/// The smallest variance of a game's result from which a range is calculated, so that a few equal results do not have a
+/// range without width.
+const LEAST_VARIANCE: f64 = 0.02;
+
+/// The openings of the games that reached a position, grouped by family.
+///
+/// A game belongs to the opening of the last named position that its moves reach. Scores are those of the player whom
+/// the filters name, or of White if they name none. Games without a result do not change scores.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpeningTable {
+    /// The number of games that reached the position and pass the filters, including games that end there.
+    pub games: u64,
+    /// The number of games that White won.
+    pub white: u64,
+    /// The number of drawn games.
+    pub draws: u64,
+    /// The number of games that Black won.
+    pub black: u64,
+    /// The number of games without a result.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
+    /// The number of games that reach no named position.
+    pub unnamed: u64,
+    /// The average score in percent in all games that pass the filters, whatever positions they reached. `None` if no
+    /// such game has a result.
+    pub average_score: Option<f64>,
+    /// The families: if the filters name a player, the one with the most points lost comes first, otherwise the one with
+    /// the most games.
+    pub families: Vec<OpeningRow>,
+}
+
+/// The games of an opening or of a family of openings.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpeningRow {
+    /// The name.
+    pub name: &'static str,
+    /// The lowest and the highest ECO code of the opening's positions that were the last named position of a game.
+    pub eco: [&'static str; 2],
+    /// The number of games that White won.
+    pub white: u64,
+    /// The number of drawn games.
+    pub draws: u64,
+    /// The number of games that Black won.
+    pub black: u64,
+    /// The number of games without a result.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
+    /// The number of games that the player won, or White if the filters name no player.
+    pub wins: u64,
+    /// The number of games that the player lost, or White if the filters name no player.
+    pub losses: u64,
+    /// The score in percent, or `None` if no game has a result.
+    pub score: Option<f64>,
+    /// The range that contains the true score with a probability of about 80 %, in percent.
+    pub score_range: Option<[f64; 2]>,
+    /// The player's points minus the points that the average score would give; `None` if the filters name no player. The
+    /// average is that of the games with the same color, among all games that pass the filters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub points: Option<f64>,
+    /// The score in percent that the player's averages with both colors would give in these games.
+    #[serde(skip)]
+    pub expected_score: Option<f64>,
+    /// The mean rating of the player's opponents, or `None` if the filters name no player or no rating is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opponent_rating: Option<u64>,
+    /// The player's performance by FIDE's table, or `None` if the filters name no player, or for fewer than ten games with
+    /// a result and a rated opponent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub performance: Option<u64>,
+    /// The mean of all known ratings of both players, or `None` if the filters name a player or no rating is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rating: Option<u64>,
+    /// The date of the newest game: `2006-01-02`, or only its known parts. `None` if no date is known.
+    pub last_played: Option<String>,
+    /// The moves that usually lead to the opening, in UCI notation with castling as king takes rook. For a family they
+    /// lead to the position that has the name of the family, if there is one.
+    pub line: Vec<String>,
+    /// The number of games that pass the filters and reached the position after `line`, by any order of moves. They may
+    /// have become other openings afterwards.
+    pub line_games: u64,
+    /// The openings of a family, in the order of families. Empty for a single opening.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variations: Vec<OpeningRow>,
+}
+
+impl OpeningRow {
+    /// Returns the number of games.
+    pub fn games(&self) -> u64 {
+        self.finished() + self.unfinished
+    }
+
+    /// Returns the number of games with a result.
+    pub fn finished(&self) -> u64 {
+        self.white + self.draws + self.black
+    }
+}
+
+/// The games of an opening.
+#[derive(Copy, Clone, Default)]
+struct OpeningTally {
+    results: Results,
+    player: PlayerTally,
+    /// The numbers of games with a result by the color of the player, indexed by `Color as usize`.
+    finished: [u64; 2],
+    /// The known ratings of both players.
+    ratings: RatingSum,
+}
+
+impl OpeningTally {
+    fn add(&mut self, hot: &Hot, player: Color) {
+        self.results.add(hot.result());
+        self.player.add(hot, player);
+        self.finished[player as usize] += u64::from(hot.has_result());
+        for rating in hot.elo {
+            self.ratings.add(rating);
+        }
+    }
+
+    /// Returns twice the player's points.
+    fn half_points(&self) -> u64 {
+        2 * self.player.wins + self.results.draws()
+    }
+
+    /// Returns the number of games with a result.
+    fn finished(&self) -> u64 {
+        self.finished.iter().sum()
+    }
+}
+
+impl AddAssign for OpeningTally {
+    fn add_assign(&mut self, other: OpeningTally) {
+        self.results += other.results;
+        self.player += other.player;
+        self.ratings += other.ratings;
+        for (sum, more) in self.finished.iter_mut().zip(other.finished) {
+            *sum += more;
+        }
+    }
+}
+
+/// The points and games with a result of the player by the player's color, indexed by `Color as usize`.
+#[derive(Copy, Clone, Default)]
+struct Average {
+    half_points: [u64; 2],
+    finished: [u64; 2],
+}
+
+impl Average {
+    /// Adds a game in which the player has the color `player`.
+    fn add(&mut self, hot: &Hot, player: Color) {
+        if hot.has_result() {
+            self.finished[player as usize] += 1;
+            self.half_points[player as usize] += match hot.winner() {
+                Some(winner) => 2 * u64::from(winner == player),
+                None => 1,
+            };
+        }
+    }
+
+    fn joined(self, other: Average) -> Average {
+        let sums = |a: [u64; 2], b: [u64; 2]| [a[0] + b[0], a[1] + b[1]];
+        Average {
+            half_points: sums(self.half_points, other.half_points),
+            finished: sums(self.finished, other.finished),
+        }
+    }
+
+    /// Returns the points that the average scores of both colors give in numbers of games with each color.
+    fn expected(&self, finished: [u64; 2]) -> f64 {
+        let of_color = |color: usize| match self.finished[color] {
+            0 => 0.0,
+            games => finished[color] as f64 * self.half_points[color] as f64 / (2 * games) as f64,
+        };
+        of_color(0) + of_color(1)
+    }
+}
+
+impl Explorer {
+    /// Returns the openings of the games that reached the position of a line.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged, if the source does not exist, or if a source has counts instead of games.
+    pub fn openings(&self, line: &Line, filters: &Filters) -> Result<OpeningTable> {
+        task::caught(|| self.opening_table(line, filters))
+    }
+
+    fn opening_table(&self, line: &Line, asked: &Filters) -> Result<OpeningTable> {
+        self.check_source(asked.source.as_deref())?;
+        if let Some(needs) = self.needs_all_games(asked.source.as_deref(), "a table of openings") {
+            return Err(Error::file(needs.source(), needs.problem()));
+        }
+        let filters = self.filters(asked)?;
+        // All lists below are filtered.
+        for (_, filter) in &filters.of_sources {
+            filter.ask_all();
+        }
+        let of_player = asked.player.is_some();
+        let color_of = |filter: &SourceFilter<'_>, id: u32| match of_player {
+            true => filter.player_of(id as usize),
+            false => Color::White,
+        };
+        let mut average = Average::default();
+        let mut tallies = vec![OpeningTally::default(); OpeningNumber::COUNT];
+        for (source, filter) in &filters.of_sources {
+            let color_of = |id| color_of(filter, id);
+            average = average.joined(average_of(&filters, source, filter, line, color_of));
+            let subject = subject_of(line);
+            let list = source.list(subject, source.place(subject)?)?;
+            let add = |tallies: &mut Vec<OpeningTally>, chosen: Chosen<'_>| {
+                for (id, _) in chosen.games {
+                    let opening = source.rows.openings[*id as usize];
+                    tallies[opening.number()].add(&source.game(*id), color_of(*id));
+                }
+            };
+            let begin = || vec![OpeningTally::default(); OpeningNumber::COUNT];
+            let join = |part: Vec<OpeningTally>| {
+                for (sum, more) in tallies.iter_mut().zip(part) {
+                    *sum += more;
+                }
+            };
+            fold_chosen(&filters, source, filter, &list, begin, add, join)?;
+        }
+        let mut total = OpeningTally::default();
+        tallies.iter().for_each(|tally| total += *tally);
+        let rows = Rows {
+            filters: &filters,
+            line,
+            tallies: &tallies,
+            average,
+            of_player,
+        };
+        let families = rows.families()?;
+        let named: u64 = families.iter().map(OpeningRow::games).sum();
+        let finished: u64 = average.finished.iter().sum();
+        let points = average.expected(average.finished);
+        Ok(OpeningTable {
+            games: total.results.games(),
+            white: total.results.white(),
+            draws: total.results.draws(),
+            black: total.results.black(),
+            unfinished: total.results.unfinished(),
+            unnamed: total.results.games() - named,
+            average_score: percent(points, finished),
+            families,
+        })
+    }
+}
+
+/// Returns the points and games of all passing games of a source that have the variant of a line.
+fn average_of(
+    filters: &SourceFilters<'_>,
+    source: &OpenIndex,
+    filter: &SourceFilter<'_>,
+    line: &Line,
+    color_of: impl Fn(u32) -> Color + Sync,
+) -> Average {
+    let of_stretch = |stretch| {
+        let mut sum = Average::default();
+        games_of_stretch(filters, source, filter, stretch, |id, variant| {
+            if variant == line.variant() {
+                sum.add(&source.game(id), color_of(id));
+            }
+        });
+        sum
+    };
+    let sums = stretches(source).map(of_stretch);
+    sums.reduce(Average::default, Average::joined)
+}
+
+/// Makes the rows of a table.
+struct Rows<'a> {
+    filters: &'a SourceFilters<'a>,
+    line: &'a Line,
+    /// The games of each opening number.
+    tallies: &'a [OpeningTally],
+    average: Average,
+    of_player: bool,
+}
+
+impl Rows<'_> {
+    /// Returns the rows of the families with games, with their variations.
+    fn families(&self) -> Result<Vec<OpeningRow>> {
+        let mut families: BTreeMap<&str, BTreeMap<&str, Vec<OpeningNumber>>> = BTreeMap::new();
+        for (number, opening) in OpeningNumber::all() {
+            if self.tally(number).results.games() > 0 {
+                let family = families.entry(opening.family()).or_default();
+                family.entry(opening.name).or_default().push(number);
+            }
+        }
+        let families: Vec<_> = families.into_iter().collect();
+        let row = |(name, variations): &(&'static str, BTreeMap<&'static str, Vec<_>>)| {
+            self.family(name, variations)
+        };
+        let mut rows = families.par_iter().map(row).collect::<Result<Vec<_>>>()?;
+        self.sort(&mut rows);
+        Ok(rows)
+    }
+
+    fn family(
+        &self,
+        name: &'static str,
+        variations: &BTreeMap<&'static str, Vec<OpeningNumber>>,
+    ) -> Result<OpeningRow> {
+        let rows = variations.par_iter();
+        let rows = rows.map(|(name, numbers)| self.row(name, numbers, self.most_played(numbers)));
+        let mut rows = rows.collect::<Result<Vec<_>>>()?;
+        self.sort(&mut rows);
+        let numbers: Vec<OpeningNumber> = variations.values().flatten().copied().collect();
+        let bare = OpeningNumber::all().filter(|(_, opening)| opening.name == name);
+        let bare = bare.map(|(number, _)| number);
+        let main = bare
+            .min_by_key(|number| number.moves().len())
+            .unwrap_or_else(|| self.most_played(&numbers));
+        let mut family = self.row(name, &numbers, main)?;
+        family.variations = rows;
+        Ok(family)
+    }
+
+    fn tally(&self, number: OpeningNumber) -> &OpeningTally {
+        &self.tallies[number.number()]
+    }
+
+    /// Returns the number with the most games, the first one if several have as many.
+    fn most_played(&self, numbers: &[OpeningNumber]) -> OpeningNumber {
+        let games = |number: &&OpeningNumber| self.tally(**number).results.games();
+        let most = numbers.iter().rev().max_by_key(games);
+        *most.expect("a row has at least one number")
+    }
+
+    /// Sorts rows: the most points lost first or, without a player, the most games first.
+    fn sort(&self, rows: &mut [OpeningRow]) {
+        rows.sort_by(|a, b| {
+            let by_points = a.points.unwrap_or(0.0).total_cmp(&b.points.unwrap_or(0.0));
+            by_points.then_with(|| (Reverse(a.games()), a.name).cmp(&(Reverse(b.games()), b.name)))
+        });
+    }
+
+    /// Returns the row of the games of some opening numbers. `main` is the number whose moves the row shows.
+    fn row(
+        &self,
+        name: &'static str,
+        numbers: &[OpeningNumber],
+        main: OpeningNumber,
+    ) -> Result<OpeningRow> {
+        let mut sum = OpeningTally::default();
+        numbers
+            .iter()
+            .for_each(|number| sum += *self.tally(*number));
+        let codes = numbers.iter().filter_map(|number| number.opening());
+        let codes = codes.map(|opening| opening.eco);
+        let (results, player) = (sum.results, &sum.player);
+        let finished = sum.finished();
+        let points = sum.half_points() as f64 / 2.0;
+        let expected = self.average.expected(sum.finished);
+        let line: Vec<String> = main.moves().iter().map(ToString::to_string).collect();
+        let to_opening = Line::parse(self.line.variant(), None, &line.join(","))
+            .expect("variants with names share the moves of the table");
+        Ok(OpeningRow {
+            name,
+            eco: [
+                codes.clone().min().unwrap_or_default(),
+                codes.max().unwrap_or_default(),
+            ],
+            white: results.white(),
+            draws: results.draws(),
+            black: results.black(),
+            unfinished: results.unfinished(),
+            wins: player.wins,
+            losses: player.losses,
+            score: percent(points, finished),
+            score_range: score_range(&sum, expected),
+            points: self.of_player.then(|| rounded(points - expected)),
+            expected_score: percent(expected, finished),
+            opponent_rating: player.opponents.rounded_mean().filter(|_| self.of_player),
+            performance: performance_of(player).filter(|_| self.of_player),
+            rating: sum.ratings.rounded_mean().filter(|_| !self.of_player),
+            last_played: text_of_number(player.last),
+            line_games: count_games(self.filters, &to_opening)?.unwrap_or_default(),
+            line,
+            variations: Vec::new(),
+        })
+    }
+}
+
+/// Returns points as a percentage of games, or `None` if there are no games.
+fn percent(points: f64, games: u64) -> Option<f64> {
+    (games > 0).then(|| rounded(100.0 * points / games as f64))
+}
+
+/// Returns a number rounded to two decimal places.
+fn rounded(number: f64) -> f64 {
+    (100.0 * number).round() / 100.0
+}
+
+/// Returns the range of the score in percent, or `None` if no game has a result. `expected` contains the points that the
+/// average score would give in the same games.
+///
+/// [`ADDED_GAMES`] at the average score pull the range of few games towards the average. Their mean square is 1/2, that of
+/// a win and a loss.
+fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
+    let finished = sum.finished() as f64;
+    if finished == 0.0 {
+        return None;
+    }
+    let games = finished + ADDED_GAMES;
+    let points = sum.half_points() as f64 / 2.0;
+    let mean = (points + ADDED_GAMES * expected / finished) / games;
+    let squares = sum.player.wins as f64 + sum.results.draws() as f64 / 4.0 + ADDED_GAMES / 2.0;
+    let variance = (squares / games - mean * mean).max(LEAST_VARIANCE);
+    let half = QUANTILE * (variance / games).sqrt();
+    Some([mean - half, mean + half].map(|end| rounded(100.0 * end.clamp(0.0, 1.0))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_scores() {
+        let tally = |wins: u64, draws: u64, losses: u64| {
+            let mut tally = OpeningTally::default();
+            tally.results.add_all([draws, wins, losses, 3]);
+            (tally.player.wins, tally.player.losses) = (wins, losses);
+            tally.finished = [wins + draws + losses, 0];
+            tally
+        };
+        assert_eq!(score_range(&tally(0, 0, 0), 0.0), None);
+        // (5 + 2 + 1) / 12 = 2/3 is the mean, and (5 + 1 + 1) / 12 - 4/9 = 5/36 the variance.
+        let half = 100.0 * 1.2816 * (5.0_f64 / 36.0 / 12.0).sqrt();
+        let mean = 200.0 / 3.0;
+        let range = score_range(&tally(5, 4, 1), 5.0).unwrap();
+        assert_eq!(range, [mean - half, mean + half].map(rounded));
+        // The variance of equal results is not 0, and ranges stay between 0 and 100 percent.
+        let range = score_range(&tally(1000, 0, 0), 1000.0).unwrap();
+        assert!(range[0] < 99.9 && range[1] == 100.0, "{range:?}");
+    }
+
+    #[test]
+    fn averages_are_those_of_the_same_color() {
+        let average = Average {
+            half_points: [30, 10],
+            finished: [20, 20],
+        };
+        assert_eq!(average.expected([10, 0]), 7.5);
+        assert_eq!(average.expected([0, 10]), 2.5);
+        assert_eq!(average.expected([2, 2]), 2.0);
+        assert_eq!(Average::default().expected([0, 0]), 0.0);
+    }
+}

@@ -1,0 +1,238 @@
+//! Openings by the moves of games: the tables of `polybook openings` and the filter `--opening`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use polybook::book::Book;
+use serde_json::{Value, json};
+
+use crate::common::{corpus, fails, ok, ok_json, python, run_python, sample, temp};
+
+/// Makes an index for the explorer, `idx`, of PGN files.
+fn index(dir: &Path, games: &[PathBuf]) {
+    let mut args = vec!["make-book", "-q", "--explorer", "--leveldb", "idx"];
+    args.extend(games.iter().map(|path| path.to_str().unwrap()));
+    ok(dir, &args[..]);
+}
+
+/// Compares tables about the games with those that python-chess calculates: about all games and about players, by color and
+/// result, from a later position, and of one opening.
+fn tables_agree(games: &[PathBuf], players: &[&str]) {
+    let Some(python) = python(&["chess"]) else {
+        return;
+    };
+    let dir = temp();
+    index(dir.path(), games);
+    let mut filters = vec![
+        json!({}),
+        json!({ "result": "1-0" }),
+        json!({ "moves": "d4 Nf6" }),
+        json!({ "opening": "Sicilian Defense" }),
+    ];
+    for player in players {
+        filters.push(json!({ "player": player }));
+        filters.push(json!({ "player": player, "result": "0-1" }));
+        for color in ["white", "black"] {
+            filters.push(json!({ "player": player, "color": color }));
+            let later = json!({ "player": player, "color": color, "moves": "e4 c5" });
+            filters.push(later);
+        }
+    }
+    for case in &mut filters {
+        let mut args = vec!["openings", "--index", "idx", "--json"];
+        for (name, option) in [
+            ("player", "--player"),
+            ("color", "--color"),
+            ("result", "--result"),
+            ("moves", "--moves"),
+            ("opening", "--opening"),
+        ] {
+            if let Some(value) = case[name].as_str() {
+                args.extend([option, value]);
+            }
+        }
+        if !case["player"].is_null() {
+            args.push("--exact");
+        }
+        case["table"] = ok_json(dir.path(), &args[..]);
+    }
+    let cases = dir.path().join("cases.json");
+    fs::write(&cases, Value::from(filters).to_string()).unwrap();
+    let mut args = vec![sample("opening_names.txt"), cases];
+    args.extend(games.iter().cloned());
+    let args: Vec<&Path> = args.iter().map(PathBuf::as_path).collect();
+    run_python(&python, "openings.py", &args);
+}
+
+#[test]
+fn openings_are_those_that_python_chess_finds() {
+    let games = ["famous.pgn", "online.pgn", "selfplay.pgn"].map(sample);
+    tables_agree(&games, &["Morphy, Paul"]);
+}
+
+#[test]
+fn openings_of_masters_are_those_that_python_chess_finds() {
+    let Some(corpus) = corpus() else {
+        return;
+    };
+    let dir = temp();
+    let text = fs::read(corpus.join("masters.pgn")).unwrap();
+    let text = String::from_utf8_lossy(&text);
+    let starts = text.match_indices("[Event ").map(|(start, _)| start);
+    let end = starts.skip(3_000).next().unwrap_or(text.len());
+    let games = dir.path().join("masters.pgn");
+    fs::write(&games, &text[..end]).unwrap();
+    let mut names: Vec<&str> = text[..end]
+        .lines()
+        .filter_map(|line| line.strip_prefix("[White \"")?.strip_suffix("\"]"))
+        .collect();
+    names.sort_unstable();
+    let mut players: Vec<&[&str]> = names.chunk_by(|a, b| a == b).collect();
+    players.sort_by_key(|games| usize::MAX - games.len());
+    let players: Vec<&str> = players.iter().take(3).map(|games| games[0]).collect();
+    tables_agree(&[games], &players);
+}
+
+/// Games that reach openings by other orders of moves, with tags that name other openings.
+const GAMES: &str = r#"[White "A"]
+[Black "B"]
+[ECO "A00"]
+[Result "1-0"]
+
+1. Nf3 Nc6 2. e4 e5 3. Bb5 h5 1-0
+
+[White "B"]
+[Black "A"]
+[Result "0-1"]
+
+1. e4 c5 2. Nf3 d6 3. d4 cxd4 4. Nxd4 Nf6 5. Nc3 a6 0-1
+
+[White "A"]
+[Black "B"]
+[ECO "C60"]
+[Result "0-1"]
+
+1. d4 d5 2. c4 0-1
+
+[White "A"]
+[Black "B"]
+[Result "*"]
+
+*
+"#;
+
+#[test]
+fn filters_by_opening_depend_on_moves_alone() {
+    let dir = temp();
+    fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
+    index(dir.path(), &["games.pgn".into()]);
+    for (text, expected) in [
+        ("ruy lopez", 1),
+        ("C60", 1),
+        ("C60-C99", 1),
+        ("Sicilian Defense", 1),
+        ("Sicilian Defense:", 0),
+        ("najdorf", 1),
+        ("defense", 1),
+        ("Queen's Gambit", 1),
+    ] {
+        let games = ok_json(
+            dir.path(),
+            &["games", "--leveldb", "idx", "--json", "--opening", text],
+        );
+        assert_eq!(games["total"], expected, "{text}");
+        let moves = ok_json(
+            dir.path(),
+            &["moves", "--leveldb", "idx", "--json", "--opening", text],
+        );
+        assert_eq!(moves["games"], expected, "{text}");
+        let args = [
+            "make-book",
+            "--bin",
+            "b.bin",
+            "--force",
+            "--allow-empty",
+            "--json",
+        ];
+        let args = [&args[..], &["games.pgn", "--opening", text]].concat();
+        let report = ok_json(dir.path(), &args[..]);
+        assert_eq!(report["games"]["counted"], expected, "{text}: {report}");
+    }
+    let error = fails(dir.path(), "games --leveldb idx --opening Sizilianisch", 2);
+    assert!(error.contains("Najdorf"), "{error}");
+    // The opening depends on all moves, including those that are not counted.
+    for (text, expected) in [("najdorf", 1), ("B20", 0)] {
+        let args = [
+            "make-book",
+            "--bin",
+            "b.bin",
+            "--force",
+            "--allow-empty",
+            "--json",
+        ];
+        let args = [
+            &args[..],
+            &["games.pgn", "--max-ply", "2", "--opening", text],
+        ]
+        .concat();
+        let report = ok_json(dir.path(), &args[..]);
+        assert_eq!(report["games"]["counted"], expected, "{text}: {report}");
+    }
+    // The header of the book lists the option.
+    ok(
+        dir.path(),
+        "make-book -q --bin b.bin --force games.pgn --opening najdorf --min-game 1",
+    );
+    let book = Book::open(dir.path().join("b.bin")).unwrap();
+    let header = book.header().unwrap();
+    assert!(
+        header.comment.contains("--opening \"najdorf\""),
+        "{header:?}"
+    );
+}
+
+#[test]
+fn tables_of_openings() {
+    let dir = temp();
+    fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
+    index(dir.path(), &["games.pgn".into()]);
+    let table = ok_json(dir.path(), "openings --index idx --json");
+    assert_eq!((&table["games"], &table["unnamed"]), (&json!(4), &json!(1)));
+    let families = ok_json(
+        dir.path(),
+        "openings --index idx --json --families --sort name",
+    );
+    let names = families["openings"].as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Queen's Gambit", "Ruy Lopez", "Sicilian Defense"]);
+    let text = ok(dir.path(), "openings --index idx --player A");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[0],
+        "4 games, average score 66.7 %, 1 without a named opening"
+    );
+    // A lost a game with White, and has half of the points with this color.
+    let row: Vec<&str> = lines[2].split_whitespace().collect();
+    assert_eq!(row[..4], ["Queen's", "Gambit", "D06", "1"], "{text}");
+    assert!(lines[2].contains("-0.5"), "{text}");
+    assert!(
+        text.contains("\n  Sicilian Defense: Najdorf Variation"),
+        "{text}"
+    );
+    let few = ok(dir.path(), "openings --index idx --min-games 2");
+    assert_eq!(few.lines().count(), 1, "{few}");
+    for (options, status, expected) in [
+        ("--sort points", 2, "--player"),
+        ("--player Nobody", 1, "Nobody"),
+        ("--player A --opening nonsense", 2, "no opening is called"),
+    ] {
+        let error = fails(
+            dir.path(),
+            &format!("openings --index idx {options}"),
+            status,
+        );
+        assert!(error.contains(expected), "{error}");
+    }
+}
