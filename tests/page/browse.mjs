@@ -332,7 +332,8 @@ const tests = {
       const [list, current] = await Promise.all(["#game-moves", "#game-moves [aria-current]"].map((selector) => page.locator(selector).boundingBox()));
       assert.ok(current.y >= list.y && current.y + current.height <= list.y + list.height, `${viewport.width}: the list shows the last move`);
       assert.ok(await boardIsVisible(page));
-      assert.match(await text(page, "#moves"), /The game is over/);
+      // The table stays that of the last position that another game shares.
+      assert.match(await text(page, "#others"), /^Last shared with \d+ games?after \d\.+ \S+; what was played there/);
       assert.equal(await page.locator(".mark.check").count(), 1);
       await page.keyboard.press("Home");
       await reaches(page, "");
@@ -655,7 +656,7 @@ const tests = {
     let isPacked = false;
     const timed = (route) => (isPacked ? route.fulfill({ status: 503, body: "games.pgn: is packed\n" }) : route.continue());
     const { page, context, faults } = await open(browser, evaluated, "/", { routes: { "**/lichess?*clocks=true*": timed } });
-    const headings = () => page.locator("#moves .head .extra").allTextContents();
+    const headings = () => page.locator("#moves .head .extra button").allTextContents();
     const cells = (uci) => row(page, uci).locator(".extra").allTextContents();
     assert.deepEqual(await headings(), ["Eval"]);
     assert.deepEqual(await Promise.all(["e2e4", "d2d4"].map(cells)), [["−#3"], ["+0.17"]]);

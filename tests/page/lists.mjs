@@ -28,7 +28,7 @@ const tests = {
     assert.equal(await page.locator("#games li:not(.win)").count(), 0);
     assert.match(await head(page).textContent(), new RegExp(`^GamesWon · ${wins}`));
     // The chip ends it, and keeps the focus in the heading of the list.
-    await page.focus("#games-head .result");
+    await page.focus("#games-head .one-result");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => !location.search.includes("list="));
     await followed(page);
@@ -107,6 +107,47 @@ const tests = {
       assert.deepEqual(faults, []);
       await context.close();
     }
+  },
+
+  async "a game past the last shared position keeps that position's table, and a button leads there"() {
+    const play = "d2d4,g8f6,g1f3,g7g6";
+    for (const viewport of [{ width: 1440, height: 900 }, { width: 900, height: 700 }]) {
+      const { page, context, faults } = await open(browser, url, `/?game=8qnGOgRl&play=${play},c1f4,f8g7`, { viewport });
+      await followed(page);
+      const shared = await api(`/lichess?play=${play}`);
+      const games = shared.white + shared.draws + shared.black;
+      const table = () => page.locator("#moves [data-uci]").evaluateAll((rows) => rows.map((row) => row.dataset.uci));
+      assert.match(await page.locator("#others").textContent(), new RegExp(`^Last shared with ${games - 1} games`));
+      assert.deepEqual(await table(), shared.moves.map(({ uci }) => uci));
+      assert.equal(await page.locator("#games .game").count() > 1, true);
+      const { height } = await page.locator("#others").boundingBox();
+      // There is one scroller in the column, and nothing scrolls within it.
+      const scrollers = await page.locator("#panel, #panel *").evaluateAll((all) => all.filter((one) => one.scrollHeight > one.clientHeight + 1 && /auto|scroll/.test(getComputedStyle(one).overflowY)).map(({ id }) => id));
+      if (viewport.width < 1180) assert.deepEqual(scrollers, ["panel"]);
+      await page.keyboard.press("ArrowRight");
+      await reaches(page, `${play},c1f4,f8g7,e2e3`);
+      assert.deepEqual(await table(), shared.moves.map(({ uci }) => uci));
+      // A row plays its move in its own position.
+      await page.locator("#others button").click();
+      await reaches(page, play);
+      assert.match(await page.locator("#others").textContent(), /other games? reached this position/);
+      assert.equal((await page.locator("#others").boundingBox()).height, height);
+      await page.keyboard.press("ArrowRight");
+      await reaches(page, `${play},c1f4`);
+      await page.locator('#moves [data-uci="h2h3"] button').click();
+      await reaches(page, `${play},h2h3`);
+      assert.deepEqual(faults, []);
+      await context.close();
+    }
+  },
+
+  async "a link opens the position in Lichess's analysis"() {
+    const { page, context, faults } = await open(browser, url, "/?play=e2e4&flip=1");
+    const link = page.locator(".controls .analysis");
+    assert.equal(await link.getAttribute("href"), "https://lichess.org/analysis/standard/rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR_b_KQkq_-_0_1?color=black");
+    assert.equal(await link.getAttribute("rel"), "noreferrer");
+    assert.deepEqual(faults, []);
+    await context.close();
   },
 
   async "g goes to the games, also from the trends"() {

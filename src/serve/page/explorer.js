@@ -8,7 +8,7 @@ import { VARIANTS, showChips } from "./chips.js";
 import { b, button, byId, copy, div, fill, icon, make, on, p, segments, span, toast } from "./dom.js";
 import { FiltersDialog } from "./filters.js";
 import { counted, number, plyNumber, sum } from "./format.js";
-import { markEvaluation, markMove, showEvaluations, showGameHeading, showGameMoves } from "./game.js";
+import { markEvaluation, markMove, sharedPlies, showEvaluations, showGameHeading, showGameMoves, showLastShared } from "./game.js";
 import { GamesList } from "./games.js";
 import { positionName, resultWords, showOpening, showPlayer } from "./heading.js";
 import { listen } from "./keys.js";
@@ -19,7 +19,7 @@ import { largestGap, repertoireLines } from "./repertoire.js";
 import { close, comeBack, leaveForGame } from "./returning.js";
 import { buildSearch, fenProblem } from "./search.js";
 import { squares } from "./squares.js";
-import { address, blackBelow, commonPlies, filterQuestion, narrowing, put, question, readView, ucis } from "./state.js";
+import { address, analysis, blackBelow, commonPlies, filterQuestion, narrowing, put, question, readView, ucis } from "./state.js";
 import { Notice, noGames, noName, reading } from "./states.js";
 import { gameStrip, plainStrip, playerStrip, positionStrip } from "./strips.js";
 import { showSpark, showTrends } from "./trends.js";
@@ -94,6 +94,12 @@ let known = [];
 let knownStart = "";
 /** @type {OpenGame | undefined} */
 let opened;
+/**
+ * The counts of the last position that other games share with the open game, if the shown position is after it. Then the table and
+ * the list of games stay those of that position.
+ * @type {Answer | undefined}
+ */
+let lastShared;
 /** Whether the requested view becomes a new entry of the history, even if another view is requested before it is shown. */
 let pushes = false;
 /** Whether the address is an older or later entry of the history that is not shown yet. */
@@ -137,14 +143,19 @@ async function show({ push = false, opens = false, keeps = false } = {}) {
     if (wrong) throw new Refused(wrong, 400);
     const game = await openGame(opens, signal);
     const isPlayer = Boolean(view.filters.player) && !view.game;
-    const [counts, books, known] = await Promise.all([
+    const sharedPlay = game && !narrowing(view.filters).length ? view.play.slice(0, sharedPlies(game, view.play)) : view.play;
+    const isAlone = sharedPlay.length < view.play.length;
+    const isKnown = lastShared && game === opened && ucis(lastShared.polybook.line).join() === sharedPlay.join();
+    const [counts, shared, books, known] = await Promise.all([
       count(view, isPlayer, signal),
+      !isAlone ? undefined : isKnown ? lastShared : count({ ...view, play: sharedPlay }, isPlayer, signal),
       about.books.length ? ask("book", question({ ...view, filters: {} }), signal) : { books: [] },
       about.repertoires?.length ? ask("repertoire", question(view), signal) : { repertoires: [] },
       isPlayer ? countColors(signal) : undefined,
     ]);
     if (signal.aborted) return;
     opened = game;
+    lastShared = shared;
     // Use the server's spelling of castling, because moves are compared as texts.
     view = { ...view, play: ucis(counts.polybook.line) };
     remember();
@@ -262,6 +273,8 @@ function draw(counts, books) {
   if (isInGame) known = gameLine;
   else if (start !== knownStart || commonPlies(view.play, ucis(known)) < view.play.length) known = line;
   knownStart = start;
+  const tabled = lastShared ?? counts;
+  const tabledPlay = lastShared ? ucis(lastShared.polybook.line) : view.play;
   const total = sum(counts);
   const ofPlayer = Boolean(filters.player) && !opened && total > 0;
   const isCounts = asked().some((source) => source.counts);
@@ -274,15 +287,18 @@ function draw(counts, books) {
   showLine(byId("line"), known, line.length, view.fen, goToPly);
   drawGame(counts, common, isInGame);
   fill(byId("repertoires"), ...repertoireLines(repertoires, counts, filterQuestion(view), (text) => void goToText(text)));
-  const isEmpty = !total && ![...books, ...repertoires].some(({ moves }) => moves.length);
+  const isEmpty = !sum(tabled) && ![...books, ...repertoires].some(({ moves }) => moves.length);
   const pruned = minGame ? p("none", `Positions with fewer than ${minGame} counted moves were left out.`) : "";
   const ended = isEmpty && maxPly ? p("none", `Counts end at move ${(maxPly + 1) >> 1}.`) : "";
-  fill(byId("results"), isEmpty || ofPlayer ? "" : bar(counts, false, opened ? undefined : listOfResult(), !opened), pruned, ended);
+  fill(byId("results"), isEmpty || ofPlayer ? "" : bar(tabled, false, opened ? undefined : listOfResult(), !opened), pruned, ended);
   if (isEmpty) void explain(counts, asking.signal);
   else {
-    const gameMove = isInGame ? (gameLine[line.length]?.uci ?? "") : "";
+    const gameMove = isInGame ? (gameLine[tabledPlay.length]?.uci ?? "") : "";
+    const playFrom = (/** @type {string} */ uci) => void go({ play: [...tabledPlay, uci] });
+    // The board shows another position than the table.
+    const pointAt = lastShared ? () => undefined : point;
     const list = opened || !listOfResult() ? undefined : (/** @type {string} */ result, /** @type {string} */ uci) => listResult(result, uci);
-    table.show(counts, { books, repertoires, ofPlayer, gameMove, play, point, list });
+    table.show(tabled, { books, repertoires, ofPlayer, gameMove, play: playFrom, point: pointAt, list });
   }
   drawTally(total, isStart);
   drawSources();
@@ -300,6 +316,7 @@ function drawBoard(counts) {
   const last = line.at(-1);
   const { from, to } = last ? squares(last) : { from: "", to: "" };
   board.flipped = blackBelow(view);
+  for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll(".analysis"))) link.href = analysis(view, fen);
   board.position = { fen, check, legal, last: last && `${from}${to}` };
   point("");
   drawStrips();
@@ -339,6 +356,8 @@ function drawHeading(counts, ofPlayer, isStart) {
   } else showOpening(place, counts, isStart);
 }
 
+/** Whether only the open game reached the position that was shown before. */
+let wasAlone = false;
 /** The game whose heading, moves and evaluations are on the page. */
 let drawnGame = /** @type {OpenGame | undefined} */ (undefined);
 
@@ -353,7 +372,8 @@ function drawGame(counts, common, isInGame) {
   moves.hidden = !game;
   others.hidden = !game;
   fill(left);
-  if (game !== drawnGame) {
+  const isNew = game !== drawnGame;
+  if (isNew) {
     evaluations.hidden = true;
     if (game) {
       showGameMoves(moves, game, sourceGames(), goInGame);
@@ -366,9 +386,12 @@ function drawGame(counts, common, isInGame) {
   const reached = isInGame && common && !isFiltered ? game.reached[common - 1] : undefined;
   // With filters, it is unknown whether the open game is among the games.
   const came = reached ? counted(reached - 1, "other game") : counted(sum(counts));
-  fill(others, `${came}${isFiltered ? " with these filters" : ""} reached this position`);
-  markMove(moves, common);
+  if (lastShared) showLastShared(others, game, lastShared.polybook.line.length, goInGame);
+  else fill(others, make("h3", "", `${came}${isFiltered ? " with these filters" : ""} reached this position`));
+  markMove(moves, common, isNew);
   markEvaluation(evaluations, game, common);
+  if (lastShared && !wasAlone) say("Only this game from here");
+  wasAlone = !!lastShared;
   if (isInGame) return;
   const at = common ? b(`${plyNumber(firstPly(game.start ?? "") + common - 1)}${game.moves[common - 1]?.san ?? ""}`) : "the start";
   const back = button("small main", [icon("back"), "Back to the game", make("kbd", "", "Esc")], backToGame);
@@ -427,13 +450,14 @@ function sansOf(counts) {
  * @param {AbortSignal} signal
  */
 async function follow(counts, signal) {
-  const sans = sansOf(counts);
-  const of = question(view);
+  const tabled = lastShared ?? counts;
+  const sans = sansOf(tabled);
+  const of = question({ ...view, play: ucis(tabled.polybook.line) });
   const { player = "", result: filtered } = view.filters;
   const hasGames = !onlyCounts();
   const result = filtered ? "" : view.list;
   const list = result ? put(new URLSearchParams(of), { result }) : of;
-  const counted = asked().some((source) => source.counts) ? undefined : sum(counts);
+  const counted = asked().some((source) => source.counts) ? undefined : sum(tabled);
   const listed = lists.show({ question: list, hasGames, sans, player, open: view.game, sort: view.sort, result, choosesResult: !filtered && !opened, counted }).then(() => {
     if (!signal.aborted && !opened) comeBack(table.buttons()[0]);
   });

@@ -3,7 +3,7 @@
 
 import { askFile, words } from "./api.js";
 import { b, button, copy, div, fill, icon, make, on, p, save, span, toast } from "./dom.js";
-import { dateWords, number, plyNumber, splitName } from "./format.js";
+import { counted, dateWords, number, plyNumber, splitName } from "./format.js";
 import { firstPly, reveal } from "./line.js";
 import { path, svg } from "./pieces.js";
 
@@ -83,6 +83,34 @@ function readableTime(control) {
 }
 
 /**
+ * Returns the number of half-moves after which other games were in the position of the open game for the last time, up to the end of
+ * a line of the game. Returns the length of the line if it leaves the game, or if other games reach its end.
+ * @param {OpenGame} game
+ * @param {string[]} play
+ */
+export function sharedPlies({ moves, reached }, play) {
+  let ply = play.length;
+  if (play.some((uci, index) => moves[index]?.uci !== uci)) return ply;
+  while (ply && reached[ply - 1] === 1) ply -= 1;
+  return ply;
+}
+
+/**
+ * Says where other games were last in the position of the open game, with a button that goes there.
+ * @param {HTMLElement} place
+ * @param {OpenGame} game
+ * @param {number} ply
+ * @param {(ply: number) => void} go
+ */
+export function showLastShared(place, game, ply, go) {
+  const games = (game.reached[ply - 1] ?? 0) - 1;
+  const move = game.moves[ply - 1];
+  const where = move ? `${plyNumber(firstPly(game.start ?? "") + ply - 1)} ${move.san}` : "Start";
+  const texts = div("", make("h3", "", games > 0 ? `Last shared with ${counted(games)}` : "No other game played this"), p("quiet", `${move ? `after ${where}` : "at the start"}; what was played there:`));
+  fill(place, div("banner", texts, button({ class: "small plain", title: `Go to the position ${move ? `after ${where}` : "at the start"}`, "data-focus": "last-shared" }, [icon("back"), where], () => go(ply))));
+}
+
+/**
  * Shows the list of the moves.
  * @param {HTMLElement} place
  * @param {OpenGame} game
@@ -134,14 +162,18 @@ function moveButton(move, index, go) {
  * Marks the move that leads to the position, and scrolls the list to it.
  * @param {HTMLElement} place
  * @param {number} ply
+ * @param {boolean} isNew Whether the game was just opened. Then its heading is in sight, and only the list may scroll.
  */
-export function markMove(place, ply) {
+export function markMove(place, ply, isNew) {
   place.querySelector("[aria-current]")?.removeAttribute("aria-current");
   const current = place.querySelector(`[data-ply="${ply}"]`);
   current?.setAttribute("aria-current", "step");
   const list = place.querySelector("ol");
   if (!list) return;
-  if (current) reveal(list, current);
+  if (list.scrollHeight <= list.clientHeight + 1) {
+    // The column or the window scrolls, instead of the list.
+    if (current && ply && !isNew) current.scrollIntoView({ block: "nearest" });
+  } else if (current) reveal(list, current);
   else list.scrollTop = 0;
 }
 

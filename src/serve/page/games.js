@@ -152,7 +152,7 @@ export class GamesList {
     const results = player ? OWN_RESULTS : RESULTS;
     const chosen = results.find(([value]) => value === result && value);
     if (!chosen) return [segments({ "aria-label": "Result of the games" }, results, "", this.#chooses)];
-    const all = button({ class: "small result", "data-focus": `Result of the games ${result}`, "aria-label": `${chosen[1]}, ${counted(this.#total)}: list all games` }, [`${chosen[1]} · ${number(this.#total)}`, icon("close")], () => this.#chooses(""));
+    const all = button({ class: "small one-result", "data-focus": `Result of the games ${result}`, "aria-label": `${chosen[1]}, ${counted(this.#total)}: list all games` }, [`${chosen[1]} · ${number(this.#total)}`, icon("close")], () => this.#chooses(""));
     return [all];
   }
 

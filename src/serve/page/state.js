@@ -79,6 +79,19 @@ export function address(view) {
   return text ? `?${text}` : location.pathname;
 }
 
+/** Lichess's names of the variants whose names differ from those of the explorer. */
+const LICHESS = /** @type {Record<string, string>} */ ({ "": "standard", fromPosition: "standard" });
+
+/**
+ * Returns the address of a position in Lichess's analysis. The page only links to it.
+ * @param {View} view
+ * @param {string} fen
+ */
+export function analysis(view, fen) {
+  const color = blackBelow(view) ? "black" : "white";
+  return `https://lichess.org/analysis/${LICHESS[view.variant] ?? view.variant}/${fen.replaceAll(" ", "_")}?color=${color}`;
+}
+
 /**
  * Returns true if Black is at the bottom: because the user turned the board, or because the player has Black.
  * @param {View} view
