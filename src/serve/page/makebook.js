@@ -14,6 +14,9 @@ import { filterQuestion, put } from "./state.js";
 
 const PAUSE = 250;
 const FIRST_MOVES = 5;
+const FIRST_LINES = 6;
+/** The formats, with the usual one of books first. */
+const FORMATS = /** @type {[string, string, string][]} */ ([["bin", ".bin", "Polyglot, for engines and GUIs"], ["pgn", ".pgn", "lines with variations, to study"]]);
 
 export class BookDialog {
   #dialog;
@@ -62,7 +65,7 @@ export class BookDialog {
   open(kind, view, start) {
     this.#view = view;
     this.#answer = start;
-    Object.assign(this.#choice, { kind, side: view.filters.color ?? "both" });
+    Object.assign(this.#choice, { kind, side: view.filters.color ?? "both", format: usualFormat(kind) });
     this.#build();
     fill(this.#problem);
     fill(this.#preview, "Counting…");
@@ -83,7 +86,7 @@ export class BookDialog {
     if (!isBook && this.#choice.side === "both") this.#choice.side = "white";
     const choice = (/** @type {"kind" | "side" | "weights" | "by"} */ name, /** @type {string} */ label, /** @type {[string, string][]} */ options) =>
       field(name, label, "", segments({ "aria-label": label }, options, this.#choice[name], (value) => {
-        this.#set({ [name]: value });
+        this.#set({ [name]: value, ...(name === "kind" && { format: usualFormat(value) }) });
         if (name === "kind") this.#build();
       }));
     const sides = /** @type {[string, string][]} */ ([["white", "White"], ["black", "Black"], ["both", "Both sides"]]);
@@ -108,10 +111,7 @@ export class BookDialog {
         "",
         segments(
           { "aria-label": "Format", class: "formats" },
-          [
-            ["bin", b(".bin"), small("Polyglot, for engines and GUIs")],
-            ["pgn", b(".pgn"), small("lines with variations, to study")],
-          ],
+          (isBook ? FORMATS : FORMATS.toReversed()).map(([format, name, use]) => [format, b(name), small(use)]),
           this.#choice.format,
           (format) => this.#set({ format }),
         ),
@@ -177,7 +177,9 @@ export class BookDialog {
     const parameters = put(this.#question(), { count: "true" });
     try {
       const size = /** @type {BookSize} */ (await ask(this.#path(), parameters, signal));
-      if (!signal.aborted) this.#show(size);
+      if (signal.aborted) return;
+      this.#show(size);
+      if (size.answers) await this.#showLines(signal);
     } catch (error) {
       if (signal.aborted) return;
       // For example, make-book does not have one of the filters.
@@ -204,8 +206,20 @@ export class BookDialog {
       p("size", counted(made, entries === undefined ? "answer" : "move")),
       p("quiet", made ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}. To keep more moves, require fewer games of each move${this.#choice.weights === "results" ? ", or choose weights by number of games" : ""}.`),
       ...(entries ? this.#firstMoves() : []),
-      make("details", { open: "" }, make("summary", "", "Command for the terminal"), make("code", "command", command)),
+      make("details", { open: "" }, make("summary", "", "Command for the terminal"), make("code", "command", commandLines(command))),
     );
+  }
+
+  /**
+   * Shows the first lines of the repertoire. The server keeps what it made for the size, so this costs little.
+   * @param {AbortSignal} signal
+   */
+  async #showLines(signal) {
+    const file = await askFile("repertoire.pgn", this.#question(), signal);
+    const lines = firstLines(await file.text());
+    if (signal.aborted || !lines.length) return;
+    const list = make("ol", "lines", ...lines.slice(0, FIRST_LINES).map((line) => make("li", "", line)));
+    this.#preview.querySelector("details")?.before(div("", p("quiet", "First lines"), list));
   }
 
   #firstMoves() {
@@ -237,6 +251,45 @@ export class BookDialog {
       this.#download.removeAttribute("aria-busy");
     }
   }
+}
+
+/** @param {string} kind */
+function usualFormat(kind) {
+  return kind === "book" ? "bin" : "pgn";
+}
+
+/**
+ * Returns a command as lines that a shell joins again: an option for each line, and a line for each of several commands.
+ * @param {string} command
+ */
+function commandLines(command) {
+  return command.replaceAll(" && ", " &&\n").replaceAll(" --", " \\\n  --");
+}
+
+/**
+ * Returns the lines of games with variations: the main line first, then each variation without the moves before it.
+ * @param {string} pgn
+ */
+function firstLines(pgn) {
+  /** @type {string[][]} */
+  const lines = [];
+  for (const game of pgn.split(/\n\n(?!\[)/)) {
+    const moves = game.replace(/^\s*\[[^\n]*$/gm, "").replace(/\{[^}]*\}|\$\d+/g, " ");
+    /** @type {string[][]} */
+    const open = [];
+    for (const token of moves.match(/[()]|[^\s()]+/g) ?? []) {
+      if (token === ")") open.pop();
+      else if (token === "(" || !open.length) {
+        const line = token === "(" ? ["…"] : [token];
+        open.push(line);
+        lines.push(line);
+      } else if (/^\d+\.\.\.$/.test(token)) {
+        // A file numbers Black's moves after variations, which are other lines here.
+        if (open.at(-1)?.join() === "…") open.at(-1)?.push(token);
+      } else if (!/^(\*|1-0|0-1|1\/2-1\/2)$/.test(token)) open.at(-1)?.push(token);
+    }
+  }
+  return lines.map((line) => line.join(" "));
 }
 
 /** @param {number} bytes */
