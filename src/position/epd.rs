@@ -21,6 +21,7 @@ pub fn fen_of<P: Position>(pos: &P) -> String {
 }
 
 /// Returns the EPD of a position, as [`write_epd`] writes it.
+#[expect(clippy::missing_panics_doc, reason = "an EPD is ASCII")]
 pub fn epd_of<P: Position>(pos: &P) -> String {
     let mut epd = Vec::new();
     write_epd(pos, &mut epd);
@@ -230,6 +231,10 @@ impl Variant {
     /// assert_eq!((pos.halfmoves(), pos.fullmoves().get()), (7, 40));
     /// # Ok::<(), polybook::position::LineError>(())
     /// ```
+    #[expect(
+        clippy::missing_panics_doc,
+        reason = "an error means that some fields were read"
+    )]
     pub fn parse_position(self, text: &str) -> Result<VariantPosition, LineError> {
         // Nearly every text is a FEN, or an EPD without operations.
         if let Ok(pos) = self.parse_fen(text) {

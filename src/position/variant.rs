@@ -138,6 +138,10 @@ impl Variant {
     }
 
     /// Returns the position in which games without a `FEN` tag start. For Chess960 it is the start of standard chess.
+    #[expect(
+        clippy::missing_panics_doc,
+        reason = "the usual start is one of the 960"
+    )]
     pub fn start(self) -> VariantPosition {
         let start = VariantPosition::new(self.game());
         match self {

@@ -129,6 +129,7 @@ impl FoundPositions<'_> {
     /// # Errors
     ///
     /// Returns an error if a temporary file cannot be read.
+    #[expect(clippy::missing_panics_doc, reason = "each text begins with a key")]
     pub fn position(&mut self, key: u64) -> Result<Option<VariantPosition>> {
         while self.next.as_ref().is_none_or(|(next, _)| *next < key) {
             let Some(text) = self.texts.next().transpose()? else {

@@ -162,6 +162,7 @@ impl CountedContents {
     }
 
     /// Returns the encoded description.
+    #[expect(clippy::missing_panics_doc, reason = "numbers and texts are JSON")]
     pub fn write(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("numbers and texts are JSON")
     }
@@ -185,6 +186,10 @@ impl CountedContents {
     }
 
     /// Returns how subjects are assigned to pages.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `bits` is not a number that [`parse`](CountedContents::parse) accepts.
     pub fn paging(&self) -> Paging {
         Paging::of_bits(self.bits).expect("it was checked")
     }

@@ -32,6 +32,10 @@ pub const CHUNK: usize = 1 << 14;
 pub type Item = (u32, BookMove);
 
 /// Appends a list of items, which must be sorted by id and not empty.
+///
+/// # Panics
+///
+/// Panics in builds with overflow checks if the items are not sorted by id.
 pub fn write_list(items: &[Item], white_to_move: bool, out: &mut Vec<u8>) {
     put_varint(out, (items.len() as u64) << 1 | u64::from(white_to_move));
     if let [(id, mv)] = items {
