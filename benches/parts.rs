@@ -1,6 +1,6 @@
 //! Benchmarks for each part of the pipeline alone: `cargo bench --bench parts`.
 //!
-//! They use the games of `data/selfplay.pgn`, or of the file that `POLYBOOK_BENCH_PGN` names.
+//! The benchmarks read the games of `data/selfplay.pgn`, or of the file that `POLYBOOK_BENCH_PGN` names.
 
 use std::{hint::black_box, io::Write, path::PathBuf};
 

@@ -28,7 +28,7 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     games: u64,
 
-    /// What decides the games; the same number makes the same games
+    /// The seed of the random numbers: runs with the same seed make the same games
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
 

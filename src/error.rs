@@ -41,9 +41,9 @@ pub enum Error {
     File {
         /// The file or directory.
         path: PathBuf,
-        /// What kind of problem it is.
+        /// The kind of the problem.
         kind: ErrorKind,
-        /// What is wrong with it and what to do.
+        /// A description of what is wrong with the file, and of what to do.
         problem: String,
     },
     /// The output is an index or a database that exists, and the operation does not replace it by default.
@@ -70,7 +70,7 @@ pub enum Error {
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong, as the format's own error type.
+        /// The problem, as the format's own error type.
         source: Box<dyn StdError + Send + Sync>,
     },
     /// A strict run met a game that cannot be replayed; the error inside is a

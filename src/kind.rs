@@ -64,7 +64,7 @@ pub(crate) struct Format {
     pub(crate) kind: FileKind,
     /// A name that completes "this file is ...".
     pub(crate) name: &'static str,
-    /// What to do where another format is needed, as an imperative.
+    /// Advice for a command that needs another format, as an imperative.
     pub(crate) advice: &'static str,
 }
 

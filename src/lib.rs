@@ -27,7 +27,7 @@
 //!
 //! # Features
 //!
-//! Without any feature the crate has positions and reads books, with fewer than 20 other crates.
+//! If all features are off, the crate contains positions and the reader of books, and depends on fewer than 20 other crates.
 //!
 //! | feature | adds |
 //! |---|---|

@@ -244,7 +244,7 @@ fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
     ) {
         return None;
     }
-    // With pieces in hand, or captured, it is not a position of standard chess.
+    // A position with promoted pieces or pieces in hand is not a position of standard chess.
     let is_empty = |pockets: &ByColor<ByRole<u8>>| {
         let held = |color: Color| pockets.get(color).iter().all(|held| *held == 0);
         Color::ALL.into_iter().all(held)

@@ -35,14 +35,14 @@ use crate::{
 /// The approximate size of the PGN text that one thread decodes at a time, in bytes.
 const BATCH_SIZE: usize = 1 << 18;
 
-/// Which games and half-moves are read.
+/// Options that select the games and half-moves to read.
 #[derive(Clone, Debug)]
 pub struct PlyOptions {
     /// The maximum number of half-moves of each game. Default: all.
     pub max_ply: usize,
-    /// Which games are read. Default: all.
+    /// The filter that selects the games to read. Default: all games.
     pub game_filter: GameFilter,
-    /// What happens to games without a result. By default they are skipped, because nothing can be learned from them.
+    /// The treatment of games without a result. By default they are skipped, because nothing can be learned from them.
     /// Otherwise their result is 0, like that of a draw.
     pub unfinished: Unfinished,
     /// Whether clocks and evaluations are read from comments, which takes about as long as reading the moves. Default:

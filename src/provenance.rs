@@ -222,7 +222,7 @@ pub struct Rejection {
     /// The move as it is written; empty if something else is wrong.
     #[serde(rename = "move")]
     pub mv: String,
-    /// What is wrong.
+    /// A description of the problem.
     pub reason: String,
 }
 
@@ -255,12 +255,12 @@ pub(crate) fn as_text<S: serde::Serializer>(
     serializer.serialize_str(&path.to_string_lossy())
 }
 
-/// Without line breaks and other control characters.
+/// Returns a name with line breaks and other control characters replaced by question marks.
 pub(crate) fn printable(name: &str) -> String {
     name.replace(char::is_control, "?")
 }
 
-/// At most `bytes` of a text, with dots in place of the rest.
+/// Returns at most `bytes` bytes of a text. If the text is longer, dots replace the rest.
 pub(crate) fn shortened(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();

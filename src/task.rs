@@ -120,6 +120,7 @@ pub(crate) fn start_taking<T: Send + 'static>(
 ) -> Result<Taker<T>> {
     let (sender, receiver) = sync_channel(ahead);
     let work = move || {
+        // An error of `take` closes the queue, which makes `offer` fail.
         let _ = receiver.iter().try_for_each(&mut take);
     };
     let started = Builder::new().name(name.to_owned()).spawn(work);

@@ -76,7 +76,7 @@ impl Drop for EngineProcess {
         running.engines.remove(&self.child.id());
         end_group(self.child.id());
         drop(running);
-        // The engine may have ended.
+        // Both calls fail if the engine has already ended and was waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

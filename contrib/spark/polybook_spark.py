@@ -55,12 +55,12 @@ RECORD = (
     "key long, move int, black boolean, wins long, draws long, losses long, identity long, "
     "speed int, rating_group int, month int, book_only boolean, rating_sum long, rated long"
 )
-# What a task returns: records, starts, or the task's number and its counts.json.
+# The columns of a task's result: a record, a starting position, or the task's number and its counts.json.
 RESULT = f"{RECORD}, epd string, games long, task int, about string"
 
 
 class Failure(Exception):
-    """What ends the job, in one line."""
+    """An error that ends the job, with a message of one line."""
 
 
 # Inputs
@@ -481,7 +481,7 @@ def put_in_place(store, staging, target, force):
         if old:
             store.rename(target, old)
         try:
-            # What came until now was moved with the directory.
+            # Files that other programs wrote into the old directory so far were moved with it.
             files = files_of_counts(store, old) if old else []
             store.rename(staging, target)
             nested = f"{target}/{os.path.basename(staging)}"

@@ -1,4 +1,4 @@
-//! The same games with other numbers of threads, another memory budget and other batches must give the same bytes.
+//! Makes outputs of the same games with other numbers of threads, another memory budget and other batches. The bytes must be equal.
 
 use std::{
     collections::BTreeMap,

@@ -15,17 +15,19 @@ use crate::{
     threads::detached,
 };
 
-/// A Polyglot book, opened for reading. Its header is passed over.
+/// A Polyglot book that is open for reading.
 #[pyclass(frozen, module = "polybook")]
 pub struct Book {
     book: book::Book,
 }
 
-/// A move of a book: in UCI, in SAN if it is legal, its weight, its share in percent if it is legal, and `learn`.
+/// A move of a book.
 struct Move {
     uci: String,
+    /// The move in SAN, or `None` if it is illegal.
     san: Option<String>,
     weight: u16,
+    /// The probability that an engine chooses the move, in percent, or `None` if the move is illegal.
     share: Option<f64>,
     learn: u32,
 }
@@ -50,7 +52,7 @@ impl Book {
         Ok(Book { book })
     }
 
-    /// The moves of a position, the heaviest first.
+    /// Returns the moves of a position as dicts, sorted by weight in descending order.
     #[pyo3(signature = (position=None))]
     fn moves<'py>(&self, py: Python<'py>, position: Given<'_, '_>) -> PyResult<Bound<'py, PyList>> {
         let moves = self.found(py, position)?;
@@ -58,7 +60,9 @@ impl Book {
         PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Returns a legal move at random, as engines choose: in proportion to the weights.
+    /// Returns a random legal move. The probability of a move is proportional to its weight, as in an engine.
+    ///
+    /// Raises `IndexError` if the position has no legal move with a weight above 0.
     #[pyo3(signature = (position=None))]
     fn weighted_choice<'py>(
         &self,
@@ -81,7 +85,7 @@ impl Book {
         unreachable!("the number is below the sum of the weights")
     }
 
-    /// The header's variants and comment, None without a header.
+    /// Returns the variants and the comment of the header as a dict, or `None` if the book has no header.
     fn header<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let header = detached(py, || match self.book.header() {
             Err(err) if err.carried() == Some(&book::header::HeaderError::NoHeader) => Ok(None),
@@ -96,7 +100,7 @@ impl Book {
         Ok(Some(dict))
     }
 
-    /// How many records there are, those of the header too.
+    /// Returns the number of records, including those of the header.
     fn __len__(&self) -> usize {
         usize::try_from(self.book.len()).unwrap_or(usize::MAX)
     }

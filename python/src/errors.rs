@@ -1,4 +1,4 @@
-//! Errors of the library as exceptions.
+//! Turns errors of the library into exceptions.
 
 use std::{error::Error as _, io::ErrorKind, path::Path};
 
@@ -12,12 +12,7 @@ use pyo3::{
     prelude::*,
 };
 
-create_exception!(
-    polybook,
-    Error,
-    PyException,
-    "What polybook cannot do, and why."
-);
+create_exception!(polybook, Error, PyException, "An error of polybook.");
 create_exception!(
     polybook,
     GameError,
@@ -25,7 +20,8 @@ create_exception!(
     "A game that cannot be replayed. It has the attributes file, game, offset, ply, move and reason."
 );
 
-/// The exception for an error of the library. Those of the operating system become `OSError` with the file's name.
+/// Returns the exception for an error of the library. An error of the operating system becomes an `OSError` with the name of
+/// the file.
 pub fn exception(py: Python<'_>, err: polybook::Error) -> PyErr {
     if let Some(rejection) = err.carried::<Rejection>() {
         return game_error(py, rejection).unwrap_or_else(|err| err);
@@ -65,7 +61,7 @@ fn game_error(py: Python<'_>, rejection: &Rejection) -> PyResult<PyErr> {
     Ok(err)
 }
 
-/// An error with its causes.
+/// Returns the messages of an error and its causes, separated by colons.
 fn in_one_line(err: &polybook::Error) -> String {
     let mut line = err.to_string();
     let mut cause = err.source();
@@ -76,7 +72,7 @@ fn in_one_line(err: &polybook::Error) -> String {
     line
 }
 
-/// The exception for a value that is none of its type.
+/// Returns a `ValueError` with the message of an error.
 pub fn value_error(err: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(err.to_string())
 }

@@ -1,4 +1,4 @@
-//! The explorer of indexes made with `explorer=True`.
+//! The explorer, which answers from indexes that were made with `explorer=True`.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ use crate::{
     threads::{detached, pool},
 };
 
-/// Indexes, opened together for questions about positions.
+/// Indexes that are open together and answer queries about positions.
 #[pyclass(frozen, module = "polybook")]
 pub struct Explorer {
     explorer: explorer::Explorer,
@@ -29,16 +29,16 @@ pub struct Explorer {
 
 #[pymethods]
 impl Explorer {
-    /// Opens indexes by their names, which `source` takes.
+    /// Opens indexes. Each is a pair of a name, which the option `source` accepts, and a path.
     #[new]
     fn new(py: Python<'_>, sources: Vec<(String, PathBuf)>) -> PyResult<Explorer> {
-        // While this thread holds Python's lock, no other thread can fork.
+        // Load the openings while this thread holds the GIL, so that no other thread forks during that time.
         openings::load();
         let explorer = detached(py, || explorer::Explorer::open(sources))?;
         Ok(Explorer { explorer })
     }
 
-    /// Counts, moves, top and recent games of a position, as `polybook serve` answers them.
+    /// Returns the counts, the moves, and the top and recent games of a position, in the form in which `polybook serve` answers.
     #[pyo3(signature = (position=None, **options))]
     fn answer<'py>(
         &self,
@@ -54,13 +54,13 @@ impl Explorer {
         Ok(pythonize::pythonize(py, &answer)?)
     }
 
-    /// The PGN of the game with a number, byte for byte.
+    /// Returns the PGN of the game with this number, byte for byte as in the input.
     fn text(&self, py: Python<'_>, number: u64) -> PyResult<Py<PyBytes>> {
         let text = detached(py, || self.explorer.text(number))?;
         Ok(PyBytes::new(py, &text).unbind())
     }
 
-    /// How many games there are.
+    /// Returns the number of games in all indexes.
     fn __len__(&self) -> usize {
         usize::try_from(self.explorer.game_count()).unwrap_or(usize::MAX)
     }
@@ -99,7 +99,7 @@ impl Explorer {
     }
 }
 
-/// A rating group: any rating in it, or "unknown".
+/// A rating group as an argument: any rating in the group, or the text "unknown".
 #[derive(FromPyObject)]
 enum Rating {
     Known(u32),
@@ -107,7 +107,7 @@ enum Rating {
 }
 
 impl Rating {
-    /// Returns the group; `None` is for games without a known rating.
+    /// Returns the group, or `None` for "unknown": the games without a known rating.
     fn group(self) -> PyResult<Option<RatingGroup>> {
         match self {
             Rating::Known(rating) => Ok(Some(RatingGroup::of(rating))),

@@ -14,10 +14,10 @@ use crate::{
     threads::detached,
 };
 
-/// How many numbers are made before other threads of Python have their turn: those of a millisecond or so.
+/// The number of ids that are converted before the GIL is released. Converting them takes about a millisecond.
 const AT_ONCE: usize = 1 << 16;
 
-/// An index, opened for reading.
+/// An index that is open for reading.
 #[pyclass(frozen, module = "polybook")]
 pub struct Index {
     index: index::Index,
@@ -31,7 +31,7 @@ impl Index {
         Ok(Index { index })
     }
 
-    /// Returns the ids of the games that reached a position, ascending.
+    /// Returns the ids of the games that reached a position, in ascending order.
     #[pyo3(signature = (position=None))]
     fn games<'py>(&self, py: Python<'py>, position: Given<'_, '_>) -> PyResult<Bound<'py, PyList>> {
         let pos = Keyed::new(from_argument(position, self.index.variant().only())?);
@@ -45,7 +45,7 @@ impl Index {
         Ok(list)
     }
 
-    /// What the index says of a game.
+    /// Returns the header of a game as a dict: its tags, and its byte offset in the input.
     fn header<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Bound<'py, PyDict>> {
         let game = detached(py, || self.index.header(id))?;
         let dict = PyDict::new(py);
@@ -56,13 +56,13 @@ impl Index {
         Ok(dict)
     }
 
-    /// The PGN of a game, byte for byte.
+    /// Returns the PGN of a game, byte for byte as in the input.
     fn text(&self, py: Python<'_>, id: u32) -> PyResult<Py<PyBytes>> {
         let text = detached(py, || self.index.text(id))?;
         Ok(PyBytes::new(py, &text).unbind())
     }
 
-    /// How many games there are.
+    /// Returns the number of games.
     fn __len__(&self) -> usize {
         usize::try_from(self.index.game_count()).unwrap_or(usize::MAX)
     }

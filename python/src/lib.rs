@@ -1,9 +1,10 @@
-//! polybook for Python: arguments and answers are turned into Python's own, and nothing else is done here.
+//! The Python package polybook. It converts arguments and return values between Python and Rust, and contains no logic of
+//! its own.
 
 #![forbid(unsafe_code)]
 
 mod book;
-/// The program's own, so that a wheel has it too.
+/// The command line of the program, so that wheels contain the command.
 #[path = "../../src/cli/mod.rs"]
 mod cli;
 mod command;

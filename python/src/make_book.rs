@@ -1,4 +1,4 @@
-//! Making books, indexes and databases of games.
+//! The function `make_book`, which makes books, indexes and databases.
 
 use std::{
     path::PathBuf,
@@ -17,8 +17,10 @@ use shakmaty::Color;
 
 use crate::{errors::value_error, options::Options, threads::watched};
 
-/// Makes outputs of PGN files and answers the report as a dict. `progress` is called some ten times a second with the
-/// phase, the part of the whole that is done or None, and the number of games read.
+/// Makes the outputs that `options` name from PGN files, and returns the report as a dict.
+///
+/// Calls `progress` about ten times a second with the phase, the completed fraction of the phase (`None` if it is unknown), and
+/// the number of games read.
 #[pyfunction]
 #[pyo3(signature = (inputs, *, progress=None, **options))]
 pub fn make_book<'py>(
@@ -34,14 +36,14 @@ pub fn make_book<'py>(
     Ok(pythonize::pythonize(py, &report)?)
 }
 
-/// A run with all options, which have the names and defaults that they have on the command line.
+/// Creates a run from keyword arguments, which have the names and defaults of the command line's options.
 fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook> {
     let min_game = options.take::<u64>("min_game")?;
     let mut run = MakeBook::new(options.inputs(inputs)?)
         .game_filter(options.game_filter()?)
         .move_filter(move_filter(options, min_game)?)
         .weights(weights(options)?);
-    // Of counts alone it drops positions.
+    // If counts are the only output, `min_game` prunes positions instead of moves.
     let mut pruning = min_game.filter(|least| *least > 1).unwrap_or(0);
     if let Some(path) = options.take::<PathBuf>("bin")? {
         pruning = 0;
@@ -97,7 +99,7 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
         .with_header(!flag("no_header")?))
 }
 
-/// Takes the number of threads, which has the bounds of the command line.
+/// Takes the number of threads. It has the limits of the command line.
 fn threads(options: &mut Options<'_>) -> PyResult<Option<usize>> {
     let problem = || value_error("threads is a number from 1 to 512");
     match options.take::<u16>("threads") {
@@ -142,7 +144,8 @@ fn weights(options: &mut Options<'_>) -> PyResult<Weights> {
     })
 }
 
-/// Runs while this thread reports the progress; an exception of the callback stops the run, as a signal does.
+/// Runs on another thread while this thread calls `callback` with the progress. An exception of the callback or a signal stops
+/// the run.
 fn with_progress(py: Python<'_>, run: MakeBook, callback: Option<&Py<PyAny>>) -> PyResult<Report> {
     let stop = Arc::new(AtomicBool::new(false));
     let run = run.stop_flag(Arc::clone(&stop));

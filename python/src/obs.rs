@@ -13,12 +13,12 @@ use crate::{
     threads::detached,
 };
 
-/// An OOBS database, opened for reading.
+/// An OOBS database that is open for reading.
 #[pyclass(frozen, module = "polybook")]
 pub struct Obs {
     obs: obs::Obs,
     path: PathBuf,
-    /// The process that opened the database. SQLite's connections must not be used in a child of a fork.
+    /// The process that opened the database. A forked child must not use SQLite's connections.
     process: u32,
 }
 
@@ -34,7 +34,7 @@ impl Obs {
         })
     }
 
-    /// The moves of a position with their wins, draws and losses for the side to move.
+    /// Returns the moves of a position as dicts. Wins and losses are those of the side to move.
     #[pyo3(signature = (position=None))]
     fn moves<'py>(&self, py: Python<'py>, position: Given<'_, '_>) -> PyResult<Bound<'py, PyList>> {
         let pos = from_argument(position, self.obs.info().variant.parse().ok())?;

@@ -1,4 +1,4 @@
-//! Keyword arguments by their names. A name that nothing takes is an error.
+//! Keyword arguments. An argument that the function does not know is an error.
 
 use std::{path::PathBuf, str::FromStr};
 
@@ -14,7 +14,7 @@ use pyo3::{
 
 use crate::errors::value_error;
 
-/// Keyword arguments of which each is taken once. One that is None is as if it were not given.
+/// The keyword arguments of a call that have not been taken yet. An argument whose value is `None` counts as not given.
 pub struct Options<'py> {
     left: Bound<'py, PyDict>,
 }
@@ -29,7 +29,7 @@ impl<'py> Options<'py> {
         self.left.py()
     }
 
-    /// Takes a value of a Python type.
+    /// Takes an argument and converts it from its Python type. Returns `None` if it was not given.
     pub fn take<T>(&mut self, name: &str) -> PyResult<Option<T>>
     where
         T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>,
@@ -44,14 +44,14 @@ impl<'py> Options<'py> {
         value.extract().map(Some).map_err(Into::into)
     }
 
-    /// A value that is written as on the command line.
+    /// Takes an argument that is a text and parses it as the command line does. Returns `None` if it was not given.
     pub fn parse<T: FromStr<Err: std::fmt::Display>>(&mut self, name: &str) -> PyResult<Option<T>> {
         let text: Option<String> = self.take(name)?;
         text.map(|text| text.parse().map_err(value_error))
             .transpose()
     }
 
-    /// Texts: one, or a list of them.
+    /// Takes an argument that is one text or a list of texts. Returns an empty list if it was not given.
     pub fn texts(&mut self, name: &str) -> PyResult<Vec<String>> {
         let Some(value) = self.take::<Bound<'py, PyAny>>(name)? else {
             return Ok(Vec::new());
@@ -62,7 +62,7 @@ impl<'py> Options<'py> {
         value.extract()
     }
 
-    /// Values that are written as on the command line: one, or a list of them.
+    /// Takes an argument that is one text or a list of texts, and parses each as the command line does.
     pub fn parse_all<T: FromStr<Err: std::fmt::Display>>(
         &mut self,
         name: &str,
@@ -88,7 +88,7 @@ impl<'py> Options<'py> {
         }
     }
 
-    /// Which games count, under the names of the command line's options.
+    /// Takes the options that filter games. They have the names of the command line's options.
     pub fn game_filter(&mut self) -> PyResult<GameFilter> {
         let game_filter = GameFilter {
             min_elo: self.take("min_elo")?,
@@ -113,14 +113,14 @@ impl<'py> Options<'py> {
         Ok(game_filter)
     }
 
-    /// The input, with the variant of games without a `Variant` tag.
+    /// Returns the inputs at `paths`. Takes the option for the variant of games without a `Variant` tag.
     pub fn inputs(&mut self, paths: Vec<PathBuf>) -> PyResult<Vec<Input>> {
         let untagged = self.parse("untagged_variant")?.unwrap_or_default();
         let input = |path| Input::file(path).with_untagged_variant(untagged);
         Ok(paths.into_iter().map(input).collect())
     }
 
-    /// Refuses what nothing took.
+    /// Raises `TypeError` if an argument was not taken.
     pub fn finish(self, function: &str) -> PyResult<()> {
         match self.left.keys().iter().next() {
             None => Ok(()),

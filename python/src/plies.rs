@@ -1,4 +1,4 @@
-//! Half-moves as NumPy arrays.
+//! The function `positions`, which returns half-moves as NumPy arrays.
 
 use std::{
     path::PathBuf,
@@ -21,22 +21,22 @@ use crate::{
     threads::{pool, watched},
 };
 
-/// Half-moves of some games, as arrays of the same length.
+/// The half-moves of some games, as arrays of equal length.
 #[pyclass(frozen, get_all, module = "polybook")]
 pub struct Batch {
     /// The Polyglot keys of the positions before the moves (uint64).
     keys: Py<PyArray1<u64>>,
     /// The moves as 16-bit Polyglot numbers (uint16).
     moves: Py<PyArray1<u16>>,
-    /// 1 where White won the game, 0 for a draw, -1 where Black won (int8).
+    /// The result of the game: 1 if White won, 0 for a draw, -1 if Black won (int8).
     results: Py<PyArray1<i8>>,
-    /// The numbers of the games in the file, from 0 (uint64).
+    /// The number of the game in the file, counted from 0 (uint64).
     games: Py<PyArray1<u64>>,
-    /// The seconds that the player's clock had left after the move, NaN where the game does not say (float64). None
-    /// without `comments`.
+    /// The seconds that the player's clock showed after the move, or NaN if the game contains no clock time (float64).
+    /// `None` if `comments` is `False`.
     clock: Option<Py<PyArray1<f64>>>,
-    /// The evaluation after the move as stores have it, NaN where the game does not say (float64). None without
-    /// `comments`.
+    /// The evaluation after the move, encoded as in stores of evaluations, or NaN if the game contains none (float64).
+    /// `None` if `comments` is `False`.
     eval: Option<Py<PyArray1<f64>>>,
 }
 
@@ -47,14 +47,14 @@ impl Batch {
     }
 }
 
-/// The batches of a PGN.
+/// An iterator over the batches of half-moves of a PGN file.
 #[pyclass(frozen, module = "polybook")]
 pub struct Positions {
     plies: Mutex<Plies>,
-    /// Whether batches have clocks and evaluations.
+    /// Whether batches contain clocks and evaluations.
     comments: bool,
     stop: Arc<AtomicBool>,
-    /// The process that has the thread which reads the file.
+    /// The id of the process that opened the file. The thread that reads the file exists only in this process.
     process: u32,
 }
 
@@ -101,14 +101,14 @@ impl Positions {
         }))
     }
 
-    /// How many games were read so far.
+    /// Returns the number of games read so far.
     #[getter]
     fn games(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.plies.lock().map_or(0, |plies| plies.games())))
     }
 
-    /// How many of them could not be replayed and were left out.
+    /// Returns the number of games that could not be replayed and were skipped.
     #[getter]
     fn rejected(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
@@ -117,8 +117,8 @@ impl Positions {
 }
 
 impl Positions {
-    /// Raises `RuntimeError` in the child of a fork, where the thread that reads the file does not exist, and where
-    /// another thread of the parent may have held the lock of `plies`.
+    /// Raises `RuntimeError` in a forked child. The thread that reads the file does not exist there, and the lock of `plies` may
+    /// be held by a thread of the parent.
     fn check_process(&self) -> PyResult<()> {
         match self.process == process::id() {
             true => Ok(()),
@@ -129,7 +129,7 @@ impl Positions {
     }
 }
 
-/// The half-moves of the games of standard chess in a PGN, batch by batch.
+/// Returns an iterator over the half-moves of the games of standard chess in a PGN file, batch by batch.
 #[pyfunction]
 #[pyo3(signature = (pgn, **options))]
 pub fn positions<'py>(

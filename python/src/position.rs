@@ -1,4 +1,4 @@
-//! Positions as Python gives them: nothing for the usual one, a FEN, or a board of python-chess.
+//! Positions as arguments: `None` for the start, a FEN, or a board of python-chess.
 
 use polybook::position::{self, Variant};
 use pyo3::{exceptions::PyTypeError, prelude::*};
@@ -6,10 +6,11 @@ use shakmaty::variant::VariantPosition;
 
 use crate::errors::value_error;
 
-/// What stands for a position in a call, if anything does.
+/// An argument that denotes a position: a FEN, a board of python-chess, or `None` for the start.
 pub type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// The position that an argument means, in the variant of the board, or else of the file that is asked.
+/// Returns the position that an argument denotes. Its variant is that of the board if the board has one, otherwise `variant`, the
+/// variant of the file that is read.
 pub fn from_argument(
     argument: Given<'_, '_>,
     variant: Option<Variant>,
@@ -31,7 +32,7 @@ pub fn from_argument(
     variant.from_text(Some(&fen), None).map_err(value_error)
 }
 
-/// The variant that a board says it is of.
+/// Returns the variant of a board of python-chess, or `usual` if the board is one of standard chess.
 fn of_board(board: &Bound<'_, PyAny>, usual: Variant) -> PyResult<Variant> {
     if board.hasattr("chess960")? && board.getattr("chess960")?.is_truthy()? {
         return Ok(Variant::Chess960);
@@ -46,7 +47,7 @@ fn of_board(board: &Bound<'_, PyAny>, usual: Variant) -> PyResult<Variant> {
     }
 }
 
-/// The Polyglot key of a position.
+/// Returns the Polyglot key of a position.
 #[pyfunction]
 #[pyo3(signature = (position=None, *, variant=None))]
 pub fn key(position: Given<'_, '_>, variant: Option<&str>) -> PyResult<u64> {

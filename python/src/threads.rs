@@ -1,4 +1,4 @@
-//! Work on other threads while Python's lock is free.
+//! Runs work while the GIL is released, so that other Python threads can run.
 
 use std::{
     mem, process,
@@ -17,17 +17,18 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::errors::exception;
 
-/// How often a thread that waits for work calls Python.
+/// The interval at which a thread that waits for work checks signals and calls `watch`.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Does something while Python's lock is free. Its error becomes an exception.
+/// Runs short work on this thread while the GIL is released. Turns an error into an exception.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     py.detach(work).map_err(|err| exception(py, err))
 }
 
-/// As [`detached`], for work that does not end by itself within a moment. It is done on another thread. This one calls
-/// `watch` now and then, and once more at the end, and lets Python see signals. The first exception of either sets
-/// `stop`, which must end the work, and is raised.
+/// Runs long work on another thread while the GIL is released. Turns an error into an exception.
+///
+/// Until the work ends, this thread calls `watch` every 100 milliseconds, and once more at the end, and lets Python handle
+/// signals. The first exception of `watch` or of a signal handler sets `stop`, which must end the work, and is then raised.
 pub fn watched<T: Send>(
     py: Python<'_>,
     stop: &AtomicBool,
@@ -39,7 +40,7 @@ pub fn watched<T: Send>(
         thread::scope(|scope| {
             let (running, end) = mpsc::channel::<()>();
             let worker = scope.spawn(move || {
-                // Dropped at the end of the work, and by a panic too.
+                // Dropping this, at the end of the work or in a panic, wakes the waiting thread.
                 let _running = running;
                 work()
             });
@@ -65,13 +66,15 @@ pub fn watched<T: Send>(
     result.map_err(|err| exception(py, err))
 }
 
-/// The pool of a process, with the process's number.
+/// The thread pool, with the id of the process that started its threads.
 static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
-/// The threads for what works on all of them. The child of a fork has none of its parent's threads and would wait for
-/// them for ever, in Rayon's own pool too, so it gets others.
+/// Returns the thread pool of this process.
+///
+/// A forked child does not have the threads of its parent, and would wait forever for them, even in Rayon's global pool. So
+/// each process has its own pool.
 pub fn pool() -> PyResult<Arc<ThreadPool>> {
-    // A thread that had the lock at the fork does not give it back in the child, so nothing waits for it.
+    // Do not wait for the lock: if a thread of the parent held it at the fork, it is never released in the child.
     let Ok(mut kept) = POOL.try_lock() else {
         return new_pool();
     };
@@ -81,7 +84,7 @@ pub fn pool() -> PyResult<Arc<ThreadPool>> {
         return Ok(Arc::clone(pool));
     }
     let pool = new_pool()?;
-    // To drop the parent's pool would be to wait for its threads.
+    // Forget the parent's pool, because dropping it would wait for its threads.
     mem::forget(kept.replace((process::id(), Arc::clone(&pool))));
     Ok(pool)
 }

@@ -52,7 +52,7 @@ def test_children_of_a_fork_do_what_their_parent_did(many, tmp_path):
         opened = polybook.Explorer([("games", f"{many}/games.idx")])
 
         def work(name):
-            # Its main thread ends a child that hangs.
+            # The alarm ends a child that hangs.
             signal.alarm(60)
             explorer = polybook.Explorer([("games", f"{many}/games.idx")])
             asked = [one.answer(opponent="Black 3", color="white", player="White 3") for one in (explorer, opened)]

@@ -236,8 +236,8 @@ impl<'a> BookMaker<'a> {
 
     /// Returns the text of the book's header.
     ///
-    /// Without `comment`, the comment describes where the counts come from and how moves were selected and weighed. Its last line
-    /// is for the checksum, which [`write`](BookMaker::write) fills in.
+    /// If `comment` was not set, the header's comment describes where the counts come from and how moves were selected and weighed. Its
+    /// last line is for the checksum, which [`write`](BookMaker::write) fills in.
     ///
     /// # Errors
     ///

@@ -528,6 +528,7 @@ mod tests {
                 assert!(err.to_string().contains("44 of its 66 records"), "{err}");
             }
             assert_eq!(out.exists(), is_book);
+            // The file exists only if the book was fixed.
             let _ = fs::remove_file(&out);
         }
     }

@@ -1,6 +1,6 @@
 //! `polybook diff`: lists the differences between two books.
 
-use std::{fmt::Write as _, path::PathBuf};
+use std::path::PathBuf;
 
 use polybook::{
     book::{Book, MoveRecords, PositionDifference, differences},
@@ -190,19 +190,19 @@ fn text((difference, pos, evals): Shown) -> String {
         };
         let eval = eval.map(|eval| format!("  eval {}", eval.score));
         let eval = eval.unwrap_or_default();
-        let _ = match (mv.first, mv.second) {
+        text += &match (mv.first, mv.second) {
             (Some(first), Some(second)) if first.weight != second.weight => {
                 let (first, second) = (first.weight, second.weight);
-                writeln!(text, "  * {name:<8} {first} -> {second}{eval}")
+                format!("  * {name:<8} {first} -> {second}{eval}\n")
             }
             (Some(first), Some(second)) => {
                 let (first, second) = (first.learn, second.learn);
-                writeln!(text, "  * {name:<8} learn {first} -> {second}{eval}")
+                format!("  * {name:<8} learn {first} -> {second}{eval}\n")
             }
-            (Some(first), None) => writeln!(text, "  - {name:<8} {}{eval}", first.weight),
+            (Some(first), None) => format!("  - {name:<8} {}{eval}\n", first.weight),
             (None, second) => {
                 let weight = second.map_or(0, |second| second.weight);
-                writeln!(text, "  + {name:<8} {weight}{eval}")
+                format!("  + {name:<8} {weight}{eval}\n")
             }
         };
     }

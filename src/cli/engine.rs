@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_ply: u32,
 
-    /// Without ENGINE, what to play in unknown positions: no move or a random one
+    /// The move in unknown positions if there is no ENGINE: none or a random one
     #[arg(long, default_value = "none", value_parser = one_of(Fallback::NAMES))]
     fallback: Fallback,
 

@@ -1,7 +1,6 @@
 //! `polybook evals`: collects evaluations of positions in a store, from files or from a UCI engine.
 
 use std::{
-    fmt::Write,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -305,19 +304,18 @@ fn summary(out: &Path, report: &EvalsReport) -> String {
     // Writing to a `String` cannot fail, so the results are ignored.
     let mut text = String::new();
     for bad in &report.described {
-        let _ = writeln!(text, "rejected: {bad}");
+        text += &format!("rejected: {bad}\n");
     }
     let more = report.rejected - report.described.len() as u64;
     if more > 0 {
-        let _ = writeln!(text, "rejected: and {more} more");
+        text += &format!("rejected: and {more} more\n");
     }
     if let Some(engine) = &report.engine {
         for failed in &engine.described {
-            let _ = writeln!(text, "failed: {}: {}", failed.fen, failed.reason);
+            text += &format!("failed: {}: {}\n", failed.fen, failed.reason);
         }
-        let _ = writeln!(
-            text,
-            "{}: {} evaluated, {} known before, {} failed",
+        text += &format!(
+            "{}: {} evaluated, {} known before, {} failed\n",
             engine.name,
             counted(engine.evaluated, "position"),
             engine.known,
@@ -326,9 +324,8 @@ fn summary(out: &Path, report: &EvalsReport) -> String {
     }
     // With an engine there may be no input files; then their numbers are not printed.
     if report.engine.is_none() || report.games + report.lines > 0 {
-        let _ = writeln!(
-            text,
-            "{}, {}: {}, {} ignored, {} filtered, {} rejected",
+        text += &format!(
+            "{}, {}: {}, {} ignored, {} filtered, {} rejected\n",
             counted(report.games, "game"),
             counted(report.lines, "line"),
             counted(report.evaluations, "evaluation"),
@@ -338,6 +335,6 @@ fn summary(out: &Path, report: &EvalsReport) -> String {
         );
     }
     let positions = counted(report.positions, "position");
-    let _ = writeln!(text, "{}: {positions}", output_name(out));
+    text += &format!("{}: {positions}\n", output_name(out));
     text
 }

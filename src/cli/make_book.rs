@@ -90,7 +90,7 @@ pub struct Args {
     obs: Option<PathBuf>,
 
     /// Write the wins, draws and losses of all moves to this directory, as Parquet files that DuckDB and Spark can add.
-    /// With --min-game N and no book, only of positions in which at least N moves were counted
+    /// If no book, database or suite is written, --min-game N leaves out positions in which fewer than N moves were counted
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     counts: Option<PathBuf>,
 

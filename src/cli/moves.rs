@@ -1,7 +1,6 @@
 //! `polybook moves`: the moves that were played in a position and how they did.
 
 use std::{
-    fmt::Write,
     io::{self, IsTerminal},
     path::PathBuf,
 };
@@ -308,7 +307,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     // Writing to a `String` does not fail.
     let mut text = evals::line(evals.here);
     if let Some(opening) = answer.opening {
-        let _ = writeln!(text, "{} {}", opening.eco, opening.name);
+        text += &format!("{} {}\n", opening.eco, opening.name);
     }
     if answer.moves.is_empty() {
         text.push_str(match is_filtered {
@@ -326,16 +325,16 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     let columns = |rated: &str, unfinished: &str, [seconds, timed]: [&str; 2], eval: &str| {
         let mut cells = String::new();
         if is_partly_rated {
-            let _ = write!(cells, "{rated:>6}  ");
+            cells += &format!("{rated:>6}  ");
         }
         if has_unfinished {
-            let _ = write!(cells, "{unfinished:>10}  ");
+            cells += &format!("{unfinished:>10}  ");
         }
         if times.is_some() {
-            let _ = write!(cells, "{seconds:>7} {timed:>6}  ");
+            cells += &format!("{seconds:>7} {timed:>6}  ");
         }
         if evals.after.is_some() {
-            let _ = write!(cells, "{eval:>7}  ");
+            cells += &format!("{eval:>7}  ");
         }
         cells
     };
@@ -345,9 +344,8 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     } else {
         String::new()
     };
-    let _ = writeln!(
-        text,
-        "move      games    share    white    draws    black  rating  {headings}{bar_heading}opening"
+    text += &format!(
+        "move      games    share    white    draws    black  rating  {headings}{bar_heading}opening\n"
     );
     let mut row = |name: &str,
                    games: u64,
@@ -477,9 +475,8 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
             Some(_) => format!("  {:>7}", evals::cell(mv.eval)),
             None => String::new(),
         };
-        let _ = writeln!(
-            text,
-            "{san:<8} {:>6} {white:>8} {draws:>8} {black:>8}{eval}",
+        text += &format!(
+            "{san:<8} {:>6} {white:>8} {draws:>8} {black:>8}{eval}\n",
             mv.weight
         );
     }

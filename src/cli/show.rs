@@ -2,7 +2,6 @@
 
 use std::{
     cmp::Reverse,
-    fmt::Write,
     path::{Path, PathBuf},
 };
 
@@ -212,18 +211,16 @@ fn table(moves: &[ShownMove], with_evals: bool) -> String {
             true => format!("  {:>7}", evals::cell(mv.eval)),
             false => String::new(),
         };
-        let _ = match &mv.games {
-            Some(games) => writeln!(
-                text,
-                "{san:<8} {uci:<6} {:>6} {:>8} {:>8} {weight:>7} {percent:>8}{eval}{}",
+        text += &match &mv.games {
+            Some(games) => format!(
+                "{san:<8} {uci:<6} {:>6} {:>8} {:>8} {weight:>7} {percent:>8}{eval}{}\n",
                 games.wins,
                 games.draws,
                 games.losses,
                 if games.active { "" } else { "  not active" }
             ),
-            None => writeln!(
-                text,
-                "{san:<8} {uci:<6} {weight:>6} {percent:>8} {:>6}{eval}",
+            None => format!(
+                "{san:<8} {uci:<6} {weight:>6} {percent:>8} {:>6}{eval}\n",
                 mv.learn
             ),
         };

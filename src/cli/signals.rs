@@ -32,7 +32,7 @@ pub fn watch() -> io::Result<()> {
         flag,
         iterator::Signals,
     };
-    // With this handler, a write past the limit of `ulimit -f` returns an error instead of ending the program.
+    // This handler makes a write past the limit of `ulimit -f` return an error instead of ending the program.
     flag::register(SIGXFSZ, std::sync::Arc::<AtomicBool>::default())?;
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !hangup_is_ignored() {
@@ -89,7 +89,7 @@ fn end(status: i32) -> ! {
         let _ = writeln!(io::stderr(), "polybook: {how}");
         let _ = sender.send(());
     };
-    // If the system cannot start a thread, the program ends without this line.
+    // If the system cannot start a thread, or the terminal is too slow, the program ends without this line.
     let _ = thread::Builder::new().spawn(say);
     let _ = receiver.recv_timeout(Duration::from_millis(200));
     process::exit(status)

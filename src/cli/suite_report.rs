@@ -1,7 +1,6 @@
 //! `polybook suite-report`: prints the results of an engine match for each exit (end position) of its opening suite.
 
 use std::{
-    fmt::Write as _,
     num::NonZeroU64,
     path::{Path, PathBuf},
 };
@@ -133,9 +132,8 @@ fn table(report: &MatchReport) -> String {
     let mut text = String::new();
     for encounter in &report.encounters {
         let stats = encounter.stats;
-        let _ = writeln!(
-            text,
-            "{} - {}: {}, +{} ={} -{}, pairs {}",
+        text += &format!(
+            "{} - {}: {}, +{} ={} -{}, pairs {}\n",
             encounter.first,
             encounter.second,
             counted(stats.games(), "game"),
@@ -156,16 +154,14 @@ fn table(report: &MatchReport) -> String {
         _ => "pairs".to_owned(),
     };
     let width = view.chars().count().max(15);
-    let _ = writeln!(
-        text,
-        "\n{:>6} {:>6} {:>6} {:>6} {:>6} {:>6}  {view:<width$} exit",
+    text += &format!(
+        "\n{:>6} {:>6} {:>6} {:>6} {:>6} {:>6}  {view:<width$} exit\n",
         "entry", "games", "white", "draws", "black", "draw %"
     );
     for exit in &played {
         let stats = exit.stats;
-        let _ = writeln!(
-            text,
-            "{:>6} {:>6} {:>6} {:>6} {:>6} {:>6.1}  {:<width$} {}{}{}",
+        text += &format!(
+            "{:>6} {:>6} {:>6} {:>6} {:>6} {:>6.1}  {:<width$} {}{}{}\n",
             exit.entry,
             stats.games(),
             stats.wins,
@@ -185,9 +181,8 @@ fn table(report: &MatchReport) -> String {
         );
     }
     let one_sided = played.iter().filter(|exit| exit.is_one_sided).count();
-    let _ = writeln!(
-        text,
-        "\n{}, {:.1} % drawn; {}, {one_sided} one-sided, {} without games",
+    text += &format!(
+        "\n{}, {:.1} % drawn; {}, {one_sided} one-sided, {} without games\n",
         counted(report.games, "game"),
         report.draw_rate.unwrap_or_default(),
         counted(report.exits.len() as u64, "exit"),
@@ -203,7 +198,7 @@ fn table(report: &MatchReport) -> String {
         (report.unfinished, "without result"),
     ] {
         if games > 0 {
-            let _ = writeln!(text, "{} {reason}", counted(games, "game"));
+            text += &format!("{} {reason}\n", counted(games, "game"));
         }
     }
     text

@@ -1,6 +1,6 @@
-//! The summary that `make-book` prints for people. Writing to a `String` cannot fail, so the results of `write!` are ignored.
+//! The summary that `make-book` prints for people.
 
-use std::{fmt::Write, path::Path};
+use std::path::Path;
 
 use polybook::{Report, book::MinimaxSummary, pgn::Condition};
 
@@ -15,16 +15,16 @@ pub fn of(report: &Report, seconds: f64) -> String {
     warnings(&mut text, report);
     games(&mut text, report);
     outputs(&mut text, report);
-    let _ = writeln!(text, "{seconds:.2} seconds");
+    text += &format!("{seconds:.2} seconds\n");
     text
 }
 
 fn warnings(text: &mut String, report: &Report) {
     for warning in &report.warnings {
-        let _ = writeln!(text, "warning: {warning}");
+        *text += &format!("warning: {warning}\n");
     }
     for rejection in report.rejected.iter().take(DESCRIBED) {
-        let _ = writeln!(text, "rejected: {rejection}");
+        *text += &format!("rejected: {rejection}\n");
     }
     let more = report
         .totals
@@ -32,7 +32,7 @@ fn warnings(text: &mut String, report: &Report) {
         .rejected
         .saturating_sub(DESCRIBED as u64);
     if more > 0 {
-        let _ = writeln!(text, "rejected: and {more} more");
+        *text += &format!("rejected: and {more} more\n");
     }
 }
 
@@ -45,9 +45,8 @@ fn games(text: &mut String, report: &Report) {
         );
     }
     if games.read > 0 || !report.has_unknown_games {
-        let _ = writeln!(
-            text,
-            "{} read, {} counted, {} filtered, {} rejected",
+        *text += &format!(
+            "{} read, {} counted, {} filtered, {} rejected\n",
             counted(games.read, "game"),
             games.counted,
             games.filtered,
@@ -55,13 +54,12 @@ fn games(text: &mut String, report: &Report) {
         );
     }
     if let Some(games) = totals.filtered_by.get(&Condition::Duplicate) {
-        let _ = writeln!(
-            text,
-            "{games} of the filtered games have the same moves, players and result as an earlier one"
+        *text += &format!(
+            "{games} of the filtered games have the same moves, players and result as an earlier one\n"
         );
     }
     for (variant, games) in &totals.variants {
-        let _ = writeln!(text, "{variant}: {} counted", counted(*games, "game"));
+        *text += &format!("{variant}: {} counted\n", counted(*games, "game"));
     }
     // If an index is the only output, moves are not counted.
     if report.book.is_some()
@@ -69,9 +67,8 @@ fn games(text: &mut String, report: &Report) {
         || report.counts.is_some()
         || (report.index.is_none() && report.suite.is_none())
     {
-        let _ = writeln!(
-            text,
-            "{}, {}, {}",
+        *text += &format!(
+            "{}, {}, {}\n",
             counted(totals.plies, "half-move"),
             counted(report.positions, "position"),
             counted(report.pairs, "position-move pair")
@@ -82,23 +79,22 @@ fn games(text: &mut String, report: &Report) {
 fn outputs(text: &mut String, report: &Report) {
     if let Some(book) = &report.book {
         let name = output_name(&book.path);
-        let _ = write!(text, "{name}: {}", counted(book.entries, "entry"));
+        *text += &format!("{name}: {}", counted(book.entries, "entry"));
         if book.scale < 1.0 {
-            let _ = write!(text, ", weights scaled by {:.6}", book.scale);
+            *text += &format!(", weights scaled by {:.6}", book.scale);
         }
         text.push('\n');
         text.push_str(&evals::losses(book.losses));
         text.push_str(&minimax(book.minimax));
     }
     if report.totals.ambiguous_castling > 0 {
-        let _ = writeln!(
-            text,
-            "{} half-moves are not in the book, because in their positions a rook may castle that is not the outermost one",
+        *text += &format!(
+            "{} half-moves are not in the book, because in their positions a rook may castle that is not the outermost one\n",
             report.totals.ambiguous_castling
         );
     }
     let mut say = |path: &Path, what: String| {
-        let _ = writeln!(text, "{}: {what}", output_name(path));
+        *text += &format!("{}: {what}\n", output_name(path));
     };
     if let Some(index) = &report.index {
         let positions = counted(index.positions, "position");
@@ -123,8 +119,7 @@ fn outputs(text: &mut String, report: &Report) {
                 counted(obs.rare, "move"),
                 if obs.rare == 1 { "was" } else { "were" },
             );
-            let _ = write!(
-                what,
+            what += &format!(
                 "; {moves} {were} played fewer than {} times: --min-game 1 keeps them",
                 obs.min_game
             );

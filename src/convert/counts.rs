@@ -45,8 +45,8 @@ impl Convert {
     /// Counts the active rows by the keys of their positions. This thread reads the rows, and the threads of `pool`
     /// count them.
     ///
-    /// With `arrivals`, the games that reached each position are counted too: under its identity, as results of
-    /// [no move](BookMove::NONE), from the view of the side that moved there.
+    /// If `arrivals` is `true`, also counts the games that reached each position. The position's identity is the key of these
+    /// counts, their move is [no move](BookMove::NONE), and the results are those of the side that made the last move.
     pub(super) fn count(
         &self,
         variant: Variant,

@@ -52,8 +52,8 @@ pub struct Convert {
     pub obs: Obs,
     /// The variant of the positions, or `None` for the one that the database names.
     pub variant: Option<Variant>,
-    /// Which moves of the database are kept. `None` means Polyglot's filter for books and suites, and every move for
-    /// tables.
+    /// The filter that selects moves of the database. `None` means Polyglot's filter for books and suites, and every move
+    /// for tables.
     pub move_filter: Option<MoveFilter>,
     /// Whether suites leave out moves of weight 0, which no book has. Default: no.
     pub only_weighted: bool,
@@ -61,7 +61,7 @@ pub struct Convert {
     pub weights: Weights,
     /// The comment of a book's header, or `None` for the one that says how the book was made.
     pub comment: Option<String>,
-    /// Which moves a book leaves out by their evaluations. Default: none.
+    /// The greatest loss of evaluation of a book's moves; moves that lose more are left out. Default: no limit.
     pub max_loss: Option<MaxLoss>,
     /// Whether a book gets a header. Default: yes.
     pub header: bool,

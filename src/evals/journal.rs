@@ -143,10 +143,10 @@ impl Drop for Journal {
     /// program that is being started has a copy of the file.
     fn drop(&mut self) {
         if self.is_empty {
-            // One that stays is read like others: it has no evaluation.
+            // If this fails, the next run reads the journal, which contains no evaluations.
             let _ = fs::remove_file(&self.path);
         }
-        // At the latest, closing the file ends the lock.
+        // If unlocking fails, closing the file releases the lock.
         let _ = self.file.unlock();
     }
 }

@@ -224,7 +224,7 @@ fn by_number(number: u64, mv: BookMove) -> Rank {
 }
 
 /// Returns the number of passing games of a position, including games that end there, and the ranks of the first `wanted` games.
-/// With `after`, only games that rank below it are listed.
+/// If `after` is given, only games that rank below it are listed.
 pub(super) fn first_games(
     filters: &SourceFilters<'_>,
     query: &Query,

@@ -217,7 +217,7 @@ impl Explorer {
 
     fn grouped(&self, line: &Line, filters: &Filters) -> Result<GroupTally> {
         let groups = RatingGroups::of(filters);
-        // Which game of a duplicate group is the first depends on the value of the filter, so duplicates are handled here.
+        // The value of the filter decides which game of a duplicate group is the first, so duplicates are handled per value.
         let duplicates = filters.once.then(|| self.duplicates()).transpose()?;
         let filters = self.filters(&Filters {
             speeds: None,

@@ -173,7 +173,7 @@ impl Filters {
             min_elo,
             max_elo,
             player,
-            // Has no effect without a player.
+            // `color` has no effect without a player.
             color: _,
             opponent,
             won,

@@ -191,7 +191,7 @@ fn counts_answer_as_the_games_do() {
         assert_eq!(verified.faults, []);
         assert_eq!(verified.positions, rows.len() as u64);
         let counts = Explorer::open([("counts".to_owned(), path)]).unwrap();
-        // Those with most rows, and some others.
+        // Test the positions with the most rows, and some others.
         let mut lines: Vec<(usize, Line)> = rows
             .iter()
             .map(|(subject, rows)| {
@@ -286,7 +286,7 @@ fn sources_of_both_kinds_answer_together() {
     );
     assert_eq!(two.games(), 2 * one.games());
     assert_eq!(two.top_games, one.top_games);
-    // Of a move of one game in the one and one in the other, none is named.
+    // An answer names the game of a move only if a single game played it. Here each source has one.
     assert!(two.moves.iter().all(|mv| mv.game.is_none()));
 
     let of = |source: Option<&str>| Filters {

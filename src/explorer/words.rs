@@ -222,7 +222,7 @@ impl WordIndex {
         if word.chars().skip(1).all(|letter| letter.is_ascii_digit()) {
             return;
         }
-        // With two errors, nearly every word of four letters would match.
+        // If two errors were allowed, nearly every word of four letters would match.
         let most = match word.chars().count() {
             0..3 => return,
             3..5 => 1,

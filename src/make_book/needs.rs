@@ -1,4 +1,4 @@
-//! What the outputs of a run need.
+//! The data that a run collects because its outputs need it.
 
 use super::options::MakeBook;
 

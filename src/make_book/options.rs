@@ -38,7 +38,7 @@ pub(super) struct SuiteOutput {
 
 /// A builder for books, indexes, databases, counts and suites. Set inputs and options, then call [`run`](MakeBook::run).
 ///
-/// Nothing is written unless you name an output with [`bin`](MakeBook::bin), [`leveldb`](MakeBook::leveldb),
+/// A run writes files only if you name an output with [`bin`](MakeBook::bin), [`leveldb`](MakeBook::leveldb),
 /// [`obs`](MakeBook::obs), [`counts`](MakeBook::counts) or [`suite`](MakeBook::suite). An input is a PGN file or, with the
 /// crate's feature `parquet`, a directory of [counts](crate::counts).
 ///

@@ -244,7 +244,7 @@ impl MakeBook {
     /// Returns an error if no game was counted, unless the options allow empty outputs.
     fn refuse_without_games(&self, report: &Report) -> Result<()> {
         let totals = &report.totals;
-        // With `keep_prefix`, the moves before an illegal move are counted without their game.
+        // If `keep_prefix` is set, the moves before an illegal move are counted although their game is not.
         let is_empty = totals.games.counted == 0 && totals.plies == 0;
         if !is_empty || self.allow_empty {
             return Ok(());

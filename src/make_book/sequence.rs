@@ -243,7 +243,7 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
             continue;
         }
         left_out.push(candidate.number);
-        // With `keep_prefix`, a rejected game may be a candidate; it is already counted as rejected.
+        // If `keep_prefix` is set, a rejected game may be a candidate. It is already counted as rejected.
         let games = candidate.totals.games.counted;
         if games > 0 {
             outcome.totals.games.filtered += games;

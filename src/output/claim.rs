@@ -10,6 +10,7 @@ use std::{fs::File, io, path::Path};
 /// Claims a temporary file. If the file system cannot lock files, only the name of the file protects it.
 #[cfg(unix)]
 pub(super) fn file(file: &File) {
+    // An error is ignored, because the run does not need the claim.
     let _ = file.try_lock();
 }
 

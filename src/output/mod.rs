@@ -507,7 +507,7 @@ mod tests {
     fn a_target_that_was_written_in_place_meanwhile_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("book.bin");
-        // Of the last one only the time of its change says so, which Windows does not have.
+        // In the last case only the time of the last change of status differs, which Windows does not have.
         for (text, keeps_time) in [("longer", false), ("new", false), ("own", cfg!(unix))] {
             fs::write(&target, "old").unwrap();
             let modified = target.metadata().unwrap().modified().unwrap();
@@ -543,7 +543,7 @@ mod tests {
         assert_eq!(fs::read(target.join("CURRENT")).unwrap(), b"own");
     }
 
-    /// What another program does between the last look at a target and the exchange.
+    /// Sets what another program does between the last check of a target and the exchange.
     #[cfg(any(target_vendor = "apple", target_os = "linux"))]
     fn meanwhile(act: impl FnOnce() + 'static) {
         rename::staged::MEANWHILE.set(Some(Box::new(act)));

@@ -133,6 +133,7 @@ impl Replaced {
         } else {
             let is_unchanged = target.is_unchanged_file(&self.path).unwrap_or(false);
             if is_unchanged {
+                // A file that cannot be removed now is left for the next run.
                 let _ = fs::remove_file(&self.path);
             }
             !is_unchanged

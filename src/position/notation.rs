@@ -411,7 +411,7 @@ mod tests {
                 .map(|text| read_move(pos, text.as_bytes()).is_ok_and(|mv| mv.is_castle()));
             assert_eq!(castles, [castles[0]; 3], "{texts:?}");
             read.extend(castles[0].then(|| texts[0].clone()));
-            // Without the square of origin it is a step.
+            // If the text lacks the square of origin, the move is a step of the king.
             let step = read_move(pos, format!("K{to}").as_bytes());
             assert!(
                 step.is_err() || step.is_ok_and(|mv| !mv.is_castle()),

@@ -21,12 +21,12 @@ use crate::{
 /// How the player's moves are chosen. Of moves with equal values, the one with more games is chosen.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum By {
-    /// By score: the lower bound of its Wilson interval. A move that fewer than 1 % of the games of its position played is chosen only
-    /// if no other move has a score. So a few lucky games do not decide.
+    /// Chooses the move with the highest score, measured by the lower bound of its Wilson interval, so that a few lucky games do
+    /// not decide. A move that fewer than 1 % of the games of its position played is chosen only if no other move has a score.
     Score,
-    /// By the number of games.
+    /// Chooses the move with the most games.
     Games,
-    /// By weight.
+    /// Chooses the move with the highest weight.
     Weight,
 }
 

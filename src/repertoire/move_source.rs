@@ -36,7 +36,7 @@ pub struct OpenOptions<'a> {
     pub variant: Option<Variant>,
     /// The variant of games of a PGN that have no `Variant` tag.
     pub untagged: Variant,
-    /// Which games count, or `None` for all. Only a PGN can be filtered.
+    /// The filter that selects games, or `None` to count all games. Only a PGN can be filtered.
     pub filter: Option<&'a GameFilter>,
     /// The memory and the temporary directory for counting games.
     pub memory: Memory,

@@ -59,8 +59,8 @@ pub struct Reference<'a> {
     /// Whether a game is compared only with games that were certainly played before it. This needs a reference with
     /// games. A game without a year is compared with all games that have one.
     pub earlier: bool,
-    /// Which half-move is the new move. If `true`, it is the first that leads to an unknown position. If `false`, it is
-    /// the last that leads from a known to an unknown position, so that all later positions of the game are unknown.
+    /// Whether the new move is the first half-move that leads to an unknown position. If `false`, it is the last one that
+    /// leads from a known to an unknown position, so that all later positions of the game are unknown.
     pub first: bool,
     /// Part of the name of the player whose games are compared, in any case. `None` compares all games.
     pub player: Option<&'a str>,

@@ -442,7 +442,7 @@ impl OptionWords {
     pub(super) fn add(&mut self, name: &str, value: impl ToString) {
         let value = value.to_string();
         if value.starts_with('-') {
-            // Without the equals sign, a value that begins with a dash would be read as an option.
+            // An equals sign is needed, because clap reads a value that begins with a dash as an option.
             self.0.push(quoted(&format!("{name}={value}")));
         } else {
             self.switch(name);

@@ -18,11 +18,11 @@ _Texts = Union[str, Sequence[str]]
 class _Board(Protocol):
     def fen(self) -> str: ...
 
-#: None is the position in which games start. A board is one of python-chess.
+#: A FEN, a board of python-chess, or None for the position in which games start.
 _Position = Union[None, str, _Board]
 
 class Error(Exception):
-    """What polybook cannot do, and why. Errors of the operating system are OSError."""
+    """An error of polybook. Errors of the operating system are raised as OSError."""
 
 class GameError(Error):
     """A game that cannot be replayed."""
@@ -30,19 +30,19 @@ class GameError(Error):
     file: str
     #: The number of the game in the file, from 0.
     game: int
-    #: The move's offset in the unpacked file, in bytes.
+    #: The offset of the move in the decompressed file, in bytes.
     offset: int
-    #: How many half-moves were played before it.
+    #: The number of half-moves before the move.
     ply: int
     move: str
     reason: str
 
 class BookMove(TypedDict):
     uci: str
-    #: None for a move that is not legal.
+    #: None for an illegal move.
     san: Optional[str]
     weight: int
-    #: How often a program that follows the weights plays the move, in percent; None for a move that is not legal.
+    #: The probability that an engine which follows the weights plays the move, in percent. None for an illegal move.
     probability: Optional[float]
     learn: int
 
@@ -54,7 +54,7 @@ class ObsMove(TypedDict):
     uci: str
     san: Optional[str]
     active: bool
-    #: These three are for the side to move.
+    #: Wins, draws and losses of the side to move.
     wins: int
     draws: int
     losses: int
@@ -74,11 +74,11 @@ class GameHeader(TypedDict):
     ply_count: str
     event_date: str
     event_type: str
-    #: The game's offset in the unpacked PGN, in bytes; None for a game without tags.
+    #: The offset of the game in the decompressed PGN, in bytes. None for a game without tags.
     offset: Optional[int]
 
 class _GameFilter(TypedDict, total=False):
-    """Which games count, under the names of the command line's options."""
+    """Options that filter games. They have the names of the command line's options."""
 
     min_elo: Optional[int]
     max_elo: Optional[int]
@@ -99,7 +99,7 @@ class _GameFilter(TypedDict, total=False):
     time_control: Optional[str]
 
 def key(position: _Position = None, *, variant: Optional[str] = None) -> int:
-    """The Polyglot key of a position."""
+    """Returns the Polyglot key of a position."""
 
 def make_book(
     inputs: Sequence[_Path],
@@ -140,49 +140,57 @@ def make_book(
     temp_dir: Optional[_Path] = None,
     **game_filter: Unpack[_GameFilter],
 ) -> Mapping[str, Any]:
-    """Makes outputs of PGN files and answers what `polybook make-book --json` prints.
+    """Makes books, indexes, databases and counts from PGN files. Returns the report that `polybook make-book --json` prints.
 
-    The options are those of the command line, without those of suites and evaluations. Python's lock is free meanwhile.
-    `progress` is called some ten times a second with the phase, the part of the whole that is done (from 0 to 1, None
-    while it is not known) and the number of games read. What it raises stops the run, as Ctrl-C does, and no output is
-    changed.
+    The options have the names and defaults of the command line's options. Options for suites and evaluations are missing.
+    The GIL is released during the run.
+
+    `progress` is called about ten times a second with three arguments: the phase, the completed fraction of the run (from 0
+    to 1, or None if it is unknown), and the number of games read. An exception that it raises stops the run, as Ctrl-C does;
+    no output is changed then.
     """
 
 class Book:
-    """A Polyglot book, opened for reading. Its header is passed over."""
+    """A Polyglot book that is open for reading."""
 
     def __init__(self, path: _Path) -> None: ...
     def moves(self, position: _Position = None) -> List[BookMove]:
-        """The moves of a position, the heaviest first."""
+        """Returns the moves of a position, sorted by weight in descending order."""
     def weighted_choice(self, position: _Position = None) -> BookMove:
-        """A move at random, as engines choose: in proportion to the weights. IndexError if there is none."""
+        """Returns a random legal move. The probability of a move is proportional to its weight, as in an engine.
+
+        Raises IndexError if the position has no legal move with a weight above 0.
+        """
     def header(self) -> Optional[Header]:
-        """The header's variants and comment, None without a header."""
+        """Returns the variants and the comment of the header, or None if the book has no header."""
     def __len__(self) -> int:
-        """How many records there are, those of the header too."""
+        """Returns the number of records, including those of the header."""
 
 class Index:
-    """A LevelDB index of games, opened for reading."""
+    """A LevelDB index of games that is open for reading."""
 
     def __init__(self, path: _Path) -> None: ...
     def games(self, position: _Position = None) -> List[int]:
-        """The ids of the games that reached a position, ascending."""
+        """Returns the ids of the games that reached a position, in ascending order."""
     def header(self, id: int) -> GameHeader:
-        """What the index says of a game."""
+        """Returns the header of a game: its tags, and its offset in the input."""
     def text(self, id: int) -> bytes:
-        """The PGN of a game, byte for byte."""
+        """Returns the PGN of a game, byte for byte as in the input."""
     def __len__(self) -> int:
-        """How many games there are."""
+        """Returns the number of games."""
 
 class Obs:
-    """An OOBS database, opened for reading."""
+    """An OOBS database that is open for reading."""
 
     def __init__(self, path: _Path) -> None: ...
     def moves(self, position: _Position = None) -> List[ObsMove]:
-        """The moves of a position."""
+        """Returns the moves of a position."""
 
 class Explorer:
-    """Indexes that were made with `explorer=True`, opened together by their names."""
+    """Indexes made with `explorer=True` that are open together and answer queries about positions.
+
+    Each source is a pair of a name, which the option `source` accepts, and the path of an index.
+    """
 
     def __init__(self, sources: Sequence[Tuple[str, _Path]]) -> None: ...
     def answer(
@@ -214,48 +222,49 @@ class Explorer:
         source: Optional[str] = None,
         unfinished: str = "draw",
     ) -> Mapping[str, Any]:
-        """Counts, moves, top and recent games of a position, as `polybook serve` answers them.
+        """Returns the counts, the moves, and the top and recent games of a position, in the form in which `polybook serve` answers.
 
-        A rating is a number in its group, or "unknown" for games without a known rating. With `unfinished="skip"`, games
-        without a result do not count.
+        `ratings` selects rating groups: a number selects the group that contains it, and "unknown" the games without a known
+        rating. If `unfinished` is "skip", games without a result do not count.
         """
     def text(self, number: int) -> bytes:
-        """The PGN of the game with a number, byte for byte."""
+        """Returns the PGN of the game with this number, byte for byte as in the input."""
     def __len__(self) -> int:
-        """How many games there are."""
+        """Returns the number of games in all indexes."""
 
 class Batch:
-    """Half-moves of some games, as arrays of the same length."""
+    """The half-moves of some games, as arrays of equal length."""
 
     #: The Polyglot keys of the positions before the moves.
     keys: npt.NDArray[np.uint64]
-    #: The moves as 16-bit Polyglot numbers: `move >> 6 & 63` is the square of departure, `move & 63` that of arrival, from
-    #: a1 = 0 to h8 = 63, and `move >> 12` the promotion, 1 to 4 for knight to queen. A king castles by taking its rook.
+    #: The moves as 16-bit Polyglot numbers. `move >> 6 & 63` is the square from which the piece moves, `move & 63` the square to
+    #: which it moves (a1 = 0, h8 = 63), and `move >> 12` the promotion (1 = knight, 2 = bishop, 3 = rook, 4 = queen). Castling is
+    #: written as the king capturing its own rook.
     moves: npt.NDArray[np.uint16]
-    #: 1 where White won the game, 0 for a draw, -1 where Black won.
+    #: The result of the game: 1 if White won, 0 for a draw, -1 if Black won.
     results: npt.NDArray[np.int8]
-    #: The numbers of the games in the file, from 0.
+    #: The number of the game in the file, counted from 0.
     games: npt.NDArray[np.uint64]
-    #: The seconds that the player's clock had left after the move, by `[%clk]`; NaN where the game does not say. None
-    #: with `comments=False`.
+    #: The seconds that the player's clock showed after the move (`[%clk]`), or NaN if the game contains no clock time. None if
+    #: `comments` is False.
     clock: Optional[npt.NDArray[np.float64]]
-    #: The evaluation after the move, by `[%eval]`, seen from White: centipawns from -32,000 to 32,000; 32,768 - N if White
-    #: mates in N moves, the negative of that if Black does; NaN where the game does not say. None with `comments=False`.
+    #: The evaluation after the move (`[%eval]`) from White's point of view: centipawns from -32,000 to 32,000, 32,768 - N if White
+    #: mates in N moves, N - 32,768 if Black does, or NaN if the game contains no evaluation. None if `comments` is False.
     eval: Optional[npt.NDArray[np.float64]]
 
     def __len__(self) -> int: ...
 
 class Positions:
-    """The batches of a PGN, each of whole games, in the order of the file."""
+    """An iterator over the batches of a PGN file, in the order of the file. Each batch consists of whole games."""
 
     def __iter__(self) -> Iterator[Batch]: ...
     def __next__(self) -> Batch: ...
     @property
     def games(self) -> int:
-        """How many games were read so far."""
+        """The number of games read so far."""
     @property
     def rejected(self) -> int:
-        """How many of them could not be replayed and were left out."""
+        """The number of games that could not be replayed and were skipped."""
 
 def positions(
     pgn: _Path,
@@ -266,11 +275,11 @@ def positions(
     strict: bool = False,
     **game_filter: Unpack[_GameFilter],
 ) -> Positions:
-    """The half-moves of the games of standard chess in a PGN, packed or not.
+    """Returns the half-moves of the games of standard chess in a PGN file, which may be compressed, batch by batch.
 
-    Clocks and evaluations are read from the comments of the games, which takes about as long as the moves. With
-    `comments=False` they are not, and the `clock` and `eval` of batches are None.
+    If `comments` is true, clocks and evaluations are read from the comments of the games, which takes about as long as reading
+    the moves. Otherwise `clock` and `eval` of the batches are None.
 
-    Games without a result are left out unless `unfinished` is "draw", and those that cannot be replayed unless
-    `strict` is true, which makes them a GameError.
+    Games without a result are skipped unless `unfinished` is "draw". Games that cannot be replayed are skipped, but if
+    `strict` is true, the first one raises GameError.
     """

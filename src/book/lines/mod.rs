@@ -88,7 +88,7 @@ fn count_lines(
 
 /// Returns the keys of the positions that the moves of `source` reach from `starts` in fewer than `plies` plies.
 ///
-/// With `side`, only positions in which this side is to move are included.
+/// If `side` is given, only positions in which this side is to move are included.
 pub(super) fn reached(
     source: &impl Source,
     starts: &[VariantPosition],

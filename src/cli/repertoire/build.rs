@@ -1,6 +1,6 @@
 //! `polybook repertoire build`: builds a repertoire from games, an index, counts, a database or a book.
 
-use std::{fmt::Write as _, path::PathBuf};
+use std::path::PathBuf;
 
 use polybook::{
     repertoire::{Build, By, Comments, RepertoireFormat, Writing, build},
@@ -147,21 +147,18 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let mut text = format!("{path}: {}", counted(summary.positions, "answer"));
     if args.min_game.is_none() && summary.min_game > 0 {
         let least = summary.min_game;
-        let _ = write!(text, " of at least {least} games each (--min-game)");
+        text += &format!(" of at least {least} games each (--min-game)");
     }
     if summary.without_games > 0 {
-        let _ = write!(
-            text,
+        text += &format!(
             ", {} without games that lead back to games",
             summary.without_games
         );
     }
     if summary.unanswered > 0 {
         let positions = counted(summary.unanswered, "position");
-        let _ = write!(
-            text,
-            "; {positions} without an answer because the games of the source end there"
-        );
+        text +=
+            &format!("; {positions} without an answer because the games of the source end there");
     }
     let mut document = serde_json::to_value(summary)?;
     document["path"] = path.into();

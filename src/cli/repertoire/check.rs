@@ -1,9 +1,6 @@
 //! `polybook repertoire check`: finds out which side left the repertoire in each game, and where.
 
-use std::{
-    fmt::Write as _,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use polybook::{
     pgn::Games,
@@ -221,7 +218,7 @@ fn checked_line(game: &CheckedGame) -> String {
         }
     };
     if let Some(problem) = &game.problem {
-        let _ = write!(line, " ({problem})");
+        line += &format!(" ({problem})");
     }
     line + "\n"
 }
@@ -271,7 +268,7 @@ fn summary_text(summary: &CheckSummary) -> String {
     for (number, games) in summary.depth.iter().enumerate() {
         if summary.depth.get(number + 1) != Some(games) {
             let moves = counted(number as u64 + 1, "own move");
-            let _ = writeln!(text, "{} with at least {moves}", counted(*games, "game"));
+            text += &format!("{} with at least {moves}\n", counted(*games, "game"));
         }
     }
     if !summary.deviations.is_empty() {
@@ -286,9 +283,8 @@ fn summary_text(summary: &CheckSummary) -> String {
             .results
             .score
             .map_or("-".to_owned(), |score| format!("{score:.1}%"));
-        let _ = writeln!(
-            text,
-            "{:>7} {score:>7}  {:<8}  {:<11}  {moves:<18}  {}",
+        text += &format!(
+            "{:>7} {score:>7}  {:<8}  {:<11}  {moves:<18}  {}\n",
             deviation.results.games,
             name_of(deviation.left_by),
             numbered(&deviation.departure),

@@ -31,7 +31,7 @@ impl Damage {
 
 /// A LevelDB database that is open for reading.
 ///
-/// Nothing is ever written, not even the lock or a log. So a database may be on a read-only medium, and other programs
+/// Reading writes no files, not even the lock or a log. So a database may be on a read-only medium, and other programs
 /// may read it at the same time.
 #[derive(Debug)]
 pub(in crate::index) struct Database {

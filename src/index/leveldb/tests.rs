@@ -209,7 +209,7 @@ proptest! {
 
     #[test]
     fn blocks_that_are_not_well_formed_are_errors(mut block in vec(prop_oneof![0..4u8, any::<u8>()], 4..200), compression in 0..3u8, key in keys()) {
-        // With a valid checksum, the reader looks at everything else.
+        // If the checksum is valid, the reader checks everything else.
         let count = block.len() - 4;
         block[count + 1..].fill(0);
         let size = block.len() as u64;

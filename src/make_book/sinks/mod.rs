@@ -33,7 +33,7 @@ pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<P
         .filter_map(|plan| plan(options, inputs, &mut needs));
     let plans: Vec<Plan<'_>> = plans.collect();
     if plans.is_empty() {
-        // Without outputs, the report still needs counts.
+        // Even if there are no outputs, the report needs counts.
         needs.keys = true;
         needs.rare_positions = true;
     }

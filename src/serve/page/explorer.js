@@ -384,7 +384,7 @@ function drawGame(counts, common, isInGame) {
   if (!game) return;
   const isFiltered = narrowing(view.filters).length > 0;
   const reached = isInGame && common && !isFiltered ? game.reached[common - 1] : undefined;
-  // With filters, it is unknown whether the open game is among the games.
+  // If filters are set, it is unknown whether the counts include the open game.
   const came = reached ? counted(reached - 1, "other game") : counted(sum(counts));
   if (lastShared) showLastShared(others, game, lastShared.polybook.line.length, goInGame);
   else fill(others, make("h3", "", `${came}${isFiltered ? " with these filters" : ""} reached this position`));
