@@ -10,7 +10,7 @@ use std::{
 use crate::common::{fails, ok, ok_json, python, refused, sample, temp};
 use polybook::{
     MakeBook,
-    counts::{By, Class, ClassRow, CountsDirectory},
+    counts::{ClassRow, CountClass, CountsDirectory, Grouping},
     explorer::{Explorer, Filters, Line, Query, RatingGroup, Speed, Variant, View},
     pgn::{Date, Input},
     position::{BookMove, key},
@@ -162,7 +162,7 @@ fn answer_of_rows(rows: &[ClassRow], pos: &VariantPosition, filters: &Filters) -
     let groups: Vec<RatingGroup> = RatingGroup::all().collect();
     let counted = rows.iter().filter(|row| !row.class.book_only);
     for row in counted.filter(|row| row.row.mv != BookMove::NONE) {
-        let Class {
+        let CountClass {
             speed,
             group,
             month,
@@ -261,7 +261,7 @@ fn classes_add_up_to_what_the_explorer_answers() {
         .max_ply(24)
         .variations(true)
         .keep_prefix(true);
-    let by: By = ALL.parse().unwrap();
+    let by: Grouping = ALL.parse().unwrap();
     run.clone().counts(dir.join("counts")).by(by).run().unwrap();
     let index = dir.join("games.idx");
     run.leveldb(&index).explorer(true).run().unwrap();

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use polybook::{
     book::{
-        Book, Entry, Fault, Filter, MergePolicy, PositionEdit, begin_book, differences, edit_book,
-        filter_books, fix, header, lines, merge_books, verify,
+        Book, BookFault, Entry, Filter, MergePolicy, PositionEdit, begin_book, differences,
+        edit_book, filter_books, fix, header, lines, merge_books, verify,
     },
     position::{Variant, key},
     progress::Meter,
@@ -118,7 +118,7 @@ fn mended(room: &Room, path: &Path, bytes: &[u8]) {
             || found
                 .faults
                 .iter()
-                .any(|fault| matches!(fault, Fault::Header(_)))
+                .any(|fault| matches!(fault, BookFault::Header(_)))
     );
 }
 

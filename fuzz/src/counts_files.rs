@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use polybook::{
     MakeBook,
-    counts::{By, CountsDirectory},
+    counts::{CountsDirectory, Grouping},
     pgn::Input,
 };
 
@@ -22,7 +22,7 @@ const GAMES: &str = "\
 const PLIES: u64 = 11;
 
 /// Returns the files of undamaged counts.
-fn sound(by: By) -> &'static Files {
+fn sound(by: Grouping) -> &'static Files {
     static SOUND: [OnceLock<Files>; 2] = [OnceLock::new(), OnceLock::new()];
     SOUND[usize::from(by.is_none())].get_or_init(|| {
         let room = Room::new();
@@ -38,7 +38,7 @@ fn sound(by: By) -> &'static Files {
 }
 
 /// Returns the same files without checksums of the parts, so that modified parts are read.
-fn without_checksums(by: By) -> Files {
+fn without_checksums(by: Grouping) -> Files {
     let mut files = sound(by).clone();
     for (_, bytes) in files.iter_mut().filter(|(name, _)| name == "counts.json") {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
@@ -51,8 +51,8 @@ pub fn run(data: &[u8]) {
     let (kind, rest) = choice(data);
     let is_told = kind % 3 < 2;
     let by = match kind % 6 / 3 {
-        0 => By::default(),
-        _ => By {
+        0 => Grouping::default(),
+        _ => Grouping {
             speed: true,
             rating: true,
             month: true,

@@ -4,7 +4,7 @@ use std::{path::Path, sync::OnceLock};
 
 use polybook::{
     MakeBook,
-    counts::By,
+    counts::Grouping,
     explorer::{Explorer, Filters, Line, Page, Query, Sort, Speed, View},
     index::{Index, MergeIndexes},
     pgn::Input,
@@ -94,7 +94,7 @@ fn counted(is_large: bool) -> &'static Sound {
         };
         let pgn = room.file("games.pgn", games.as_bytes());
         let (counts, dir) = (room.path("counts"), room.path("index"));
-        let by = By {
+        let by = Grouping {
             speed: true,
             rating: true,
             month: true,

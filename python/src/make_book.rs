@@ -10,7 +10,7 @@ use polybook::{
     book::{Factors, Scale, Weights},
     make_book::{Phase, Progress},
     position::{PieceLetters, VariantChoice},
-    tally::{By, MoveFilter},
+    tally::{Grouping, MoveFilter},
 };
 use pyo3::{exceptions::PyOverflowError, prelude::*, types::PyDict};
 use shakmaty::Color;
@@ -59,7 +59,7 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
     if let Some(path) = options.take::<PathBuf>("counts")? {
         run = run.counts(path).prune_counts(pruning);
     }
-    if let Some(by) = options.parse::<By>("by")? {
+    if let Some(by) = options.parse::<Grouping>("by")? {
         run = run.by(by);
     }
     if let Some(path) = options.take::<PathBuf>("temp_dir")? {

@@ -26,7 +26,7 @@ use crate::{
 /// A fault in a book.
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum BookFault {
     /// The size is not a multiple of 16.
     #[error("the size is not a multiple of 16: {rest} {} too many", if *.rest == 1 { "byte is" } else { "bytes are" })]
     Size {
@@ -87,7 +87,7 @@ impl FaultyRecords {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verified {
     /// All faults. If there are none, every program reads the book correctly.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<BookFault>,
     /// The number of whole records, including those of the header.
     pub records: u64,
     /// The number of records of the header.
@@ -108,16 +108,16 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
     let book = FaultyBook::open(path.as_ref())?;
     let mut faults = Vec::new();
     if book.rest > 0 {
-        faults.push(Fault::Size { rest: book.rest });
+        faults.push(BookFault::Size { rest: book.rest });
     }
     let text = book.null.text();
     match text.and_then(header::parse) {
         Ok(_) if book.null.has_more_than_text() => {
             let problem = "bytes follow the null character that ends it";
-            faults.push(Fault::Header(HeaderError::BadHeader(problem)));
+            faults.push(BookFault::Header(HeaderError::BadHeader(problem)));
         }
         Ok(_) | Err(HeaderError::NoHeader) => {}
-        Err(err) => faults.push(Fault::Header(err)),
+        Err(err) => faults.push(BookFault::Header(err)),
     }
     let mut found = RecordFaults::new();
     let header_records = book.null.size / Entry::SIZE as u64;
@@ -130,7 +130,7 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
         found.record(index, entry, book.is_move);
     }
     let checksum = book.checksum_matches(sum);
-    faults.extend((checksum == Some(false)).then_some(Fault::Checksum));
+    faults.extend((checksum == Some(false)).then_some(BookFault::Checksum));
     if found.order.count > 0 {
         // The records of a position need not be neighbors.
         found.repeated = repeated_anywhere(&book, memory)?;
@@ -320,15 +320,15 @@ impl RecordFaults {
         self.last_key = entry.key;
     }
 
-    fn faults(self) -> impl Iterator<Item = Fault> {
-        let fault = |records: FaultyRecords, fault: fn(FaultyRecords) -> Fault| {
+    fn faults(self) -> impl Iterator<Item = BookFault> {
+        let fault = |records: FaultyRecords, fault: fn(FaultyRecords) -> BookFault| {
             (records.count > 0).then(|| fault(records))
         };
         let faults = [
-            fault(self.order, Fault::Order),
-            fault(self.null, Fault::StrayNull),
-            fault(self.repeated, Fault::Twice),
-            fault(self.moves, Fault::Move),
+            fault(self.order, BookFault::Order),
+            fault(self.null, BookFault::StrayNull),
+            fault(self.repeated, BookFault::Twice),
+            fault(self.moves, BookFault::Move),
         ];
         faults.into_iter().flatten()
     }
@@ -407,7 +407,7 @@ mod tests {
     }
 
     /// Returns the faults of a file with these bytes. Checks that they are equal with all memory and with none.
-    fn faults_of(bytes: &[u8]) -> Vec<Fault> {
+    fn faults_of(bytes: &[u8]) -> Vec<BookFault> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("book.bin");
         fs::write(&path, bytes).unwrap();
@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn one_record_is_not_many() {
-        let order = |count| Fault::Order(FaultyRecords { count, first: 7 }).to_string();
+        let order = |count| BookFault::Order(FaultyRecords { count, first: 7 }).to_string();
         assert_eq!(
             order(1),
             "1 record has a smaller key than the one before, first record 7"
@@ -443,7 +443,7 @@ mod tests {
             "2 records have smaller keys than the one before, first record 7"
         );
         assert_eq!(
-            Fault::Size { rest: 1 }.to_string(),
+            BookFault::Size { rest: 1 }.to_string(),
             "the size is not a multiple of 16: 1 byte is too many"
         );
     }
@@ -452,26 +452,26 @@ mod tests {
     fn each_fault_is_found() {
         assert_eq!(faults_of(&bytes(&[(1, 1), (1, 2), (2, 1)])), []);
         assert_eq!(faults_of(&[]), []);
-        assert_eq!(faults_of(&[0; 3]), [Fault::Size { rest: 3 }]);
+        assert_eq!(faults_of(&[0; 3]), [BookFault::Size { rest: 3 }]);
         assert_eq!(
             faults_of(&bytes(&[(2, 1), (1, 1)])),
-            [Fault::Order(FaultyRecords { count: 1, first: 1 })]
+            [BookFault::Order(FaultyRecords { count: 1, first: 1 })]
         );
         assert_eq!(
             faults_of(&bytes(&[(1, 1), (1, 2), (1, 1)])),
-            [Fault::Twice(FaultyRecords { count: 1, first: 2 })]
+            [BookFault::Twice(FaultyRecords { count: 1, first: 2 })]
         );
         assert_eq!(
             faults_of(&bytes(&[(1, 0), (2, 0x7001), (3, 1), (4, 1)])),
-            [Fault::Move(FaultyRecords { count: 2, first: 0 })]
+            [BookFault::Move(FaultyRecords { count: 2, first: 0 })]
         );
         let null = faults_of(&bytes(&[(1, 1), (0, 1)]));
         assert!(
-            null.contains(&Fault::StrayNull(FaultyRecords { count: 1, first: 1 })),
+            null.contains(&BookFault::StrayNull(FaultyRecords { count: 1, first: 1 })),
             "{null:?}"
         );
         let header = header::create_raw("@PG@\n1.0\nx");
-        assert!(matches!(faults_of(&header)[..], [Fault::Header(_)]));
+        assert!(matches!(faults_of(&header)[..], [BookFault::Header(_)]));
         let good = header::create_raw(&header::create(&["normal"], "x").unwrap());
         assert_eq!(faults_of(&[good, bytes(&[(1, 1)])].concat()), []);
     }
@@ -538,7 +538,7 @@ mod tests {
         let mut entries: Vec<(u64, u16)> = (1..=1000).rev().map(|key| (key << 40, 1)).collect();
         entries.extend([(500 << 40, 1), (900 << 40, 1), (1 << 40, 2)]);
         let found = faults_of(&bytes(&entries));
-        let twice = Fault::Twice(FaultyRecords {
+        let twice = BookFault::Twice(FaultyRecords {
             count: 2,
             first: 1000,
         });
@@ -553,7 +553,7 @@ mod tests {
         let header = header::create_raw("all moves");
         let header_records = header.len() as u64 / 16;
         let found = faults_of(&[header, bytes(&entries)].concat());
-        let twice = Fault::Twice(FaultyRecords {
+        let twice = BookFault::Twice(FaultyRecords {
             count: 3,
             first: header_records + (1 << 16),
         });
@@ -584,13 +584,13 @@ mod tests {
     }
 
     /// Finds repeated moves in a simple way, to compare with [`faults`].
-    fn repeated(entries: &[(u64, u16)]) -> Option<Fault> {
+    fn repeated(entries: &[(u64, u16)]) -> Option<BookFault> {
         let mut seen = std::collections::HashSet::new();
         let places: Vec<usize> = (0..entries.len())
             .filter(|i| !seen.insert(entries[*i]))
             .collect();
         let first = *places.first()? as u64;
-        Some(Fault::Twice(FaultyRecords {
+        Some(BookFault::Twice(FaultyRecords {
             count: places.len() as u64,
             first,
         }))
@@ -605,7 +605,7 @@ mod tests {
                 entries.sort_by_key(|entry| entry.0);
             }
             let found = faults_of(&bytes(&entries));
-            let twice = found.into_iter().find(|fault| matches!(fault, Fault::Twice(_)));
+            let twice = found.into_iter().find(|fault| matches!(fault, BookFault::Twice(_)));
             prop_assert_eq!(twice, repeated(&entries));
         }
 

@@ -25,7 +25,7 @@ use polybook::{
     pgn::{GameFilter, Input},
     position::{PieceLetters, Variant, VariantChoice},
     suite::SuiteFormat,
-    tally::{By, MoveFilter},
+    tally::{Grouping, MoveFilter},
 };
 
 /// The heading of the options that name outputs.
@@ -97,7 +97,7 @@ pub struct Args {
     /// Divide --counts by speed, rating group and month, so that an index made from them can be filtered by these; none
     /// adds up what the input counts divide [default: the classes of the input counts]
     #[arg(long, value_name = "speed,rating,month|none", requires = "counts", help_heading = OUTPUTS)]
-    by: Option<By>,
+    by: Option<Grouping>,
 
     /// Write an opening suite: with .pgn, the lines of --plies half-moves that at least --min-game games began with; with
     /// .epd, the positions that at least --min-game games reached after --plies half-moves; - writes lines to standard

@@ -12,7 +12,7 @@ use polybook::{
     position::Variant,
     progress::Meter,
     repertoire::{MoveSource, OpenOptions},
-    tree::{Evaluated, Explored, Format, Limits, LinesOf, Source, Tree},
+    tree::{EvaluatedSource, Explored, Limits, LinesOf, Source, Tree, TreeFormat},
 };
 use serde_json::json;
 use shakmaty::Color;
@@ -59,9 +59,9 @@ pub struct Args {
     #[arg(
         long,
         default_value = "text",
-        value_parser = one_of([("pgn", Format::Pgn), ("text", Format::Text), ("jsonl", Format::Jsonl)])
+        value_parser = one_of([("pgn", TreeFormat::Pgn), ("text", TreeFormat::Text), ("jsonl", TreeFormat::Jsonl)])
     )]
-    format: Format,
+    format: TreeFormat,
 
     /// Write the tree to this file [default: standard output]
     #[arg(
@@ -225,7 +225,7 @@ fn write(
         None => source,
     };
     let source: Box<dyn Source> = match args.evals.open()? {
-        Some(evals) => Box::new(Evaluated(source, evals)),
+        Some(evals) => Box::new(EvaluatedSource(source, evals)),
         None => source,
     };
     let tree = Tree::new(source, start, limits, meter);
@@ -233,10 +233,10 @@ fn write(
     let mut out = Output::create(&args.out, args.force)?;
     let path = out.target().to_owned();
     let moves = match format {
-        Format::Pgn if out.is_sealed() => tree.write_sealed_pgn(&mut out, &path)?,
-        Format::Pgn => tree.write_pgn(&mut out, &path)?,
-        Format::Text => tree.write_text(&mut out, &path)?,
-        Format::Jsonl => tree.write_jsonl(&mut out, &path)?,
+        TreeFormat::Pgn if out.is_sealed() => tree.write_sealed_pgn(&mut out, &path)?,
+        TreeFormat::Pgn => tree.write_pgn(&mut out, &path)?,
+        TreeFormat::Text => tree.write_text(&mut out, &path)?,
+        TreeFormat::Jsonl => tree.write_jsonl(&mut out, &path)?,
     };
     out.commit()?;
     Ok(moves)

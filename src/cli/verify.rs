@@ -94,7 +94,7 @@ fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
         }
         FileKind::Sqlite => {
             let found = obs::verify(file)?;
-            let differs = found.faults.contains(&obs::Fault::Checksum);
+            let differs = found.faults.contains(&obs::DatabaseFault::Checksum);
             Ok(Findings {
                 records: found.rows,
                 header_records: 0,
@@ -118,7 +118,7 @@ fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
         }
         _ => {
             let found = book::verify(file, &Memory::default())?;
-            let differs = found.faults.contains(&book::Fault::Checksum);
+            let differs = found.faults.contains(&book::BookFault::Checksum);
             Ok(Findings {
                 records: found.records,
                 header_records: found.header_records,

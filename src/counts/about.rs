@@ -20,7 +20,7 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     provenance::{Games, Pruned, Rejection},
-    tally::By,
+    tally::Grouping,
 };
 
 /// The greatest size of a sidecar in bytes; enough for many thousand names of inputs.
@@ -28,7 +28,7 @@ const LONGEST: u64 = if cfg!(test) { 1 << 12 } else { 4 << 20 };
 
 /// The origin of counts: what a book's header says, and the report of the run that made the counts.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub struct About {
+pub struct CountsOrigin {
     /// The file names of the inputs, in their order, without directories.
     pub inputs: Vec<String>,
     /// The numbers of games that were read, counted and left out; `None` if an input is counts that do not say so.
@@ -41,7 +41,7 @@ pub struct About {
     pub plies: u64,
     /// The classes that are counted separately.
     #[serde(default, skip_serializing_if = "is_none")]
-    pub by: By,
+    pub by: Grouping,
     /// The positions, rows and half-moves that were pruned, or `None` if pruning was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pruned: Option<Pruned>,
@@ -73,7 +73,7 @@ pub struct About {
 
 /// Returns `true` if no class is counted separately, for `skip_serializing_if`.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_none(by: &By) -> bool {
+fn is_none(by: &Grouping) -> bool {
     by.is_none()
 }
 
@@ -140,7 +140,7 @@ pub(super) struct Sidecar {
     pub format: String,
     pub version: u32,
     #[serde(flatten)]
-    pub about: About,
+    pub about: CountsOrigin,
     pub parts: Vec<ListedFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts: Option<ListedFile>,
@@ -164,7 +164,11 @@ struct Versioned {
 
 impl Sidecar {
     /// Creates a sidecar of the current version.
-    pub(super) fn new(about: About, parts: Vec<ListedFile>, starts: Option<ListedFile>) -> Sidecar {
+    pub(super) fn new(
+        about: CountsOrigin,
+        parts: Vec<ListedFile>,
+        starts: Option<ListedFile>,
+    ) -> Sidecar {
         Sidecar {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -311,11 +315,11 @@ mod tests {
             plies: 3,
             crc32: None,
         };
-        let about = About {
+        let about = CountsOrigin {
             inputs: vec!["a.pgn".to_owned()],
             plies: 3,
             variant: "normal".to_owned(),
-            ..About::default()
+            ..CountsOrigin::default()
         };
         Sidecar::new(about, vec![part], None)
     }

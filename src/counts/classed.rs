@@ -22,7 +22,7 @@ use crate::{
     error::{Error, Result},
     position::BookMove,
     sort::Merge,
-    tally::{By, ClassCounts},
+    tally::{ClassCounts, Grouping},
 };
 
 /// The number of buffered rows of a move after which they are added up before the move is complete.
@@ -40,9 +40,9 @@ const MOST_WITHOUT_ENDS: u64 = 10_000;
 #[derive(Debug)]
 pub(crate) struct ClassedCounts {
     /// The classes of the sums. Each directory distinguishes at least these.
-    by: By,
+    by: Grouping,
     /// For each directory: its classes, whether a row of games that end in a position was read, and its parts.
-    directories: Vec<(CountsDirectory, By, AtomicBool, OrderedParts)>,
+    directories: Vec<(CountsDirectory, Grouping, AtomicBool, OrderedParts)>,
     /// Whether the sums contain a row of games that end in a position.
     has_ends: AtomicBool,
     /// The number of games that were read, which is limited so that no sum overflows.
@@ -80,7 +80,7 @@ impl ClassedCounts {
     /// # Errors
     ///
     /// Returns an error if a part cannot be read, or if parts of a directory share keys.
-    pub(crate) fn open(directories: &[CountsDirectory], by: By) -> Result<ClassedCounts> {
+    pub(crate) fn open(directories: &[CountsDirectory], by: Grouping) -> Result<ClassedCounts> {
         let open = |directory: &CountsDirectory| {
             let (by, parts) = (directory.by()?, directory.classed()?);
             Ok((directory.clone(), by, AtomicBool::new(false), parts))
@@ -323,7 +323,7 @@ mod tests {
         counts::layout::Row,
         position::BookMove,
         sort::{Memory, SHARDS},
-        tally::{Class, ClassRecord, ClassTally, Ratings, Stats},
+        tally::{ClassRecord, ClassTally, CountClass, Ratings, Stats},
     };
 
     #[test]
@@ -338,9 +338,9 @@ mod tests {
                     turn: Color::White,
                     stats: Stats::default(),
                 },
-                class: Class {
+                class: CountClass {
                     month,
-                    ..Class::default()
+                    ..CountClass::default()
                 },
                 ratings: Ratings::default(),
             };
@@ -361,9 +361,9 @@ mod tests {
             let tally = ClassTally::new(&Memory::default(), false);
             let record = |number: u32| {
                 let month = number / 12 * 100 + number % 12 + 1;
-                let class = Class {
+                let class = CountClass {
                     month,
-                    ..Class::default()
+                    ..CountClass::default()
                 };
                 ClassRecord::new(1, BookMove(1), Color::White, class, None, 0)
             };

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::layout::VERSION;
-use crate::{error::reason, tally::By};
+use crate::{error::reason, tally::Grouping};
 
 /// A problem of a file of counts.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -110,9 +110,9 @@ pub enum CountsError {
     /// Two parts have columns of different classes.
     Classes {
         /// The classes of the part.
-        found: By,
+        found: Grouping,
         /// The classes of the parts before it.
-        expected: By,
+        expected: Grouping,
     },
     /// More games than numbers reach.
     #[error(

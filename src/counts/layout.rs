@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `part-NNN.parquet` | the counts; each part contains a range of keys |
 //! | `starts.parquet` | the positions in which games started, if a `FEN` tag or the variant names them |
-//! | `counts.json` | where the counts come from, and a list of the parts: [`About`](super::About) |
+//! | `counts.json` | where the counts come from, and a list of the parts: [`CountsOrigin`](super::CountsOrigin) |
 //!
 //! | column of a part | type | content |
 //! |---|---|---|
@@ -13,10 +13,10 @@
 //! | `black` | boolean | `true` if Black is to move |
 //! | `wins`, `draws`, `losses` | 64-bit integers | the numbers of games, from the view of the side to move |
 //! | `identity` | 64-bit integer | only in counts of variants: a number that distinguishes positions with equal keys |
-//! | `speed` | 32-bit integer | in counts [by](super::By) speed: 0 (ultra bullet) to 5 (correspondence) |
+//! | `speed` | 32-bit integer | in counts [by](super::Grouping) speed: 0 (ultra bullet) to 5 (correspondence) |
 //! | `rating_group` | 32-bit integer | in counts by rating: the lower bound of the group that contains the mean of the known ratings, or -1 if no rating is known |
 //! | `month` | 32-bit integer | in counts by month: the year times 100, plus the month; 0 if unknown |
-//! | `book_only` | boolean | in counts by any class: `true` if only [books](crate::tally::Class::book_only) count the row |
+//! | `book_only` | boolean | in counts by any class: `true` if only [books](crate::tally::CountClass::book_only) count the row |
 //! | `rating_sum`, `rated` | 64-bit integers | in counts by any class: the sum of the known ratings of the players who moved, and the number of these ratings |
 //!
 //! polybook writes one row for each position, move and class. The rows are sorted by signed key, move, identity, and
@@ -35,7 +35,7 @@ use crate::{
     pgn::RatingGroup,
     position::BookMove,
     sort::SHARDS,
-    tally::{By, Class, Ratings, Stats},
+    tally::{CountClass, Grouping, Ratings, Stats},
 };
 
 /// The file that says where the counts come from and lists the parts.
@@ -71,7 +71,7 @@ pub(super) const GAMES: &str = "games";
 
 /// Returns the Parquet schema of a part, with a column of identities if `with_identities`, and with the columns of the
 /// classes in `by`.
-pub(super) fn part_schema(with_identities: bool, by: By) -> String {
+pub(super) fn part_schema(with_identities: bool, by: Grouping) -> String {
     let mut schema =
         "message counts { required int64 key; required int32 move; required boolean black; \
          required int64 wins; required int64 draws; required int64 losses;"
@@ -144,7 +144,7 @@ pub struct ClassRow {
     /// The position, the move, and the results.
     pub row: Row,
     /// The class of the games.
-    pub class: Class,
+    pub class: CountClass,
     /// The known ratings of the players who moved.
     pub ratings: Ratings,
 }
@@ -154,7 +154,7 @@ impl From<Row> for ClassRow {
     fn from(row: Row) -> ClassRow {
         ClassRow {
             row,
-            class: Class::default(),
+            class: CountClass::default(),
             ratings: Ratings::default(),
         }
     }

@@ -46,7 +46,7 @@ mod starts;
 mod write;
 
 pub use self::{
-    about::About,
+    about::CountsOrigin,
     error::CountsError,
     layout::{ClassRow, Row},
     read::{CountsDirectory, Part},
@@ -61,5 +61,5 @@ pub(crate) use self::{
 };
 pub use crate::{
     provenance::Pruned,
-    tally::{By, Class, Ratings},
+    tally::{CountClass, Grouping, Ratings},
 };

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     error::Result,
     sort::SHARDS,
-    tally::{By, CountBatch},
+    tally::{CountBatch, Grouping},
 };
 
 /// The greatest number of rows in a row group that is read by ranges; bounds the memory, because a part of one row
@@ -211,12 +211,12 @@ impl OrderedParts {
     /// Returns a reader of the rows in a range of shards. The range must not cross from one half of the unsigned keys
     /// to the other.
     pub(crate) fn rows_of(&self, shards: Range<usize>) -> OrderedRows<'_> {
-        self.classed_rows_of(shards, By::default())
+        self.classed_rows_of(shards, Grouping::default())
     }
 
     /// Returns a reader of the rows in a range of shards and their classes in `by`. Otherwise like
     /// [`rows_of`](OrderedParts::rows_of).
-    pub(super) fn classed_rows_of(&self, shards: Range<usize>, by: By) -> OrderedRows<'_> {
+    pub(super) fn classed_rows_of(&self, shards: Range<usize>, by: Grouping) -> OrderedRows<'_> {
         let first = |shard: usize| (shard as u64) << (u64::BITS - SHARDS.ilog2());
         let keys = first(shards.start).cast_signed()
             ..=(first(shards.end - 1) | (u64::MAX >> SHARDS.ilog2())).cast_signed();
@@ -276,7 +276,7 @@ impl OrderedParts {
 /// Reads the rows of a range of keys.
 pub(crate) struct OrderedRows<'a> {
     keys: RangeInclusive<i64>,
-    by: By,
+    by: Grouping,
     /// The row groups that were not opened yet: the part, the index in the part, and the number of the first row,
     /// counted from the beginning of the part.
     groups: VecDeque<(&'a OrderedPart, usize, u64)>,
@@ -434,7 +434,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        counts::{About, CountsContent, CountsDirectory, CountsWriter, RowSource},
+        counts::{CountsContent, CountsDirectory, CountsOrigin, CountsWriter, RowSource},
         output::commit_all,
         position::BookMove,
         progress::Meter,
@@ -456,9 +456,9 @@ mod tests {
         let counts = tally.seal().unwrap();
         let target = dir.join("counts");
         let writer = CountsWriter::create(&target, false).unwrap();
-        let about = About {
+        let about = CountsOrigin {
             plies: (1..=rows).map(|row| row % 40_000 + 1).sum(),
-            ..About::default()
+            ..CountsOrigin::default()
         };
         let (source, stop) = (RowSource::Keys(&counts), AtomicBool::new(false));
         let content = CountsContent {

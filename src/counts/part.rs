@@ -28,18 +28,18 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
-    tally::{By, Class, Ratings, Stats},
+    tally::{CountClass, Grouping, Ratings, Stats},
 };
 
 /// Writes the columns of classes and ratings of a row group.
 fn write_classes(
     group: &mut SerializedRowGroupWriter<'_, File>,
-    by: By,
-    classes: &[(Class, Ratings)],
+    by: Grouping,
+    classes: &[(CountClass, Ratings)],
 ) -> Result<(), ParquetError> {
     let groups: Vec<i32> = rating_groups().collect();
     let classes = || classes.iter();
-    let mut narrow = |wanted: bool, value: &dyn Fn(Class) -> i32| match wanted {
+    let mut narrow = |wanted: bool, value: &dyn Fn(CountClass) -> i32| match wanted {
         true => write_column::<Int32Type>(group, classes().map(|(class, _)| value(*class))),
         false => Ok(()),
     };
@@ -65,11 +65,11 @@ pub(super) struct PartWriter<'a> {
     target: &'a Path,
     stop: &'a AtomicBool,
     with_identities: bool,
-    by: By,
+    by: Grouping,
     /// The rows of the current row group.
     rows: Vec<Row>,
     /// The classes and ratings of `rows`; empty if the counts are not by class.
-    classes: Vec<(Class, Ratings)>,
+    classes: Vec<(CountClass, Ratings)>,
     /// The number of rows in the finished row groups.
     written: u64,
     /// The number of half-moves in all rows.
@@ -86,7 +86,7 @@ impl<'a> PartWriter<'a> {
         directory: &'a Path,
         name: String,
         target: &'a Path,
-        (with_identities, by): (bool, By),
+        (with_identities, by): (bool, Grouping),
         stop: &'a AtomicBool,
     ) -> Result<PartWriter<'a>> {
         let file = File::create_new(directory.join(&name)).at(target, "write")?;

@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        counts::{Class, Ratings, Row},
+        counts::{CountClass, Ratings, Row},
         tally::Stats,
     };
 
@@ -166,7 +166,7 @@ mod tests {
                     turn: Color::White,
                     stats: Stats { wins, ..Stats::default() },
                 },
-                class: Class::default(),
+                class: CountClass::default(),
                 ratings: Ratings::default(),
             };
             rows.sort();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    about::{About, ListedFile, Sidecar, crc32_of},
+    about::{CountsOrigin, ListedFile, Sidecar, crc32_of},
     error::CountsError,
     file::{ParquetFile, caught, file_size, metadata_memory},
     layout::{ClassRow, ENDING, Row, STARTS},
@@ -18,7 +18,7 @@ use crate::{
     error::{At, Error, Result},
     output::{FileId, open_again_if_replaced},
     position::BookMove,
-    tally::By,
+    tally::Grouping,
     task,
 };
 
@@ -26,7 +26,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct CountsDirectory {
     path: PathBuf,
-    about: Option<About>,
+    about: Option<CountsOrigin>,
     parts: Vec<Part>,
     starts: Option<Part>,
 }
@@ -108,7 +108,7 @@ impl CountsDirectory {
     }
 
     /// Returns the description in the sidecar, or `None` if there is no sidecar.
-    pub fn about(&self) -> Option<&About> {
+    pub fn about(&self) -> Option<&CountsOrigin> {
         self.about.as_ref()
     }
 
@@ -118,7 +118,7 @@ impl CountsDirectory {
     /// # Errors
     ///
     /// Returns an error if a part cannot be read or is not Parquet, or if two parts have columns of different classes.
-    pub fn by(&self) -> Result<By> {
+    pub fn by(&self) -> Result<Grouping> {
         if let Some(about) = &self.about {
             return Ok(about.by);
         }
@@ -269,7 +269,7 @@ impl Part {
     /// Returns the error of `f`, an error if the file cannot be read, and a [`CountsError`] if a row is invalid or if
     /// the file differs from what the sidecar states.
     pub fn read(&self, f: &mut dyn FnMut(&[Row]) -> Result<()>) -> Result<u64> {
-        self.read_rows(By::default(), Rows::row, |row| *row, false, f)
+        self.read_rows(Grouping::default(), Rows::row, |row| *row, false, f)
     }
 
     /// Calls `f` with all rows and their classes, in batches of up to a few thousand. Only the classes in `by` are
@@ -280,7 +280,7 @@ impl Part {
     /// Returns an error in the cases of [`read`](Part::read), or if the part lacks a column of the classes.
     pub fn read_classed(
         &self,
-        by: By,
+        by: Grouping,
         f: &mut dyn FnMut(&[ClassRow]) -> Result<()>,
     ) -> Result<u64> {
         self.read_rows(by, Rows::class_row, |row| row.row, true, f)
@@ -289,7 +289,7 @@ impl Part {
     /// Calls `f` with all rows in batches, decoded by `read_row`. Rows without a move are included if `with_ends`.
     fn read_rows<R>(
         &self,
-        by: By,
+        by: Grouping,
         read_row: impl Fn(&Rows, usize) -> Result<R, CountsError>,
         row_of: impl Fn(&R) -> Row,
         with_ends: bool,

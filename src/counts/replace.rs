@@ -49,14 +49,14 @@ pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counts::About;
+    use crate::counts::CountsOrigin;
 
     #[test]
     fn only_counts_are_replaced_and_only_by_force() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path();
         check_replaceable(path, false).unwrap();
-        Sidecar::new(About::default(), Vec::new(), None)
+        Sidecar::new(CountsOrigin::default(), Vec::new(), None)
             .write(path, path)
             .unwrap();
         assert!(matches!(

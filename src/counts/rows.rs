@@ -17,7 +17,7 @@ use super::{
 use crate::{
     pgn::{HIGHEST_RATING, Speed},
     position::BookMove,
-    tally::{By, Class, CountBatch, Ratings, Stats},
+    tally::{CountBatch, CountClass, Grouping, Ratings, Stats},
 };
 
 /// The number of rows that are decoded at once.
@@ -52,9 +52,9 @@ pub(super) struct PartColumns {
 /// # Errors
 ///
 /// Returns an error if a column of a class has the wrong type or exists twice.
-pub(super) fn classes_of(schema: &SchemaDescriptor) -> Result<By, CountsError> {
+pub(super) fn classes_of(schema: &SchemaDescriptor) -> Result<Grouping, CountsError> {
     let has = |name| Ok::<_, CountsError>(Column::find(schema, name, Holds::Integers)?.is_some());
-    Ok(By {
+    Ok(Grouping {
         speed: has(SPEED)?,
         rating: has(RATING_GROUP)?,
         month: has(MONTH)?,
@@ -110,7 +110,7 @@ impl ClassReader {
     /// # Errors
     ///
     /// Returns an error if a column is missing or has the wrong type.
-    fn open(file: &ParquetFile, group: usize, by: By) -> Result<ClassReader, CountsError> {
+    fn open(file: &ParquetFile, group: usize, by: Grouping) -> Result<ClassReader, CountsError> {
         let open = |name, holds| Column::required(file.schema(), name, holds)?.open(file, group);
         let integers = |name| open(name, Holds::Integers);
         let of = |is_wanted: bool, name| is_wanted.then(|| integers(name)).transpose();
@@ -156,7 +156,7 @@ impl GroupReader {
         file: &ParquetFile,
         group: usize,
         row: u64,
-        by: By,
+        by: Grouping,
     ) -> Result<GroupReader, CountsError> {
         let columns = PartColumns::find(file.schema())?;
         let open = |column: Column| column.open(file, group);
@@ -297,7 +297,7 @@ impl Rows {
 
     /// Decodes the class of a row.
     #[inline]
-    fn class(&self, at: usize) -> Result<Class, CountsError> {
+    fn class(&self, at: usize) -> Result<CountClass, CountsError> {
         let [speeds, groups, months] = self
             .narrow
             .each_ref()
@@ -319,7 +319,7 @@ impl Rows {
         if !is_month {
             return Err(self.cannot_be(at, MONTH, month));
         }
-        Ok(Class {
+        Ok(CountClass {
             speed: speed as u8,
             group: group as u8,
             month: month as u32,

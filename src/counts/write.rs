@@ -8,7 +8,7 @@ use std::{
 use rayon::prelude::*;
 
 use super::{
-    about::{About, ListedFile, Sidecar},
+    about::{CountsOrigin, ListedFile, Sidecar},
     classed::ClassedCounts,
     error::CountsError,
     layout::{ClassRow, part_count, part_name, ranges_of_part, shards_of_part},
@@ -24,7 +24,7 @@ use crate::{
     output::{AtomicDir, Finished},
     progress::Meter,
     provenance::Pruned,
-    tally::{By, ClassCounts},
+    tally::{ClassCounts, Grouping},
     task,
 };
 
@@ -62,7 +62,7 @@ pub(crate) struct CountsContent<S> {
     /// The positions in which games started.
     pub starts: S,
     /// The description of the counts. The writer sets the half-moves and what was pruned.
-    pub about: About,
+    pub about: CountsOrigin,
 }
 
 impl CountsWriter {
@@ -98,7 +98,7 @@ impl CountsWriter {
         let parts = part_count(counts.size);
         let has_identities = source.has_identities();
         let write_part = |number: usize| {
-            let mut part = self.part(number, has_identities, By::default(), stop)?;
+            let mut part = self.part(number, has_identities, Grouping::default(), stop)?;
             let mut pruner = Pruner::new(counts.min_game, has_identities, self.directory.target());
             for shard in shards_of_part(number, parts) {
                 if counts.min_game == 0 {
@@ -165,7 +165,7 @@ impl CountsWriter {
         &'s self,
         number: usize,
         has_identities: bool,
-        by: By,
+        by: Grouping,
         stop: &'s AtomicBool,
     ) -> Result<PartWriter<'s>> {
         task::fault("write part");

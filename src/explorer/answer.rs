@@ -293,7 +293,7 @@ pub struct GameList {
 
 /// A description of the sources of an explorer.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct About {
+pub struct Overview {
     /// The version of polybook.
     pub version: &'static str,
     /// The number of games in all sources, or `None` if a source has counts that do not state their number of games.
@@ -303,13 +303,13 @@ pub struct About {
     /// The first and the last year from which there are games, or `None` if no year is known.
     pub years: Option<[u16; 2]>,
     /// The sources.
-    pub sources: Vec<AboutSource>,
+    pub sources: Vec<SourceOverview>,
 }
 
 /// A description of one source: an index from which an explorer answers.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AboutSource {
+pub struct SourceOverview {
     /// The name that was given to the source.
     pub name: String,
     /// The number of games that were read, including games whose positions are not indexed. `None` if the source has

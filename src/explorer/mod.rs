@@ -55,8 +55,8 @@ mod words;
 
 pub use self::{
     answer::{
-        About, AboutSource, Answer, GameInfo, GameList, ListedGame, MatchGames, MonthCount,
-        PlayedGame, PlayedMove, Player, PlayerScore, PlayerTotals, YearCount,
+        Answer, GameInfo, GameList, ListedGame, MatchGames, MonthCount, Overview, PlayedGame,
+        PlayedMove, Player, PlayerScore, PlayerTotals, SourceOverview, YearCount,
     },
     facets::{ColorCount, Facets, RatingScore},
     line::Line,

@@ -10,7 +10,7 @@ use std::{
 use shakmaty::Color;
 
 use super::{
-    answer::{About, AboutSource, GameInfo, Player},
+    answer::{GameInfo, Overview, Player, SourceOverview},
     duplicate_groups::DuplicateGroups,
     names::Suggestions,
     query::{Filters, View},
@@ -87,10 +87,10 @@ impl Explorer {
     }
 
     /// Returns a description of the sources.
-    pub fn about(&self) -> About {
-        let sources: Vec<AboutSource> = self.sources.iter().map(about).collect();
+    pub fn about(&self) -> Overview {
+        let sources: Vec<SourceOverview> = self.sources.iter().map(about).collect();
         let years = sources.iter().filter_map(|source| source.years);
-        About {
+        Overview {
             version: env!("CARGO_PKG_VERSION"),
             games: sources.iter().map(|source| source.games).sum(),
             positions: sources.iter().map(|source| source.positions).sum(),
@@ -453,13 +453,13 @@ fn is_number(id: &str) -> bool {
     id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn about(source: &OpenIndex) -> AboutSource {
+fn about(source: &OpenIndex) -> SourceOverview {
     let counted = source.counted.as_ref();
     let files = source
         .index
         .files()
         .filter_map(|(_, path)| path.file_name());
-    AboutSource {
+    SourceOverview {
         name: source.name.clone(),
         games: source.counted_games(),
         positions: source.contents.positions,

@@ -50,6 +50,6 @@ pub use self::{
     merge::MergeIndexes,
     read::Index,
     replace::is_index,
-    verify::{Fault, VerifiedIndex, verify},
+    verify::{IndexFault, VerifiedIndex, verify},
     write::MergedIndex,
 };

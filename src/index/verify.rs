@@ -36,7 +36,7 @@ const LONGEST_SECONDED: u64 = 64 << 20;
 pub struct VerifiedIndex {
     /// The faults, one for each kind of problem. If there are none, the index is not damaged: queries return exactly
     /// what was written to the index.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<IndexFault>,
     /// The number of entries of the LevelDB database.
     pub entries: u64,
     /// The number of games.
@@ -51,7 +51,7 @@ pub struct VerifiedIndex {
 /// A fault in an index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Fault {
+pub struct IndexFault {
     /// A description of the problem. If a file is damaged, the description names the file, and the rest of the index
     /// was not checked.
     pub problem: String,
@@ -61,7 +61,7 @@ pub struct Fault {
     pub count: u64,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for IndexFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.key.is_empty() {
             write!(f, "'{}' ", self.key.escape_ascii())?;
@@ -114,7 +114,7 @@ impl VerifiedIndex {
         let mut known = self.faults.iter_mut();
         match known.find(|fault| fault.problem == problem) {
             Some(fault) => fault.count += 1,
-            None => self.faults.push(Fault {
+            None => self.faults.push(IndexFault {
                 problem: problem.to_owned(),
                 key: key.to_vec(),
                 count: 1,

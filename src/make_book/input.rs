@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     position::VariantChoice,
     provenance::{Provenance, Pruned},
-    tally::{By, OrderedCounts},
+    tally::{Grouping, OrderedCounts},
 };
 
 /// An input of a run.
@@ -76,7 +76,7 @@ pub(super) struct CountedBefore<'a> {
     /// The provenance and the variant of the counts, if they have a sidecar.
     pub origin: Option<&'a (Provenance, VariantChoice)>,
     /// The classes by which the counts are separated.
-    pub by: By,
+    pub by: Grouping,
     /// The numbers of positions, rows and half-moves that were pruned from the counts, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
     /// The approximate memory, in bytes, that the metadata of a part (a Parquet file) takes beyond the usual amount.

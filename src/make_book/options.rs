@@ -15,7 +15,7 @@ use crate::{
     provenance::{option_text, switch, valued},
     sort::Memory,
     suite::{Suite, SuiteFormat},
-    tally::{By, MoveFilter},
+    tally::{Grouping, MoveFilter},
 };
 
 /// How games with an unknown result are counted.
@@ -61,7 +61,7 @@ pub struct MakeBook {
     pub(super) explorer: bool,
     pub(super) obs: Option<PathBuf>,
     pub(super) counts: Option<PathBuf>,
-    pub(super) by: Option<By>,
+    pub(super) by: Option<Grouping>,
     pub(super) prune_counts: u64,
     pub(super) suite: Option<SuiteOutput>,
     pub(super) force: bool,

@@ -43,7 +43,7 @@ pub use self::{
     read::Obs,
     row::{PassedOver, Row, legal_move},
     stream::Rows,
-    verify::{Fault, Verified, verify},
+    verify::{DatabaseFault, Verified, verify},
     write::{ObsSummary, ObsWriter},
 };
 use crate::error::{At, Error, Result};

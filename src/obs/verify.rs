@@ -11,7 +11,7 @@ use crate::error::Result;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verified {
     /// All faults that were found.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<DatabaseFault>,
     /// The number of rows of the table `Book`.
     pub rows: u64,
     /// `true` if the table `Info` has a checksum. Without one, changed rows cannot be detected.
@@ -21,7 +21,7 @@ pub struct Verified {
 /// A fault of a database.
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum DatabaseFault {
     /// SQLite's integrity check found a problem, which this describes.
     #[error("SQLite finds: {0}")]
     Sqlite(String),
@@ -47,7 +47,7 @@ pub fn verify(path: impl AsRef<Path>) -> Result<Verified> {
         .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
         .sql(path, "read")?;
     if found != "ok" {
-        faults.push(Fault::Sqlite(found));
+        faults.push(DatabaseFault::Sqlite(found));
     }
     let check = ChecksumCheck::of(&db).sql(path, "read")?;
     let has_checksum = check.is_some();
@@ -64,7 +64,7 @@ pub fn verify(path: impl AsRef<Path>) -> Result<Verified> {
     };
     add_rows().sql(path, "read")?;
     if has_checksum && !check.matches() {
-        faults.push(Fault::Checksum);
+        faults.push(DatabaseFault::Checksum);
     }
     Ok(Verified {
         faults,

@@ -10,7 +10,7 @@ use crate::{
     explorer::{Explorer, Filters, Line},
     position::{BookMove, Keyed, Variant},
     progress::Meter,
-    tree::{Event, Limits, LinesOf, Order, Source, Tree, TreeMove, played},
+    tree::{Limits, LinesOf, Order, Source, Tree, TreeEvent, TreeMove, played},
 };
 
 /// The moves of a repertoire backwards: for each position, the positions from which a move leads to it.
@@ -34,7 +34,7 @@ impl Predecessors {
             let lines = LinesOf(repertoire, color);
             let tree = Tree::new(lines, start, Limits::default(), &meter);
             tree.walk(Order::Positions, &mut |event| {
-                if let Event::Move(branch) = event {
+                if let TreeEvent::Move(branch) = event {
                     let mut after = branch.pos.clone();
                     after.play(branch.mv.mv);
                     before.push((after.identity(), branch.pos.identity()));

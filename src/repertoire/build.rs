@@ -20,7 +20,7 @@ use crate::{
 
 /// How the player's moves are chosen. Of moves with equal values, the one with more games is chosen.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum By {
+pub enum OwnMoveRule {
     /// Chooses the move with the highest score, measured by the lower bound of its Wilson interval, so that a few lucky games do
     /// not decide. A move that fewer than 1 % of the games of its position played is chosen only if no other move has a score.
     Score,
@@ -30,13 +30,13 @@ pub enum By {
     Weight,
 }
 
-impl By {
-    /// Returns the default for a source: [`Score`](By::Score) if its moves have results, otherwise
-    /// [`Weight`](By::Weight).
-    pub fn default_of(source: &MoveSource) -> By {
+impl OwnMoveRule {
+    /// Returns the default for a source: [`Score`](OwnMoveRule::Score) if its moves have results, otherwise
+    /// [`Weight`](OwnMoveRule::Weight).
+    pub fn default_of(source: &MoveSource) -> OwnMoveRule {
         match source.has_results() {
-            true => By::Score,
-            false => By::Weight,
+            true => OwnMoveRule::Score,
+            false => OwnMoveRule::Weight,
         }
     }
 
@@ -45,10 +45,10 @@ impl By {
         let games: u64 = moves.iter().map(TreeMove::games).sum();
         let is_rare = |mv: &TreeMove| mv.games().saturating_mul(100) < games;
         let value = |mv: &TreeMove| match self {
-            By::Score if is_rare(mv) => -1.0,
-            By::Score => mv.stats.map_or(0.0, Stats::lower_bound),
-            By::Games => mv.games() as f64,
-            By::Weight => mv.weight as f64,
+            OwnMoveRule::Score if is_rare(mv) => -1.0,
+            OwnMoveRule::Score => mv.stats.map_or(0.0, Stats::lower_bound),
+            OwnMoveRule::Games => mv.games() as f64,
+            OwnMoveRule::Weight => mv.weight as f64,
         };
         moves.into_iter().reduce(|best, mv| {
             let order = value(&mv).total_cmp(&value(&best));
@@ -72,9 +72,9 @@ pub(super) fn answer_of(
     source: &MoveSource,
     moves: Vec<TreeMove>,
     pos: &Keyed<VariantPosition>,
-    by: By,
+    by: OwnMoveRule,
 ) -> Result<Option<TreeMove>> {
-    if by != By::Weight && !source.has_results() {
+    if by != OwnMoveRule::Weight && !source.has_results() {
         let problem = "a book has weights and no results: choose its moves with --by weight";
         return Err(Error::file("--by", problem));
     }
@@ -104,7 +104,7 @@ pub struct Build<'a> {
     /// A repertoire whose moves are kept: where it has a move, none is chosen.
     pub keep: Option<&'a MoveSource>,
     /// How the other moves of the player are chosen.
-    pub by: By,
+    pub by: OwnMoveRule,
     /// A reply is answered if at least one game in this many is expected to reach the position after it.
     pub one_in: f64,
     /// The minimum number of games of a move that is chosen. Lines end where no move has so many. `None` stands for a minimum that
@@ -255,9 +255,9 @@ impl Built {
 
     /// Returns the comment of a move: its games, its score in those with a result, and, for a reply, in how many games the position
     /// after it is expected once. The short comment is the score of an own move, and the expectation of a reply. Returns `kept` for a
-    /// move that the walk did not visit, which comes from another repertoire, and an empty text if `comments` is [`Comments::None`].
-    pub fn comment(&self, branch: &Branch<'_>, comments: Comments) -> String {
-        if comments == Comments::None {
+    /// move that the walk did not visit, which comes from another repertoire, and an empty text if `comments` is [`CommentDetail::None`].
+    pub fn comment(&self, branch: &Branch<'_>, comments: CommentDetail) -> String {
+        if comments == CommentDetail::None {
             return String::new();
         }
         let reach = self
@@ -271,7 +271,7 @@ impl Built {
         let finished = mv.stats.filter(|stats| stats.games() > 0);
         let score = finished.map(|stats| format!("{:.1}%", stats.score() * 100.0));
         let one_in = (!is_own).then(|| format!("1 in {:.1}", 1.0 / reach.min(1.0)));
-        if comments == Comments::Short {
+        if comments == CommentDetail::Short {
             return one_in.or(score).unwrap_or_default();
         }
         let games = match mv.stats {
@@ -287,7 +287,7 @@ impl Built {
 
 /// The comments of the moves of a repertoire in PGN.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub enum Comments {
+pub enum CommentDetail {
     /// No comments.
     None,
     /// The score of an own move; for a reply, the number of games of which one is expected to reach it.

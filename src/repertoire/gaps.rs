@@ -5,7 +5,7 @@ use serde::Serialize;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
-    By, MoveSource,
+    MoveSource, OwnMoveRule,
     build::answer_of,
     line_text,
     reach::{Coverage, ReachGraph, Walk},
@@ -34,7 +34,7 @@ pub struct FindGaps<'a> {
     pub min_game: u64,
     /// The number of gaps that get an answer, the likeliest first, and how the answers are chosen. A gap after which
     /// the source has no games gets none.
-    pub add: (usize, By),
+    pub add: (usize, OwnMoveRule),
     /// The memory for positions, in bytes.
     pub memory: usize,
     /// Reports progress, and can cancel the search.

@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use polybook::{
-//!     position::Variant, progress::Meter, repertoire::{Build, By, MoveSource, OpenOptions, build}, tally::Memory,
+//!     position::Variant, progress::Meter, repertoire::{Build, OwnMoveRule, MoveSource, OpenOptions, build}, tally::Memory,
 //! };
 //! use shakmaty::Color;
 //!
@@ -34,7 +34,7 @@
 //!     color: Color::White,
 //!     source: &games,
 //!     keep: None,
-//!     by: By::Score,
+//!     by: OwnMoveRule::Score,
 //!     one_in: 20.0,
 //!     min_game: None,
 //!     max_ply: Some(9),
@@ -58,7 +58,7 @@ use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
 pub use self::{
     along::{LineGap, LineMove, LineReport, Predecessors, along},
-    build::{Build, BuildSummary, Built, By, Comments, build},
+    build::{Build, BuildSummary, Built, CommentDetail, OwnMoveRule, build},
     check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
     gaps::{Added, FindGaps, Gap, Gaps, SourceEnd, gaps},
     move_source::{MoveSource, OpenOptions},

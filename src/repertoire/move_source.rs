@@ -27,7 +27,7 @@ use crate::{
     sort::Memory,
     tally::{FindableCounts, Stats, Tally},
     task,
-    tree::{Event, Explored, Limits, LinesOf, Order, Replies, Source, Tree, TreeMove},
+    tree::{Explored, Limits, LinesOf, Order, Replies, Source, Tree, TreeEvent, TreeMove},
 };
 
 /// The options for opening a file.
@@ -355,8 +355,8 @@ impl MoveSource {
                 Order::Positions,
                 &mut |event| {
                     match event {
-                        Event::Position { .. } => moves = 0,
-                        Event::Move(branch) => {
+                        TreeEvent::Position { .. } => moves = 0,
+                        TreeEvent::Move(branch) => {
                             moves += 1;
                             let turn = branch.pos.position().turn();
                             *several.get_mut(turn) += u64::from(moves == 2);

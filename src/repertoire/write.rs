@@ -22,7 +22,7 @@ use crate::{
     sort::Memory,
     tally::{MoveFilter, Stats, Tally},
     task,
-    tree::{Branch, Event, GameWriter, Limits, Order, Source, Tree},
+    tree::{Branch, GameWriter, Limits, Order, Source, Tree, TreeEvent},
 };
 
 /// The format in which a repertoire is written.
@@ -138,7 +138,7 @@ impl Writing<'_> {
         let tally = Tally::new(self.memory.share(2));
         for tree in self.trees() {
             tree.walk(Order::Positions, &mut |event| {
-                let Event::Move(branch) = event else {
+                let TreeEvent::Move(branch) = event else {
                     return Ok(());
                 };
                 let pos = branch.pos.position();

@@ -24,7 +24,9 @@ use crate::{
     output::TemporaryDir,
     position::{Keyed, Variant},
     progress::Meter,
-    repertoire::{Build, By, Comments, FindGaps, MoveSource, OpenOptions, Writing, build, gaps},
+    repertoire::{
+        Build, CommentDetail, FindGaps, MoveSource, OpenOptions, OwnMoveRule, Writing, build, gaps,
+    },
     sort::Memory,
     tree::Source,
 };
@@ -42,11 +44,11 @@ impl AppState {
         let only_counts = parameters.flag("count")?.unwrap_or(false);
         let color = side(&parameters)?;
         let by = parameters.choice("by", |by| match by {
-            "score" => Some(By::Score),
-            "games" => Some(By::Games),
+            "score" => Some(OwnMoveRule::Score),
+            "games" => Some(OwnMoveRule::Games),
             _ => None,
         })?;
-        let by = by.unwrap_or(By::Score);
+        let by = by.unwrap_or(OwnMoveRule::Score);
         let one_in = parameters.number("reach")?.unwrap_or(200).clamp(1, RAREST);
         let depth = depth(&parameters)?;
         let of = self.made_of(key, &query.filters, &parameters)?;
@@ -88,7 +90,9 @@ impl AppState {
             memory: &memory(directory.path()),
             meter: &meter,
         };
-        writing.write(&path, &|branch| Some(built.comment(branch, Comments::Full)))?;
+        writing.write(&path, &|branch| {
+            Some(built.comment(branch, CommentDetail::Full))
+        })?;
         let bytes = short(&path, "repertoire", "lower depth")?;
         let size = bytes.len();
         let content = match name.ends_with(".pgn") {
@@ -97,7 +101,11 @@ impl AppState {
         };
         if only_counts {
             self.keep_made(of, content);
-            let by = if by == By::Games { " --by games" } else { "" };
+            let by = if by == OwnMoveRule::Games {
+                " --by games"
+            } else {
+                ""
+            };
             let command = format!(
                 "polybook make-book {} --counts counts && polybook repertoire build counts --color {color} \
                  --reach {one_in} --max-ply {depth}{by} --out {name}",
@@ -158,7 +166,7 @@ impl AppState {
             start: &start,
             max_ply: Some(depth as usize),
             min_game: 0,
-            add: (0, By::Games),
+            add: (0, OwnMoveRule::Games),
             memory: MEMORY,
             meter: &Meter::stopped_by(stop),
         })?;

@@ -28,7 +28,7 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     evals::Evals,
-    explorer::{About, Answer, Explorer, Filters},
+    explorer::{Answer, Explorer, Filters, Overview},
     position::Variant,
     task,
 };
@@ -53,7 +53,7 @@ pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
 /// The state of the server, shared by all requests.
 pub(super) struct AppState {
     pub(super) explorer: Explorer,
-    about: About,
+    about: Overview,
     books: Vec<BookFile>,
     pub(super) repertoires: Vec<ServedRepertoire>,
     evals: Option<Evals>,

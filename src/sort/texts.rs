@@ -51,12 +51,12 @@ fn prefix(text: &[u8]) -> [u64; 2] {
 /// A rule that keeps, of the texts whose first `key` bytes are equal, the first one, and with `rank` also those whose first
 /// `rank` bytes equal those of the first one.
 #[derive(Copy, Clone, Debug)]
-struct Best {
+struct KeepRule {
     key: usize,
     rank: Option<usize>,
 }
 
-impl Best {
+impl KeepRule {
     /// Returns `true` if `text` is kept. `last` is the last text before it that was kept.
     fn keeps(self, last: &[u8], text: &[u8]) -> bool {
         let is_equal = |bytes: usize| last[..bytes] == text[..bytes];
@@ -74,7 +74,7 @@ pub(crate) struct TextSorter {
     /// The number of texts to keep, from the first one on. `usize::MAX` means all.
     limit: usize,
     /// The rule by which texts are dropped, or `None` to keep all.
-    best: Option<Best>,
+    best: Option<KeepRule>,
     /// The texts in memory, each after its length prefix.
     bytes: Vec<u8>,
     places: Vec<TextPlace>,
@@ -296,7 +296,7 @@ impl TextSorter {
 
     fn of_best(memory: Memory, key: usize, rank: Option<usize>) -> TextSorter {
         TextSorter {
-            best: Some(Best { key, rank }),
+            best: Some(KeepRule { key, rank }),
             ..TextSorter::new(memory, None)
         }
     }

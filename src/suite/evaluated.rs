@@ -28,28 +28,28 @@ impl EvalRange {
     }
 
     /// Looks up the evaluation of a position, and compares it with the range.
-    pub(super) fn judge(&self, pos: &VariantPosition) -> Result<Evaluated> {
+    pub(super) fn judge(&self, pos: &VariantPosition) -> Result<RangeCheck> {
         let Some(eval) = self.evals.of_position(pos)? else {
-            return Ok(Evaluated::Unknown);
+            return Ok(RangeCheck::Unknown);
         };
         let (low, high) = self.centipawns;
         let centipawns = eval.score.as_centipawns().filter(|own| {
             let own = if self.of_either { own.abs() } else { *own };
             low <= own && own <= high
         });
-        Ok(centipawns.map_or(Evaluated::LeftOut, |own| {
+        Ok(centipawns.map_or(RangeCheck::LeftOut, |own| {
             let ce = pos.turn().fold_wb(own, -own);
             let depth = match eval.depth {
                 0 => String::new(),
                 depth => format!(" acd {depth};"),
             };
-            Evaluated::Kept(format!("{depth} ce {ce};"))
+            RangeCheck::Kept(format!("{depth} ce {ce};"))
         }))
     }
 }
 
 /// The result of comparing a position with a range of evaluations.
-pub(super) enum Evaluated {
+pub(super) enum RangeCheck {
     /// The evaluation is in the range. Contains the EPD operations `acd` and `ce` of the evaluation, or an empty text
     /// if the suite does not filter by evaluation.
     Kept(String),

@@ -10,7 +10,7 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
     Suite,
-    evaluated::{Evaluated, without_evaluation},
+    evaluated::{RangeCheck, without_evaluation},
     game_stats::GameStats,
     is_over, over_everywhere,
     ranking::{Candidate, Ranking},
@@ -206,16 +206,16 @@ impl Ranker<'_> {
         if self.format == SuiteFormat::Pgn {
             let evaluated = match is_kept {
                 true => self.evaluated(&ending)?,
-                false => Evaluated::LeftOut,
+                false => RangeCheck::LeftOut,
             };
             return ending.for_each_line(|line| {
                 let games = line.results.games();
                 self.count(games);
                 match evaluated {
                     _ if games < self.min_game => Ok(()),
-                    Evaluated::Kept(_) => self.add_line(line, ending.results),
-                    Evaluated::LeftOut => Ok(()),
-                    Evaluated::Unknown => {
+                    RangeCheck::Kept(_) => self.add_line(line, ending.results),
+                    RangeCheck::LeftOut => Ok(()),
+                    RangeCheck::Unknown => {
                         self.ranking.unevaluated += 1;
                         Ok(())
                     }
@@ -245,12 +245,12 @@ impl Ranker<'_> {
     }
 
     /// Compares the evaluation of a group's position with the range of the suite.
-    fn evaluated(&self, ending: &LineEnd) -> Result<Evaluated> {
+    fn evaluated(&self, ending: &LineEnd) -> Result<RangeCheck> {
         if self.suite.evals.is_none() {
-            return Ok(Evaluated::Kept(String::new()));
+            return Ok(RangeCheck::Kept(String::new()));
         }
         let pos = ending.position(self.suite)?;
-        pos.map_or(Ok(Evaluated::LeftOut), |(pos, _)| {
+        pos.map_or(Ok(RangeCheck::LeftOut), |(pos, _)| {
             self.suite.evaluated(pos.position())
         })
     }

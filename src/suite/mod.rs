@@ -24,7 +24,7 @@ pub use self::{
     write::SuiteFormat,
 };
 use self::{
-    evaluated::{Evaluated, without_evaluation},
+    evaluated::{RangeCheck, without_evaluation},
     write::write_ranked,
 };
 pub(crate) use self::{
@@ -113,9 +113,11 @@ impl Suite {
     }
 
     /// Looks up the evaluation of a position, and compares it with the range of the suite.
-    fn evaluated(&self, pos: &VariantPosition) -> Result<Evaluated> {
+    fn evaluated(&self, pos: &VariantPosition) -> Result<RangeCheck> {
         let range = self.evals.as_ref();
-        range.map_or(Ok(Evaluated::Kept(String::new())), |range| range.judge(pos))
+        range.map_or(Ok(RangeCheck::Kept(String::new())), |range| {
+            range.judge(pos)
+        })
     }
 
     /// Returns the name of a used option that filters by results, or `None` if no such option is used.

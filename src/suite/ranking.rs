@@ -9,7 +9,7 @@ use std::{
 use shakmaty::{Position, variant::VariantPosition};
 use siphasher::sip::SipHasher13;
 
-use super::{Suite, evaluated::Evaluated};
+use super::{Suite, evaluated::RangeCheck};
 use crate::{
     error::{Error, Result},
     sort::{Memory, TextSorter},
@@ -102,9 +102,9 @@ impl<'a> Ranking<'a> {
             return Ok(None);
         }
         let evaluated = self.suite.evaluated(pos)?;
-        self.unevaluated += u64::from(matches!(evaluated, Evaluated::Unknown));
+        self.unevaluated += u64::from(matches!(evaluated, RangeCheck::Unknown));
         Ok(match evaluated {
-            Evaluated::Kept(operations) => Some(operations),
+            RangeCheck::Kept(operations) => Some(operations),
             _ => None,
         })
     }

@@ -5,12 +5,12 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::class::Class;
+use super::class::CountClass;
 
 /// The properties of games that counts are grouped by, besides position and move. The default is none.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<&'static str>")]
-pub struct By {
+pub struct Grouping {
     /// Whether counts are grouped by the speed of the games.
     pub speed: bool,
     /// Whether counts are grouped by rating group, the group of the mean of the known ratings.
@@ -24,14 +24,14 @@ pub struct By {
 #[error("write speed, rating and month, joined by commas, or none")]
 pub struct UnknownClass;
 
-impl By {
+impl Grouping {
     /// Returns `true` if counts are not grouped.
     pub fn is_none(self) -> bool {
-        self == By::default()
+        self == Grouping::default()
     }
 
     /// Returns `true` if counts grouped by `other` can be calculated from counts grouped by `self`.
-    pub fn has(self, other: By) -> bool {
+    pub fn has(self, other: Grouping) -> bool {
         let mine = self.fields();
         other
             .fields()
@@ -41,8 +41,8 @@ impl By {
     }
 
     /// Returns the class with 0 for each property that counts are not grouped by.
-    pub(crate) fn of(self, class: Class) -> Class {
-        Class {
+    pub(crate) fn of(self, class: CountClass) -> CountClass {
+        CountClass {
             speed: if self.speed { class.speed } else { 0 },
             group: if self.rating { class.group } else { 0 },
             month: if self.month { class.month } else { 0 },
@@ -51,7 +51,7 @@ impl By {
     }
 
     fn fields(self) -> [(&'static str, bool); 3] {
-        let By {
+        let Grouping {
             speed,
             rating,
             month,
@@ -67,8 +67,8 @@ impl By {
             .collect()
     }
 
-    fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<By, UnknownClass> {
-        let mut by = By::default();
+    fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<Grouping, UnknownClass> {
+        let mut by = Grouping::default();
         for name in names {
             match name.trim() {
                 "speed" => by.speed = true,
@@ -81,7 +81,7 @@ impl By {
     }
 }
 
-impl fmt::Display for By {
+impl fmt::Display for Grouping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.is_none() {
             true => f.pad("none"),
@@ -90,28 +90,28 @@ impl fmt::Display for By {
     }
 }
 
-impl FromStr for By {
+impl FromStr for Grouping {
     type Err = UnknownClass;
 
-    fn from_str(text: &str) -> Result<By, UnknownClass> {
+    fn from_str(text: &str) -> Result<Grouping, UnknownClass> {
         match text {
-            "none" => Ok(By::default()),
-            _ => By::of_names(text.split(',')),
+            "none" => Ok(Grouping::default()),
+            _ => Grouping::of_names(text.split(',')),
         }
     }
 }
 
-impl From<By> for Vec<&'static str> {
-    fn from(by: By) -> Vec<&'static str> {
+impl From<Grouping> for Vec<&'static str> {
+    fn from(by: Grouping) -> Vec<&'static str> {
         by.names()
     }
 }
 
-impl TryFrom<Vec<String>> for By {
+impl TryFrom<Vec<String>> for Grouping {
     type Error = UnknownClass;
 
-    fn try_from(names: Vec<String>) -> Result<By, UnknownClass> {
-        By::of_names(names.iter().map(String::as_str))
+    fn try_from(names: Vec<String>) -> Result<Grouping, UnknownClass> {
+        Grouping::of_names(names.iter().map(String::as_str))
     }
 }
 
@@ -121,17 +121,17 @@ mod tests {
 
     #[test]
     fn classes_are_written_in_one_order() {
-        let by: By = "month,speed,month".parse().unwrap();
+        let by: Grouping = "month,speed,month".parse().unwrap();
         assert_eq!(by.to_string(), "speed,month");
         assert_eq!(serde_json::to_string(&by).unwrap(), "[\"speed\",\"month\"]");
         assert_eq!(
-            serde_json::from_str::<By>("[\"month\",\"speed\"]").unwrap(),
+            serde_json::from_str::<Grouping>("[\"month\",\"speed\"]").unwrap(),
             by
         );
-        assert_eq!("none".parse(), Ok(By::default()));
+        assert_eq!("none".parse(), Ok(Grouping::default()));
         for wrong in ["", "elo", "speed,", "none,speed", "speed;month"] {
-            assert!(wrong.parse::<By>().is_err(), "{wrong}");
+            assert!(wrong.parse::<Grouping>().is_err(), "{wrong}");
         }
-        assert!(by.has(By::default()) && by.has(by) && !By::default().has(by));
+        assert!(by.has(Grouping::default()) && by.has(by) && !Grouping::default().has(by));
     }
 }

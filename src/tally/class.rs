@@ -40,7 +40,7 @@ const SUMMED: u128 = !0 << 20;
 /// The class of a half-move: the properties of its game that counts can be grouped by. A property is 0 if counts are not grouped
 /// by it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
-pub struct Class {
+pub struct CountClass {
     /// The index of the speed in [`Speed::ALL`](crate::pgn::Speed::ALL).
     pub speed: u8,
     /// 0 for games without a known rating, else 1 plus the index in
@@ -80,11 +80,11 @@ impl ClassRecord {
         key: u64,
         mv: BookMove,
         turn: Color,
-        class: Class,
+        class: CountClass,
         winner: Option<Color>,
         rating: u16,
     ) -> ClassRecord {
-        let Class {
+        let CountClass {
             speed,
             group,
             month,
@@ -119,11 +119,11 @@ impl ClassRecord {
         Color::from_white(self.0 >> 47 & 1 == 0)
     }
 
-    pub(crate) fn class(self) -> Class {
+    pub(crate) fn class(self) -> CountClass {
         let low = self.0 as u64;
         let traits = (low >> 41 & 63) as u8;
         let month = (low >> 24 & 0x1ffff) as u32;
-        Class {
+        CountClass {
             speed: traits / GROUPS,
             group: traits % GROUPS,
             month: month / MONTHS * 100 + month % MONTHS,
@@ -321,13 +321,13 @@ mod tests {
 
     use super::*;
 
-    fn classes() -> impl Strategy<Value = Class> {
+    fn classes() -> impl Strategy<Value = CountClass> {
         let month = prop_oneof![
             Just(0u32),
             (1..=9999u32, 0..=12u32).prop_map(|(year, month)| year * 100 + month)
         ];
         (0..6u8, 0..GROUPS, month, any::<bool>()).prop_map(|(speed, group, month, book_only)| {
-            Class {
+            CountClass {
                 speed,
                 group,
                 month,
@@ -362,7 +362,7 @@ mod tests {
             prop_oneof![Just(0u16), Just(1), Just(4000), 0..=4000u16], 1..200,
         ), rounds in 1..4usize) {
             let of = |rating: &u16| {
-                ClassRecord::new(1, BookMove(796), Color::White, Class::default(), Some(Color::White), *rating)
+                ClassRecord::new(1, BookMove(796), Color::White, CountClass::default(), Some(Color::White), *rating)
             };
             let mut records: Vec<ClassRecord> = ratings.iter().map(of).collect();
             // Folding folded records again must not change the sums.

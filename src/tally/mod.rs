@@ -33,8 +33,8 @@ mod visited;
 
 pub use self::{
     batch::CountBatch,
-    by::{By, UnknownClass},
-    class::{Class, Ratings},
+    by::{Grouping, UnknownClass},
+    class::{CountClass, Ratings},
     counts::{Counts, PositionCount, Tally},
     filter::MoveFilter,
     record::CountRecord,

@@ -38,12 +38,13 @@ pub(crate) use self::{
     text::{move_number, push_move},
 };
 pub use crate::walk::{
-    Branch, Evaluated, Event, Limits, LinesOf, Order, Replies, Source, Tree, TreeMove, Union,
+    Branch, EvaluatedSource, Limits, LinesOf, Order, Replies, Source, Tree, TreeEvent, TreeMove,
+    Union,
 };
 
 /// The format of a tree.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Format {
+pub enum TreeFormat {
     /// PGN: games with variations.
     Pgn,
     /// Text: one move a line, indented by its depth.

@@ -11,7 +11,7 @@ use super::text::{move_number, remark};
 use crate::{
     error::{At, Result},
     output::UNSEALED,
-    walk::{Branch, Event, Order, Source, Tree},
+    walk::{Branch, Order, Source, Tree, TreeEvent},
 };
 
 /// The maximum nesting of variations. A deeper variation becomes a game of its own, because PGN readers limit the
@@ -68,7 +68,7 @@ impl<S: Source> Tree<'_, S> {
         };
         self.walk(order, &mut |step| {
             let written = match step {
-                Event::Game(line) => {
+                TreeEvent::Game(line) => {
                     let ended = if rounds > 0 { games.end() } else { Ok(()) };
                     rounds += 1;
                     let begun = ended.and_then(|()| {
@@ -77,16 +77,16 @@ impl<S: Source> Tree<'_, S> {
                     });
                     begun.and_then(|()| lead(&mut games, self.start(), line))
                 }
-                Event::Move(branch) => {
+                TreeEvent::Move(branch) => {
                     moves += 1;
                     games.words(&text(&branch, comment(&branch)))
                 }
-                Event::Open => games.open(),
-                Event::Close => {
+                TreeEvent::Open => games.open(),
+                TreeEvent::Close => {
                     games.close();
                     Ok(())
                 }
-                Event::Position { .. } => Ok(()),
+                TreeEvent::Position { .. } => Ok(()),
             };
             written.at(path, "write")
         })?;

@@ -57,14 +57,14 @@ proptest! {
             let mut open = 0;
             tree.walk(order, &mut |event| {
                 match event {
-                    Event::Move(branch) => {
+                    TreeEvent::Move(branch) => {
                         let mv = BookMove::from(branch.mv.mv).0;
                         *met.entry((branch.pos.key(), mv)).or_default() += 1;
                     }
-                    Event::Open => open += 1,
-                    Event::Close => open -= 1,
-                    Event::Game(_) => assert_eq!(open, 0),
-                    Event::Position { .. } => {}
+                    TreeEvent::Open => open += 1,
+                    TreeEvent::Close => open -= 1,
+                    TreeEvent::Game(_) => assert_eq!(open, 0),
+                    TreeEvent::Position { .. } => {}
                 }
                 assert!((0..=deepest as i32).contains(&open));
                 Ok(())
@@ -97,7 +97,7 @@ proptest! {
         for order in [Order::Lines, Order::Positions, Order::Variations { deepest, longest }] {
             let mut met = BTreeSet::new();
             tree.walk(order, &mut |event| {
-                if let Event::Move(branch) = event {
+                if let TreeEvent::Move(branch) = event {
                     let key = branch.pos.key();
                     assert_eq!(plies[&key], branch.ply);
                     assert!(met.insert((key, BookMove::from(branch.mv.mv).0)));
@@ -123,7 +123,7 @@ proptest! {
         for order in [Order::Lines, Order::Positions, Order::Variations { deepest: 9, longest: 7 }] {
             let mut met = 0;
             tree.walk(order, &mut |event| {
-                met += u64::from(matches!(event, Event::Move(_)));
+                met += u64::from(matches!(event, TreeEvent::Move(_)));
                 Ok(())
             })
             .unwrap();

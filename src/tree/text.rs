@@ -13,7 +13,7 @@ use crate::{
     evals::Eval,
     position::{Keyed, san, uci},
     tally::Stats,
-    walk::{Branch, Event, Order, Source, Tree},
+    walk::{Branch, Order, Source, Tree, TreeEvent},
 };
 
 /// Returns the number of the next move of a position as movetext has it: `12.` for White, `12...` for Black.
@@ -48,7 +48,7 @@ impl<S: Source> Tree<'_, S> {
     pub fn write_text(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
         let mut moves = 0;
         self.walk(Order::Lines, &mut |event| {
-            let Event::Move(branch) = event else {
+            let TreeEvent::Move(branch) = event else {
                 return Ok(());
             };
             moves += 1;
@@ -171,18 +171,18 @@ impl<S: Source> Tree<'_, S> {
         let mut line: Option<TextLine> = None;
         self.walk(Order::Positions, &mut |event| {
             match event {
-                Event::Position { pos, ply } => {
+                TreeEvent::Position { pos, ply } => {
                     if let Some(line) = line.replace(TextLine::new(pos, ply)) {
                         line.write(out).at(path, "write")?;
                     }
                 }
-                Event::Move(branch) => {
+                TreeEvent::Move(branch) => {
                     moves += 1;
                     if let Some(line) = &mut line {
                         line.moves.push(TextMove::new(&branch));
                     }
                 }
-                Event::Game(_) | Event::Open | Event::Close => {}
+                TreeEvent::Game(_) | TreeEvent::Open | TreeEvent::Close => {}
             }
             Ok(())
         })?;

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 pub(crate) use self::levels::levels;
-pub use self::tree::{Branch, Event, Order, Tree};
+pub use self::tree::{Branch, Order, Tree, TreeEvent};
 use crate::{
     error::Result,
     evals::{Eval, Evals},
@@ -38,7 +38,7 @@ pub struct TreeMove {
     pub unfinished: u64,
     /// Whether the source has the move. If not, [`Replies`] or [`LinesOf`] added it.
     pub is_known: bool,
-    /// The evaluation of the position after the move, or `None` if it is unknown or [evaluations](Evaluated) are not
+    /// The evaluation of the position after the move, or `None` if it is unknown or [evaluations](EvaluatedSource) are not
     /// used.
     pub eval: Option<Eval>,
 }
@@ -163,7 +163,7 @@ pub(crate) fn each_position(
             }
             let tree = Tree::new(lines, start.clone(), limits.clone(), meter);
             tree.walk(Order::Positions, &mut |event| {
-                if let Event::Position { pos, .. } = event {
+                if let TreeEvent::Position { pos, .. } = event {
                     is_done.set(!visit(pos)?);
                 }
                 Ok(())
@@ -231,11 +231,11 @@ fn answered(
 
 /// A source that adds the evaluation of the position after each move to the moves of the inner source.
 #[derive(Debug)]
-pub struct Evaluated<S>(pub S, pub Evals);
+pub struct EvaluatedSource<S>(pub S, pub Evals);
 
-impl<S: Source> Source for Evaluated<S> {
+impl<S: Source> Source for EvaluatedSource<S> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        let Evaluated(source, evals) = self;
+        let EvaluatedSource(source, evals) = self;
         let mut moves = source.moves(pos)?;
         for mv in &mut moves {
             mv.eval = evals.after(pos.position(), mv.mv)?;

@@ -51,7 +51,7 @@ pub struct Branch<'a> {
 
 /// An event of a walk.
 #[derive(Clone, Debug)]
-pub enum Event<'a> {
+pub enum TreeEvent<'a> {
     /// A game begins. Contains the moves from the start to where the game has its first new move.
     Game(&'a [Move]),
     /// The moves of a position follow. Only [`Order::Positions`] has this event.
@@ -100,7 +100,7 @@ impl<'a, S: Source> Tree<'a, S> {
     /// # Errors
     ///
     /// Returns an error if the source or `f` does, or if a temporary file cannot be written.
-    pub fn walk(&self, order: Order, f: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<()> {
+    pub fn walk(&self, order: Order, f: &mut dyn FnMut(TreeEvent<'_>) -> Result<()>) -> Result<()> {
         let Tree {
             source,
             start,
@@ -188,7 +188,7 @@ struct TreeWalk<'a, S> {
     /// Tasks that become games of their own.
     deferred: Vec<Task>,
     done: Portions<'a>,
-    f: &'a mut dyn FnMut(Event<'_>) -> Result<()>,
+    f: &'a mut dyn FnMut(TreeEvent<'_>) -> Result<()>,
 }
 
 impl<S: Source> TreeWalk<'_, S> {
@@ -210,7 +210,7 @@ impl<S: Source> TreeWalk<'_, S> {
             }
             return Ok(());
         }
-        (self.f)(Event::Game(&line))?;
+        (self.f)(TreeEvent::Game(&line))?;
         self.in_game = 0;
         self.tasks.push(task);
         let first = self.deferred.len();
@@ -235,8 +235,8 @@ impl<S: Source> TreeWalk<'_, S> {
                     self.deferred.push(Task::Branch(node, choice, 0));
                 }
             }
-            Task::Open => (self.f)(Event::Open)?,
-            Task::Close => (self.f)(Event::Close)?,
+            Task::Open => (self.f)(TreeEvent::Open)?,
+            Task::Close => (self.f)(TreeEvent::Close)?,
             Task::Branch(node, choice, nesting) => {
                 let after = self.meet(&node, &choice, nesting)?;
                 self.tasks.extend(after.map(Task::Expand));
@@ -265,7 +265,7 @@ impl<S: Source> TreeWalk<'_, S> {
             }
             Order::Positions => {
                 let (pos, ply) = (&node.pos, node.ply);
-                (self.f)(Event::Position { pos, ply })?;
+                (self.f)(TreeEvent::Position { pos, ply })?;
                 let mut after = Vec::new();
                 for choice in &choices {
                     after.extend(self.meet(node, choice, nesting)?);
@@ -329,7 +329,7 @@ impl<S: Source> TreeWalk<'_, S> {
         let after = self
             .expansion
             .after(self.source, &node.pos, mv, &pos, ply)?;
-        (self.f)(Event::Move(Branch {
+        (self.f)(TreeEvent::Move(Branch {
             pos: &node.pos,
             ply: node.ply,
             mv: &choice.mv,

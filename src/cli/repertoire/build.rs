@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use polybook::{
-    repertoire::{Build, By, Comments, RepertoireFormat, Writing, build},
+    repertoire::{Build, CommentDetail, OwnMoveRule, RepertoireFormat, Writing, build},
     tree::{LinesOf, Source, Union},
 };
 use shakmaty::Color;
@@ -67,9 +67,9 @@ pub struct Args {
     #[arg(
         long,
         default_value = "full",
-        value_parser = one_of([("none", Comments::None), ("short", Comments::Short), ("full", Comments::Full)])
+        value_parser = one_of([("none", CommentDetail::None), ("short", CommentDetail::Short), ("full", CommentDetail::Full)])
     )]
-    comments: Comments,
+    comments: CommentDetail,
 
     /// Keep all moves of this repertoire, and add moves where it has none
     #[arg(long, value_name = "REPERTOIRE")]
@@ -115,7 +115,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             color: args.color,
             source: &source,
             keep: keep.as_ref(),
-            by: args.lines.by.unwrap_or(By::default_of(&source)),
+            by: args.lines.by.unwrap_or(OwnMoveRule::default_of(&source)),
             one_in: args.reach,
             min_game: args.min_game,
             max_ply: args.lines.max_ply(),

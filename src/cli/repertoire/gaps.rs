@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use polybook::{
     position::Variant,
     repertoire::{
-        By, FindGaps, Gaps, MoveSource, RepertoireFormat, Writing, add_to_book, add_to_pgn, gaps,
+        FindGaps, Gaps, MoveSource, OwnMoveRule, RepertoireFormat, Writing, add_to_book,
+        add_to_pgn, gaps,
     },
     tree::{LinesOf, Union},
 };
@@ -122,7 +123,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             start: &start,
             max_ply: args.lines.max_ply(),
             min_game: args.min_game,
-            add: (args.add, args.lines.by.unwrap_or(By::default_of(&source))),
+            add: (
+                args.add,
+                args.lines.by.unwrap_or(OwnMoveRule::default_of(&source)),
+            ),
             memory: opener.memory.bytes,
             meter,
         })

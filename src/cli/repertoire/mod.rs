@@ -17,7 +17,7 @@ use polybook::{
     output::{TemporaryDir, UNSEALED, is_standard_output},
     pgn::GameFilter,
     position::{LineError, Variant},
-    repertoire::{By, MoveSource, OpenOptions},
+    repertoire::{MoveSource, OpenOptions, OwnMoveRule},
     tally::Memory,
     tree::Limits,
 };
@@ -51,11 +51,11 @@ Examples:
 )]
 pub struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: RepertoireCommand,
 }
 
 #[derive(Subcommand, Debug)]
-enum Command {
+enum RepertoireCommand {
     Build(build::Args),
     Check(check::Args),
     Gaps(gaps::Args),
@@ -63,10 +63,10 @@ enum Command {
 }
 
 /// The names of the criteria for choosing own moves.
-const BY: [(&str, By); 3] = [
-    ("score", By::Score),
-    ("games", By::Games),
-    ("weight", By::Weight),
+const OWN_MOVE_RULES: [(&str, OwnMoveRule); 3] = [
+    ("score", OwnMoveRule::Score),
+    ("games", OwnMoveRule::Games),
+    ("weight", OwnMoveRule::Weight),
 ];
 
 /// The options that determine where lines start and end.
@@ -89,8 +89,8 @@ struct LineArgs {
 
     /// Choose moves by score (the lower end of its 99 % Wilson interval), by number of games or by weight [default: score;
     /// for a book, weight]
-    #[arg(long, value_parser = one_of(BY))]
-    by: Option<By>,
+    #[arg(long, value_parser = one_of(OWN_MOVE_RULES))]
+    by: Option<OwnMoveRule>,
 }
 
 impl LineArgs {
@@ -109,10 +109,10 @@ impl LineArgs {
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     match &args.command {
-        Command::Build(args) => build::run(args, context),
-        Command::Check(args) => check::run(args, context),
-        Command::Gaps(args) => gaps::run(args, context),
-        Command::New(args) => new_moves::run(args, context),
+        RepertoireCommand::Build(args) => build::run(args, context),
+        RepertoireCommand::Check(args) => check::run(args, context),
+        RepertoireCommand::Gaps(args) => gaps::run(args, context),
+        RepertoireCommand::New(args) => new_moves::run(args, context),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::cli::{
 
 /// How new moves are written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Format {
+enum NewMovesFormat {
     Text,
     Csv,
     Pgn,
@@ -73,9 +73,9 @@ pub struct Args {
     #[arg(
         long,
         default_value = "text",
-        value_parser = one_of([("text", Format::Text), ("csv", Format::Csv), ("pgn", Format::Pgn)]),
+        value_parser = one_of([("text", NewMovesFormat::Text), ("csv", NewMovesFormat::Csv), ("pgn", NewMovesFormat::Pgn)]),
     )]
-    format: Format,
+    format: NewMovesFormat,
 
     /// Write to this file [default: standard output]
     #[arg(
@@ -130,16 +130,16 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         first: args.first,
         player: args.player.as_deref(),
         exact: args.exact,
-        with_text: !args.json && args.format == Format::Pgn,
+        with_text: !args.json && args.format == NewMovesFormat::Pgn,
     };
     let mut out = match args.format {
-        Format::Pgn => pgn_output(&args.out, args.force)?,
-        Format::Csv | Format::Text => Output::create(&args.out, args.force)?,
+        NewMovesFormat::Pgn => pgn_output(&args.out, args.force)?,
+        NewMovesFormat::Csv | NewMovesFormat::Text => Output::create(&args.out, args.force)?,
     };
     match args.format {
         _ if args.json => out.put("{\"games\":[")?,
-        Format::Csv => out.put(format!("{CSV_HEADER}\n"))?,
-        Format::Text | Format::Pgn => (),
+        NewMovesFormat::Csv => out.put(format!("{CSV_HEADER}\n"))?,
+        NewMovesFormat::Text | NewMovesFormat::Pgn => (),
     }
     let (mut comma, mut new) = ("", 0);
     let progress = match is_printed(args) {
@@ -157,9 +157,9 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
             new += u64::from(found.ply.is_some());
             match args.format {
                 _ if args.json => out.put(json_game(found, &mut comma)),
-                Format::Text => out.put(new_line(found)),
-                Format::Csv => out.put(csv_row(found)),
-                Format::Pgn => out.put(pgn_text(&found.text)),
+                NewMovesFormat::Text => out.put(new_line(found)),
+                NewMovesFormat::Csv => out.put(csv_row(found)),
+                NewMovesFormat::Pgn => out.put(pgn_text(&found.text)),
             }
         })
     })?;

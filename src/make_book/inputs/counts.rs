@@ -3,7 +3,7 @@
 use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
 use crate::{
-    counts::{About, CountsDirectory, CountsError, OrderedParts, Part, Row, Start},
+    counts::{CountsDirectory, CountsError, CountsOrigin, OrderedParts, Part, Row, Start},
     error::{Error, Result},
     kind::FileKind,
     make_book::{
@@ -16,7 +16,7 @@ use crate::{
     pgn::{Condition, Input},
     position::{Variant, VariantChoice},
     provenance::Provenance,
-    tally::{By, CountBatch, KeyedIdentity, OrderedCounts, Tally},
+    tally::{CountBatch, Grouping, KeyedIdentity, OrderedCounts, Tally},
     task,
 };
 
@@ -31,7 +31,7 @@ pub(super) struct CountsInput {
     ordered: Option<OrderedParts>,
     /// The provenance and the variant, if the directory has a sidecar.
     origin: Option<(Provenance, VariantChoice)>,
-    by: By,
+    by: Grouping,
     /// The approximate number of bytes of memory that the metadata of a part takes beyond [`USUAL_METADATA`].
     metadata: usize,
 }
@@ -256,7 +256,7 @@ fn add_keyed<'r>(
 }
 
 /// Returns the outcome that replaying the counted games would have produced.
-fn outcome<'a>(about: &About, needs: &Needs) -> Result<Outcome<'a>, CountsError> {
+fn outcome<'a>(about: &CountsOrigin, needs: &Needs) -> Result<Outcome<'a>, CountsError> {
     let mut totals = Totals {
         games: about.games.unwrap_or_default(),
         plies: about.plies,

@@ -17,7 +17,7 @@ use crate::{
     pgn::Input,
     position::VariantChoice,
     provenance::{Games, Provenance, Pruned},
-    tally::By,
+    tally::Grouping,
 };
 
 /// The separator between the options of counts that were made with different options.
@@ -48,7 +48,7 @@ pub(super) struct Inputs<'a> {
     /// The variant of all inputs.
     pub variant: VariantChoice,
     /// The classes by which counts are written.
-    pub by: By,
+    pub by: Grouping,
     /// The numbers of positions, rows and half-moves that were pruned from the counts, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
     /// The approximate memory that the metadata of counts takes on all threads together, in bytes.
@@ -69,7 +69,7 @@ impl<'a> Inputs<'a> {
             all,
             options: String::new(),
             variant: run.variant,
-            by: By::default(),
+            by: Grouping::default(),
             pruned: None,
             metadata: 0,
         };
@@ -90,13 +90,13 @@ impl<'a> Inputs<'a> {
     ///
     /// Returns an error if counts lack a class that the options name, or if counts have different classes and the options
     /// name none.
-    fn classes_of_all(&self, run: &MakeBook) -> Result<By> {
+    fn classes_of_all(&self, run: &MakeBook) -> Result<Grouping> {
         if run.counts.is_none() && run.leveldb.is_none() {
-            return Ok(By::default());
+            return Ok(Grouping::default());
         }
         let mut all = self.counted();
         let Some(by) = run.by else {
-            let first = all.next().map_or(By::default(), |counted| counted.by);
+            let first = all.next().map_or(Grouping::default(), |counted| counted.by);
             return match all.find(|other| other.by != first) {
                 Some(CountedBefore { path, by, .. }) => Err(Error::file(
                     path,
@@ -313,7 +313,7 @@ fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> R
 }
 
 /// Returns the error message for counts that were made with other options than those of the run.
-fn other_options(theirs: &str, by: By, own: &str, has_games: bool) -> String {
+fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> String {
     let named = |options: &str| match options {
         "" => "the defaults".to_owned(),
         options => options.to_owned(),

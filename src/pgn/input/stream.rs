@@ -95,13 +95,13 @@ impl Read for Stream {
 /// The size and the modification time of a regular file. The states before and after reading differ if a program changed the
 /// file meanwhile. Pipes and devices always have the same state.
 #[derive(PartialEq, Eq)]
-struct FileState(Option<(u64, Option<SystemTime>)>);
+struct SizeAndTime(Option<(u64, Option<SystemTime>)>);
 
-impl FileState {
-    fn of(file: &File) -> io::Result<FileState> {
+impl SizeAndTime {
+    fn of(file: &File) -> io::Result<SizeAndTime> {
         let metadata = file.metadata()?;
         let modified = metadata.modified().ok();
-        Ok(FileState(
+        Ok(SizeAndTime(
             metadata.is_file().then_some((metadata.len(), modified)),
         ))
     }
@@ -125,10 +125,10 @@ impl Sender {
             return self.send_source(chunks, io::stdin(), None);
         }
         let file = open(path)?;
-        let opened = FileState::of(&file).at(path, "open")?;
+        let opened = SizeAndTime::of(&file).at(path, "open")?;
         let sent = self.send_source(chunks, &file, Some(&file));
         // A file that changes while it is unpacked looks damaged, so the change is reported first.
-        if FileState::of(&file).at(path, "read")? != opened {
+        if SizeAndTime::of(&file).at(path, "read")? != opened {
             let problem = "changed while it was read: start again when no program writes it";
             return Err(Error::changed(path, problem));
         }

@@ -11,13 +11,13 @@ use crate::{
     },
     pgn::{Date, GameReader, RatingGroup, Speed, rating},
     position::BookMove,
-    tally::{By, Class, ClassRecord, ClassTally, KeyedIdentity},
+    tally::{ClassRecord, ClassTally, CountClass, Grouping, KeyedIdentity},
 };
 
 /// The half-moves of a batch, by class.
 pub(super) struct ClassBatch<'a> {
     tally: &'a ClassTally,
-    by: By,
+    by: Grouping,
     has_identities: bool,
     records: Vec<ClassRecord>,
     /// The keys of the positions, if the records are stored under identities.
@@ -25,7 +25,7 @@ pub(super) struct ClassBatch<'a> {
     /// The numbers of the counted games in the batch, with the number of records of each.
     games: Vec<(u32, usize)>,
     /// The class of the current game.
-    class: Class,
+    class: CountClass,
     /// The ratings of White and Black in the current game, 0 if unknown.
     ratings: [u16; 2],
 }
@@ -33,7 +33,7 @@ pub(super) struct ClassBatch<'a> {
 impl<'a> ClassBatch<'a> {
     pub(super) fn new(
         tally: &'a ClassTally,
-        by: By,
+        by: Grouping,
         has_identities: bool,
         plies: usize,
     ) -> ClassBatch<'a> {
@@ -44,7 +44,7 @@ impl<'a> ClassBatch<'a> {
             records: Vec::with_capacity(plies),
             keys: Vec::with_capacity(if has_identities { plies } else { 0 }),
             games: Vec::new(),
-            class: Class::default(),
+            class: CountClass::default(),
             ratings: [0; 2],
         }
     }
@@ -59,7 +59,7 @@ impl<'a> ClassBatch<'a> {
         if key == 0 {
             return;
         }
-        let class = Class {
+        let class = CountClass {
             book_only: of.book_only,
             ..self.class
         };
@@ -130,7 +130,7 @@ impl BatchSink for ClassBatch<'_> {
         let date = Date::of_tags(tags);
         let month =
             u32::from(date.year().unwrap_or(0)) * 100 + u32::from(date.month().unwrap_or(0));
-        self.class = self.by.of(Class {
+        self.class = self.by.of(CountClass {
             speed: Speed::of_tag(tags.get(b"TimeControl")) as u8,
             group: RatingGroup::of_game(self.ratings).map_or(0, |group| group.number() as u8 + 1),
             month,

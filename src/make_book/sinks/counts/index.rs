@@ -26,11 +26,11 @@ use crate::{
     output::Finished,
     pgn::{RatingGroup, Speed},
     sort::SHARDS,
-    tally::By,
+    tally::Grouping,
 };
 
 /// The classes by which counts must be separated for an index, because the explorer filters by them.
-const ALL: By = By {
+const ALL: Grouping = Grouping {
     speed: true,
     rating: true,
     month: true,

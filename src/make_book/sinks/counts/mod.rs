@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use self::classed::ClassBatch;
 use crate::{
     counts::{
-        About, ClassedCounts, CountsContent, CountsDirectory, CountsWriter, RowSource, Start,
+        ClassedCounts, CountsContent, CountsDirectory, CountsOrigin, CountsWriter, RowSource, Start,
     },
     error::{Error, Result},
     make_book::{
@@ -24,7 +24,7 @@ use crate::{
     output::Finished,
     provenance::Rejection,
     sort::SHARDS,
-    tally::{By, ClassTally},
+    tally::{ClassTally, Grouping},
 };
 
 impl MakeBook {
@@ -37,7 +37,7 @@ impl MakeBook {
 
     /// Sets the classes by which the [counts](MakeBook::counts) separate games. Default: the classes of the counts among the
     /// inputs, which must agree, or no classes.
-    pub fn by(mut self, by: By) -> MakeBook {
+    pub fn by(mut self, by: Grouping) -> MakeBook {
         self.by = Some(by);
         self
     }
@@ -208,12 +208,12 @@ impl Sink for CountsSink<'_> {
 }
 
 impl CountsSink<'_> {
-    fn by(&self) -> By {
+    fn by(&self) -> Grouping {
         self.options.by.unwrap_or_default()
     }
 
     /// Returns the contents of the sidecar.
-    fn about(&self, counted: &Counted<'_>) -> About {
+    fn about(&self, counted: &Counted<'_>) -> CountsOrigin {
         let totals = &counted.report.totals;
         // The directories of the inputs are not part of the counts.
         let without_directory = |rejection: &Rejection| Rejection {
@@ -221,7 +221,7 @@ impl CountsSink<'_> {
             ..rejection.clone()
         };
         let rejected = counted.report.rejected.iter();
-        About {
+        CountsOrigin {
             inputs: counted.provenance.inputs.clone(),
             games: counted.provenance.games,
             options: counted.options.to_owned(),
