@@ -367,7 +367,14 @@ fn paths_that_documents_name_exist() {
 
 /// Returns the documents of the project.
 fn documents() -> Vec<PathBuf> {
-    let directories = ["", "docs", "data", ".github", ".github/ISSUE_TEMPLATE"];
+    let directories = [
+        "",
+        "docs",
+        "data",
+        "contrib/spark",
+        ".github",
+        ".github/ISSUE_TEMPLATE",
+    ];
     let mut found: Vec<PathBuf> = directories
         .into_iter()
         .filter_map(|directory| fs::read_dir(root().join(directory)).ok())
