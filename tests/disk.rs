@@ -1,6 +1,7 @@
-//! What a disk can do to each kind of output: calls that fail from some call on, short reads and writes, and power cuts.
+//! Tests of faulty disks, for each kind of output: all calls fail from some call on, reads and writes are short, or the power
+//! is cut.
 //!
-//! Whatever happens, each target is the old output or the new one, whole. See `faults.rs` for single failures.
+//! In all cases, each target must be the complete old output or the complete new one. `faults.rs` tests single failures.
 
 use std::{
     collections::BTreeSet,
@@ -59,7 +60,8 @@ pub const EVALUATIONS: &[&str] = &[
     "evals games.pgn --out my.parquet --threads 1 --force -q",
 ];
 
-/// Writes the inputs of all commands: games from the `first` one of the sample on, and what polybook makes of them.
+/// Writes the inputs of all commands: games of the sample, starting at the game `first`, and files that polybook makes from
+/// them.
 fn write_inputs(dir: &Path, first: usize) {
     write_games(dir, "games.pgn", "famous.pgn", first, 4);
     write_games(dir, "more.pgn", "famous.pgn", first + 2, 4);
@@ -76,12 +78,12 @@ fn write_inputs(dir: &Path, first: usize) {
     }
 }
 
-/// A scene with the inputs of a command and its outputs of other inputs.
+/// Creates a scene with the inputs of a command, and with old outputs that the command made from other inputs.
 pub fn scene(line: &str) -> Scene {
     Scene::new(line, |dir| {
         write_inputs(dir, 7);
         ok(dir, line);
-        // All manual pages are of the same program.
+        // Manual pages do not depend on the inputs, so write other texts as the old ones.
         let pages = tops(&files(dir)).map(Path::to_owned).collect::<Vec<_>>();
         for page in pages
             .iter()
@@ -93,8 +95,8 @@ pub fn scene(line: &str) -> Scene {
     })
 }
 
-/// Which calls fail first in the runs of a command that makes `calls` calls: the last ones, which put the outputs in place,
-/// and some of those before.
+/// Returns the numbers of the calls from which on all calls fail, one for each run of a command that makes `calls` calls:
+/// powers of three, and the last calls, which put the outputs in place.
 fn firsts(calls: u64) -> BTreeSet<u64> {
     let doubling =
         std::iter::successors(Some(1), |nth| Some(nth * 3)).take_while(|nth| *nth <= calls);
@@ -103,7 +105,7 @@ fn firsts(calls: u64) -> BTreeSet<u64> {
         .collect()
 }
 
-/// Fails all calls of a kind from some call on. The next run has a sound disk, and succeeds.
+/// Makes all calls of a kind fail from some call on. The next run, without failures, must succeed.
 fn outlives_lasting_faults(line: &str) {
     let Some(injector) = injector() else { return };
     let scene = scene(line);
@@ -121,7 +123,7 @@ fn outlives_lasting_faults(line: &str) {
     }
 }
 
-/// Whether a path is that of a directory for a run's own files, or in one.
+/// Returns `true` if a path is that of a temporary directory of a run, or inside one.
 fn is_temporary_dir(path: &Path) -> bool {
     path.to_string_lossy().starts_with("polybook-temporary-")
 }
@@ -148,7 +150,7 @@ fn judge_lasting(scene: &Scene, case: &str, kind: &str, outcome: &Outcome, sound
             );
         }
     }
-    // What is kept under another name is told, and every temporary goes with the next run.
+    // The error names each file that is kept under another name. The next run removes all temporary files.
     let told: Vec<PathBuf> = tops(&found)
         .filter(|top| !sound.files.contains_key(*top))
         .map(Path::to_owned)
@@ -161,7 +163,7 @@ fn judge_lasting(scene: &Scene, case: &str, kind: &str, outcome: &Outcome, sound
     }
     if outcome.files != sound.files {
         let mut after = scene.run_soundly(case);
-        // An empty one may be that of a run that has not claimed it yet, so it stays for a minute.
+        // An empty temporary directory may belong to a run that has not claimed it yet, so it is kept for a minute.
         let stays = |path: &Path| is_temporary_dir(path) && path.components().count() == 1;
         after.retain(|path, _| !told.iter().any(|top| path.starts_with(top)) && !stays(path));
         assert_same(case, &after, &sound.files);

@@ -1,9 +1,9 @@
-//! Every command with every file operation failing once, in whatever thread: the n-th write, flush, rename, open, read
-//! and so on, for each n until the command meets no n-th one. And every command that writes killed at random moments.
+//! Tests of single failures. Each command runs once for every file operation that it makes, such as its n-th write, flush,
+//! rename, open or read, and this operation fails. Each command that writes is also killed at random moments.
 //!
-//! After a failure each old output is as it was, no temporary is left, and one line says what failed. A command that
-//! does not need the operation that failed must give its right answer. `faults/inject.c` fails the calls; it needs a C
-//! compiler and the seccomp filters of Linux.
+//! After a failure, each old output is unchanged, no temporary file is left, and a message of one line says what failed. A
+//! command that does not need the failed operation must give the right answer. `faults/inject.c` makes the calls fail; it
+//! needs a C compiler and the seccomp filters of Linux.
 
 use std::{
     collections::BTreeMap,
@@ -20,21 +20,21 @@ use std::{
 use crate::common::{ok, polybook_in, sample, skip, until};
 use tempfile::TempDir;
 
-/// The kinds of calls that `inject.c` fails.
+/// The kinds of calls that `inject.c` can make fail.
 pub const KINDS: [&str; 10] = [
     "write", "sync", "rename", "open", "read", "remove", "status", "change", "lock", "thread",
 ];
 
-/// What the injector answers where it cannot work.
+/// The exit status of the injector on a system on which it does not work.
 const UNSUPPORTED: i32 = 77;
 
-/// The compiled injector, `None` where there is none.
+/// Returns the path of the compiled injector, or `None` if it cannot be compiled or does not work here.
 pub fn injector() -> Option<&'static Path> {
     static INJECTOR: OnceLock<Option<PathBuf>> = OnceLock::new();
     INJECTOR.get_or_init(compiled).as_deref()
 }
 
-/// A program or library made of a file in `tests/faults`, `None` where there is no compiler.
+/// Compiles a file in `tests/faults` and returns the path of the program or library, or `None` if there is no compiler.
 fn compile(source: &str, options: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/faults")
@@ -72,7 +72,7 @@ fn compiled() -> Option<PathBuf> {
     Some(program)
 }
 
-/// All files under a directory with their bytes, directories with none.
+/// The paths and the contents of all files under a directory. Directories have empty contents.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 pub fn files(dir: &Path) -> Files {
@@ -93,25 +93,25 @@ pub fn files(dir: &Path) -> Files {
     found
 }
 
-/// The files and directories that are in no other directory.
+/// Returns the paths of the files and directories that are not inside another directory.
 pub fn tops(files: &Files) -> impl Iterator<Item = &Path> {
     let paths = files.keys().map(PathBuf::as_path);
     paths.filter(|path| path.components().count() == 1)
 }
 
-/// Whether a path is that of an unfinished output, or in one.
+/// Returns `true` if a path is that of an unfinished output, or inside one.
 pub fn is_temporary(path: &Path) -> bool {
     let top = path.iter().next().and_then(|top| top.to_str());
     top.is_some_and(|top| top.starts_with('.') && top.ends_with(".part"))
 }
 
-/// How many times each command that writes is killed: `POLYBOOK_KILLS`, or a few times.
+/// Returns how many times each command that writes is killed: `POLYBOOK_KILLS`, or 5.
 fn kills() -> u64 {
     let kills = std::env::var("POLYBOOK_KILLS");
     kills.map_or(5, |kills| kills.parse().unwrap())
 }
 
-/// Those of the files that are `top` or under it.
+/// Returns the entries of `files` whose path is `top` or inside `top`.
 pub fn part(files: &Files, top: &Path) -> Files {
     let under = files.iter().filter(|(path, _)| path.starts_with(top));
     under
@@ -119,26 +119,26 @@ pub fn part(files: &Files, top: &Path) -> Files {
         .collect()
 }
 
-/// A directory with files, and a command that is run in it again and again.
+/// A directory with files, and a command that is run in it repeatedly.
 pub struct Scene {
-    /// Holds the directory of the scene, and beside it the counts of calls.
+    /// A temporary directory that contains the directory of the scene and the files of the injector.
     room: TempDir,
     pub line: String,
     pub before: Files,
 }
 
-/// What came of a command with one call failing.
+/// The result of a command in which one call failed.
 pub struct Outcome {
-    /// How many calls of the kind there were.
+    /// The number of calls of the kind that the command made.
     pub calls: u64,
-    /// What the call that failed was for.
+    /// The kind of file on which the failed call was made, or `none` if no call failed.
     failed: String,
     pub output: Output,
     pub files: Files,
 }
 
 impl Scene {
-    /// A scene whose directory `prepare` fills.
+    /// Creates a scene. `prepare` puts files into its directory.
     pub fn new(line: &str, prepare: impl FnOnce(&Path)) -> Scene {
         let room = match tempfile::tempdir_in("/dev/shm") {
             Ok(in_memory) => in_memory,
@@ -158,12 +158,12 @@ impl Scene {
         self.room.path().join("scene")
     }
 
-    /// The file that the injector logs calls to.
+    /// Returns the path of the file to which the injector logs calls.
     pub fn log(&self) -> PathBuf {
         self.room.path().join("log")
     }
 
-    /// Makes the directory what it was at the beginning.
+    /// Restores the initial files of the directory.
     pub fn restore(&self) {
         let dir = self.dir();
         fs::remove_dir_all(&dir).unwrap();
@@ -179,13 +179,13 @@ impl Scene {
         }
     }
 
-    /// Runs the command with the `nth` call of a kind failing, none for 0. With a `+` behind the number, all calls after it
-    /// fail too.
+    /// Runs the command and makes its `nth` call of a kind fail. 0 makes no call fail. If a `+` follows the number, all later
+    /// calls of the kind fail too.
     pub fn run(&self, injector: &Path, kind: &str, nth: impl ToString) -> Outcome {
         self.run_beside(injector, kind, nth, "")
     }
 
-    /// Runs the command without a fault, and returns the files then.
+    /// Runs the command without failures and returns the files after it.
     #[track_caller]
     pub fn run_soundly(&self, case: &str) -> Files {
         let output = polybook_in(&self.dir())
@@ -198,7 +198,8 @@ impl Scene {
         files(&self.dir())
     }
 
-    /// Runs the command. At the `nth` call of the kind `meanwhile`, it waits until the shell has run `meanwhile`.
+    /// Runs the command like [`run`](Scene::run). If the kind is `meanwhile`, the `nth` call does not fail, but waits until a shell
+    /// has run the command `meanwhile`.
     fn run_beside(
         &self,
         injector: &Path,
@@ -229,8 +230,8 @@ impl Scene {
         }
     }
 
-    /// Kills the command at random moments. Each output is the old one or the new one then, and the next run removes
-    /// what is left.
+    /// Kills the command at random moments. After that, each output must be the old one or the new one, and the next run must
+    /// remove everything that the killed run left.
     fn outlive_kills(&self) {
         let command = || {
             let mut command = polybook_in(&self.dir());
@@ -268,7 +269,7 @@ impl Scene {
         }
     }
 
-    /// Fails every call of every kind in turn.
+    /// Runs the command once for each of its calls, and makes this call fail.
     fn endure(&self) {
         let Some(injector) = injector() else { return };
         for kind in KINDS {
@@ -293,7 +294,7 @@ impl Scene {
     fn judge(&self, case: &str, kind: &str, outcome: &Outcome, sound: &Outcome) {
         let error = String::from_utf8_lossy(&outcome.output.stderr);
         if outcome.output.status.success() {
-            // The system reports only once that what was written is lost.
+            // The system reports lost writes only once, so the command must not ignore the error of a sync.
             let lost = kind == "sync" && outcome.failed != "none";
             assert!(!lost, "{case}: an error of a sync is lost");
             assert_eq!(outcome.output.stdout, sound.output.stdout, "{case}");
@@ -302,8 +303,8 @@ impl Scene {
         }
         assert_eq!(outcome.output.status.code(), Some(1), "{case}: {error}");
         assert_one_line(case, &error);
-        // A target that cannot be looked at is one that another program may have written. A directory that cannot be
-        // opened cannot be flushed, and one that cannot be listed may have new files.
+        // If the status of a target cannot be read, another program may have written it. If a directory cannot be opened, it
+        // cannot be flushed; if it cannot be listed, it may contain new files.
         let is_of_directory =
             matches!(kind, "open" | "read") && error.contains("cannot put it in place");
         if kind == "rename"
@@ -317,8 +318,8 @@ impl Scene {
         }
     }
 
-    /// The outputs of a command that did without the call that failed. If the call was to remove the old index, which is
-    /// under a temporary name by then, the next run removes it.
+    /// Checks the outputs of a command that succeeded although a call failed. If the failed call would have removed the old
+    /// index, which has a temporary name at that time, the next run must remove it.
     fn judge_success(&self, case: &str, outcome: &Outcome, sound: &Outcome) {
         let mut found = outcome.files.clone();
         found.retain(|path, _| !is_temporary(path));
@@ -329,8 +330,8 @@ impl Scene {
         }
     }
 
-    /// After a rename that fails each target is whole, the old one or the new one, and a new one that could not be put
-    /// in place is kept under a name that the error tells.
+    /// Checks the outputs after a failed rename. Each target must be the complete old or new output. A new output that could not
+    /// be renamed to its target must be kept under a name that the error contains.
     fn judge_renames(&self, case: &str, error: &str, found: &Files, new: &Files) {
         for top in tops(new) {
             let is_new = part(found, top) == part(new, top);
@@ -366,7 +367,7 @@ fn assert_one_line(case: &str, error: &str) {
     }
 }
 
-/// The first games of a sample, as `name` in a directory.
+/// Writes some games of the sample `from` to the file `name` of a directory: `games` games after the first `skip` ones.
 pub fn write_games(dir: &Path, name: &str, from: &str, skip: usize, games: usize) {
     let text = fs::read_to_string(sample(from)).unwrap();
     let chosen: Vec<&str> = text.split("[Event ").skip(1 + skip).take(games).collect();
@@ -374,7 +375,7 @@ pub fn write_games(dir: &Path, name: &str, from: &str, skip: usize, games: usize
     fs::write(dir.join(name), joined).unwrap();
 }
 
-/// Games, and an old book, index and database of other games.
+/// Writes games, and an old book, index and database of other games.
 fn with_old_outputs(dir: &Path) {
     write_games(dir, "games.pgn", "famous.pgn", 0, 6);
     write_games(dir, "old.pgn", "famous.pgn", 10, 4);
@@ -390,7 +391,7 @@ fn with_old_outputs(dir: &Path) {
     fs::copy(dir.join("book.bin"), dir.join("third.bin")).unwrap();
 }
 
-/// A store, and many games whose evaluations replace it.
+/// Writes a store, and many games whose evaluations replace it.
 fn with_old_evals(dir: &Path) {
     fs::write(dir.join("evals.pgn"), "1. d4 { [%eval 0.2] } d5 *\n").unwrap();
     ok(dir, "evals evals.pgn --out my.evals -q");
@@ -513,15 +514,15 @@ fn collecting_evaluations() {
     }
 }
 
-/// What programs of SQLite do with a database, up to the moment at which they die: a transaction that is in the write-ahead
-/// log, a reader that has the log open, and a transaction whose journal does not have its header yet.
+/// The statements of three programs that use a database with SQLite and then die: a transaction in the write-ahead log, a
+/// reader that has the log open, and a transaction whose journal does not have its header yet.
 const OTHER_PROGRAMS: [&str; 3] = [
     "db.execute('PRAGMA journal_mode = WAL'); db.execute('UPDATE Book SET Win = 777 WHERE rowid = 1'); db.commit()",
     "db.execute('PRAGMA journal_mode = WAL'); db.execute('SELECT * FROM Book').fetchone()",
     "db.execute('PRAGMA cache_spill = 0'); db.execute('UPDATE Book SET Win = 777 WHERE rowid = 1')",
 ];
 
-/// A database that another program opens between two steps of a run, whichever they are, is not replaced under it.
+/// Another program opens a database between any two steps of a run. The run must not replace the database then.
 #[test]
 fn a_database_that_another_program_opens_meanwhile() {
     let Some(injector) = injector() else { return };
@@ -570,7 +571,7 @@ fn a_database_that_another_program_opens_meanwhile() {
             error.contains("is next to it: another program has it open"),
             "{case}: {error}"
         );
-        // Before the new database is written, there is nothing to keep.
+        // Before the new database is written, the run has no output to keep.
         if !error.contains("cannot put it in place") {
             assert!(!scene.dir().join("old.obs.db3.new").exists(), "{case}");
             continue;
@@ -610,8 +611,8 @@ pub fn write_engine(dir: &Path) -> PathBuf {
     engine
 }
 
-/// Another run for the same store, between any two steps of a run with an engine: no run loses the evaluations of the
-/// other, and each search has a journal.
+/// Another run writes the same store between any two steps of a run with an engine. Neither run may lose the evaluations of
+/// the other, and each search must have a journal.
 #[test]
 fn a_store_that_another_run_adds_to_meanwhile() {
     let Some(injector) = injector() else { return };
@@ -672,7 +673,7 @@ fn a_store_that_another_run_adds_to_meanwhile() {
     assert!(both > 0 && one > 0, "{both} {one}");
 }
 
-/// New outputs, and outputs that are replaced, on a file system that has only plain renames.
+/// Tests new and replaced outputs on a file system that has only plain renames.
 #[test]
 fn outputs_on_a_bare_file_system() {
     let Some(injector) = injector() else { return };
@@ -693,7 +694,7 @@ fn outputs_on_a_bare_file_system() {
     }
 }
 
-/// Each command that writes, with more games than one that meets faults.
+/// Kills each command that writes. The inputs contain more games than those of the tests of single failures.
 #[test]
 fn kills_at_random_moments() {
     for line in [
@@ -732,7 +733,7 @@ fn kills_at_random_moments() {
     }
 }
 
-/// A database without an index is sorted where the command says.
+/// A database without an index is sorted in the temporary directory that the command names.
 #[test]
 fn databases_are_sorted_in_the_directory_that_is_named() {
     let Some(injector) = injector() else { return };
@@ -796,7 +797,7 @@ fn asking_an_index() {
     endures("moves --leveldb index");
 }
 
-/// On NFS, a lock of polybook's own on the file that it writes would keep out SQLite, which is in the same process.
+/// On NFS, a lock that polybook itself holds on the file that it writes would block SQLite in the same process.
 #[test]
 fn databases_where_one_lock_keeps_out_another() {
     let Some(nfs) = compile("nfs_locks.c", &["-shared", "-fPIC"]) else {
@@ -825,7 +826,7 @@ fn databases_where_one_lock_keeps_out_another() {
     }
 }
 
-/// A full device in the place of each output.
+/// Tests each output on a full device.
 #[test]
 fn outputs_on_a_full_device() {
     let scene = Scene::new("", with_old_outputs);
@@ -860,7 +861,7 @@ fn outputs_on_a_full_device() {
     }
 }
 
-/// Standard output on a full device.
+/// Tests standard output on a full device.
 #[test]
 fn answers_on_a_full_device() {
     let scene = Scene::new("", with_old_outputs);
@@ -892,7 +893,7 @@ fn answers_on_a_full_device() {
     }
 }
 
-/// Temporary files whose bytes change on the disk while a command runs, found by the descriptors of the process.
+/// Changes bytes of temporary files while a command runs. Finds the files by the descriptors of the process.
 #[test]
 fn temporary_files_that_change_are_an_error() {
     if !Path::new("/proc/self/fd").exists() {
@@ -946,7 +947,7 @@ fn temporary_files_that_change_are_an_error() {
     }
 }
 
-/// The names in a directory with the sizes and times of what they name, links not followed.
+/// Returns the names in a directory with the sizes and times of the files, without following links.
 fn names_and_sizes(dir: &Path) -> Vec<(PathBuf, u64, std::time::SystemTime)> {
     let mut found: Vec<_> = fs::read_dir(dir)
         .unwrap()

@@ -1,16 +1,16 @@
-//! The states of the disk that a power cut could leave at each moment of a run, for each kind of output.
+//! Tests the states in which a power cut can leave the disk, at each moment of a run and for each kind of output.
 //!
 //! The injector logs the calls of one run that change files. The test replays them on a model of a disk:
 //!
-//! - A call is atomic: it is on the disk or it is not. Calls on names change directories, the others change files.
-//! - A flush of a file makes all earlier calls on its bytes durable, and no name. A flush of a directory makes all earlier
-//!   calls on the names in it durable, and no bytes.
-//! - A power cut loses any of the calls before it that are not durable. Later calls may be on the disk although earlier
-//!   ones are lost.
+//! - A call is atomic: the disk has all of its effect or none. Calls on names change directories, the others change files.
+//! - A flush of a file makes all earlier calls on its bytes durable, but not its names. A flush of a directory makes all
+//!   earlier calls on the names in it durable, but not the bytes of files.
+//! - A power cut loses any subset of the earlier calls that are not durable. Later calls may survive although earlier ones
+//!   are lost.
 //!
-//! Of a directory, the test loses each set of at most [`LOST`] calls among the last [`NAMES`], and all calls together. Of a
-//! file it loses the first call, the last one or all of them. So it does not find what needs four lost calls, half a call,
-//! or bytes that nobody wrote.
+//! For a directory, the test tries each subset of at most [`LOST`] of the last [`NAMES`] calls, and the loss of all calls. For a
+//! file, it tries the loss of the first call, of the last one, and of all. It does not find faults that need four lost calls,
+//! half a call, or bytes that nobody wrote.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -25,35 +25,36 @@ use crate::{
     faults::{Files, Scene, assert_same, injector, part, tops, write_engine},
 };
 
-/// The largest number of lost calls on names, unless all are lost.
+/// The maximum number of lost calls on names, except in the state in which all are lost.
 const LOST: usize = 3;
 
-/// The number of calls on names, the last ones, of which any may be lost.
+/// The number of last calls on names that may be lost.
 const NAMES: usize = 10;
 
-/// The number of states of each command in which the command is run again.
+/// The number of states, for each command, in which the command is run again.
 const RUNS: usize = 6;
 
-/// A file or directory, whatever its names are. The directory of the scene is 0.
+/// A file or directory, independent of its names. The directory of the scene is 0.
 type Node = usize;
 
-/// A name in a directory.
+/// A directory, and a name in it.
 type Name = (Node, String);
 
-/// What names lead to.
+/// The file or directory that each name denotes.
 type Names = BTreeMap<Name, Node>;
 
-/// A call that changes a file or flushes something.
+/// A call that changes names or a file, or that flushes a file or directory.
 #[derive(Clone)]
 enum Call {
-    /// What names lead to after the call, `None` if they are removed. All are in one directory.
+    /// Names in one directory that the call changes: the node that each name denotes after the call, or `None` if the name is
+    /// removed.
     Names(Vec<(Name, Option<Node>)>),
     Write(Node, usize, Vec<u8>),
     Truncate(Node, usize),
     Sync(Node),
 }
 
-/// What is lost of the calls on the bytes of a file that are not durable.
+/// The calls on the bytes of a file that a power cut loses, out of those that are not durable.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 enum LostBytes {
     Nothing,
@@ -62,7 +63,7 @@ enum LostBytes {
     All,
 }
 
-/// A file on the disk.
+/// The contents of a file on the disk.
 #[derive(Clone, Default)]
 struct Bytes {
     durable: Vec<u8>,
@@ -95,9 +96,9 @@ impl Bytes {
     }
 }
 
-/// A disk while a command runs.
+/// The state of the disk while a command runs.
 struct Disk {
-    /// Durable names.
+    /// The durable names.
     names: Names,
     /// The calls on names that are not durable, in order.
     pending: Vec<Vec<(Name, Option<Node>)>>,
@@ -105,14 +106,14 @@ struct Disk {
     bytes: BTreeMap<Node, Bytes>,
 }
 
-/// The nodes that inodes are now.
+/// The current nodes of inodes.
 struct Nodes {
     of_inode: HashMap<u64, Node>,
     count: usize,
 }
 
 impl Nodes {
-    /// Enters a new file or directory. Its inode may have been another one's before.
+    /// Adds a new file or directory. Its inode may have belonged to another node before.
     fn enter(&mut self, inode: u64) -> Node {
         self.of_inode.insert(inode, self.count);
         self.count += 1;
@@ -121,7 +122,7 @@ impl Nodes {
 }
 
 impl Disk {
-    /// A directory as it is, with all files flushed.
+    /// Creates the state of a disk that contains the files of a directory, all of them durable.
     fn of(dir: &Path) -> (Disk, Nodes) {
         let mut nodes = Nodes {
             of_inode: HashMap::new(),
@@ -197,7 +198,7 @@ impl Disk {
                 "write" => {
                     let (bytes, after) = rest.split_at(number(3) as usize);
                     rest = &after[1..];
-                    // A file without a name is lost in any case.
+                    // A file that has no name is lost in every state.
                     let Some(node) = known(nodes, 1) else {
                         continue;
                     };
@@ -225,7 +226,7 @@ impl Disk {
         calls
     }
 
-    /// Makes a call.
+    /// Applies a call to the state.
     fn make(&mut self, call: Call) {
         match call {
             Call::Names(changes) => self.pending.push(changes),
@@ -246,7 +247,7 @@ impl Disk {
         }
     }
 
-    /// What names may lead to after a power cut, with the number of calls that are lost.
+    /// Returns the possible states of the names after a power cut, each with the number of calls that are lost.
     fn names_after_cut(&self) -> Vec<(Names, usize)> {
         let count = self.pending.len();
         let first = count.saturating_sub(NAMES);
@@ -275,7 +276,7 @@ impl Disk {
         lost.into_iter().map(after).collect()
     }
 
-    /// The files and directories that a name of the scene's directory leads to.
+    /// Returns the file or directory that a name of the scene's directory denotes, and everything inside it.
     fn tree(&self, names: &Names, top: &Path) -> Vec<(PathBuf, Node)> {
         let name = (0, top.to_str().unwrap().to_owned());
         let mut tree: Vec<_> = names
@@ -293,7 +294,7 @@ impl Disk {
         tree
     }
 
-    /// The files of a tree, directories without bytes, where one file loses calls.
+    /// Returns the contents of the files of a tree. The file `lost` loses calls. Directories have empty contents.
     fn files(&self, tree: &[(PathBuf, Node)], lost: Option<(Node, LostBytes)>) -> Files {
         let of_node = |node: Node| {
             let lost = lost.filter(|lost| lost.0 == node);
@@ -308,7 +309,7 @@ impl Disk {
         entries.collect()
     }
 
-    /// Makes a directory what the disk has after a power cut.
+    /// Replaces the contents of a directory by those of the disk after a power cut.
     fn restore(&self, dir: &Path, names: &Names, lost: LostBytes) {
         fs::remove_dir_all(dir).unwrap();
         fs::create_dir(dir).unwrap();
@@ -316,7 +317,7 @@ impl Disk {
         for (path, node) in tops.flat_map(|(_, top)| self.tree(names, Path::new(top))) {
             match self.bytes.get(&node) {
                 Some(bytes) => fs::write(dir.join(path), bytes.after(lost)).unwrap(),
-                // These are the rights by which a run knows its own temporary directories.
+                // A run recognizes temporary directories by this mode.
                 None => DirBuilder::new()
                     .mode(0o700)
                     .create(dir.join(path))
@@ -338,14 +339,14 @@ fn change(names: &mut Names, changes: &[(Name, Option<Node>)]) {
 /// A run of a command whose calls were logged.
 struct Run<'a> {
     scene: &'a Scene,
-    /// What is there after the run.
+    /// The files after the run.
     new: Files,
-    /// Whether an old directory makes way before the new one gets its name.
+    /// Whether an old directory is renamed before the new one gets its name, instead of exchanging both in one step.
     is_in_steps: bool,
 }
 
 impl Run<'_> {
-    /// Checks all states after a power cut. `is_over` if the program had ended.
+    /// Checks all states after a power cut. `is_over` means that the program had ended before.
     fn check(&self, disk: &Disk, moment: &str, is_over: bool) {
         let mut judged = HashMap::new();
         for (names, lost) in disk.names_after_cut() {
@@ -384,7 +385,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether the old directory is there, whole, under the name from which the next run restores it.
+    /// Returns `true` if the complete old directory exists under the name from which the next run restores it.
     fn is_aside(&self, disk: &Disk, names: &Names, top: &Path) -> bool {
         let old = part(&self.scene.before, top);
         let prefix = format!(".{}.", top.display());
@@ -401,7 +402,7 @@ impl Run<'_> {
     /// Runs the command again after a power cut.
     fn go_on(&self, disk: &Disk, moment: &str, number: usize) {
         let states = disk.names_after_cut();
-        // The first state has lost nothing, the last one everything.
+        // In the first state no call is lost, in the last one all are.
         let (names, _) = &states[(states.len() - 1) * (number % 3) / 2];
         for lost in [LostBytes::First, LostBytes::All] {
             disk.restore(&self.scene.dir(), names, lost);
@@ -411,7 +412,7 @@ impl Run<'_> {
     }
 }
 
-/// Checks what power cuts leave during a run of a command. Returns the number of moments.
+/// Checks the states after power cuts during a run of a command. Returns the number of moments at which the power was cut.
 fn survives_power_cuts(scene: &Scene, kind: &str) -> usize {
     let Some(injector) = injector() else { return 1 };
     scene.restore();
@@ -425,7 +426,7 @@ fn survives_power_cuts(scene: &Scene, kind: &str) -> usize {
         new: outcome.files,
         is_in_steps: kind == "log in steps",
     };
-    // Between these calls nothing becomes visible and nothing durable.
+    // Between these calls, no output becomes visible or durable.
     let is_moment = |call: &Call| match call {
         Call::Names(changes) => changes.len() > 1 || changes[0].1.is_none(),
         Call::Sync(_) => true,
@@ -448,7 +449,7 @@ fn survives_power_cuts(scene: &Scene, kind: &str) -> usize {
         disk.make(call);
     }
     run.check(&disk, "after the run", true);
-    // The model and the file system agree on what is there.
+    // After the run, the model contains the files that are in the file system.
     let mut whole = Files::new();
     let (names, _) = &disk.names_after_cut()[0];
     for top in tops(&run.new) {
@@ -500,7 +501,7 @@ fn evaluations_after_a_power_cut() {
     all_survive(EVALUATIONS);
 }
 
-/// The evaluations of an engine so far are in a journal next to the store, which is not flushed.
+/// A run with an engine stores its evaluations in a journal next to the store. The journal is not flushed.
 #[test]
 fn evaluations_of_an_engine_after_a_power_cut() {
     let programs = crate::common::temp();
