@@ -247,7 +247,7 @@ impl fmt::Display for Rejection {
 
 impl StdError for Rejection {}
 
-/// A path as text. JSON has no other; what is not UTF-8 becomes U+FFFD.
+/// Serializes a path as text. Bytes that are not UTF-8 become U+FFFD, because JSON contains only Unicode.
 pub(crate) fn as_text<S: serde::Serializer>(
     path: &std::path::Path,
     serializer: S,

@@ -7,7 +7,7 @@ use crate::common::{ok, run, temp};
 
 const CHESS960: &str = "nbrkqrbn/pppppppp/8/8/8/8/PPPPPPPP/NBRKQRBN w FCfc - 0 1";
 
-/// The files that the commands read.
+/// Creates a directory with the files that the commands read.
 fn files() -> tempfile::TempDir {
     let dir = temp();
     let at = dir.path();

@@ -75,7 +75,7 @@ fn mean_times_of_moves() {
     // 1. e4 e5 2. Nf3 took 3.5, 10 and an unknown number of seconds, and 2. Nc3 took 60 and 1230 seconds.
     let nf3 = json!({"games": 2, "mean": 6.75});
     let nc3 = json!({"games": 2, "mean": 645.0});
-    // With the king back on e1, the position is another one, because castling is no longer possible.
+    // When the king is back on e1, the position is another one, because castling is no longer possible.
     assert_eq!(
         times(&answer),
         [

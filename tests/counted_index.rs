@@ -489,7 +489,7 @@ fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
         assert_eq!(served.json("/facets?source=games")["minGame"], Value::Null);
     }
 
-    // Without the sidecar, the number of games is unknown.
+    // If the sidecar is missing, the number of games is unknown.
     fs::remove_file(dir.join("all.counts/counts.json")).unwrap();
     ok(dir, "make-book -q all.counts --leveldb part --explorer");
     assert_eq!(
@@ -517,7 +517,7 @@ fn other_counts_are_refused() {
             "make-book -q {pgn} --counts crazy.counts {ALL} --variant crazyhouse --allow-empty"
         ),
     );
-    // Without the sidecar, the rows determine it.
+    // If the sidecar is missing, the variant is determined from the rows.
     ok(
         dir,
         &format!(

@@ -550,7 +550,7 @@ fn moves_that_lose_too_much_are_left_out() {
         dir,
         &*format!("convert -q all.obs.db3 converted.bin --min-game 1 {options} --json"),
     );
-    // Of 15 moves, 1. e4, d4 and f3, 1... e5 and f6 after 1. e4, and the mate have evaluations. Two of them lose too much.
+    // Six of the 15 moves have evaluations: 1. e4, d4 and f3, 1... e5 and f6 after 1. e4, and the mate. Two of them lose too much.
     let losses = serde_json::json!({"left_out": 2, "unevaluated": 9, "emptied": 0});
     assert_eq!(made["book"]["losses"], losses, "{made}");
     assert_eq!(filtered["losses"], losses, "{filtered}");
@@ -818,7 +818,7 @@ fn an_engine_that_talks_past_polybook_fails() {
         arguments.extend([engine, "--option", &long]);
         let error = fails(dir.path(), &arguments[..], 1);
         assert!(error.contains(says), "{engine}: {error}");
-        // Nothing was evaluated.
+        // The engine evaluated no position, so there is no journal.
         assert!(!dir.path().join("x.evals.journal").exists());
     }
     let line = "evals --out x.evals --positions many.epd --jobs 1 --engine ./deaf.sh --option";

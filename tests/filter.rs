@@ -248,7 +248,7 @@ fn shares_are_of_the_legal_moves() {
         (names.join(" "), others)
     };
     for (options, expected) in [
-        // Nothing is filtered.
+        // No filter.
         ("", ("null \"e4\" \"d4\" null".to_owned(), 3)),
         ("--best 1", ("\"e4\"".to_owned(), 2)),
         ("--best 2", ("\"e4\" \"d4\"".to_owned(), 2)),

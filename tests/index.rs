@@ -708,7 +708,7 @@ fn every_bit_of_a_database_that_leveldb_wrote_matters_or_not() {
     let keys = keys_of_two_games();
     let expected = answers(&dir.path().join("idx"), &keys).unwrap();
 
-    // The same entries, most of them in tables and some in the log.
+    // Write the entries again, most of them into tables and some into the log.
     let options = || rusty_leveldb::Options {
         reuse_logs: false,
         ..rusty_leveldb::Options::default()

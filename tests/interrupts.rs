@@ -13,7 +13,8 @@ use crate::common::{
     Arguments, fails, make_fifo, many_games, ok, polybook_in, sample, temp, until,
 };
 
-/// The binary as a terminal starts it. Tests that run under `nohup` ignore SIGHUP, and a program inherits that.
+/// Returns a command that runs the binary with the default action for SIGHUP, as a terminal does. A binary that is started from
+/// tests under `nohup` would ignore SIGHUP.
 fn heeding_hangup(dir: &Path) -> Command {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if signals(&status, "SigIgn:").is_none_or(|ignored| ignored & 1 == 0) {
@@ -27,16 +28,16 @@ fn heeding_hangup(dir: &Path) -> Command {
     command
 }
 
-/// The signals in a line of a process's status, SIGHUP in the lowest bit.
+/// Parses the mask of signals in a line of a process's status. SIGHUP is the lowest bit.
 fn signals(status: &str, line: &str) -> Option<u64> {
     let mask = status.lines().find_map(|text| text.strip_prefix(line))?;
     u64::from_str_radix(mask.trim(), 16).ok()
 }
 
-/// How long the end may take. The rule is one second; a loaded machine gets more.
+/// The maximum time that a run may take to end. It should take less than a second; a loaded machine may take longer.
 const END: Duration = Duration::from_secs(5);
 
-/// Signals and the exit statuses that tell them.
+/// Signals, and the exit statuses that report them.
 const SIGNALS: [(&str, i32); 3] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)];
 
 /// A run of the binary that is killed if the test fails.
@@ -79,7 +80,7 @@ impl Running {
         assert!(sent.success());
     }
 
-    /// The exit status, and what went to standard error.
+    /// Waits for the end of the run. Returns its exit status and its standard error.
     #[track_caller]
     fn end(&mut self) -> (Option<i32>, String) {
         let start = Instant::now();
@@ -111,7 +112,7 @@ impl Drop for Running {
     }
 }
 
-/// The names in a directory.
+/// Returns the names in a directory, sorted.
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(dir)
         .unwrap()
@@ -121,7 +122,7 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// The unfinished output of a target.
+/// Returns the path of the unfinished output of a target, or `None` if there is none.
 fn part(dir: &Path, target: &str) -> Option<PathBuf> {
     let prefix = format!(".{target}.");
     let found = names(dir)
@@ -166,22 +167,23 @@ impl Old {
         self.dir.path()
     }
 
-    /// Whether all outputs are the new ones, which a signal after the last act leaves. If not, all are the old ones.
+    /// Returns `true` if all outputs are the new ones, as after a signal that came after the renames. Returns `false` if all are
+    /// the old ones. Panics in all other cases.
     #[track_caller]
     fn gave_way_to(&self, new: &[Vec<u8>]) -> bool {
         let now = Old::bytes(self.path());
         if now == self.bytes {
             return false;
         }
-        // An index names its inputs by their absolute paths, so only the book and the database, which stand last,
-        // are alike elsewhere.
+        // An index contains the absolute paths of its inputs. So only the book and the database, the last two files, are equal
+        // to those in another directory.
         let index = now.len() - 2;
         assert!(now[index..] == new[new.len() - 2..], "some are old");
         assert!(now[..index] != self.bytes[..self.bytes.len() - 2]);
         true
     }
 
-    /// All old outputs are as they were, and nothing else is there.
+    /// Checks that all old outputs are unchanged, and that there are no other files.
     #[track_caller]
     fn is_intact(&self) {
         assert_eq!(names(self.path()), self.names);
@@ -305,7 +307,7 @@ fn any_moment() {
     }
 }
 
-/// The files of counts and a book, with their bytes.
+/// Returns the paths and the contents of the files of counts and of a book.
 fn counts_and_book(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let counts = names(&dir.join("made")).into_iter();
     let files = counts.map(|name| dir.join("made").join(name));
@@ -419,7 +421,7 @@ fn outputs_of_the_book_commands() {
     }
 }
 
-/// What an engine said before the signal stays in the journal, and the next run goes on.
+/// The answers of an engine before the signal are kept in the journal, and the next run continues after them.
 #[test]
 fn an_engine_at_work() {
     use std::os::unix::fs::PermissionsExt;

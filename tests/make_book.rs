@@ -320,7 +320,7 @@ fn wrong_command_lines_have_status_2() {
     assert!(error.contains("no PGN file given"), "{error}");
 }
 
-/// A disk of 64 KiB, and the mount that ends with the test.
+/// Mounts a disk of 64 KiB. Returns its path, and a guard that unmounts it when it is dropped.
 fn small_disk(dir: &Path) -> Option<(PathBuf, Mounted)> {
     let path = dir.join("small");
     fs::create_dir(&path).unwrap();

@@ -11,7 +11,7 @@ fn write(dir: &Path, name: &str, text: &str) {
     fs::write(dir.join(name), text).unwrap();
 }
 
-/// Who left, and at which half-move, of each game.
+/// Returns, for each game, the side that left the repertoire, and the number of the half-move.
 fn left(document: &Value) -> Vec<(Option<&str>, Option<u64>)> {
     let games = document["games"].as_array().unwrap().iter();
     games
@@ -32,7 +32,7 @@ fn gaps(dir: &Path, repertoire: &str, source: &str, color: &str) -> Value {
     ok_json(dir, &line)
 }
 
-/// The gaps as line, move, one in, games.
+/// Returns the line, the move, the frequency (one game in N) and the number of games of each gap.
 fn reported(document: &Value) -> Vec<(String, String, f64, u64)> {
     let gaps = document["gaps"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
@@ -711,7 +711,7 @@ fn gaps_say_one_game_in_how_many() {
     ] {
         assert_eq!(gaps(dir, "mine.pgn", source, "white"), document, "{source}");
     }
-    // Of a book the weights count: two for a win, one for a draw.
+    // For a book, the gaps are computed from the weights: two for a win, one for a draw.
     ok(
         dir,
         "make-book -q games.pgn --min-game 1 --uniform --loss-factor 1 --bin x.bin",
@@ -945,7 +945,7 @@ fn answers_are_added_before_the_games_of_a_pgn() {
     write(dir, "marked.pgn", &format!("\u{feff}{mine}"));
     add("marked.pgn", "unmarked.pgn");
     assert_eq!(fs::read_to_string(dir.join("unmarked.pgn")).unwrap(), one);
-    // What is packed is unpacked; other files stay.
+    // A compressed file is decompressed; other files are not changed.
     write(dir, "theirs.pgn", "[Event \"x\"]\n\n1. e4 *");
     let line =
         "repertoire gaps mine.pgn --against games.pgn --color white --add 1 --out theirs.pgn";

@@ -654,7 +654,7 @@ fn at_a_plain_name_costly_routes_need_the_header_of_the_page() {
     ] {
         assert_eq!(status(path, ""), 403, "{path}");
         assert_ne!(status(path, "X-Polybook: 1\r\n"), 403, "{path}");
-        // With HTTPS in front of the server, browsers say which site makes the request.
+        // If HTTPS is used in front of the server, browsers say which site makes the request.
         assert_ne!(
             status(path, "Sec-Fetch-Site: same-origin\r\n"),
             403,

@@ -387,7 +387,7 @@ fn comments_say_where_the_opening_ended() {
             "{book}"
         );
     }
-    // Without such comments, the longest line is used.
+    // If the games have no such comments, the longest line is used.
     for marks in [
         ["", ""],
         ["{bookish}", ""],

@@ -66,7 +66,7 @@ proptest! {
         let options = "--variations --uniform --min-game 1 --strict --no-header -q";
         ok(dir, &format!("make-book tree.pgn --variant {variant} {options} --bin again.bin"));
         prop_assert_eq!(moves(&dir.join("again.bin")), moves(&dir.join("book.bin")));
-        // With fewer half-moves, the tree contains the positions that are reachable within them.
+        // If `--max-ply` is smaller, the tree contains the positions that are reachable in that number of half-moves.
         let tree = format!("tree book.bin --variant {variant} --max-ply {max_ply} --format jsonl");
         let near = documents(&ok(dir, &tree));
         ok(dir, &format!("tree book.bin --variant {variant} --max-ply {max_ply} --format pgn --out near.pgn -q"));
@@ -412,7 +412,7 @@ fn games_without_a_result_are_listed_apart() {
         built.contains("6 games, 3 without result, 83.3%"),
         "{built}"
     );
-    // Of games without a result alone, no move has a score.
+    // If no game has a result, no move has a score.
     ok(
         dir,
         "make-book -q a.pgn --leveldb b.idx --explorer --result *",

@@ -182,8 +182,8 @@ const CASTLING: &str = "\
 1. O-O-O O-O 2. a3 a6 1-0
 ";
 
-/// The same games with the files of the rooks (Shredder-FEN) and moves as coordinates. Castling is written as the king
-/// capturing its rook.
+/// The games of the constant above, with Shredder-FEN (the files of the rooks as castling rights) and moves in coordinates.
+/// Castling is written as the king capturing its rook.
 const CASTLING_BY_SQUARES: &str = "\
 [Variant \"Chess960\"]
 [FEN \"bnrbqkrn/pppppppp/8/8/8/8/PPPPPPPP/BNRBQKRN w GCgc - 0 1\"]
@@ -626,7 +626,7 @@ fn games_of_other_variants_are_not_listed() {
         assert_eq!(pgn.matches("[White ").count(), 1, "{pgn}");
         assert!(pgn.contains(&format!("[White \"{white}\"]")), "{pgn}");
     }
-    // Without the explorer's data, games of some variants are distinguished only by their keys.
+    // If an index has no explorer's data, games of some variants are distinguished only by their keys.
     ok(
         dir.path(),
         "make-book -q a.pgn --variant auto --leveldb plain.idx",
@@ -747,7 +747,7 @@ fn no_command_answers_from_another_variants_games() {
     );
     assert!(ok(dir, "tree bare.bin --variant atomic").contains("d4"));
     ok(dir, "convert -q bare.bin bare.csv --variant atomic");
-    // The same is true for a database.
+    // If polybook does not know the variant of a database, the database has the variant of the option.
     let db = Connection::open(dir.join("a.obs.db3")).unwrap();
     // Remove the checksum of the database, because it was changed on purpose.
     db.execute_batch(

@@ -226,7 +226,8 @@ fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
     }
 }
 
-/// The notation of a move, with castling as a step of the king: the explorer has it as king takes rook.
+/// Returns a move in UCI notation, with castling as a step of the king. The explorer writes castling as the king capturing its
+/// rook.
 fn uci_of(pos: &VariantPosition, played: &PlayedMove) -> String {
     let mv = read_move(pos, played.san.as_bytes());
     mv.map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv))
@@ -240,7 +241,7 @@ fn rating_games(played: &PlayedMove) -> u64 {
     }
 }
 
-/// The JSON document of an answer. `has_results` is `false` if games without a result cannot be told from draws.
+/// Returns the JSON document of an answer. `has_results` is `false` if games without a result cannot be told from draws.
 fn document(
     answer: &Answer,
     pos: &VariantPosition,
@@ -301,7 +302,7 @@ const NO_MOVES: &str = "no games continue from this position\n";
 /// The text that is printed instead of an empty table if games are filtered.
 const NO_FILTERED_MOVES: &str = "no game with these filters continues from this position\n";
 
-/// The moves for people, with bars where these can be seen.
+/// Returns the table of moves. `with_bars` adds a bar of the results to each row.
 fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: bool) -> String {
     let ShownMoves { pos, evals, times } = *shown;
     // Writing to a `String` does not fail.
@@ -401,7 +402,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     text
 }
 
-/// Twenty characters for the shares of White, draws and Black.
+/// Returns a bar of 20 characters that shows the shares of White's wins, draws and Black's wins.
 fn bar([white, draws, black]: [u64; 3]) -> String {
     const WIDTH: u64 = 20;
     let games = (white + draws + black).max(1);

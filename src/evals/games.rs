@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(said("[%clk 0:00:01]"), None);
     }
 
-    /// The keys and scores that are read of games, and how many games were rejected.
+    /// Returns the keys and scores of the evaluations that are read from games, and the result of reading.
     fn of_games(text: &str) -> (Vec<(u64, String)>, BatchRead) {
         let read = read_games(text.as_bytes(), 0);
         let records = read.records.iter().map(|bytes| {

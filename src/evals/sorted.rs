@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::evals::{Eval, Score};
 
-    /// The scores that are kept of these, of the keys 2 and 3.
+    /// Adds all scores under the keys 2 and 3, and returns the score that is kept for each key.
     fn kept(scores: &[i64]) -> [i16; 2] {
         let sorted = EvalSorter::new(&Memory {
             bytes: 0,

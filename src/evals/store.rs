@@ -346,7 +346,7 @@ mod tests {
         pgn::Input,
     };
 
-    /// A store of some positions.
+    /// Returns a store of some positions.
     fn store() -> Vec<u8> {
         let dir = tempfile::tempdir().unwrap();
         let (pgn, out) = (dir.path().join("a.pgn"), dir.path().join("a.evals"));
@@ -358,7 +358,7 @@ mod tests {
         std::fs::read(out).unwrap()
     }
 
-    /// A store of more than two blocks, whose scores are the keys.
+    /// Returns a store of more than two blocks and its keys. The score of each position is its key.
     fn large_store() -> (Vec<u8>, Vec<u64>) {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("a.evals");

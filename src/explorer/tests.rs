@@ -30,7 +30,7 @@ use crate::{
 
 type Rows = BTreeMap<Subject, Vec<CountedRow>>;
 
-/// The rows of all games, counted one by one, and their positions.
+/// Returns the rows of all positions, counted game by game, and the positions by key.
 fn counted(explorer: &Explorer) -> (Rows, HashMap<u64, VariantPosition>) {
     let (mut rows, mut positions) = (Rows::new(), HashMap::new());
     let source = &explorer.sources[0];

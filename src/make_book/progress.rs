@@ -130,7 +130,7 @@ impl Progress {
         }
     }
 
-    /// Ends a run.
+    /// Reports the run as complete: enters the last phase and completes it.
     pub(super) fn end(&self) {
         let meter = self.enter(Phase::Book);
         meter.reset();

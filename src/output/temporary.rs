@@ -218,7 +218,7 @@ impl Temporary {
         &self.path
     }
 
-    /// The file.
+    /// Returns the open file.
     pub(super) fn file(&self) -> &File {
         self.handle.as_ref().expect("a file is open")
     }

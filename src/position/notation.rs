@@ -396,7 +396,7 @@ mod tests {
         assert_reads(fen, &["O-O-O", "0-0-0", "e1c1", "e1a1", "O-O-O+"], "O-O-O");
     }
 
-    /// All moves by squares that are read as castling in a position.
+    /// Returns all moves in coordinates that are read as castling in a position.
     fn castling_by_any_squares(pos: &VariantPosition) -> Vec<String> {
         let king = pos.our(Role::King).first().unwrap();
         let mut read = Vec::new();

@@ -10,7 +10,7 @@ use crate::{
     progress::Meter,
 };
 
-/// A book of random moves from the start, and every record of it.
+/// Returns a book of the moves that `choices` select, in lines from the start, and the keys and moves of its records.
 fn book(choices: &[Vec<u8>]) -> (Book, BTreeSet<(u64, u16)>) {
     let mut records = BTreeSet::new();
     for line in choices {
@@ -34,7 +34,7 @@ fn book(choices: &[Vec<u8>]) -> (Book, BTreeSet<(u64, u16)>) {
     (Book::from_bytes(bytes.collect()).unwrap(), records)
 }
 
-/// Few different moves, so that lines come together again.
+/// Generates choices for [`book`]. Most are small numbers, so that different lines often reach the same position.
 fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let line = proptest::collection::vec(prop_oneof![0..4u8, any::<u8>()], 0..20);
     proptest::collection::vec(line, 0..12)
@@ -132,7 +132,7 @@ proptest! {
     }
 }
 
-/// In how few half-moves the records lead to each position, by its key.
+/// Returns the minimum number of half-moves in which the records lead to each position, by its key.
 fn soonest(records: &BTreeSet<(u64, u16)>) -> BTreeMap<u64, usize> {
     let mut plies = BTreeMap::new();
     let mut level = vec![Keyed::new(Chess::default())];

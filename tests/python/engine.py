@@ -58,7 +58,7 @@ def choices_follow_the_weights():
     assert set(chosen) <= set(weights)
     expected = {move: 2000 * weight / sum(weights.values()) for move, weight in weights.items()}
     chi = sum((chosen[move] - number) ** 2 / number for move, number in expected.items())
-    # With d degrees of freedom, chi-squared has the mean d and the variance 2d. Five standard deviations are a safe limit.
+    # Chi-squared with d degrees of freedom has the mean d and the variance 2d. Five standard deviations are a safe limit.
     degrees = len(expected) - 1
     assert chi < degrees + 5 * (2 * degrees) ** 0.5, (chi, chosen, expected)
     moves = []

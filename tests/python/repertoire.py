@@ -19,7 +19,7 @@ import chess.polyglot
 
 def games_of(path):
     with open(path, encoding="utf-8", errors="replace") as file:
-        # Without a blank line before them, python-chess would lose the tags.
+        # python-chess would lose the tags if there were no blank line before them.
         text = io.StringIO(file.read().replace("\n[Event ", "\n\n[Event "))
     while (game := chess.pgn.read_game(text)) is not None:
         yield game

@@ -36,7 +36,7 @@ def start():
     if variant == "fischerandom":
         return chess.Board.from_chess960_pos(generator.randrange(960))
     if variant == "suicide":
-        # Without castling: giveaway never has it, and suicide only on some servers.
+        # No castling: giveaway never allows it, and suicide only on some servers.
         return chess.variant.SuicideBoard(chess.variant.AntichessBoard.starting_fen)
     return chess.Board() if variant == "normal" else chess.variant.find_variant(NAMES[variant])()
 

@@ -284,7 +284,7 @@ fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
     Ok(out)
 }
 
-/// The text of a game and the blank line after it.
+/// Returns the text of a game, followed by a blank line.
 fn pgn_text(text: &[u8]) -> Vec<u8> {
     match text.trim_ascii_end() {
         [] => Vec::new(),

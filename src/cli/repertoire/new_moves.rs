@@ -180,7 +180,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A line of the table of new moves.
+/// Returns a row of the table of new moves.
 fn new_line(found: &NewMove) -> String {
     let NewMove {
         game, white, black, ..

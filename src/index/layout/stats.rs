@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use crate::index::entries::Value;
 
-    /// The entries of a position.
+    /// Returns the encoded entries of a position.
     fn written(stats: &PositionStats, key: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut entries = Entries::default();
         stats.write(key.to_string().as_bytes(), &mut entries);

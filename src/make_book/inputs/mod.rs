@@ -43,7 +43,7 @@ pub(super) fn ended_at(last_plies: impl IntoIterator<Item = usize>) -> Option<us
 /// The inputs of a run, in their order.
 pub(super) struct Inputs<'a> {
     pub all: Vec<Box<dyn RunInput + 'a>>,
-    /// The options with which all inputs were counted, as a header lists them.
+    /// The options with which all inputs were counted, in the form in which the header of a book lists them.
     pub options: String,
     /// The variant of all inputs.
     pub variant: VariantChoice,
@@ -242,7 +242,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns the options with which all inputs are counted, as a header lists them.
+    /// Returns the options with which all inputs were counted, in the form in which the header of a book lists them.
     ///
     /// # Errors
     ///
