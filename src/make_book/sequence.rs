@@ -102,7 +102,7 @@ impl<'a> Sequencer<'a> {
         Ok(in_order)
     }
 
-    /// Adds the outcome of the next batch to the totals and the outputs that need the order of the games. Removes duplicates first.
+    /// Removes duplicates from the outcome of the next batch, adds the outcome to the totals of the run, and returns it.
     fn process(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<Outcome<'a>> {
         if let Some(seen) = &mut self.seen {
             leave_out_duplicates(&mut outcome, seen)?;
