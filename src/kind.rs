@@ -4,7 +4,7 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::Read,
-    path::Path,
+    path::{Component, Path, Prefix},
 };
 
 use crate::error::{At, Result};
@@ -284,6 +284,9 @@ impl FileKind {
     /// Returns an error if the path does not exist or cannot be read.
     pub fn of(path: impl AsRef<Path>) -> Result<FileKind> {
         let path = path.as_ref();
+        if is_windows_device(path) {
+            return Ok(FileKind::Other);
+        }
         let metadata = path.metadata().at(path, "open")?;
         if metadata.is_dir() {
             for entry in fs::read_dir(path).at(path, "read")? {
@@ -335,6 +338,28 @@ impl FileKind {
             FileKind::Gzip | FileKind::Bzip2 | FileKind::Zstd | FileKind::Zip
         )
     }
+}
+
+/// Returns `true` if the system is Windows and a path leads to a device. Windows has names for devices that are the same in any
+/// directory, and returns an error if it is asked for the metadata of a device.
+pub(crate) fn is_windows_device(path: &Path) -> bool {
+    if !cfg!(windows) {
+        return false;
+    }
+    let is_device_prefix = |component| matches!(component, Component::Prefix(prefix) if matches!(prefix.kind(), Prefix::DeviceNS(_)));
+    if path.components().next().is_some_and(is_device_prefix) {
+        return true;
+    }
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return false;
+    };
+    let name = name.trim_end_matches([' ', ':']).to_ascii_uppercase();
+    let is_numbered = |kind: &str| {
+        name.strip_prefix(kind)
+            .is_some_and(|number| matches!(number.as_bytes(), [b'1'..=b'9']))
+    };
+    let is_named = ["NUL", "CON", "CONOUT$", "PRN", "AUX"].contains(&&*name);
+    is_named || is_numbered("COM") || is_numbered("LPT")
 }
 
 /// Returns `true` if a file of this name belongs to a directory of counts.

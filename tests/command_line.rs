@@ -641,6 +641,46 @@ fn names_of_any_bytes() {
         dir,
         args!["merge-book", "-q", bin, "--out", at(b"\xff2.bin")],
     );
+    // Books spill to a directory of any name, but SQLite sorts only in directories with a name in UTF-8.
+    let spilled = at(b"\xff4.bin");
+    let line = args![
+        "make-book",
+        "-q",
+        pgn,
+        "--bin",
+        spilled,
+        "--min-game",
+        "1",
+        "--memory",
+        "64KiB",
+        "--temp-dir",
+        inner
+    ];
+    ok(dir, line);
+    assert!(fs::read(&spilled).unwrap() == fs::read(&bin).unwrap());
+    let merged = at(b"\xff.merged.db3");
+    for (temp_dir, said) in [
+        (
+            inner.as_os_str(),
+            "SQLite needs a directory for temporary files with a name in UTF-8: name another",
+        ),
+        (
+            "missing".as_ref(),
+            "missing: no directory for temporary files: name another",
+        ),
+    ] {
+        let line = args![
+            "merge-book",
+            database,
+            "--out",
+            merged,
+            "--temp-dir",
+            temp_dir
+        ];
+        let error = fails(dir, line, 1);
+        assert!(error.contains(said), "{error}");
+        assert!(!merged.exists());
+    }
     ok(dir, args!["convert", "-q", database, at(b"\xff3.bin")]);
     ok(dir, args!["convert", "-q", database, at(b"\xff.csv")]);
     ok(dir, args!["moves", "--leveldb", index]);

@@ -8,6 +8,8 @@ use polybook::{
 };
 use shakmaty::{Chess, Position};
 
+#[cfg(target_os = "linux")]
+use crate::common::chattr;
 use crate::common::{fails, fed, ok, ok_json, python, refused, run_python, temp};
 
 /// Returns the EPDs of a random game's positions, some of which are evaluated twice.
@@ -1146,6 +1148,43 @@ done"#;
     let line = "evals --json --out my.evals --engine ./engine.sh --nodes 50 --jobs 1 --time-limit 1 --positions positions.epd";
     let report = ok_json(dir.path(), line);
     assert_eq!(report["engine"]["evaluated"], 1, "{report}");
+}
+
+/// The journal of an output with a name of the greatest length has a shorter name. A journal is not created in a directory in
+/// which it could not be removed.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_journal_can_always_be_named_and_removed() {
+    let dir = temp();
+    with_engine(dir.path(), &PLAIN[..3]);
+    let line = "evals --positions positions.epd --engine ./engine.sh --nodes 1000 --jobs 1 --out";
+    let name = "n".repeat(249) + ".evals";
+    fs::write(dir.path().join("kill"), "").unwrap();
+    let killed = crate::common::run(dir.path(), &format!("{line} {name}"));
+    assert_eq!(killed.status.code(), None, "{killed:?}");
+    let journal = |dir: &Path| {
+        let names = fs::read_dir(dir).unwrap();
+        let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.find(|name| name.ends_with(".journal"))
+    };
+    let left = journal(dir.path()).unwrap();
+    assert!(left.starts_with(&"n".repeat(100)), "{left}");
+    ok(dir.path(), &format!("{line} {name}"));
+    assert_eq!(journal(dir.path()), None);
+    assert!(dir.path().join(name).exists());
+
+    let append = dir.path().join("append");
+    fs::create_dir(&append).unwrap();
+    if !chattr("+a", &append) {
+        return;
+    }
+    let error = fails(dir.path(), &format!("{line} append/my.evals"), 1);
+    assert!(chattr("-a", &append));
+    assert!(
+        error.contains("can be neither renamed nor removed"),
+        "{error}"
+    );
+    assert_eq!(journal(&append), None);
 }
 
 /// The output is in place even if its journal cannot be removed, and the error says so.

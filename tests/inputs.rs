@@ -192,16 +192,24 @@ fn files_of_other_formats_are_named_and_nothing_is_written() {
     }
 }
 
-/// Books and stores are merged with a file of each of them, and there are fewer open files than inputs.
+/// Books, databases and stores are merged with a file of each of them, and there are fewer open files than inputs.
 #[cfg(unix)]
 #[test]
-fn three_hundred_books_and_stores_need_few_open_files() {
+fn three_hundred_inputs_of_a_merge_need_few_open_files() {
     let dir = files();
     let dir = dir.path();
-    ok(dir, "make-book games.pgn --bin b.bin --min-game 1");
+    ok(
+        dir,
+        "make-book games.pgn --bin b.bin --obs o.obs.db3 --min-game 1",
+    );
     fs::write(dir.join("e.pgn"), "1. e4 { [%eval 0.3] } *\n").unwrap();
     ok(dir, "evals e.pgn --out s.evals");
-    for (command, input) in [("merge-book", "b.bin"), ("evals", "s.evals")] {
+    let inputs = [
+        ("merge-book", "b.bin"),
+        ("merge-book", "o.obs.db3"),
+        ("evals", "s.evals"),
+    ];
+    for (command, input) in inputs {
         let names: Vec<String> = (0..300).map(|number| format!("{number}{input}")).collect();
         for name in &names {
             fs::copy(dir.join(input), dir.join(name)).unwrap();

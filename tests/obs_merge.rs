@@ -158,6 +158,37 @@ fn a_position_of_many_moves_takes_neither_quadratic_time_nor_memory() {
     assert_eq!(games(&found[moves]), 6);
 }
 
+/// More databases than may be open at once are merged in groups.
+#[test]
+fn sixty_databases_are_merged_in_their_order() {
+    let dir = temp();
+    let names: Vec<String> = (1..=60).map(|number| format!("{number}.db3")).collect();
+    for (name, moves) in names.iter().zip(1..) {
+        let path = dir.path().join(name);
+        many_moves(&path, moves);
+        let comment = format!("UPDATE Book SET Comment = Comment || ' of {name}'");
+        Connection::open(&path)
+            .unwrap()
+            .execute(&comment, [])
+            .unwrap();
+    }
+    let line = format!("merge-book -q {} --out m.db3", names.join(" "));
+    ok(dir.path(), &line);
+    let mut found = rows(&dir.path().join("m.db3"));
+    let before = found.pop().unwrap();
+    assert_eq!((&before.0[..], before.3, before.6), ("before", 60, None));
+    assert_eq!(found.len(), 60);
+    for row in found {
+        // The move is in the databases from this one on, and has the comment of the first of them.
+        let first: i64 = row.1[1..].parse().unwrap();
+        let databases = 61 - first;
+        let comment = format!("c{first} of {first}.db3");
+        let numbers = (first % 4, databases * first, databases, 0);
+        assert_eq!((row.2, row.3, row.4, row.5), numbers);
+        assert_eq!(row.6, Some(comment));
+    }
+}
+
 #[test]
 fn a_database_named_twice_is_told_through_links_too() {
     let dir = temp();

@@ -12,7 +12,7 @@ use std::{
 #[cfg(unix)]
 use crate::common::polybook_in;
 #[cfg(target_os = "linux")]
-use crate::common::{Mounted, leave_out};
+use crate::common::{Mounted, chattr, leave_out};
 use crate::common::{fails, ok, refused, run, sample, temp};
 #[cfg(feature = "parquet")]
 use polybook::counts::CountsDirectory;
@@ -217,12 +217,8 @@ fn a_directory_without_renames_is_refused_before_games_are_read() {
     let dir = dir.path();
     fs::write(dir.join("no.pgn"), "[Event \"?\"]\n\n1. e9 *\n").unwrap();
     fs::create_dir(dir.join("append")).unwrap();
-    let chattr = |change| {
-        let mut command = std::process::Command::new("chattr");
-        let status = command.args([change, "append"]).current_dir(dir).status();
-        status.is_ok_and(|status| status.success())
-    };
-    if !chattr("+a") {
+    let append = dir.join("append");
+    if !chattr("+a", &append) {
         leave_out("the file system has no directories that files are only added to");
         return;
     }
@@ -230,11 +226,17 @@ fn a_directory_without_renames_is_refused_before_games_are_read() {
         let made = run(dir, &format!("make-book no.pgn {output} append/out.epd"));
         String::from_utf8(made.stderr).unwrap()
     });
-    let errors: Vec<String> = errors.collect();
-    assert!(chattr("-a"));
+    let mut errors: Vec<String> = errors.collect();
+    let walked = run(dir, "tree no.pgn --temp-dir append");
+    errors.push(String::from_utf8(walked.stderr).unwrap());
+    assert!(chattr("-a", &append));
     for error in errors {
-        assert!(error.contains("cannot rename a temporary"), "{error}");
+        assert!(
+            error.contains("can be neither renamed nor removed"),
+            "{error}"
+        );
     }
+    assert_eq!(fs::read_dir(append).unwrap().count(), 0);
 }
 
 #[cfg(unix)]

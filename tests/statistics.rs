@@ -4,7 +4,7 @@ use std::{fmt::Write, fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::common::{fails, ok, ok_json, served::Served, temp};
+use crate::common::{fails, ok, ok_json, run, served::Served, temp};
 
 /// Returns a game of two half-moves with tags.
 fn game(tags: &[(&str, &str)], result: &str) -> String {
@@ -309,4 +309,41 @@ fn the_mean_time_of_a_move_says_in_how_many_games_it_is_known() {
     );
     let found = moves(dir.path(), "--leveldb games.idx --clocks");
     assert_eq!(found["moves"][0]["time"], json!({"games": 1, "mean": 5.0}));
+}
+
+#[test]
+fn times_of_all_games_are_not_counted_beside_the_games() {
+    let dir = temp();
+    let game = |comment: &str| {
+        format!("[TimeControl \"180\"]\n[Result \"1-0\"]\n\n1. e4 {comment} c5 1-0\n\n")
+    };
+    let known = game("{[%emt 0:00:05]}");
+    for (number, (games, options, is_part, said)) in [
+        (known.repeat(10), "--clocks", false, ""),
+        (known.clone(), "--clocks=5", false, ""),
+        (known.repeat(9) + &game(""), "--clocks", true, ""),
+        (
+            known.repeat(10),
+            "--clocks=4",
+            true,
+            "mean times of the 4 newest of 10 games: --clocks=10 reads all",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (pgn, index) = (format!("{number}.pgn"), format!("{number}.idx"));
+        fs::write(dir.path().join(&pgn), games).unwrap();
+        ok(
+            dir.path(),
+            &format!("make-book -q {pgn} --leveldb {index} --explorer"),
+        );
+        let output = run(dir.path(), &format!("moves --leveldb {index} {options}"));
+        let table = String::from_utf8_lossy(&output.stdout);
+        let heading = table.lines().next().unwrap();
+        assert!(heading.contains("  seconds  "), "{table}");
+        assert_eq!(heading.contains("  timed  "), is_part, "{table}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(message.trim_end(), said);
+    }
 }

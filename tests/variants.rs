@@ -757,3 +757,57 @@ fn no_command_answers_from_another_variants_games() {
     drop(db);
     ok(dir, "tree a.obs.db3 --variant kingofthehill");
 }
+
+/// Every command that plays games names the variants that it does not know, as `make-book` does.
+#[test]
+fn unknown_variants_are_named_by_every_command() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |variant: &str, moves: &str| {
+        format!(
+            "[Variant \"{variant}\"]\n[White \"A\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n{moves} 1-0\n\n"
+        )
+    };
+    let unknown = game("wild/0", "1. e4 e5") + &game("Capablanca", "1. e4 {[%eval 0.1]} e5");
+    let known = game("Standard", "1. e4 {[%eval 0.2]} e5 2. Nf3 Nc6");
+    fs::write(dir.join("mixed.pgn"), unknown.repeat(2) + &known).unwrap();
+    fs::write(dir.join("unknown.pgn"), &unknown).unwrap();
+    fs::write(dir.join("known.pgn"), &known).unwrap();
+    fs::write(dir.join("suite.pgn"), "1. e4 e5 *\n").unwrap();
+    let names = |games: &str| {
+        ["wild/0", "Capablanca"].map(|name| {
+            format!("unknown variant \"{name}\": {games} filtered; if it is standard chess, remove the tag Variant")
+        })
+    };
+    for command in [
+        "make-book mixed.pgn --min-game 1 --bin mixed.bin",
+        "suite-report suite.pgn mixed.pgn",
+        "repertoire new mixed.pgn --reference known.pgn",
+        "repertoire check known.pgn mixed.pgn --color white",
+        "repertoire build mixed.pgn --color white --min-game 1 --out built.pgn",
+        "tree mixed.pgn",
+    ] {
+        let output = run(dir, command);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command}: {message}");
+        for name in names("2 games") {
+            assert!(message.contains(&name), "{command}: {message}");
+        }
+    }
+    // Games without an evaluation are not played.
+    let message = String::from_utf8(run(dir, "evals mixed.pgn --out mixed.evals").stderr).unwrap();
+    assert!(message.contains(&names("2 games")[1]), "{message}");
+    for (command, named) in [
+        ("suite-report suite.pgn unknown.pgn", 0..2),
+        ("evals unknown.pgn --out none.evals", 1..2),
+        (
+            "repertoire check known.pgn unknown.pgn --color white --player Z",
+            0..2,
+        ),
+    ] {
+        let message = fails(dir, command, 1);
+        for name in &names("1 game")[named] {
+            assert!(message.contains(name), "{command}: {message}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use shakmaty::{Chess, Rank};
+use shakmaty::Chess;
 
 use super::{
     header::{self, HeaderError, NullRecords},
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     error::{At, Error, ForeignFormat, Result},
     kind::{FileKind, Format},
-    position::{BookMove, key, looks_like_move},
+    position::{key, looks_like_move},
     positioned::read_exact_at,
 };
 
@@ -30,7 +30,29 @@ pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     let size = file.metadata().at(path, "read")?.len();
     let mut start = vec![0; size.min(START) as usize];
     read_exact_at(file, &mut start, 0).at(path, "read")?;
-    refuse_foreign_start(&start, size, path)
+    refuse_foreign_start(&start, size, path)?;
+    let sample = sampled(file, 0, size / Entry::SIZE as u64).at(path, "read")?;
+    refuse_impossible(&sample.concat(), path)
+}
+
+/// Returns an error if most records of a file are moves that no piece can make, because such a file is data of another
+/// format. `records` are all records of the file, or a sample of them. A file that begins with a header is accepted.
+pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
+    let entries = records.as_chunks().0.iter();
+    let mut entries = entries.map(|bytes| Entry::from_bytes(*bytes)).peekable();
+    if entries.peek().is_none_or(|first| first.key == 0) {
+        return Ok(());
+    }
+    // A header of which only the first byte is damaged has more null records.
+    let are_moves = entries
+        .filter(|entry| entry.key != 0)
+        .map(|entry| entry.mv.is_possible());
+    let (moves, impossible): (Vec<bool>, Vec<bool>) = are_moves.partition(|is_move| *is_move);
+    if impossible.len() <= moves.len() {
+        return Ok(());
+    }
+    let problem = "not a Polyglot book: most of its records are not moves of any position; take a good copy, or make it again";
+    Err(Error::foreign(path, problem))
 }
 
 /// Returns an error if `start`, the first bytes of a file of `size` bytes, shows a format other than a book.
@@ -173,7 +195,7 @@ pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
             // Null records are the header.
             return Ok(true);
         }
-        if entry.key < last_key || !can_be_made(entry.mv) {
+        if entry.key < last_key || !entry.mv.is_possible() {
             return Ok(false);
         }
         last_key = entry.key;
@@ -181,23 +203,6 @@ pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
         has_start |= entry.key == start;
     }
     Ok(count == 0 || count >= enough || has_start)
-}
-
-/// Returns `true` if some chess piece could make this move on an empty board: along a line, like a knight, or as a
-/// drop. A promotion must be a pawn move to the last rank.
-fn can_be_made(mv: BookMove) -> bool {
-    if mv.dropped().is_some() {
-        return mv.is_well_formed();
-    }
-    let (from, to) = (mv.from_square(), mv.to_square());
-    let files = from.file().distance(to.file());
-    let ranks = from.rank().distance(to.rank());
-    let is_piece_move = files == 0 || ranks == 0 || files == ranks || files + ranks == 3;
-    let promotes = matches!(
-        (from.rank(), to.rank()),
-        (Rank::Seventh, Rank::Eighth) | (Rank::Second, Rank::First)
-    );
-    mv.is_well_formed() && is_piece_move && (mv.promotion().is_none() || (promotes && files <= 1))
 }
 
 /// Returns `true` if a file is empty or a Polyglot book, so that a new book may replace it.
@@ -236,15 +241,26 @@ fn looks_like_a_book(mut file: &File, len: u64) -> io::Result<bool> {
         _ => return Ok(false),
     }
     let first = null.size / Entry::SIZE as u64;
-    let sample = (len - first).min(SAMPLE);
-    for start in [first, first + (len - first - sample) / 2, len - sample] {
-        let mut bytes = vec![0; sample as usize * Entry::SIZE];
-        read_exact_at(file, &mut bytes, start * Entry::SIZE as u64)?;
-        if !are_records(&bytes) {
-            return Ok(false);
-        }
+    Ok(sampled(file, first, len)?
+        .iter()
+        .all(|bytes| are_records(bytes)))
+}
+
+/// Returns the records at the start, in the middle and at the end of a file of `len` records, after its `first` records. If
+/// the file is short, the first sample contains all records, and the others are empty.
+fn sampled(file: &File, first: u64, len: u64) -> io::Result<[Vec<u8>; 3]> {
+    let after = len - first;
+    let sizes = match after <= 3 * SAMPLE {
+        true => [after, 0, 0],
+        false => [SAMPLE; 3],
+    };
+    let starts = [first, first + (after - sizes[1]) / 2, len - sizes[2]];
+    let mut samples = [const { Vec::new() }; 3];
+    for ((start, size), bytes) in starts.into_iter().zip(sizes).zip(&mut samples) {
+        bytes.resize(size as usize * Entry::SIZE, 0);
+        read_exact_at(file, bytes, start * Entry::SIZE as u64)?;
     }
-    Ok(true)
+    Ok(samples)
 }
 
 #[cfg(test)]
@@ -314,7 +330,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("book.bin");
         let begun = |start: &[u8; 8]| records([u64::from_be_bytes(*start), u64::MAX]);
-        let text = [b"al#0PG@\n", &b"1.0-2.\r\n"[..]].concat();
+        let text = [b"al#0PG@\n", &b"\t`0-2.\r\n"[..]].concat();
         for book in [
             begun(b"\x28\xb5\x2f\xfd4567"),
             begun(b"\x1f\x8b\x0834567"),

@@ -15,6 +15,7 @@ use super::{
     open::Book,
     positions::{MergePolicy, Positions},
     records::{Entry, write_entries},
+    verify::move_check,
     weight::Scaling,
 };
 use crate::{
@@ -33,7 +34,8 @@ use crate::{
 /// Any other filter also drops illegal moves. So only legal moves count when the shares of a position's moves are
 /// calculated, and an illegal move is never the only move that is kept. Illegal moves can be recognized only in
 /// positions that lines of the book reach from the starting position. For all other positions, only the key is known,
-/// which does not determine the legal moves, so all of their records count as legal.
+/// which does not determine the legal moves. Their moves count as legal if a piece can make them in
+/// [some position](crate::position::BookMove::is_possible).
 ///
 /// Filtering the result once more with the same filter keeps all of it.
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -191,6 +193,7 @@ impl BookMerge<'_> {
         let of_first = || books.first()?.variant();
         let variant = self.variant.or_else(of_first).unwrap_or_default();
         let doing = (&**temp_dir, "write a temporary file in");
+        let is_move = move_check(header::parse(&header).ok());
         let dropped = match *self.filter == Filter::default() {
             true => None,
             false => {
@@ -200,7 +203,9 @@ impl BookMerge<'_> {
                 };
                 let mut positions = Positions::new(&books, self.policy, meter);
                 let whole = Book::temporary(temp_dir, |out| {
-                    all.write_kept(&mut positions, None, out, doing).map(drop)
+                    let is_kept = |entry: &Entry| is_move(entry.mv);
+                    all.write_kept(&mut positions, is_kept, out, doing)
+                        .map(drop)
                 })?;
                 let max_loss = self.filter.max_loss.as_ref();
                 Some(DroppedMoves::of(
@@ -213,11 +218,15 @@ impl BookMerge<'_> {
             }
         };
         let dropped = dropped.as_ref();
+        let is_kept = |entry: &Entry| {
+            dropped
+                .is_none_or(|dropped| is_move(entry.mv) && !dropped.contains(entry.key, entry.mv))
+        };
         let mut positions = Positions::checked(&books, self.policy, meter)?;
         let mut summary = if self.filter.walks() {
             let mut summary = MergeSummary::default();
             let copy = Book::temporary(temp_dir, |kept| {
-                summary = self.write_kept(&mut positions, dropped, kept, doing)?;
+                summary = self.write_kept(&mut positions, is_kept, kept, doing)?;
                 Ok(())
             })?;
             let on_lines = self.on_lines(&copy, variant, meter)?;
@@ -225,7 +234,7 @@ impl BookMerge<'_> {
             (summary.positions, summary.written) = (copied.positions, copied.records);
             summary
         } else {
-            self.write_kept(&mut positions, dropped, &mut writer, (out, "write"))?
+            self.write_kept(&mut positions, is_kept, &mut writer, (out, "write"))?
         };
         let has_max_loss = self.filter.max_loss.is_some();
         summary.losses = dropped
@@ -239,12 +248,12 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Writes the records that are kept. `doing` contains the path that error messages name, and the operation on this
-    /// path.
+    /// Writes the records that the filter and `is_kept` keep. `doing` contains the path that error messages name, and the
+    /// operation on this path.
     fn write_kept(
         &self,
         positions: &mut Positions<'_>,
-        dropped: Option<&DroppedMoves>,
+        is_kept: impl Fn(&Entry) -> bool,
         out: &mut impl Write,
         doing: (&Path, &'static str),
     ) -> Result<MergeSummary> {
@@ -252,9 +261,7 @@ impl BookMerge<'_> {
         for position in positions.by_ref() {
             task::fault("merge books");
             let (mut entries, is_scaled) = position?.into_entries();
-            if let Some(dropped) = dropped {
-                entries.retain(|entry| !dropped.contains(entry.key, entry.mv));
-            }
+            entries.retain(&is_kept);
             self.filter.apply(&mut entries);
             write_entries(&entries, out).at(doing.0, doing.1)?;
             summary.scaled += u64::from(is_scaled);
@@ -434,8 +441,73 @@ mod tests {
         }
     }
 
+    #[test]
+    fn only_moves_of_some_position_are_kept_where_no_line_leads() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, out) = (dir.path().join("in.bin"), dir.path().join("out.bin"));
+        // a1c4 and a promotion on the first rank are no moves, a1b1 and a1c1 are.
+        let moves = [(26, 100), (1 << 12 | 1, 50), (1, 9), (2, 1)];
+        let bytes = moves.map(|(mv, weight)| entry(7, mv, weight, 0).to_bytes());
+        let king_move = entry(8, 1, 1, 0).to_bytes();
+        std::fs::write(&path, [&bytes.concat()[..], &king_move].concat()).unwrap();
+        for (filter, expected) in [
+            (
+                Filter {
+                    best: Some(1),
+                    ..Filter::default()
+                },
+                vec![9, 1],
+            ),
+            (
+                Filter {
+                    min_share: 50.0,
+                    ..Filter::default()
+                },
+                vec![9, 1],
+            ),
+            (
+                Filter {
+                    min_share: 5.0,
+                    ..Filter::default()
+                },
+                vec![9, 1, 1],
+            ),
+            (
+                Filter {
+                    min_weight: 10,
+                    ..Filter::default()
+                },
+                vec![],
+            ),
+            (Filter::default(), vec![100, 50, 9, 1, 1]),
+        ] {
+            let paths = std::slice::from_ref(&path);
+            let done = filter_books(
+                paths,
+                &out,
+                &filter,
+                None,
+                &Memory::default(),
+                &Meter::default(),
+            );
+            let kept = |_| {
+                let entries = Book::open(&out).unwrap();
+                let entries = entries
+                    .iter()
+                    .map(Result::unwrap)
+                    .filter(|entry| entry.key != 0);
+                entries.map(|entry| entry.weight).collect::<Vec<_>>()
+            };
+            assert_eq!(
+                done.map_or_else(|_| Vec::new(), kept),
+                expected,
+                "{filter:?}"
+            );
+        }
+    }
+
     fn books() -> impl Strategy<Value = Vec<Vec<Entry>>> {
-        let entries = proptest::collection::vec((1..6u64, 0..4u16, 0..1000u16), 0..12);
+        let entries = proptest::collection::vec((1..6u64, 1..5u16, 0..1000u16), 0..12);
         let book = entries.prop_map(|mut entries| {
             entries.sort_unstable();
             let make = |(key, mv, weight)| entry(key, mv, weight, 0);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    foreign::{refuse_foreign, refuse_foreign_start},
+    foreign::{refuse_foreign, refuse_foreign_start, refuse_impossible},
     header::{self, Header, NullRecords},
     records::{Entry, Records, Storage, each_move_once, entries_of},
     search,
@@ -105,6 +105,7 @@ impl Book {
             return Err(Error::too_large(path, problem));
         }
         refuse_foreign_start(&bytes, bytes.len() as u64, path)?;
+        refuse_impossible(&bytes, path)?;
         let mut book = Book::from_bytes(bytes).ok_or_else(|| cut_short(path))?;
         book.path = path.to_owned();
         Ok(book)
@@ -323,7 +324,7 @@ mod tests {
     fn bytes(keys: &[u64]) -> Vec<u8> {
         let entry = |(i, key): (usize, &u64)| Entry {
             key: *key,
-            mv: BookMove(i as u16),
+            mv: BookMove(1 + i as u16 % 7),
             weight: 1,
             learn: 0,
         };

@@ -303,6 +303,9 @@ fn format_of(out: &Path) -> EvalsFormat {
 fn summary(out: &Path, report: &EvalsReport) -> String {
     // Writing to a `String` cannot fail, so the results are ignored.
     let mut text = String::new();
+    for warning in &report.warnings {
+        let _ = writeln!(text, "{warning}");
+    }
     for bad in &report.described {
         text += &format!("rejected: {bad}\n");
     }

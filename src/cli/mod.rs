@@ -211,6 +211,13 @@ impl Context {
         }
     }
 
+    /// Prints warnings to standard error, one line each, unless `--quiet` is given.
+    fn warn(self, warnings: &[String]) {
+        for warning in warnings {
+            self.say(&format!("{warning}\n"));
+        }
+    }
+
     /// Prints a summary to standard error, and the JSON document to standard output if `has_document`.
     fn report(self, text: &str, has_document: bool, document: Value) -> anyhow::Result<()> {
         self.say(text);

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use shakmaty::{Color, Position, san::SanPlus, variant::VariantPosition};
 
 use super::{
-    Context, counted,
+    Context,
     evals::{self, EvalsArg},
     filters::{ExplorerFilterArgs, check_names, explorer_of, plain_index},
     key,
@@ -32,7 +32,8 @@ use super::{
 The numbers of an index made with --explorer count the games that played the move in this position. Those of an index made
 with --index-stats count all games that reached the position after the move, by any order of moves. \"rating\" is the mean
 rating of the players who made the move, and \"rated\" the number of games in which this rating is known. \"seconds\" is the
-mean time of the move, and \"timed\" the number of games in which this time is known. Games without a result do not change
+mean time of the move, and \"timed\" the number of games in which this time is known. \"rated\" and \"timed\" are shown only
+if they are smaller than the number of games. Games without a result do not change
 scores.
 
 Examples:
@@ -153,13 +154,13 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         }
         return print_json(&document);
     }
-    if let Some(times) = &times {
-        let said = format!(
-            "times of {} of {}\n",
-            times.read,
-            counted(times.games, "game")
-        );
-        context.say(&said);
+    if let Some(times) = &times
+        && times.read < times.games
+    {
+        context.say(&format!(
+            "mean times of the {} newest of {} games: --clocks={} reads all\n",
+            times.read, times.games, times.games
+        ));
     }
     print(&table(
         &answer,
@@ -322,6 +323,13 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         .moves
         .iter()
         .any(|played| played.rating_games.is_some());
+    let time_of = |played| times.and_then(|times| times.moves.get(&uci_of(pos, played)));
+    let timed_games = |played| time_of(played).map_or(0, |time| time.games);
+    let is_partly_timed = times.is_some()
+        && answer
+            .moves
+            .iter()
+            .any(|played| timed_games(played) < played.games());
     // Optional columns, in the order in which they follow the column of ratings.
     let columns = |rated: &str, unfinished: &str, [seconds, timed]: [&str; 2], eval: &str| {
         let mut cells = String::new();
@@ -332,7 +340,10 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
             cells += &format!("{unfinished:>10}  ");
         }
         if times.is_some() {
-            cells += &format!("{seconds:>7} {timed:>6}  ");
+            cells += &format!("{seconds:>7}  ");
+        }
+        if is_partly_timed {
+            cells += &format!("{timed:>5}  ");
         }
         if evals.after.is_some() {
             cells += &format!("{eval:>7}  ");
@@ -373,13 +384,13 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         let results = [played.white, played.drawn(), played.black];
         let opening = played.opening.map_or("", |opening| opening.name);
         let eval = evals.after.as_ref().and_then(|after| after[number]);
-        let time = times.and_then(|times| times.moves.get(&uci_of(pos, played)));
+        let time = time_of(played);
         let cells = columns(
             &rating_games(played).to_string(),
             &played.unfinished.to_string(),
             [
                 &time.map_or_else(|| "-".to_owned(), |time| format!("{:.1}", time.mean)),
-                &time.map_or(0, |time| time.games).to_string(),
+                &timed_games(played).to_string(),
             ],
             &evals::cell(eval),
         );

@@ -111,6 +111,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         };
         suite.report(&games, &options)
     })?;
+    context.warn(&report.warnings);
     if let Some(out) = &args.out {
         let entries = suite.write_without_one_sided(&report, out, args.force)?;
         context.say(&format!(

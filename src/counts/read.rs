@@ -371,7 +371,8 @@ impl Part {
         let directory = self.path.parent().unwrap_or(&self.path);
         match FileId::of(directory) {
             Ok(now) if now != self.directory => {
-                Error::changed(directory, "was replaced while it was read: read it again")
+                let problem = "was replaced while it was read: run the command again";
+                Error::changed(directory, problem)
             }
             _ => err,
         }

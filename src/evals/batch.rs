@@ -1,7 +1,7 @@
 //! The result of reading a batch of games, lines or records.
 
 use super::{EvalsReport, layout::Ranked};
-use crate::provenance::shortened;
+use crate::{pgn::UnknownVariants, provenance::shortened};
 
 /// The maximum length of a reason, in characters. A line may have 16 MiB, and its error may quote it.
 pub(super) const LONGEST_REASON: usize = 300;
@@ -13,6 +13,8 @@ pub(super) struct BatchRead {
     /// The number of games, lines, or records of a store.
     pub entries: u64,
     pub filtered: u64,
+    /// The filtered games whose variant is unknown.
+    pub unknown_variants: UnknownVariants,
     pub ignored: u64,
     pub rejected: u64,
     /// The first rejected entries: the number in the batch, the offset in the batch in bytes, and the reason.

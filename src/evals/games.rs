@@ -10,7 +10,7 @@ use super::{
     score::Score,
 };
 use crate::{
-    pgn::{GameEnd, GameReader, Tags, Token},
+    pgn::{GameEnd, GameReader, Tags, Token, UnknownVariants},
     position::{Keyed, LineError, Variant, game_start, read_move, read_word},
 };
 
@@ -52,6 +52,9 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
     }
     if games.tags().variant() != Ok(Variant::Standard) {
         read.filtered += 1;
+        if let Some(name) = UnknownVariants::name(games.tags()) {
+            read.unknown_variants.add(name, 1);
+        }
         return Ok(());
     }
     let start = start_of(games.tags()).map_err(|err| (0, err.to_string()))?;

@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::layout::EvalRecord;
 use crate::{
     error::{At, Error, Result, reason},
-    output::FileId,
+    output::{FileId, parent, refuse_append_only, shortened},
 };
 
 /// The size of the length and the checksum before the bytes of an entry.
@@ -49,9 +49,7 @@ impl Journal {
         out: &Path,
         asked: &EngineSettings<'_>,
     ) -> Result<(Journal, Vec<EvalRecord>)> {
-        let mut path = out.as_os_str().to_owned();
-        path.push(".journal");
-        let path = PathBuf::from(path);
+        let path = path_of(out);
         let mut file = locked(&path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).at(&path, "read")?;
@@ -151,6 +149,17 @@ impl Drop for Journal {
     }
 }
 
+/// Returns the path of the journal of an output.
+fn path_of(out: &Path) -> PathBuf {
+    /// The maximum length of a file name in bytes.
+    const LONGEST: usize = 255;
+    const ENDING: &str = ".journal";
+    let name = out.file_name().unwrap_or_default();
+    let mut name = shortened(name, LONGEST - ENDING.len()).into_owned();
+    name.push(ENDING);
+    out.with_file_name(name)
+}
+
 /// Opens or creates a journal, and locks it.
 ///
 /// # Errors
@@ -159,6 +168,7 @@ impl Drop for Journal {
 fn locked(path: &Path) -> Result<File> {
     /// Runs that may end between opening and locking.
     const MOST_ENDED: usize = 100;
+    refuse_append_only(parent(path)).at(path, "write")?;
     for _ in 0..MOST_ENDED {
         // A link could lead to a file of another program, and a pipe never ends.
         match fs::symlink_metadata(path) {

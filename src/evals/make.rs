@@ -22,7 +22,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     output::Finished,
-    pgn::{Input, StreamOptions},
+    pgn::{Input, StreamOptions, UnknownVariants},
     progress::Meter,
     sort::Memory,
     task,
@@ -140,6 +140,7 @@ impl MakeEvals {
             origins: origins(sources, analysis.as_ref()),
             used: Mutex::new([false; MAX_ORIGINS]),
             report: EvalsReport::default(),
+            unknown_variants: UnknownVariants::default(),
         };
         if reading.origins.len() > MAX_ORIGINS {
             let problem =
@@ -157,12 +158,15 @@ impl MakeEvals {
             origins,
             used,
             mut report,
+            unknown_variants,
             ..
         } = reading;
+        report.warnings = unknown_variants.warnings();
         if report.evaluations == 0 {
             let (games, lines) = (report.games, report.lines);
             let mut problem =
                 format!("not written: no evaluation in {games} games and {lines} lines");
+            problem.push_str(&unknown_variants.in_error());
             if let Some(bad) = report.described.first() {
                 problem.push_str(&format!("; rejected: {bad}"));
             }
@@ -207,6 +211,7 @@ struct EvalCollector<'a> {
     /// `true` for each origin that has an evaluation.
     used: Mutex<[bool; MAX_ORIGINS]>,
     report: EvalsReport,
+    unknown_variants: UnknownVariants,
 }
 
 impl EvalCollector<'_> {
@@ -255,6 +260,7 @@ impl EvalCollector<'_> {
         for (batch, evaluations, read) in reads {
             self.report.evaluations += evaluations;
             self.report.filtered += read.filtered;
+            self.unknown_variants.join(read.unknown_variants);
             self.report.ignored += read.ignored;
             self.report.rejected += read.rejected;
             while let Some((_, offset, bad)) = described.next_if(|(number, ..)| *number == batch) {

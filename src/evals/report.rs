@@ -57,6 +57,9 @@ pub struct EvalsReport {
     /// The report of the engine, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineReport>,
+    /// Warnings about games of unknown variants, one line each.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
 }
 
 /// The report of an engine.

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     error::Result,
     openings::{OpeningFilter, OpeningNumber},
-    pgn::{Batch, Condition, GameReader, GameResult, Input, Tags},
+    pgn::{Batch, Condition, GameReader, GameResult, Input, Tags, UnknownVariants},
     position::{
         Keyed, LineError, Rules, Variant, VariantChoice, exact_epd_of, game_start,
         has_inner_castling_rook,
@@ -229,10 +229,7 @@ impl<'a> Replayer<'a> {
                 FilteredVariant::Unnumbered(variant)
             }
             Ok(variant) => FilteredVariant::Other(variant),
-            Err(_) => {
-                let name = String::from_utf8_lossy(tags.get(b"Variant").unwrap_or_default());
-                FilteredVariant::Unknown(name.trim().chars().take(40).collect())
-            }
+            Err(_) => FilteredVariant::Unknown(UnknownVariants::name(tags).unwrap_or_default()),
         };
         *self.outcome.filtered_variants.entry(filtered).or_default() += 1;
         None

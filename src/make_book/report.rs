@@ -10,7 +10,7 @@ pub use crate::provenance::Rejection;
 use crate::provenance::as_text;
 use crate::{
     book::{LossSummary, MinimaxSummary},
-    pgn::Condition,
+    pgn::{Condition, unknown_variant},
     position::Variant,
     provenance::{Games, Pruned},
 };
@@ -311,13 +311,8 @@ impl FilteredVariant {
             FilteredVariant::Unnumbered(variant) => {
                 format!("{variant}: {filtered}, because the Polyglot format has no number for it")
             }
-            FilteredVariant::Unknown(name) => {
-                format!(
-                    "unknown variant \"{}\": {filtered}; if it is standard chess, remove the tag Variant",
-                    name.escape_debug()
-                )
-            }
-            FilteredVariant::More => format!("more unknown variants: {filtered}"),
+            FilteredVariant::Unknown(name) => unknown_variant(Some(name), games),
+            FilteredVariant::More => unknown_variant(None, games),
         }
     }
 }

@@ -16,14 +16,11 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    pgn::{Condition, NO_GAME},
+    pgn::{Condition, NAMED_VARIANTS, NO_GAME},
     position::looks_like_move,
     sort::SpillingSet,
     task,
 };
-
-/// The maximum number of names of filtered variants that are counted separately.
-const NAMED_VARIANTS: usize = 20;
 
 /// The position of a batch in the order of a run.
 #[derive(Copy, Clone, Debug)]

@@ -1,10 +1,9 @@
 //! Merges databases.
 
 use std::{
-    cmp::Ordering,
-    iter, mem,
+    cmp, iter, mem,
     path::{Path, PathBuf},
-    sync::atomic::AtomicBool,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use super::{
@@ -17,15 +16,19 @@ use super::{
     write::{MadeDatabase, ObsWriter},
 };
 use crate::{
-    error::Result,
+    error::{Error, Result},
     output::{Finished, repeated},
-    sort::{Memory, Merge, TextSorter},
+    sort::{ByteRun, Memory, Merge, TextSorter},
     tally::Stats,
     task,
 };
 
 /// The maximum number of bytes of a position's rows in memory. The rows of a real position take less than a hundredth of it.
 const MOST_BYTES: usize = 1 << 23;
+
+/// The maximum number of databases that are open at once. Each of them takes two open files, and up to two more if SQLite sorts
+/// its rows. More databases are merged in groups, and the merged rows of each group are kept until all groups are merged.
+const MOST_OPEN: usize = 48;
 
 /// The result of a merge.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -67,8 +70,24 @@ fn merge(
 ) -> Result<(ObsMergeSummary, Finished)> {
     let repeated = repeated(inputs.iter().map(AsRef::as_ref));
     let repeated = repeated.map(Path::to_owned).collect();
-    let databases: Vec<Obs> = inputs.iter().map(Obs::open).collect::<Result<_>>()?;
-    let info = joined_info(&databases)?.ok_or_else(|| ObsError::NoInput.at(out.target()))?;
+    let mut joined = None;
+    let mut passed_over = PassedOver::default();
+    let mut runs = Vec::new();
+    let mut databases = Vec::new();
+    let is_grouped = inputs.len() > MOST_OPEN;
+    let share = memory.share(inputs.len().div_ceil(MOST_OPEN).max(1));
+    for group in inputs.chunks(MOST_OPEN) {
+        databases = group.iter().map(Obs::open).collect::<Result<Vec<_>>>()?;
+        join_info(&mut joined, &databases)?;
+        if is_grouped {
+            let mut run = ByteRun::new(share.bytes, &share.temp_dir);
+            let write = |row: Row| run.append_text(&with_epd(&row));
+            let group = mem::take(&mut databases);
+            passed_over.add(merge_databases_into(write, group, &share, stop)?);
+            runs.push(run);
+        }
+    }
+    let info = joined.ok_or_else(|| ObsError::NoInput.at(out.target()))?;
     let sizes = inputs
         .iter()
         .filter_map(|path| path.as_ref().metadata().ok());
@@ -77,10 +96,15 @@ fn merge(
         size: sizes.map(|metadata| metadata.len()).sum(),
         temp_dir: &memory.temp_dir,
     };
-    let mut passed_over = PassedOver::default();
     let (rows, finished) = out.insert_all(made, stop, |gatherer| {
-        passed_over = merge_rows(databases, gatherer, memory, stop)?;
-        Ok(())
+        let mut position = PositionRows::new(&memory.temp_dir);
+        let write = |row| position.take(row, gatherer);
+        if is_grouped {
+            merge_rows(runs.iter().map(|run| rows_of_run(run, stop)), write)?;
+        } else {
+            passed_over = merge_databases_into(write, databases, memory, stop)?;
+        }
+        position.finish(gatherer)
     })?;
     let merged = ObsMergeSummary {
         rows,
@@ -90,13 +114,12 @@ fn merge(
     Ok((merged, finished))
 }
 
-/// Returns the description of the new database, or `None` if there are no inputs.
-fn joined_info(databases: &[Obs]) -> Result<Option<Info>> {
-    let mut joined: Option<Info> = None;
+/// Adds the descriptions of databases to `joined`, the description of the new database.
+fn join_info(joined: &mut Option<Info>, databases: &[Obs]) -> Result<()> {
     for database in databases {
         let info = database.info();
-        match &mut joined {
-            None => joined = Some(info.clone()),
+        match joined {
+            None => *joined = Some(info.clone()),
             Some(joined) if joined.variant == info.variant => joined.join(info),
             Some(joined) => {
                 let other = ObsError::OtherVariant {
@@ -107,13 +130,13 @@ fn joined_info(databases: &[Obs]) -> Result<Option<Info>> {
             }
         }
     }
-    Ok(joined)
+    Ok(())
 }
 
-/// Merges the rows of all databases. Returns the rows that were passed over.
-fn merge_rows(
+/// Merges the rows of databases, and passes them to `write`. Returns the rows that were passed over.
+fn merge_databases_into(
+    write: impl FnMut(Row) -> Result<()>,
     databases: Vec<Obs>,
-    gatherer: &mut Gatherer<'_>,
     memory: &Memory,
     stop: &AtomicBool,
 ) -> Result<PassedOver> {
@@ -122,13 +145,23 @@ fn merge_rows(
         .into_iter()
         .map(|database| database.rows_by_own_epd(&share))
         .collect::<Result<_>>()?;
-    let sources = readers.iter_mut().map(|rows| {
-        iter::from_fn(|| {
-            let row = rows.next_unless(stop)?;
-            Some(row.map(ByMove))
-        })
-    });
-    let mut position = PositionRows::new(&memory.temp_dir);
+    let sources = readers
+        .iter_mut()
+        .map(|rows| iter::from_fn(|| rows.next_unless(stop)));
+    merge_rows(sources, write)?;
+    let mut passed_over = PassedOver::default();
+    for rows in &readers {
+        passed_over.add(rows.passed_over().clone());
+    }
+    Ok(passed_over)
+}
+
+/// Merges sources of rows that are sorted by position and move. Joins the rows of a move, and passes them to `write`.
+fn merge_rows(
+    sources: impl Iterator<Item = impl Iterator<Item = Result<Row>>>,
+    mut write: impl FnMut(Row) -> Result<()>,
+) -> Result<()> {
+    let sources = sources.map(|rows| rows.map(|row| row.map(ByMove)));
     let mut open: Option<Row> = None;
     for row in Merge::of_long(sources, ByMove::text_bytes) {
         let ByMove(row) = row?;
@@ -138,20 +171,49 @@ fn merge_rows(
             }
             _ => {
                 if let Some(complete) = open.replace(row) {
-                    position.take(complete, gatherer)?;
+                    write(complete)?;
                 }
             }
         }
     }
-    if let Some(complete) = open {
-        position.take(complete, gatherer)?;
-    }
-    position.finish(gatherer)?;
-    let mut passed_over = PassedOver::default();
-    for rows in &readers {
-        passed_over.add(rows.passed_over().clone());
-    }
-    Ok(passed_over)
+    open.map_or(Ok(()), write)
+}
+
+/// Encodes a row with its position, for a run of rows.
+fn with_epd(row: &Row) -> Vec<u8> {
+    [row.epd.as_bytes(), &[0], &sortable(row)].concat()
+}
+
+/// Returns an iterator over the rows of a run, which [`with_epd`] encoded. If `stop` is set, the next item is
+/// [`Error::Interrupted`].
+fn rows_of_run<'a>(
+    run: &'a ByteRun,
+    stop: &'a AtomicBool,
+) -> impl Iterator<Item = Result<Row>> + 'a {
+    let mut reader = run.reader(0);
+    iter::from_fn(move || {
+        if stop.load(Ordering::Relaxed) {
+            return Some(Err(Error::Interrupted));
+        }
+        let text = reader.read_text().transpose()?;
+        Some(text.map(|text| {
+            let end = memchr::memchr(0, &text).expect("an EPD ends");
+            let (mv, [active, wins, draws, losses], comment) = parts(&text[end + 1..]);
+            Row {
+                epd: str::from_utf8(&text[..end])
+                    .expect("it was text")
+                    .to_owned(),
+                mv: mv.to_owned(),
+                active: active as i64,
+                stats: Stats {
+                    wins,
+                    draws,
+                    losses,
+                },
+                comment: comment.map(str::to_owned),
+            }
+        }))
+    })
 }
 
 /// A row that is ordered by its position and move.
@@ -165,14 +227,14 @@ impl ByMove {
 }
 
 impl Ord for ByMove {
-    fn cmp(&self, other: &ByMove) -> Ordering {
+    fn cmp(&self, other: &ByMove) -> cmp::Ordering {
         let (ByMove(a), ByMove(b)) = (self, other);
         a.epd.cmp(&b.epd).then_with(|| a.mv.cmp(&b.mv))
     }
 }
 
 impl PartialOrd for ByMove {
-    fn partial_cmp(&self, other: &ByMove) -> Option<Ordering> {
+    fn partial_cmp(&self, other: &ByMove) -> Option<cmp::Ordering> {
         Some(self.cmp(other))
     }
 }

@@ -7,7 +7,10 @@ use std::{
     path::Path,
 };
 
-use crate::error::{At, Result};
+use crate::{
+    error::{At, Result},
+    kind::is_windows_device,
+};
 
 /// The identity of a file or directory, which distinguishes it from all others whatever its names are.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -25,6 +28,9 @@ impl FileId {
     ///
     /// Returns an error if the system does not say whether there is a file.
     pub(crate) fn of(path: &Path) -> io::Result<Option<FileId>> {
+        if is_windows_device(path) {
+            return Ok(None);
+        }
         match metadata_if_any(path)? {
             Some(metadata) if metadata.is_file() || metadata.is_dir() => {
                 #[cfg(unix)]

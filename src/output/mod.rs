@@ -32,8 +32,8 @@ use self::{
 pub(crate) use self::{
     claim::left_behind as claim_left_behind,
     identity::{FileId, is_absent, open_again_if_replaced},
-    target::Guard,
-    temporary::own_files,
+    target::{Guard, parent, refuse_append_only},
+    temporary::{own_files, shortened},
 };
 pub use self::{
     identity::repeated,

@@ -14,6 +14,8 @@ use super::{
     identity::{FileId, FileState, metadata_if_any},
 };
 use crate::error::{At, Error, Result};
+#[cfg(windows)]
+use crate::kind::is_windows_device;
 
 /// The path to which an output will be renamed, and the state of the file or directory that was there when the output
 /// was begun.
@@ -281,7 +283,7 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns the directory that contains a path.
-pub(super) fn parent(path: &Path) -> &Path {
+pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -377,15 +379,8 @@ pub(super) fn is_device(path: &Path) -> io::Result<bool> {
 /// Returns `true` if something is mounted at a path.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_mount_point(path: &Path) -> io::Result<bool> {
-    use rustix::{
-        fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx},
-        io::Errno,
-    };
-    match statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty()) {
-        // Linux before 4.11 cannot answer.
-        Err(Errno::NOSYS) => Ok(false),
-        found => Ok(found?.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)),
-    }
+    use rustix::fs::{AtFlags, StatxAttributes};
+    has_attribute(path, AtFlags::SYMLINK_NOFOLLOW, StatxAttributes::MOUNT_ROOT)
 }
 
 /// Other systems do not mount single files.
@@ -394,24 +389,49 @@ fn is_mount_point(_path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Returns `true` if a path is that of a device or a pipe. Windows has names for devices that are the same in any directory.
+/// Returns an error if files can be created in a directory but neither renamed nor removed. A file that is created there would
+/// be left for ever.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn refuse_append_only(directory: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, StatxAttributes};
+    match has_attribute(directory, AtFlags::empty(), StatxAttributes::APPEND) {
+        Ok(true) => Err(io::Error::other(format!(
+            "files in {} can be neither renamed nor removed: `chattr -a` allows it",
+            directory.display()
+        ))),
+        // Creating the file will report an error.
+        _ => Ok(()),
+    }
+}
+
+/// Returns `Ok(())`: other systems than Linux have no such directories, or do not tell.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn refuse_append_only(_directory: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Returns `true` if a file or directory has an attribute.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn has_attribute(
+    path: &Path,
+    flags: rustix::fs::AtFlags,
+    attribute: rustix::fs::StatxAttributes,
+) -> io::Result<bool> {
+    use rustix::{
+        fs::{CWD, StatxFlags, statx},
+        io::Errno,
+    };
+    match statx(CWD, path, flags, StatxFlags::empty()) {
+        // Linux before 4.11 cannot answer.
+        Err(Errno::NOSYS) => Ok(false),
+        found => Ok(found?.stx_attributes.contains(attribute)),
+    }
+}
+
+/// Returns `true` if a path is that of a device or a pipe.
 #[cfg(windows)]
 pub(super) fn is_device(path: &Path) -> io::Result<bool> {
-    use std::path::{Component, Prefix};
-    let is_device_prefix = |component| matches!(component, Component::Prefix(prefix) if matches!(prefix.kind(), Prefix::DeviceNS(_)));
-    if path.components().next().is_some_and(is_device_prefix) {
-        return Ok(true);
-    }
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-        return Ok(false);
-    };
-    let name = name.trim_end_matches([' ', ':']).to_ascii_uppercase();
-    let is_numbered = |kind: &str| {
-        name.strip_prefix(kind)
-            .is_some_and(|number| matches!(number.as_bytes(), [b'1'..=b'9']))
-    };
-    let is_named = ["NUL", "CON", "CONOUT$", "PRN", "AUX"].contains(&&*name);
-    Ok(is_named || is_numbered("COM") || is_numbered("LPT"))
+    Ok(is_windows_device(path))
 }
 
 /// Returns a path with symbolic links followed in the part of it that exists.

@@ -2,6 +2,7 @@
 //! if a signal ends the program.
 
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     ffi::{OsStr, OsString},
     fs::{self, File},
@@ -18,7 +19,7 @@ use super::{
     claim,
     identity::{FileId, is_absent},
     rename,
-    target::{Target, parent},
+    target::{Target, parent, refuse_append_only},
 };
 use crate::error::{At, Error, Result};
 
@@ -177,6 +178,7 @@ impl Temporary {
         is_directory: bool,
         (name, doing): (&Path, &'static str),
     ) -> Result<Temporary> {
+        refuse_append_only(parent).at(name, doing)?;
         let mut live = live();
         if live.is_closed {
             return Err(Error::Interrupted);
@@ -258,23 +260,29 @@ pub(super) fn with_mode(builder: &mut Builder<'_, '_>, mode: u32) {
 #[cfg(not(unix))]
 pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {}
 
-/// Returns the prefix of the names of a target's temporary files. It contains the target's name or, if that name is too
-/// long, the beginning and a hash of the name.
+/// Returns the prefix of the names of a target's temporary files.
 fn prefix(target: &Path) -> OsString {
     /// The maximum length in bytes of a name that is used completely. File names may have at most 255 bytes, and SQLite
     /// appends endings to the names of temporary files.
     const LONGEST: usize = 200;
-    let name = target.file_name().unwrap_or_default();
     let mut prefix = OsString::from(".");
-    if name.len() <= LONGEST {
-        prefix.push(name);
-    } else {
-        let text = name.to_string_lossy();
-        prefix.push(&text[..text.floor_char_boundary(LONGEST / 2)]);
-        prefix.push(format!("~{:016x}", FxBuildHasher.hash_one(name)));
-    }
+    prefix.push(shortened(target.file_name().unwrap_or_default(), LONGEST));
     prefix.push(".");
     prefix
+}
+
+/// Returns a file name, or the beginning and a hash of the name if the name has more than `longest` bytes. A shortened name has
+/// at most 117 bytes.
+pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
+    /// The maximum number of bytes of the beginning.
+    const BEGINNING: usize = 100;
+    if name.len() <= longest {
+        return Cow::Borrowed(name);
+    }
+    let text = name.to_string_lossy();
+    let beginning = &text[..text.floor_char_boundary(BEGINNING)];
+    let hash = FxBuildHasher.hash_one(name);
+    Cow::Owned(format!("{beginning}~{hash:016x}").into())
 }
 
 /// Renames an old directory, which a killed run had moved aside, back to its target. Returns `true` if there was one.

@@ -40,6 +40,7 @@ mod play;
 mod result;
 mod skip;
 mod tags;
+mod unknown_variants;
 mod visit;
 mod word;
 
@@ -48,6 +49,7 @@ pub(crate) use self::{
     clock::{Clocks, TimeSaid},
     filter::{HIGHEST_RATING, folded, rating, tag_text},
     play::{NO_GAME, commented, play, play_from_start, start_of},
+    unknown_variants::{NAMED_VARIANTS, UnknownVariants, unknown_variant},
 };
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownSpeed},

@@ -5,7 +5,10 @@ use std::sync::{Arc, atomic::Ordering};
 use rayon::prelude::*;
 use shakmaty::{Move, variant::VariantPosition};
 
-use super::{Batch, Cutter, GameEnd, GameReader, GameResult, Input, StreamOptions, Tags, Token};
+use super::{
+    Batch, Cutter, GameEnd, GameReader, GameResult, Input, StreamOptions, Tags, Token,
+    UnknownVariants,
+};
 use crate::{
     error::{Error, Result},
     position::{Keyed, Variant, read_move, read_word},
@@ -34,9 +37,18 @@ pub struct Games<'a> {
     pub meter: &'a Meter,
 }
 
+/// The numbers of games that were read.
+#[derive(Debug, Default)]
+pub(crate) struct ReadGames {
+    /// The number of games.
+    pub games: u64,
+    /// The games that were not played because their variant is unknown.
+    pub unknown_variants: UnknownVariants,
+}
+
 impl Games<'_> {
     /// Calls `read` for each game on several threads, and then calls `take` on this thread with the number of the game, from
-    /// 1, and the value that `read` returned. `take` is called in the order of the games. Returns the number of games.
+    /// 1, and the value that `read` returned. `take` is called in the order of the games.
     ///
     /// `read` gets the text of the batch and a reader that has just read the tags of the game. It must read the game to its
     /// end.
@@ -48,9 +60,9 @@ impl Games<'_> {
         &self,
         read: impl Fn(&[u8], &mut GameReader<'_>) -> Result<T> + Sync,
         mut take: impl FnMut(u64, T) -> Result<()>,
-    ) -> Result<u64> {
+    ) -> Result<ReadGames> {
         let pool = task::pool(self.threads)?;
-        let mut games = 0;
+        let mut all = ReadGames::default();
         for input in self.inputs {
             self.meter.add_total(input.size().unwrap_or(0));
         }
@@ -62,7 +74,7 @@ impl Games<'_> {
             let taken = Arc::clone(&stream.taken);
             let mut reported = 0;
             let mut cutter = Cutter::new(stream, BATCH_SIZE);
-            let (first, mut has_text) = (games, false);
+            let (first, mut has_text) = (all.games, false);
             loop {
                 let mut batches: Vec<Batch> = Vec::new();
                 while batches.len() < pool.current_num_threads() {
@@ -79,27 +91,31 @@ impl Games<'_> {
                     let mut reader = input.reader(&batch.text);
                     let mut found = Vec::new();
                     while reader.next_game() {
-                        found.push(read(&batch.text, &mut reader)?);
+                        let unknown = UnknownVariants::name(reader.tags());
+                        found.push((unknown, read(&batch.text, &mut reader)?));
                     }
                     Ok(found)
                 };
-                let read: Vec<Result<Vec<T>>> =
+                let read: Vec<Result<Vec<(Option<String>, T)>>> =
                     task::caught(|| Ok(pool.install(|| batches.par_iter().map(read).collect())))?;
                 for found in read {
-                    for found in found? {
-                        games += 1;
-                        take(games, found)?;
+                    for (unknown, found) in found? {
+                        all.games += 1;
+                        if let Some(name) = unknown {
+                            all.unknown_variants.add(name, 1);
+                        }
+                        take(all.games, found)?;
                     }
                 }
                 let so_far = taken.load(Ordering::Relaxed);
                 self.meter.advance(so_far - reported);
                 reported = so_far;
             }
-            if games == first && has_text {
+            if all.games == first && has_text {
                 return Err(Error::file(input.path(), NO_GAME));
             }
         }
-        Ok(games)
+        Ok(all)
     }
 }
 

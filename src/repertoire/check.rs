@@ -157,6 +157,9 @@ pub struct CheckSummary {
     pub contradictions: u64,
     /// The deviations, sorted by the number of games in descending order.
     pub deviations: Vec<Deviation>,
+    /// Warnings about games of unknown variants, one line each.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
 }
 
 /// Checks games against the repertoires of one or both sides, and passes each result to `take`, in the order of the
@@ -206,13 +209,18 @@ pub fn check(
         },
     )?;
     if let (Some((nearest, _)), Some(name)) = (unknown, check.player)
-        && read > 0
+        && read.games > 0
     {
         let meant = did_you_mean(&nearest.names());
-        let problem = format!("no game to check has a player with \"{name}\" in the name{meant}");
+        let unknown = read.unknown_variants.in_error();
+        let problem =
+            format!("no game to check has a player with \"{name}\" in the name{meant}{unknown}");
         return Err(Error::file("--player", problem));
     }
-    Ok(found.summary(read))
+    Ok(CheckSummary {
+        warnings: read.unknown_variants.warnings(),
+        ..found.summary(read.games)
+    })
 }
 
 /// The outcome of one game.

@@ -62,7 +62,7 @@ pub use self::{
     check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
     gaps::{Added, FindGaps, Gap, Gaps, SourceEnd, gaps},
     move_source::{MoveSource, OpenOptions},
-    novelty::{NewMove, Reference, last_text, new_moves},
+    novelty::{ComparedGames, NewMove, Reference, last_text, new_moves},
     reach::Coverage,
     write::{RepertoireFormat, Writing, add_to_book, add_to_pgn},
 };

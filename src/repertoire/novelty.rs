@@ -70,8 +70,16 @@ pub struct Reference<'a> {
     pub with_text: bool,
 }
 
-/// Finds the new move of each game of the player, and passes it to `take`, in the order of the games. Returns the number of these
-/// games.
+/// The games that [`new_moves`] compared.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct ComparedGames {
+    /// The number of games of the player.
+    pub games: u64,
+    /// Warnings about games of unknown variants, one line each.
+    pub warnings: Vec<String>,
+}
+
+/// Finds the new move of each game of the player, and passes it to `take`, in the order of the games.
 ///
 /// # Errors
 ///
@@ -81,7 +89,7 @@ pub fn new_moves(
     games: &Games<'_>,
     reference: &Reference<'_>,
     mut take: impl FnMut(&NewMove) -> Result<()>,
-) -> Result<u64> {
+) -> Result<ComparedGames> {
     let explorer = reference.known.explorer();
     if reference.earlier && explorer.is_none() {
         let problem = "has no games with dates: name PGN or an index made with --explorer";
@@ -99,7 +107,7 @@ pub fn new_moves(
     let most = games.memory.bytes / 2;
     let (mut waiting, mut bytes) = (Vec::new(), 0);
     let mut found = 0;
-    games.for_each(
+    let read = games.for_each(
         |text, reader| lookup.read(text, reader),
         |number, game| {
             let Some(mut game) = game else { return Ok(()) };
@@ -115,7 +123,10 @@ pub fn new_moves(
         },
     )?;
     lookup.finish(waiting, &mut take)?;
-    Ok(found)
+    Ok(ComparedGames {
+        games: found,
+        warnings: read.unknown_variants.warnings(),
+    })
 }
 
 /// A game that waits until its positions are looked up together with those of many others.

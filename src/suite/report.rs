@@ -228,7 +228,7 @@ impl SuiteFile {
             results.number(name.clone());
         }
         let read = |text: &[u8], reader: &mut GameReader<'_>| Ok(self.game(text, reader));
-        let all = games.for_each(read, |_, game| {
+        let read = games.for_each(read, |_, game| {
             results.add(game);
             check_memory(&results, games)
         })?;
@@ -238,7 +238,11 @@ impl SuiteFile {
             .all(|exit| exit.unfinished == 0 && exit.stats.games() == 0)
             && let Some(input) = games.inputs.first()
         {
-            let problem = format!("none of {all} games belongs to an exit of the suite");
+            let problem = format!(
+                "none of {} games belongs to an exit of the suite{}",
+                read.games,
+                read.unknown_variants.in_error()
+            );
             return Err(Error::file(input.path(), problem));
         }
         if let Some(name) = &options.first
@@ -248,7 +252,10 @@ impl SuiteFile {
             let problem = format!("no game of an exit has the player {name:?}");
             return Err(Error::file(input.path(), problem));
         }
-        Ok(results.report(&self.exits, options.min_pairs))
+        Ok(MatchReport {
+            warnings: read.unknown_variants.warnings(),
+            ..results.report(&self.exits, options.min_pairs)
+        })
     }
 
     fn game(&self, text: &[u8], reader: &mut GameReader<'_>) -> MatchGame {
@@ -491,6 +498,9 @@ pub struct MatchReport {
     pub encounters: Vec<Encounter>,
     /// The results of the exits, in the order of the suite.
     pub exits: Vec<ExitResults>,
+    /// Warnings about games of unknown variants, one line each.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
 }
 
 /// The results of two players against each other.
@@ -748,6 +758,7 @@ impl MatchCounts {
             draw_rate: draw_rate(all),
             exits: exits.iter().zip(&self.exits).map(results).collect(),
             encounters,
+            warnings: Vec::new(),
         }
     }
 }

@@ -175,7 +175,8 @@ mod tests {
     fn records_survive_headers() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("book.bin");
-        let records: Vec<u8> = (0..320u32).map(|i| (i / 16) as u8 + 1).collect();
+        let record = |key: u8| [&[key; 8][..], &[0, 1], &[key; 6]].concat();
+        let records: Vec<u8> = (1..=20).flat_map(record).collect();
         std::fs::write(&path, &records).unwrap();
         update(&path, None, None).unwrap();
         assert_eq!(

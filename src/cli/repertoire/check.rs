@@ -148,6 +148,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
             }
         })
     })?;
+    context.warn(&summary.warnings);
     let (games, departures) = (checked, summary.deviations.len());
     summary.deviations.truncate(limit);
     printed.put(match args.json {

@@ -146,7 +146,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         true => beside_lines(context),
         false => context,
     };
-    let games = progress.show_progress("looking for new moves", |meter| {
+    let compared = progress.show_progress("looking for new moves", |meter| {
         let games = Games {
             inputs: &inputs,
             memory: args.resources.memory(),
@@ -167,6 +167,8 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         out.put("]}\n")?;
     }
     out.commit()?;
+    context.warn(&compared.warnings);
+    let games = compared.games;
     let of_player = match &args.player {
         Some(name) => format!(" with \"{name}\" in the name of a player"),
         None => String::new(),

@@ -7,6 +7,7 @@ use std::{
     fmt,
     fs::File,
     io::{self, Cursor, Read},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    kind::FileKind,
+    kind::{FileKind, is_windows_device},
     task::{self, Feed, Feeder},
 };
 
@@ -98,7 +99,11 @@ impl Read for Stream {
 struct SizeAndTime(Option<(u64, Option<SystemTime>)>);
 
 impl SizeAndTime {
-    fn of(file: &File) -> io::Result<SizeAndTime> {
+    /// Returns the state of `file`, which was opened at `path`.
+    fn of(file: &File, path: &Path) -> io::Result<SizeAndTime> {
+        if is_windows_device(path) {
+            return Ok(SizeAndTime(None));
+        }
         let metadata = file.metadata()?;
         let modified = metadata.modified().ok();
         Ok(SizeAndTime(
@@ -125,10 +130,10 @@ impl Sender {
             return self.send_source(chunks, io::stdin(), None);
         }
         let file = open(path)?;
-        let opened = SizeAndTime::of(&file).at(path, "open")?;
+        let opened = SizeAndTime::of(&file, path).at(path, "open")?;
         let sent = self.send_source(chunks, &file, Some(&file));
         // A file that changes while it is unpacked looks damaged, so the change is reported first.
-        if SizeAndTime::of(&file).at(path, "read")? != opened {
+        if SizeAndTime::of(&file, path).at(path, "read")? != opened {
             let problem = "changed while it was read: start again when no program writes it";
             return Err(Error::changed(path, problem));
         }
