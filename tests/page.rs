@@ -98,6 +98,13 @@ fn the_moves_and_games_are_sorted_and_listed_by_result() {
 }
 
 #[test]
+fn the_openings_say_where_points_are_lost() {
+    let dir = temp();
+    let served = samples(dir.path());
+    run_node("openings.mjs", &[served.url().as_ref()]);
+}
+
+#[test]
 fn the_board_is_used_with_a_mouse() {
     let dir = temp();
     let served = samples(dir.path());

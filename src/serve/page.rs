@@ -50,7 +50,7 @@ const WORDS: [(&str, &str); 4] = [
     ("undefined", "void 0"),
 ];
 
-const FILES: [File; 36] = files! {
+const FILES: [File; 37] = files! {
     "/" "index.html" "text/html; charset=utf-8";
     "/icon.svg" "icon.svg" "image/svg+xml";
     "/dialogs.css" "dialogs.css" STYLE;
@@ -74,6 +74,7 @@ const FILES: [File; 36] = files! {
     "/line.js" "line.js" SCRIPT;
     "/makebook.js" "makebook.js" SCRIPT;
     "/moves.js" "moves.js" SCRIPT;
+    "/openings.js" "openings.js" SCRIPT;
     "/pieces.js" "pieces.js" SCRIPT;
     "/repertoire.js" "repertoire.js" SCRIPT;
     "/returning.js" "returning.js" SCRIPT;

@@ -118,6 +118,28 @@
  * @property {{ white: number, black: number }} [colors]
  */
 /** @typedef {{ rating: string, white: number, draws: number, black: number, unfinished?: number }} RatingScore `draws` does not contain the unfinished games. */
+/**
+ * An opening of the games of a position: a family, or a variation. Scores are in percent.
+ * @typedef {object} OpeningRow
+ * @property {string} name
+ * @property {string[]} eco The first and the last ECO code.
+ * @property {number} white
+ * @property {number} draws Without the games that have no result.
+ * @property {number} black
+ * @property {number} [unfinished]
+ * @property {number} [wins]
+ * @property {number} [losses]
+ * @property {number | null} score The player's score, or White's.
+ * @property {[number, number] | null} scoreRange
+ * @property {number | null} [points] The points above the player's average.
+ * @property {number | null} [performance]
+ * @property {number | null} [rating] Without a player, the mean of the known ratings.
+ * @property {string | null} [lastPlayed]
+ * @property {string[]} line The moves to the usual position of the opening.
+ * @property {number} lineGames The number of these games that reach that position.
+ * @property {OpeningRow[]} [variations]
+ */
+/** @typedef {{ games: number, unnamed: number, averageScore: number | null, families: OpeningRow[] }} Openings */
 /** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string }} BookSize A repertoire has answers instead of entries. */
 /** @typedef {WrittenMove & { one_in: number | null, games: number }} Gap A reply without an answer. One in `one_in` games reaches it. */
 /** @typedef {{ name: string, color: "white" | "black", is_known: boolean, one_in: number | null, moves: WrittenMove[], gaps: Gap[] }} Repertoire */

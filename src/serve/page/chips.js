@@ -76,7 +76,7 @@ const RESULTS = /** @type {Record<string, string>} */ ({
  * @returns {{ field: string, text: string, names: string[] }[]}
  */
 export function filterWords(filters, variant) {
-  const { player, color, opponent, result, since, until, ratings, speeds, event, eco, minPly, duplicates } = filters;
+  const { player, color, opponent, result, since, until, ratings, speeds, event, eco, opening, minPly, duplicates } = filters;
   const chip = (/** @type {string} */ field, /** @type {string} */ text, names = [field]) => ({ field, text, names });
   const range = since && until ? (since === until ? dateWords(since) : `${dateWords(since)}–${dateWords(until)}`) : since ? `since ${dateWords(since)}` : `until ${dateWords(until)}`;
   const speedWords = SPEEDS.filter(([name]) => speeds?.split(",").includes(name)).map(([, label]) => label);
@@ -91,6 +91,7 @@ export function filterWords(filters, variant) {
     ...(speeds !== undefined ? [chip("speeds", speedWords.join(", ") || "no speed")] : []),
     ...(event ? [chip("event", event)] : []),
     ...(eco ? [chip("eco", eco)] : []),
+    ...(opening ? [chip("eco", opening.replace(/:$/, ""), ["opening"])] : []),
     ...(minPly ? [chip("minPly", `at least ${counted(Math.ceil(Number(minPly) / 2), "move")}`)] : []),
     ...(duplicates ? [chip("duplicates", "duplicates once")] : []),
   ];

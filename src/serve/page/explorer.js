@@ -15,6 +15,7 @@ import { listen } from "./keys.js";
 import { firstPly, showLine } from "./line.js";
 import { BookDialog } from "./makebook.js";
 import { MovesTable } from "./moves.js";
+import { OpeningsTable } from "./openings.js";
 import { largestGap, repertoireLines } from "./repertoire.js";
 import { close, comeBack, leaveForGame } from "./returning.js";
 import { buildSearch, fenProblem } from "./search.js";
@@ -71,6 +72,13 @@ const lists = new GamesList(
   (sort) => note({ sort }),
   listResult,
 );
+const openings = new OpeningsTable(byId("openings"), {
+  open: (line) => {
+    known = [];
+    void go({ play: line, tab: "" }, { push: true });
+  },
+  list: (opening, result) => void go({ filters: { ...view.filters, opening }, tab: "", list: result }, { push: true }),
+});
 const notice = new Notice(byId("notice"));
 const widest = matchMedia("(min-width: 1680px)");
 
@@ -461,8 +469,22 @@ async function follow(counts, signal) {
   const listed = lists.show({ question: list, hasGames, sans, player, open: view.game, sort: view.sort, result, choosesResult: !filtered && !opened, counted }).then(() => {
     if (!signal.aborted && !opened) comeBack(table.buttons()[0]);
   });
+  if (!opened && view.tab === "openings" && hasGames) await showOpenings(of, signal);
   if (!opened) await trends(of, sans, signal);
   await listed;
+}
+
+/**
+ * @param {URLSearchParams} of
+ * @param {AbortSignal} signal
+ */
+async function showOpenings(of, signal) {
+  try {
+    const found = /** @type {import("./api.js").Openings} */ (await ask("openings", of, signal));
+    if (!signal.aborted) openings.show(found, Boolean(view.filters.player));
+  } catch (error) {
+    if (!signal.aborted) fill(byId("openings"), p("problem", words(error)));
+  }
 }
 
 /**
@@ -534,10 +556,10 @@ function showsTrends() {
 }
 
 function drawViews() {
-  const hasTrends = !trendsAreBelow();
-  document.body.classList.toggle("with-trends", !hasTrends);
+  const has = { trends: !trendsAreBelow(), openings: !onlyCounts() };
+  document.body.classList.toggle("with-trends", !has.trends);
   document.body.classList.toggle("without-games", onlyCounts());
-  showViews(byId("views"), chosenView(view.tab, hasTrends), hasTrends, (tab) => void go({ tab }, { push: true }));
+  showViews(byId("views"), chosenView(view.tab, has), has, (tab) => void go({ tab }, { push: true }));
 }
 
 /** Returns the function that lists the games of the position with a result, unless a filter already chooses a result. */

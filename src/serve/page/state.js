@@ -16,7 +16,7 @@
  */
 
 /** The names of the filters, in their order in the address. */
-export const FILTERS = "player color opponent result since until ratings speeds event eco minPly duplicates source".split(" ");
+export const FILTERS = "player color opponent result since until ratings speeds event eco opening minPly duplicates source".split(" ");
 
 /**
  * @param {string} search The query string of an address.

@@ -1,0 +1,242 @@
+// @ts-check
+// The view of the openings that the games of a position became: a table of families, whose variations unfold. For a player, it says
+// where points are lost, and whether chance alone would explain that.
+
+import { bar } from "./bars.js";
+import { b, button, div, fill, icon, make, on, p, small, span } from "./dom.js";
+import { counted, dateWords, finished, number, sum } from "./format.js";
+
+/** @typedef {import("./api.js").OpeningRow} OpeningRow */
+/** @typedef {import("./api.js").Openings} Openings */
+/** @typedef {import("./dom.js").Child} Child */
+/**
+ * What the table does.
+ * @typedef {object} Acts
+ * @property {(line: string[]) => void} open Shows the usual position of an opening.
+ * @property {(opening: string, result: string) => void} list Lists the games of an opening with a result.
+ */
+/** @typedef {{ key: string, ascending: boolean }} Sort */
+
+/** The number of games from which a row is marked as weaker or stronger, if its range misses the average. */
+const ENOUGH = 10;
+/** Families and variations with fewer games are only counted. */
+const [LEAST_FAMILY, LEAST_VARIATION] = [5, 3];
+
+/** The columns that sort, with their headings. The first is the usual order. */
+const OWN = /** @type {[string, string][]} */ ([["points", "Points"], ["name", "Opening"], ["games", "Games"], ["losses", "W / D / L, %"], ["score", "Score"], ["performance", "Perf."], ["latest", "Last"]]);
+const ALL = /** @type {[string, string][]} */ ([["games", "Games"], ["name", "Opening"], ["score", "Score"], ["rating", "Rating"], ["latest", "Last"]]);
+
+export class OpeningsTable {
+  #place;
+  #acts;
+  /** The unfolded families. */
+  #unfolded = new Set();
+  /** @type {Sort | undefined} */
+  #sort;
+
+  /**
+   * @param {HTMLElement} place
+   * @param {Acts} acts
+   */
+  constructor(place, acts) {
+    this.#place = place;
+    this.#acts = acts;
+    on(place, "keydown", (event) => this.#key(event));
+  }
+
+  /**
+   * @param {Openings} openings
+   * @param {boolean} ofPlayer
+   */
+  show(openings, ofPlayer) {
+    const families = openings.families.map(counting);
+    const columns = ofPlayer ? OWN : ALL;
+    const usual = { key: columns[0]?.[0] ?? "", ascending: ofPlayer };
+    const sort = columns.some(([key]) => key === this.#sort?.key) ? (this.#sort ?? usual) : usual;
+    const sorted = (/** @type {OpeningRow[]} */ rows) => [...rows].sort((one, other) => compared(one, other, sort));
+    const choose = (/** @type {string} */ key) => {
+      this.#sort = { key, ascending: key === sort.key ? !sort.ascending : ["name", "points"].includes(key) };
+      this.show(openings, ofPlayer);
+    };
+    const shown = families.filter((family) => sum(family) >= LEAST_FAMILY);
+    if (!shown.length) {
+      fill(this.#place, p("card none", "No opening has at least five of these games."));
+      return;
+    }
+    const average = openings.averageScore;
+    const rows = sorted(shown).flatMap((family) => {
+      const variations = family.variations ?? [];
+      const isOpen = this.#unfolded.has(family.name);
+      const toggle = () => {
+        if (!this.#unfolded.delete(family.name)) this.#unfolded.add(family.name);
+        this.show(openings, ofPlayer);
+      };
+      const row = this.#row(family, family.name, average, ofPlayer, variations.length ? { isOpen, toggle } : undefined);
+      if (!isOpen) return [row];
+      const large = variations.filter((one) => sum(one) >= LEAST_VARIATION);
+      const rare = variations.length - large.length;
+      const others = sorted(large).map((one) => this.#row(one, one.name === family.name ? `${one.name}:` : one.name, average, ofPlayer, undefined, family.name));
+      return [row, ...others, ...(rare ? [rest(`${number(rare)} more with fewer than ${LEAST_VARIATION} games each`)] : [])];
+    });
+    const few = families.length - shown.length;
+    const last = [
+      ...(few ? [`${number(few)} more with fewer than ${LEAST_FAMILY} games each`] : []),
+      ...(openings.unnamed ? [`${counted(openings.unnamed)} without a named opening`] : []),
+    ];
+    if (last.length) rows.push(rest(last.join(" · ")));
+    const table = div({ role: "table", "aria-label": "Openings" }, div({ role: "rowgroup", class: "head" }, this.#headings(columns, sort, choose)), div({ role: "rowgroup", class: "body" }, ...rows));
+    fill(this.#place, ...(ofPlayer && average !== null ? [key(average)] : []), div(`card openings${ofPlayer ? " of-player" : ""}`, table));
+    this.#place.querySelector(".body .name button:not(.fold)")?.setAttribute("tabindex", "0");
+  }
+
+  /**
+   * @param {[string, string][]} columns
+   * @param {Sort} sort
+   * @param {(key: string) => void} choose
+   */
+  #headings(columns, sort, choose) {
+    const head = (/** @type {string} */ name) => {
+      const [, label = ""] = columns.find(([other]) => other === name) ?? [];
+      const isSorted = sort.key === name;
+      const press = button({ "data-focus": `sort ${name}` }, [label, ...(isSorted ? [span({ "aria-hidden": "true" }, sort.ascending ? "\u00a0↑" : "\u00a0↓")] : [])], () => choose(name));
+      return div({ role: "columnheader", class: name, "aria-sort": isSorted ? (sort.ascending ? "ascending" : "descending") : undefined }, press);
+    };
+    const plain = (/** @type {string} */ kind, /** @type {string} */ label) => div({ role: "columnheader", class: kind }, label);
+    const isOwn = columns === OWN;
+    const order = isOwn ? ["name", "games", "losses", "score"] : ["name", "games"];
+    const cells = isOwn
+      ? [...order.map(head), plain("spread", "Range"), head("points"), head("performance"), head("latest")]
+      : [...order.map(head), plain("losses", "W / D / B, %"), head("score"), head("rating"), head("latest")];
+    return div({ role: "row", class: "row" }, ...cells);
+  }
+
+  /**
+   * @param {OpeningRow} opening
+   * @param {string} filter The value of the filter that selects exactly this row.
+   * @param {number | null} average
+   * @param {boolean} ofPlayer
+   * @param {{ isOpen: boolean, toggle: () => void }} [fold]
+   * @param {string} [family] The family of a variation, which its name leaves out.
+   */
+  #row(opening, filter, average, ofPlayer, fold, family) {
+    const { eco, score, points, scoreRange, lineGames, line } = opening;
+    const games = sum(opening);
+    const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
+    const codes = eco[0] === eco[1] ? eco[0] : `${eco[0]}–${eco[1]}`;
+    const name = family && opening.name.startsWith(`${family}: `) ? opening.name.slice(family.length + 2) : family ? "Without a variation" : opening.name;
+    const mark = markOf(opening, average);
+    const lost = points === undefined || points === null ? "" : `, ${number(Math.abs(points))} points ${points < 0 ? "below" : "above"} the average`;
+    const label = `${opening.name}, ${counted(games)}${score === null ? "" : `, score ${Math.round(score)}%`}${lost}`;
+    const title = lineGames === games ? undefined : `Goes to its usual position, in ${number(lineGames)} of ${counted(games)}`;
+    const open = button({ "aria-label": label, title, tabindex: -1, "data-focus": `opening ${filter}` }, [make(family ? "span" : "b", "", name)], () => this.#acts.open(line));
+    const unfold = fold
+      ? button({ class: "plain fold", "aria-expanded": fold.isOpen, "aria-label": `Variations of ${opening.name}`, tabindex: -1, "data-focus": `fold ${filter}` }, [icon(fold.isOpen ? "down" : "forward")], fold.toggle)
+      : span("fold");
+    const results = cell("losses", bar(opening, ofPlayer, (result) => this.#acts.list(filter, result)));
+    const last = cell("latest", dateWords(opening.lastPlayed?.slice(0, 7)));
+    const nameCell = div({ role: "rowheader", class: "name" }, unfold, div("", open, small(codes ?? "")));
+    const scored = cell("score", score === null ? "–" : `${Math.round(score)}%`);
+    const cells = ofPlayer
+      ? [results, scored, cell("spread", ...range(score, scoreRange, average, mark)), cell(`points ${mark}`, points === undefined || points === null ? "–" : signed(points)), cell("performance", opening.performance ?? "–"), last]
+      : [results, scored, cell("rating", opening.rating ?? "–"), last];
+    return div({ role: "row", class: `row${family ? " variation" : ""}` }, nameCell, cell("games", number(games)), ...cells);
+  }
+
+  /**
+   * Moves the focus between the rows, and unfolds them. The rows are one tab stop.
+   * @param {KeyboardEvent} event
+   */
+  #key(event) {
+    const active = document.activeElement;
+    const buttons = /** @type {HTMLElement[]} */ ([...this.#place.querySelectorAll(".body .name button:not(.fold)")]);
+    const at = buttons.findIndex((one) => one === active);
+    if (at < 0) return;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      const next = buttons[Math.max(0, Math.min(at + step, buttons.length - 1))];
+      for (const one of buttons) one.tabIndex = one === next ? 0 : -1;
+      next?.focus();
+    } else if (event.key === " ") {
+      const name = buttons[at]?.dataset.focus ?? "";
+      /** @type {HTMLElement | null | undefined} */ (buttons[at]?.closest(".row")?.querySelector("button.fold"))?.click();
+      const again = [...this.#place.querySelectorAll(".body .name button")].find((one) => one instanceof HTMLElement && one.dataset.focus === name);
+      if (again instanceof HTMLElement) again.focus();
+    } else return;
+    event.preventDefault();
+    // Elsewhere these keys choose a move.
+    event.stopPropagation();
+  }
+}
+
+/**
+ * Counts games without a result among the draws, as all other counts of the page do.
+ * @param {OpeningRow} row
+ * @returns {OpeningRow}
+ */
+function counting({ draws, unfinished = 0, variations, ...row }) {
+  return { ...row, draws: draws + unfinished, unfinished, ...(variations && { variations: variations.map(counting) }) };
+}
+
+/** @param {string} text */
+function rest(text) {
+  return div({ role: "row", class: "row rest" }, div({ role: "cell" }, text));
+}
+
+/**
+ * Explains the marks.
+ * @param {number} average
+ */
+function key(average) {
+  const sign = (/** @type {string} */ kind, /** @type {string} */ text) => span("", span(`sign ${kind}`), text);
+  return p("key", span("", "Points: against the average of ", b(`${average.toFixed(1)}%`)), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), sign("", "could be chance"));
+}
+
+/**
+ * Returns "weaker" or "stronger" if the range of the score misses the average in enough games, otherwise an empty string.
+ * @param {OpeningRow} opening
+ * @param {number | null} average
+ */
+function markOf({ scoreRange, ...opening }, average) {
+  if (!scoreRange || average === null || finished(opening) < ENOUGH) return "";
+  return scoreRange[1] < average ? "weaker" : scoreRange[0] > average ? "stronger" : "";
+}
+
+/**
+ * Draws the range of a score, and the line of the average.
+ * @param {number | null} score
+ * @param {[number, number] | null} between
+ * @param {number | null} average
+ * @param {string} mark
+ */
+function range(score, between, average, mark) {
+  if (score === null || !between || average === null) return [];
+  // The average is in the middle, and 30 percent are half of the width.
+  const at = (/** @type {number} */ percent) => Math.max(0, Math.min(100, 50 + (50 / 30) * (percent - average)));
+  const line = span("average");
+  const width = span(`between ${mark}`);
+  width.style.left = `${at(between[0])}%`;
+  width.style.width = `${at(between[1]) - at(between[0])}%`;
+  const dot = span(`sign ${mark}`);
+  dot.style.left = `${at(score)}%`;
+  return [span({ class: "field-of", role: "img", "aria-label": `${Math.round(between[0])}% to ${Math.round(between[1])}%` }, line, width, dot)];
+}
+
+/** @param {number} points */
+function signed(points) {
+  const text = Math.abs(points).toFixed(1);
+  return Number(text) ? `${points < 0 ? "−" : "+"}${text}` : text;
+}
+
+/**
+ * Compares rows by a column. Rows without a value come last.
+ * @param {OpeningRow} one
+ * @param {OpeningRow} other
+ * @param {Sort} sort
+ */
+function compared(one, other, { key, ascending }) {
+  const value = (/** @type {OpeningRow} */ row) =>
+    ({ name: row.name, games: sum(row), losses: (row.losses ?? 0) / (sum(row) || 1), score: row.score, points: row.points, performance: row.performance, rating: row.rating, latest: row.lastPlayed })[key] ?? undefined;
+  const [a, b] = [value(one), value(other)];
+  if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
+  return (a < b ? -1 : a > b ? 1 : 0) * (ascending ? 1 : -1);
+}

@@ -1,0 +1,84 @@
+// Uses the view of the openings: node openings.mjs URL
+// The server has data/famous.pgn, data/selfplay.pgn and annotated.pgn.
+
+import assert from "node:assert/strict";
+
+import { accessible, addressed, followed, launch, open, reaches, run } from "./browser.mjs";
+
+const [url] = process.argv.slice(2);
+const browser = await launch();
+
+const api = async (path) => (await fetch(new URL(path, url), { headers: { accept: "application/json" } })).json();
+const games = ({ white, draws, black, unfinished = 0 }) => white + draws + black + unfinished;
+const names = (page) => page.locator("#openings .row:not(.variation) .name b").allTextContents();
+
+/** A player's openings: one weaker and one stronger than the average, and one that may be chance. */
+const family = (name, wins, losses, score, scoreRange, points) => ({
+  name, eco: ["A10", "A39"], white: wins, draws: 2, black: losses, wins, losses, score, scoreRange, points, opponentRating: 2500, performance: 2510, lastPlayed: "2020-05-01", line: ["c2c4"], lineGames: 9, variations: [],
+});
+const own = {
+  games: 36, unnamed: 1, averageScore: 50,
+  families: [family("Weak", 1, 9, 17, [8, 30], -4), family("Chance", 5, 6, 46, [35, 58], -0.5), family("Strong", 9, 1, 83, [70, 92], 4), { ...family("Rare", 1, 0, 83, [70, 92], 4), draws: 0 }],
+};
+
+const tests = {
+  async "the openings of all games, with their variations, and the way to a position"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    await page.click("#views >> text=Openings");
+    await addressed(page, "view=openings");
+    await followed(page);
+    const { families } = await api("/openings");
+    const shown = families.filter((one) => games(one) >= 5);
+    assert.ok(shown.length > 3);
+    assert.deepEqual(await names(page), shown.map(({ name }) => name));
+    assert.deepEqual(await page.locator("#openings .row:not(.rest) .games").allTextContents(), ["Games\u00a0↓", ...shown.map((one) => games(one).toLocaleString("en"))]);
+    // Space unfolds the variations, the arrow keys choose a row, and Enter opens its position.
+    await page.locator("#openings .name button[tabindex='0']").focus();
+    await page.keyboard.press(" ");
+    assert.equal(await page.locator("#openings .fold[aria-expanded=true]").count(), 1);
+    const variations = shown[0].variations.filter((one) => games(one) >= 3).length;
+    assert.equal(await page.locator("#openings .variation").count(), variations);
+    await page.keyboard.press(" ");
+    assert.equal(await page.locator("#openings .variation").count(), 0);
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await reaches(page, shown[1].line.join(","));
+    assert.ok(await page.locator("#moves").isVisible());
+    await page.goBack();
+    await addressed(page, "view=openings");
+    await followed(page);
+    // A part of a bar lists the games of an opening with a result.
+    const row = page.locator("#openings .row", { hasText: shown[0].name }).first();
+    await row.locator(".target").first().click();
+    await page.waitForFunction(() => location.search.includes("opening=") && location.search.includes("list="));
+    await followed(page);
+    const address = new URL(page.url()).searchParams;
+    assert.equal(address.get("opening"), shown[0].name);
+    const listed = await api(`/games?${new URLSearchParams({ opening: shown[0].name, result: address.get("list"), duplicates: "once" })}`);
+    assert.match(await page.locator("#games .foot").textContent(), new RegExp(`of ${listed.total}`));
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a player's weaker openings come first, and chance is not marked"() {
+    const routes = { "**/openings?*": (route) => route.fulfill({ json: own }) };
+    const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul&view=openings", { routes });
+    await page.waitForSelector("#openings .openings");
+    assert.deepEqual(await names(page), ["Weak", "Chance", "Strong"]);
+    const marks = await page.locator("#openings .body .field-of .sign").evaluateAll((all) => all.map((one) => one.className.trim()));
+    assert.deepEqual(marks, ["sign weaker", "sign", "sign stronger"]);
+    assert.equal(await page.locator("#openings .points.weaker").textContent(), "−4.0");
+    assert.equal(await page.locator("#openings .name button[aria-label]").first().getAttribute("aria-label"), "Weak, 12 games, score 17%, 4 points below the average");
+    assert.equal(await page.locator("#openings .rest").textContent(), "1 more with fewer than 5 games each · 1 game without a named opening");
+    await page.locator("#openings .head button", { hasText: "Score" }).click();
+    assert.deepEqual(await names(page), ["Strong", "Chance", "Weak"]);
+    await accessible(page, "openings");
+    assert.deepEqual(faults, []);
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await context.close();
+  },
+};
+
+const failed = await run(tests);
+await browser.close();
+process.exit(failed ? 1 : 0);
