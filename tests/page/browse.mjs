@@ -630,6 +630,33 @@ const tests = {
     await context.close();
   },
 
+  async "labels of trends have swatches, keep their distance and stay within the chart"() {
+    // A move that leads in the last year, and three that are rare, leave little room at the top.
+    const year = (year, games) => ({ year, white: games, draws: 0, black: 0, moves: { e2e4: games * 0.97, d2d4: games * 0.01, c2c4: games * 0.01, g1f3: games * 0.01 } });
+    const history = [2000, 2001, 2002, 2003, 2004, 2005].map((one) => year(one, one < 2003 ? 20 : 900));
+    const answered = async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), history } });
+    };
+    const { page, context, faults } = await open(browser, url, "/?view=trends", { routes: { "**/lichess?*history=moves*": answered } });
+    await page.waitForSelector("#trends .shares");
+    const chart = await page.locator(".shares svg").boundingBox();
+    const labels = await page.locator(".shares-labels > span").evaluateAll((all) => all.map((one) => one.getBoundingClientRect()).map(({ top, bottom }) => (top + bottom) / 2).sort((a, b) => a - b));
+    assert.equal(labels.length, 5);
+    for (const [index, label] of labels.entries()) {
+      if (index) assert.ok(label - labels[index - 1] > 17.9, `${labels}`);
+      assert.ok(label > chart.y - 1 && label < chart.y + chart.height, `${labels}`);
+    }
+    assert.equal(await page.locator(".shares-labels .swatch").count(), 5);
+    // The shares of the first years are those of few games.
+    assert.equal((await page.locator(".shares .thin").getAttribute("d")).split("M").length - 1, 2);
+    assert.match(await page.locator("#trends figcaption").first().textContent(), /pale: few games/);
+    assert.equal(await page.locator(".shares .grid").count(), 1);
+    assert.deepEqual(faults, []);
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await context.close();
+  },
+
   async "a book is counted, downloaded, and is the one of the command"() {
     const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul&color=white");
     await page.keyboard.press("b");

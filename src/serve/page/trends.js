@@ -15,6 +15,12 @@ import { path, svg } from "./pieces.js";
 const MOVES = 4;
 /** The minimum number of games with a result for a rating group to be drawn. */
 const LEAST = 10;
+/** The number of games in three years below which the shares of a year are pale. */
+const FEW = 200;
+/** The distance between the labels of the shares, as a part of the chart's height: 18 of 136 px. */
+const GAP = 18 / 136;
+/** The number of years that an axis has room to label. */
+const LABELS = 5;
 
 /**
  * Returns the years to draw, starting with the first one that has a noticeable number of games. Years without games are included.
@@ -129,14 +135,8 @@ function yearsChart(years) {
 
 /** @param {Year[]} years */
 function yearsAxis(years) {
-  const step = years.length > 30 ? 10 : 5;
-  const last = years.at(-1)?.year ?? 0;
-  return axis(
-    years.map(({ year }, index) => {
-      const isLabeled = years.length < 7 || (year % step === 0 && last - year > step / 3) || (years.length < 12 && index === 0);
-      return isLabeled ? year : "";
-    }),
-  );
+  const step = [1, 2, 5, 10, 20].find((wide) => years.length / wide <= LABELS) ?? 50;
+  return axis(years.map(({ year }) => (year % step === 0 ? year : "")));
 }
 
 /**
@@ -174,19 +174,25 @@ function sharesChart(years, sans) {
     base = top;
   });
   ends.push([(1 - (base.at(-1) ?? 0)) / 2, "other", 1 - (base.at(-1) ?? 0)]);
-  // Keep the labels at a distance from each other.
-  const gap = 0.12;
-  let floor = 1 + gap / 2;
-  const labels = ends.map(([middle, name, share]) => {
-    floor = Math.min(middle, floor - gap);
-    const label = span({ class: name === "other" ? "other" : "" }, name, make("i", "", percent(share)));
-    label.style.top = `${100 * floor}%`;
+  const isThin = (/** @type {number} */ index) => years.slice(Math.max(0, index - 1), index + 2).reduce((games, year) => games + sum(year), 0) < FEW;
+  const half = 50 / Math.max(1, years.length - 1);
+  const thin = years.map((_, index) => (isThin(index) ? `M${(Number(x(index)) - half).toFixed(2)} 0h${(2 * half).toFixed(2)}v100h-${(2 * half).toFixed(2)}z` : "")).join("");
+  picture.append(path("grid", "M0 25H100M0 50H100M0 75H100"), path("thin", thin));
+  // Keep the labels at a distance from each other: upwards from the bottom, then downwards from the top.
+  let floor = 1 + GAP / 2;
+  const places = ends.map(([middle]) => (floor = Math.min(middle, floor - GAP)));
+  let ceiling = -GAP / 2;
+  for (const index of [...places.keys()].reverse()) places[index] = ceiling = Math.max(places[index] ?? 0, ceiling + GAP);
+  const labels = ends.map(([, name, share], index) => {
+    const isOther = name === "other";
+    const label = span({ class: isOther ? "other" : "" }, span(`swatch share${isOther ? 5 : index + 1}`), name, make("i", "", percent(share)));
+    label.style.top = `${100 * (places[index] ?? 0)}%`;
     return label;
   });
   const rows = years.map((year, index) => [String(year.year), ...shares.map((share) => percent(share[index] ?? 0))]);
   return figure(
     "Share of the moves",
-    "Mean of three years",
+    years.some((_, index) => isThin(index)) ? "Mean of three years; pale: few games" : "Mean of three years",
     ["Year", ...moves.map((uci) => sans.get(uci) ?? uci)],
     rows,
     div("shares", picture, div({ class: "shares-labels", "aria-hidden": "true" }, ...labels)),
