@@ -5,7 +5,7 @@
 //!
 //! ```sh
 //! cargo run --release --example synth_pgn -- --games 1000000 --online > online.pgn
-//! polybook make-book online.pgn --leveldb online.idx --explorer
+//! polybook make-book online.pgn --explorer online.idx
 //! cargo run --release --example explorer_speed -- online.idx
 //! ```
 
@@ -25,7 +25,7 @@ use shakmaty::{Color, Position};
 /// Time the answers of the explorer
 #[derive(Parser)]
 struct Args {
-    /// The index, made with --explorer
+    /// The index, made with make-book --explorer
     index: PathBuf,
 
     /// How many random positions

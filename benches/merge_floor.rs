@@ -3,8 +3,8 @@
 //! blocks, compress the new ones, and calculate the checksums of both.
 //!
 //! ```sh
-//! polybook make-book all-but-a-few.pgn --leveldb old.idx --explorer
-//! polybook make-book all-but-a-few.pgn a-few.pgn --leveldb new.idx --explorer
+//! polybook make-book all-but-a-few.pgn --explorer old.idx
+//! polybook make-book all-but-a-few.pgn a-few.pgn --explorer new.idx
 //! cargo run --release --example merge_floor -- old.idx new.idx
 //! ```
 

@@ -287,8 +287,8 @@ fn index(c: &mut Criterion) {
     });
     let explored = |name: &str, pgn: PathBuf| {
         let path = dir.path().join(name);
-        let run = MakeBook::new([Input::file(pgn)]).leveldb(&path);
-        run.explorer(true).run().unwrap();
+        let run = MakeBook::new([Input::file(pgn)]).explorer(&path);
+        run.run().unwrap();
         path
     };
     let parts = [

@@ -36,8 +36,8 @@ fn main() -> Result<()> {
         .expect("text");
     }
     fs::write(&pgn, &text).expect("a file of games");
-    let run = MakeBook::new([Input::file(&pgn)]).leveldb(&index);
-    run.explorer(true).run()?;
+    let run = MakeBook::new([Input::file(&pgn)]).explorer(&index);
+    run.run()?;
     let explorer = Explorer::open([("names".to_owned(), index)])?;
     let begin = Instant::now();
     explorer.warm_up()?;

@@ -38,7 +38,7 @@ fn files() -> tempfile::TempDir {
         at,
         "make-book -q en.pgn --min-game 1 --bin s.bin --obs s.obs.db3 --leveldb plain.idx",
     );
-    ok(at, "make-book -q en.pgn --leveldb full.idx --explorer");
+    ok(at, "make-book -q en.pgn --explorer full.idx");
     ok(at, "make-book -q en.pgn --counts month.counts --by month");
     dir
 }
@@ -110,7 +110,7 @@ fn advice_works() {
         (
             "repertoire build de.pgn --color white --out a.pgn",
             "legal with make-book --piece-letters de",
-            "make-book --piece-letters de de.pgn --leveldb de.idx --explorer",
+            "make-book --piece-letters de de.pgn --explorer de.idx",
         ),
         (
             "repertoire build de.pgn --color white --out a.pgn",
@@ -190,8 +190,8 @@ fn advice_works() {
         ),
         (
             "moves --leveldb plain.idx --min-elo 20",
-            "make plain.idx again with that option and --force",
-            "make-book en.pgn --leveldb plain.idx --explorer --force",
+            "make one from the games with make-book --explorer DIR",
+            "make-book en.pgn --explorer added.idx",
         ),
         (
             "edit s.bin --set e4=7",
@@ -230,7 +230,7 @@ fn advice_works() {
             "repertoire build s.bin --color white --by weight --out p.pgn",
         ),
         (
-            "make-book month.counts --leveldb q.idx --explorer",
+            "make-book month.counts --explorer q.idx",
             "count the games with --by speed,rating,month",
             "make-book en.pgn --counts q.counts --by speed,rating,month",
         ),

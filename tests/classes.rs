@@ -264,7 +264,7 @@ fn classes_add_up_to_what_the_explorer_answers() {
     let by: Grouping = ALL.parse().unwrap();
     run.clone().counts(dir.join("counts")).by(by).run().unwrap();
     let index = dir.join("games.idx");
-    run.leveldb(&index).explorer(true).run().unwrap();
+    run.explorer(&index).run().unwrap();
     let explorer = Explorer::open([("games".to_owned(), index)]).unwrap();
     let mut rows: HashMap<u64, Vec<ClassRow>> = HashMap::new();
     for row in class_rows(&dir.join("counts")) {

@@ -61,7 +61,7 @@ fn mean_times_of_moves() {
         ),
     ];
     fs::write(dir.join("games.pgn"), games.concat()).unwrap();
-    ok(dir, "make-book -q games.pgn --leveldb games.idx --explorer");
+    ok(dir, "make-book -q games.pgn --explorer games.idx");
     let at = |line: &str, options: &str| {
         let options: Vec<&str> = options.split_whitespace().collect();
         let args = [
@@ -130,10 +130,7 @@ fn mean_times_of_moves() {
         .status()
         .unwrap();
     assert!(zipped.success());
-    ok(
-        dir,
-        "make-book -q games.pgn.gz --leveldb packed.idx --explorer",
-    );
+    ok(dir, "make-book -q games.pgn.gz --explorer packed.idx");
     refused(
         dir,
         &[
@@ -169,7 +166,7 @@ fn the_explorer_has_the_times_on_request() {
         })
         .collect();
     fs::write(dir.join("games.pgn"), games.concat()).unwrap();
-    ok(dir, "make-book -q games.pgn --leveldb games.idx --explorer");
+    ok(dir, "make-book -q games.pgn --explorer games.idx");
     let served = Served::start(dir, "games.idx");
     let castle = "play=e2e4,e7e5,g1f3,b8c6,f1c4,f8c5";
     let clocks = |more: &str| {
@@ -211,7 +208,7 @@ fn decimals_of_clocks_and_controls() {
     let dir = dir.path();
     let games = "[TimeControl \"180.5+0.5\"]\n\n1. e4 {[%clk 0:03:00.4]} c5 {[%clk 0:02:58.25]} 2. Nf3 {[%clk 0:02:59.9]} 1-0\n";
     fs::write(dir.join("a.pgn"), games).unwrap();
-    ok(dir, "make-book -q a.pgn --leveldb a.idx --explorer");
+    ok(dir, "make-book -q a.pgn --explorer a.idx");
     for (moves, seconds) in [("", 0.6), ("e4", 2.75), ("e4 c5", 1.0)] {
         let answer = ok_json(
             dir,

@@ -11,7 +11,7 @@ fn made() -> tempfile::TempDir {
     fs::copy(sample("famous.pgn"), dir.path().join("famous.pgn")).unwrap();
     ok(
         dir.path(),
-        "make-book -q --min-game 1 famous.pgn --bin book.bin --leveldb games.idx --index-stats --explorer --obs games.obs.db3",
+        "make-book -q --min-game 1 famous.pgn --bin book.bin --explorer games.idx --leveldb fork.idx --index-stats --obs games.obs.db3",
     );
     dir
 }
@@ -135,7 +135,7 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         ("make-book --json --bin - x.pgn", "standard output"),
         ("mkae-book", "did you mean 'make-book'?"),
         ("-q", "no command given; see polybook --help"),
-        ("game", "missing: --leveldb <DIR>, <ID>..."),
+        ("game", "missing: --index <DIR>, <ID>..."),
         ("merge-book", "no book given"),
         ("show - --fen", "a value is required for '--fen <FEN>'"),
     ] {
@@ -148,7 +148,7 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
 fn a_file_where_none_belongs_says_what_takes_it() {
     let dir = made();
     fs::copy(sample("famous.pgn"), dir.path().join("my games.pgn")).unwrap();
-    let no_index = "polybook: famous.pgn: a file, not an index: make one with polybook make-book FILE.pgn --leveldb DIR --explorer; see polybook";
+    let no_index = "polybook: famous.pgn: a file, not an index: make one with polybook make-book FILE.pgn --explorer DIR; see polybook";
     refused(
         dir.path(),
         &[
@@ -161,7 +161,7 @@ fn a_file_where_none_belongs_says_what_takes_it() {
             ("gone.pgn", 2, "unrecognized subcommand 'gone.pgn'"),
             ("moves famous.pgn", 2, no_index),
             ("games famous.pgn --json", 2, no_index),
-            ("moves gone.pgn", 2, "missing: --leveldb <DIR>"),
+            ("moves gone.pgn", 2, "missing: --index <DIR>"),
         ],
     );
     let error = fails(dir.path(), args!["my games.pgn"], 2);
@@ -468,10 +468,7 @@ fn an_option_that_changes_nothing_is_an_error() {
     for line in ["moves", "games"] {
         let line = format!("{line} --leveldb plain.idx --since 2000");
         let error = fails(dir, &line, 2);
-        assert!(
-            error.contains("this needs an index made with --explorer"),
-            "{error}"
-        );
+        assert!(error.contains("this needs an explorer's index"), "{error}");
     }
     for line in [
         "show",
@@ -701,7 +698,7 @@ fn what_is_no_book_is_named() {
         ("convert famous.pgn a.csv", "make-book"),
         ("info-book --bin games.obs.db3", "database"),
         ("show games.idx", "games.idx"),
-        ("moves --leveldb famous.pgn", "--leveldb DIR --explorer"),
+        ("moves --leveldb famous.pgn", "--explorer DIR"),
     ] {
         let output = run(dir.path(), line);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -718,7 +715,7 @@ fn one_word_for_one_thing_and_null_for_what_is_not_known() {
     fs::write(dir.join("games.pgn"), "1. e4 e5 *\n").unwrap();
     ok(
         dir,
-        "make-book -q games.pgn --min-game 1 --bin book.bin --leveldb games.idx --explorer",
+        "make-book -q games.pgn --min-game 1 --bin book.bin --explorer games.idx",
     );
     let moves = ok_json(dir, "moves --leveldb games.idx --json");
     let rating = moves["moves"][0].get("average_rating");

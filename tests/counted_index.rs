@@ -30,13 +30,13 @@ fn both(dir: &Path, pgn: &Path, options: &str) -> [Explorer; 2] {
     let pgn = pgn.display();
     ok(
         dir,
-        &format!("make-book -q {pgn} --leveldb games --explorer {options}"),
+        &format!("make-book -q {pgn} --explorer games {options}"),
     );
     ok(
         dir,
         &format!("make-book -q {pgn} --counts all.counts {ALL} {options}"),
     );
-    ok(dir, "make-book -q all.counts --leveldb counts --explorer");
+    ok(dir, "make-book -q all.counts --explorer counts");
     ["games", "counts"].map(|name| Explorer::open([(name.to_owned(), dir.join(name))]).unwrap())
 }
 
@@ -269,17 +269,14 @@ fn counts_are_added_in_any_way() {
             other.display()
         ),
     );
-    ok(
-        dir,
-        "make-book -q all.counts online.counts --leveldb two --explorer",
-    );
+    ok(dir, "make-book -q all.counts online.counts --explorer two");
     ok(
         dir,
         "make-book -q all.counts online.counts --counts sum.counts",
     );
     ok(
         dir,
-        "make-book -q sum.counts --leveldb sum --explorer --threads 1 --memory 64MiB",
+        "make-book -q sum.counts --explorer sum --threads 1 --memory 64MiB",
     );
     let (pgn, other) = (pgn.display(), other.display());
     ok(
@@ -288,7 +285,7 @@ fn counts_are_added_in_any_way() {
     );
     ok(
         dir,
-        "make-book -q whole.counts --leveldb whole --explorer --threads 2",
+        "make-book -q whole.counts --explorer whole --threads 2",
     );
     let files = |name: &str| {
         let mut files: Vec<(PathBuf, Vec<u8>)> = fs::read_dir(dir.join(name))
@@ -307,10 +304,7 @@ fn counts_are_added_in_any_way() {
     // Next to each other, the sources count as one, too.
     let line = "moves --sort uci --json --leveldb";
     let one = ok_json(dir, &format!("{line} two"));
-    ok(
-        dir,
-        "make-book -q online.counts --leveldb online --explorer",
-    );
+    ok(dir, "make-book -q online.counts --explorer online");
     assert_eq!(
         ok_json(dir, &format!("{line} counts --leveldb online")),
         one
@@ -392,7 +386,7 @@ fn counts_know_the_games_that_end_in_a_position() {
             .current_dir(dir)
             .status();
         assert!(done.unwrap().success());
-        ok(dir, "make-book -q foreign --leveldb foreign.idx --explorer");
+        ok(dir, "make-book -q foreign --explorer foreign.idx");
         let foreign = Explorer::open([("foreign".to_owned(), dir.join("foreign.idx"))]).unwrap();
         let answer = asked(&foreign, "e2e4,e7e5,g1f3");
         assert_eq!((answer.games(), answer.moves[0].reached), (2, None));
@@ -427,7 +421,7 @@ fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
         dir,
         "make-book -q all.counts --counts few.counts --min-game 4",
     );
-    ok(dir, "make-book -q few.counts --leveldb few --explorer");
+    ok(dir, "make-book -q few.counts --explorer few");
     let open = |names: &[&str]| {
         Explorer::open(
             names
@@ -491,7 +485,7 @@ fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
 
     // If the sidecar is missing, the number of games is unknown.
     fs::remove_file(dir.join("all.counts/counts.json")).unwrap();
-    ok(dir, "make-book -q all.counts --leveldb part --explorer");
+    ok(dir, "make-book -q all.counts --explorer part");
     assert_eq!(
         open(&["part", "games"])
             .variants(&Filters::default())
@@ -534,16 +528,12 @@ fn other_counts_are_refused() {
         ("crazy.counts", "standard chess"),
         (&format!("all.counts {pgn}"), "counts have none"),
     ] {
-        let err = fails(
-            dir,
-            &format!("make-book -q {inputs} --leveldb new --explorer"),
-            1,
-        );
+        let err = fails(dir, &format!("make-book -q {inputs} --explorer new"), 1);
         assert!(err.contains(named), "{inputs}: {err}");
         assert!(!dir.join("new").exists());
     }
     for more in ["", "--counts new.counts"] {
-        let line = format!("make-book -q all.counts --leveldb new --explorer --min-game 5 {more}");
+        let line = format!("make-book -q all.counts --explorer new --min-game 5 {more}");
         let err = fails(dir, line.as_str(), 2);
         assert!(
             err.contains("--min-game: an index has every position"),
@@ -564,7 +554,7 @@ fn other_counts_are_refused() {
     );
     let err = fails(
         dir,
-        "make-book -q all.counts --leveldb new --explorer --index-stats",
+        "make-book -q all.counts --explorer new --leveldb other --index-stats",
         1,
     );
     assert!(err.contains("counts have none"), "{err}");
@@ -610,7 +600,7 @@ fn a_server_says_what_counts_cannot_answer() {
         dir,
         "make-book -q all.counts --counts few.counts --min-game 5",
     );
-    ok(dir, "make-book -q few.counts --leveldb few --explorer");
+    ok(dir, "make-book -q few.counts --explorer few");
     let served = Served::start(dir, "counts few games");
     let about = served.json("/about");
     let sources = &about["sources"];
@@ -749,17 +739,17 @@ fn games_and_counts_that_end_at_a_half_move_say_so() {
     for name in ["short", "whole", "sum"] {
         ok(
             dir,
-            &format!("make-book -q {name}.counts --leveldb {name} --explorer"),
+            &format!("make-book -q {name}.counts --explorer {name}"),
         );
     }
     ok(
         dir,
-        &format!("make-book -q {games} --leveldb games --explorer --max-ply 6"),
+        &format!("make-book -q {games} --explorer games --max-ply 6"),
     );
     for (name, options) in [("others", "--max-ply 5"), ("all", "")] {
         ok(
             dir,
-            &format!("make-book -q {games} --leveldb {name} --explorer {options}"),
+            &format!("make-book -q {games} --explorer {name} {options}"),
         );
         let err = fails(dir, &format!("merge-index games {name} --out merged"), 1);
         assert!(

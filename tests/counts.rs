@@ -361,7 +361,7 @@ fn games_are_not_chosen_in_counts() {
         ),
         (
             "0.counts --leveldb idx",
-            "idx: an index without --explorer is made of games",
+            "idx: an index for front-ends is made of games",
         ),
     ] {
         let err = fails(dir.path(), &format!("make-book {options}"), 1);
@@ -789,7 +789,7 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
             *old = column.clone().unwrap();
         }
         let counts = foreign(dir, &format!("{number}"), &columns);
-        for output in ["--counts x", "--leveldb x --explorer"] {
+        for output in ["--counts x", "--explorer x"] {
             let err = fails(dir, &format!("make-book {number} {output}"), 1);
             assert!(
                 err.contains(problem) && err.contains("data.parquet"),
@@ -851,7 +851,7 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
         ),
     ] {
         let output = match inputs {
-            "many" => "--leveldb x --explorer",
+            "many" => "--explorer x",
             _ => "--counts x",
         };
         let err = fails(dir, &format!("make-book {inputs} {output}"), 1);
@@ -863,11 +863,7 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
     columns.retain(|(name, _)| *name != "speed");
     foreign(dir, "mixed", &two());
     write_part(&dir.join("mixed/more.parquet"), &columns);
-    for output in [
-        "--counts x",
-        "--counts x --by month",
-        "--leveldb x --explorer",
-    ] {
+    for output in ["--counts x", "--counts x --by month", "--explorer x"] {
         let err = fails(dir, &format!("make-book mixed {output}"), 1);
         let problem = "mixed/more.parquet: its columns are those of --by rating,month, and other parts are by speed,rating,month";
         assert!(err.contains(problem), "{output}: {err}");
@@ -995,11 +991,7 @@ fn counts_without_games_that_end_in_a_position_are_not_added_to_others() {
         foreign(dir, name, &columns);
     }
     let pgn = format!("many {pgn} --counts x");
-    for line in [
-        "ends many --counts x",
-        "many ends --leveldb x --explorer",
-        &pgn,
-    ] {
+    for line in ["ends many --counts x", "many ends --explorer x", &pgn] {
         let err = fails(dir, &format!("make-book {line}"), 1);
         assert!(
             err.contains("many: no \"move\" is 0") && !dir.join("x").exists(),
@@ -1009,7 +1001,7 @@ fn counts_without_games_that_end_in_a_position_are_not_added_to_others() {
     for inputs in ["many few", "ends few"] {
         ok(dir, &format!("make-book -q {inputs} --counts x --force"));
     }
-    ok(dir, "make-book -q many --leveldb many.idx --explorer");
+    ok(dir, "make-book -q many --explorer many.idx");
 }
 
 #[test]
@@ -1270,7 +1262,7 @@ fn no_counts_come_of_no_games() {
         "{err}"
     );
     ok(dir.path(), &(all + " --allow-empty"));
-    let index = "make-book -q few --leveldb few.idx --explorer";
+    let index = "make-book -q few --explorer few.idx";
     let err = fails(dir.path(), index, 1);
     assert!(
         err.contains("no row of the counts is for an index"),

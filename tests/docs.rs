@@ -148,7 +148,7 @@ fn the_recipe_of_counts_ends_in_servers_that_answer_as_games_do() {
         for indexes in part.split("`polybook serve ").skip(1) {
             let indexes = indexes.split('`').next().unwrap();
             let pgns = games.join(" ");
-            let line = "--max-ply 30 --leveldb games.idx --explorer --force";
+            let line = "--max-ply 30 --explorer games.idx --force";
             crate::common::ok(dir, &format!("make-book -q {pgns} {line}"));
             let [of_counts, of_games] =
                 [indexes, "games.idx"].map(|indexes| Served::start(dir, indexes));

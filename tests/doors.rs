@@ -623,10 +623,7 @@ fn every_door_gives_the_same_answer() {
         let mut pgn = String::new();
         games.iter().for_each(|game| game.write(&mut pgn));
         fs::write(dir.path().join("games.pgn"), pgn).unwrap();
-        ok(
-            dir.path(),
-            "make-book -q games.pgn --leveldb games.idx --explorer",
-        );
+        ok(dir.path(), "make-book -q games.pgn --explorer games.idx");
         let served = Served::start(dir.path(), "-q games.idx");
         for question in &questions {
             ask_everywhere(dir.path(), &served, &games, question);

@@ -67,9 +67,7 @@ fn with_sources(dir: &Path) {
     let games = games.display();
     ok(
         dir,
-        &format!(
-            "make-book -q {games} --min-game 1 --bin a.bin --obs a.obs.db3 --leveldb a.idx --explorer"
-        ),
+        &format!("make-book -q {games} --min-game 1 --bin a.bin --obs a.obs.db3 --explorer a.idx"),
     );
 }
 

@@ -358,9 +358,7 @@ fn commands_show_evaluations() {
     let games = games.display();
     ok(
         dir,
-        &format!(
-            "make-book -q {games} --min-game 1 --bin a.bin --obs a.obs.db3 --leveldb a.idx --explorer"
-        ),
+        &format!("make-book -q {games} --min-game 1 --bin a.bin --obs a.obs.db3 --explorer a.idx"),
     );
     ok(
         dir,
@@ -454,10 +452,7 @@ fn the_server_has_evaluations_in_its_answers() {
     let dir = temp();
     with_evals(dir.path());
     let games = crate::common::sample("famous.pgn");
-    let line = format!(
-        "make-book -q {} --leveldb a.idx --explorer",
-        games.display()
-    );
+    let line = format!("make-book -q {} --explorer a.idx", games.display());
     ok(dir.path(), &line);
     let served = crate::common::served::Served::start(dir.path(), "a.idx --evals my.evals");
     let answer = served.json("/lichess");
@@ -894,7 +889,7 @@ fn a_pinned_pawn_hides_no_evaluation() {
     assert_eq!(report["positions"], 1, "{report}");
     ok(
         dir.path(),
-        "make-book -q ep.pgn --min-game 1 --leveldb ep.idx --explorer",
+        "make-book -q ep.pgn --min-game 1 --explorer ep.idx",
     );
     let fen = "4k3/8/8/8/4p3/8/3P4/K3R3 w - - 0 1";
     let line = [

@@ -27,8 +27,7 @@ fn explorer_of(dir: &Path, games: &[PathBuf], variant: VariantChoice) -> Explore
         .map(|(number, pgn)| {
             let index = dir.join(format!("{number}.idx"));
             MakeBook::new([Input::file(pgn)])
-                .leveldb(&index)
-                .explorer(true)
+                .explorer(&index)
                 .variant(variant)
                 .run()
                 .unwrap();
@@ -503,7 +502,7 @@ fn moves_and_games_take_filters_and_several_indexes() {
         let pgn = pgn.display();
         ok(
             dir.path(),
-            &format!("make-book -q {pgn} --leveldb {name}.idx --explorer"),
+            &format!("make-book -q {pgn} --explorer {name}.idx"),
         );
     }
     let ask = |options: &str| {
@@ -601,8 +600,7 @@ fn the_same_bytes_for_every_number_of_threads_and_budget() {
     let pgns: Vec<String> = pgns.iter().map(|pgn| pgn.display().to_string()).collect();
     let make = |name: &str, options: &str| {
         let pgns = pgns.join(" ");
-        let line =
-            format!("make-book -q {pgns} --variant auto --leveldb {name} --explorer {options}");
+        let line = format!("make-book -q {pgns} --variant auto --explorer {name} {options}");
         ok(dir.path(), &line);
         let mut files: Vec<PathBuf> = fs::read_dir(dir.path().join(name))
             .unwrap()
@@ -707,7 +705,7 @@ fn names_match_in_part_on_the_command_line() {
     );
     ok(
         dir.path(),
-        args!["make-book", "-q", "--leveldb", "a.idx", "--explorer", games],
+        args!["make-book", "-q", "--explorer", "a.idx", games],
     );
     for (options, expected) in [
         ("--player müller", 2),
@@ -830,8 +828,7 @@ fn pages_of_lichess_and_shared_ids_are_no_ids_of_games() {
     let pgn = pgn_of(dir.path(), &games.each_ref().map(String::as_str));
     MakeBook::new([Input::file(pgn)])
         .drop_duplicates(true)
-        .explorer(true)
-        .leveldb(dir.path().join("a.idx"))
+        .explorer(dir.path().join("a.idx"))
         .run()
         .unwrap();
     let explorer = Explorer::open([("a".to_owned(), dir.path().join("a.idx"))]).unwrap();
@@ -868,7 +865,7 @@ fn dates_of_another_form_are_unknown_everywhere() {
     let pgn = pgn.to_str().unwrap();
     ok(
         dir.path(),
-        args!["make-book", "-q", pgn, "--leveldb", "a.idx", "--explorer"],
+        args!["make-book", "-q", pgn, "--explorer", "a.idx"],
     );
     let explorer = Explorer::open([("a".to_owned(), dir.path().join("a.idx"))]).unwrap();
     assert_eq!(explorer.about().years, Some([2019, 2024]));
@@ -921,26 +918,19 @@ fn games_and_moves_have_the_same_result_of_a_game() {
         ],
     );
     let games = games.to_str().unwrap();
-    for (index, option) in [("a.idx", "--explorer"), ("b.idx", "--index-stats")] {
-        let report = ok_json(
-            dir.path(),
-            args![
-                "make-book",
-                "--json",
-                "--min-game=1",
-                games,
-                "--leveldb",
-                index,
-                option,
-                "--bin",
-                "a.bin",
-                "--force"
-            ],
+    for (index, option) in [("a.idx", "--explorer"), ("b.idx", "--leveldb")] {
+        let stats = match option {
+            "--leveldb" => "--index-stats",
+            _ => "",
+        };
+        let line = format!(
+            "make-book --json --min-game 1 {games} {option} {index} {stats} --bin a.bin --force"
         );
+        let report = ok_json(dir.path(), &*line);
         assert_eq!(report["contradicted_results"], 2, "{report}");
         let list = ok_json(dir.path(), args!["games", "--leveldb", index, "--json"]);
         let moves = ok_json(dir.path(), args!["moves", "--leveldb", index, "--json"]);
-        // Records contain the tag, as the format requires. The explorer's data contain the result that is used.
+        // Records contain the tag, as the format requires. The explorer's index contains the result that is used.
         let tags = ["*", "1/2", "0-1", "*", "*", "*"];
         for (id, expected) in ["1-0", "1/2-1/2", "0-1", "*", "0-1", "*"]
             .iter()

@@ -381,7 +381,7 @@ fn with_old_outputs(dir: &Path) {
     write_games(dir, "old.pgn", "famous.pgn", 10, 4);
     ok(
         dir,
-        "make-book old.pgn --min-game 1 --bin book.bin --leveldb index --index-stats --explorer --obs games.obs.db3 -q",
+        "make-book old.pgn --min-game 1 --bin book.bin --leveldb index --index-stats --explorer explored --obs games.obs.db3 -q",
     );
     write_games(dir, "other.pgn", "famous.pgn", 8, 7);
     ok(
@@ -403,7 +403,7 @@ fn endures(line: &str) {
     Scene::new(line, with_old_outputs).endure();
 }
 
-const ALL_OUTPUTS: &str = "--min-game 1 --bin book.bin --leveldb index --index-stats --explorer --obs games.obs.db3 --force -q";
+const ALL_OUTPUTS: &str = "--min-game 1 --bin book.bin --leveldb index --index-stats --explorer explored --obs games.obs.db3 --force -q";
 
 #[test]
 fn make_book_with_all_outputs() {

@@ -7,7 +7,7 @@ use crate::common::{
 };
 use polybook::{
     explorer::{Explorer, Line, Page, Query, Sort, View},
-    index::Index,
+    index::{Index, IndexKind},
     position::Variant,
 };
 
@@ -116,22 +116,30 @@ fn tables_of_leveldb_that_share_a_key_are_read() {
 }
 
 #[test]
-fn explorer_data_of_another_version_are_named() {
+fn an_index_of_another_version_is_named() {
     let dir = temp();
     let pgn = sample("famous.pgn").display().to_string();
-    ok(
-        dir.path(),
-        &format!("make-book -q --leveldb idx --explorer {pgn}"),
-    );
+    ok(dir.path(), &format!("make-book -q --explorer idx {pgn}"));
     let mut db = rusty_leveldb::DB::open(dir.path().join("idx"), Default::default()).unwrap();
     let value = db.get(b"xz").unwrap();
-    let rest = value.strip_prefix(b"5").unwrap();
-    db.put(b"xz", &[b"4", rest].concat()).unwrap();
+    let rest = value.strip_prefix(b"6").unwrap();
+    db.put(b"xz", &[b"5", rest].concat()).unwrap();
     db.close().unwrap();
-    let error = fails(dir.path(), "moves --leveldb idx --player Tal", 1);
-    assert!(error.contains("another version of polybook"), "{error}");
-    // The data that front-ends read are the same in all versions.
-    ok(dir.path(), "games --leveldb idx");
+    for line in [
+        "moves --index idx --player Tal",
+        "games --index idx",
+        "verify idx",
+    ] {
+        let error = fails(dir.path(), line, 1);
+        assert!(error.contains("another version of polybook"), "{error}");
+        assert!(error.contains("make-book --explorer"), "{error}");
+    }
+    // An index of an older version is replaced like one of this version.
+    ok(
+        dir.path(),
+        &format!("make-book -q --force --explorer idx {pgn}"),
+    );
+    ok(dir.path(), "games --index idx");
 }
 
 #[test]
@@ -361,7 +369,7 @@ fn what_is_not_known_of_a_game_is_null() {
         "a.pgn",
         format!("{tags}\n1. e4 *\n\n1. d4 1-0\n"),
     );
-    ok(dir.path(), "make-book -q a.pgn --leveldb a.idx --explorer");
+    ok(dir.path(), "make-book -q a.pgn --explorer a.idx");
     let listed = ok_json(dir.path(), "games --leveldb a.idx --json");
     let [first, second] = [0, 1].map(|game| listed["games"][game].as_object().unwrap().clone());
     let known = |game: serde_json::Map<String, serde_json::Value>| -> Vec<String> {
@@ -603,11 +611,13 @@ fn answers(index: &Path, keys: &[u64]) -> polybook::Result<Vec<String>> {
     for id in 0..index.game_count() as u32 {
         answers.push(format!("{:?}", index.header(id)?));
     }
-    for key in keys {
-        answers.push(format!("{:?} {:?}", index.games(*key)?, index.stats(*key)?));
-    }
-    if index.has_explorer_data()? {
-        answers.extend(explored_answers(index.path())?);
+    match index.kind() {
+        IndexKind::Leveldb => {
+            for key in keys {
+                answers.push(format!("{:?} {:?}", index.games(*key)?, index.stats(*key)?));
+            }
+        }
+        _ => answers.extend(explored_answers(index.path())?),
     }
     Ok(answers)
 }
@@ -691,9 +701,11 @@ fn every_bit_of_an_index_matters_or_not() {
     write(dir.path(), "games.pgn", TWO_GAMES);
     ok(
         dir.path(),
-        "make-book -q --leveldb idx --index-stats --explorer games.pgn",
+        "make-book -q --leveldb idx --index-stats --explorer explored games.pgn",
     );
-    damage_everywhere(&dir.path().join("idx"), &keys_of_two_games(), true);
+    for index in ["idx", "explored"] {
+        damage_everywhere(&dir.path().join(index), &keys_of_two_games(), true);
+    }
 }
 
 #[test]
@@ -701,10 +713,7 @@ fn every_bit_of_an_index_matters_or_not() {
 fn every_bit_of_a_database_that_leveldb_wrote_matters_or_not() {
     let dir = temp();
     write(dir.path(), "games.pgn", TWO_GAMES);
-    ok(
-        dir.path(),
-        "make-book -q --leveldb idx --explorer games.pgn",
-    );
+    ok(dir.path(), "make-book -q --explorer idx games.pgn");
     let keys = keys_of_two_games();
     let expected = answers(&dir.path().join("idx"), &keys).unwrap();
 
@@ -834,21 +843,16 @@ fn faults(index: &Path) -> Vec<String> {
 #[test]
 fn verify_finds_whole_indexes_in_order() {
     let dir = temp();
-    for (number, options) in [
-        "",
-        "--index-stats",
-        "--explorer",
-        "--index-stats --explorer",
-    ]
-    .into_iter()
-    .enumerate()
+    for (number, options) in ["--leveldb", "--index-stats --leveldb", "--explorer"]
+        .into_iter()
+        .enumerate()
     {
         let pgns = [sample("famous.pgn"), sample("selfplay.pgn")];
         let [famous, selfplay] = pgns.map(|pgn| pgn.display().to_string());
         let index = format!("idx{number}");
         ok(
             dir.path(),
-            &format!("make-book -q --leveldb {index} {options} {famous} {selfplay}"),
+            &format!("make-book -q {options} {index} {famous} {selfplay}"),
         );
         let before = contents(&dir.path().join(&index));
         let found = ok_json(dir.path(), &format!("verify --json {index}"));
@@ -862,10 +866,35 @@ fn verify_finds_whole_indexes_in_order() {
         write(dir.path(), "games.pgn", pgn);
         ok(
             dir.path(),
-            &format!("make-book -q --allow-empty --leveldb {index} --explorer games.pgn"),
+            &format!("make-book -q --allow-empty --explorer {index} games.pgn"),
         );
         assert_eq!(faults(&dir.path().join(index)), [""; 0]);
     }
+}
+
+/// Checks that `verify` finds a fault wherever a byte of an index is changed or missing.
+fn notices_each_changed_byte(index: &Path) {
+    for (name, bytes) in contents(index) {
+        let path = index.join(&name);
+        for place in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 1 << (place % 8);
+            fs::write(&path, &damaged).unwrap();
+            let found = faults(index);
+            // The footer contains unused bytes between the block handles and the magic number.
+            let is_footer = name.ends_with(".ldb") && place + 48 > bytes.len();
+            assert!(found.len() == 1 || is_footer, "{name}, {place}: {found:?}");
+            assert!(found.iter().all(|found| found.contains("idx")), "{found:?}");
+        }
+        for len in (0..bytes.len()).step_by(7) {
+            fs::write(&path, &bytes[..len]).unwrap();
+            assert!(!faults(index).is_empty(), "{name} cut at {len}");
+        }
+        fs::remove_file(&path).unwrap();
+        assert!(!faults(index).is_empty(), "{name} removed");
+        fs::write(&path, &bytes).unwrap();
+    }
+    assert_eq!(faults(index), [""; 0]);
 }
 
 #[test]
@@ -874,32 +903,14 @@ fn verify_notices_each_changed_byte() {
     write(dir.path(), "games.pgn", TWO_GAMES);
     ok(
         dir.path(),
-        "make-book -q --leveldb idx --index-stats --explorer games.pgn",
+        "make-book -q --leveldb idx --index-stats --explorer idx2 games.pgn",
     );
-    let index = dir.path().join("idx");
-    for (name, bytes) in contents(&index) {
-        let path = index.join(&name);
-        for place in 0..bytes.len() {
-            let mut damaged = bytes.clone();
-            damaged[place] ^= 1 << (place % 8);
-            fs::write(&path, &damaged).unwrap();
-            let found = faults(&index);
-            // The footer contains unused bytes between the block handles and the magic number.
-            let is_footer = name.ends_with(".ldb") && place + 48 > bytes.len();
-            assert!(found.len() == 1 || is_footer, "{name}, {place}: {found:?}");
-            assert!(found.iter().all(|found| found.contains("idx")), "{found:?}");
-        }
-        for len in (0..bytes.len()).step_by(7) {
-            fs::write(&path, &bytes[..len]).unwrap();
-            assert!(!faults(&index).is_empty(), "{name} cut at {len}");
-        }
-        fs::remove_file(&path).unwrap();
-        assert!(!faults(&index).is_empty(), "{name} removed");
-        fs::write(&path, &bytes).unwrap();
+    for index in ["idx", "idx2"] {
+        notices_each_changed_byte(&dir.path().join(index));
     }
-    assert_eq!(faults(&index), [""; 0]);
 
     // This table is not read when the index is opened.
+    let index = dir.path().join("idx");
     let pgn = sample("selfplay.pgn").display().to_string();
     ok(
         dir.path(),
@@ -954,9 +965,8 @@ fn verify_holds_entries_against_each_other() {
     write(dir.path(), "games.pgn", format!("{TWO_GAMES}\n1. e4 *\n"));
     ok(
         dir.path(),
-        "make-book -q --leveldb idx --index-stats --explorer games.pgn",
+        "make-book -q --leveldb idx --index-stats --explorer explored games.pgn",
     );
-    let index = dir.path().join("idx");
     let start = keys_of_two_games()[0].to_string();
     let stat = |name: &str| format!("{start}_{name}").into_bytes();
     let (freq, draws, score, moves) = (
@@ -965,61 +975,91 @@ fn verify_holds_entries_against_each_other() {
         stat("white_score"),
         stat("moves"),
     );
-    let whole = entries_of(&index);
-    let value = |key: &[u8]| &whole.iter().find(|entry| entry.0 == key).unwrap().1[..];
+    let fork = dir.path().join("idx");
+    let record = &entries_of(&fork)
+        .into_iter()
+        .find(|(key, _)| key == b"game_1_data")
+        .unwrap()
+        .1;
+    holds_entries(
+        &fork,
+        &[
+            (start.as_bytes(), Some(&b"0,2,"[..]), "contradict"),
+            (start.as_bytes(), Some(b"0,1,2"), "ascending order"),
+            (start.as_bytes(), Some(b"0,2,1,"), "ascending order"),
+            (start.as_bytes(), Some(b"0,1,3,"), "ascending order"),
+            (start.as_bytes(), Some(b""), "ascending order"),
+            (start.as_bytes(), None, "without games"),
+            (&freq, Some(b"2"), "contradict"),
+            (&draws, Some(b"4"), "contradict"),
+            (&score, Some(b"2"), "contradict"),
+            (&moves, Some(b"9,9,"), "contradict"),
+            (&moves, Some(b"x"), "is malformed"),
+            (&draws, None, "all statistics"),
+            (b"007", Some(b"0,"), "is not the key of a position"),
+            (b"game_1_data", None, "is not the number of games"),
+            (b"game_1_data", Some(b"A|B"), "is malformed"),
+            (b"game_01_data", Some(record), "is malformed"),
+            (
+                b"total_game_count",
+                Some(b"2"),
+                "is not the number of games",
+            ),
+            (b"zebra", Some(b""), "is malformed"),
+            (b"xg\0\0\0\0", Some(b""), "another kind of index"),
+            (b"pgn_filename", None, "'pgn_filename' is missing"),
+            (b"pgn_file_0", Some(b"0|a.pgn"), "the number of inputs"),
+        ],
+    );
+    let explored = dir.path().join("explored");
+    let whole = entries_of(&explored);
     let first = |start: &[u8]| {
-        &whole
+        whole
             .iter()
             .find(|entry| entry.0.starts_with(start))
             .unwrap()
-            .0[..]
     };
-    let shorter = |key| value(key).split_last().unwrap().1;
+    let [rows, details, names, page] =
+        [b"xg", b"xh", b"xn", b"xp"].map(|start| &first(start).0[..]);
+    let shorter = |start: &[u8]| first(start).1.split_last().unwrap().1;
+    holds_entries(
+        &explored,
+        &[
+            (b"1", Some(b"0,"), "another kind of index"),
+            (b"game_1_data", Some(record), "another kind of index"),
+            (b"total_game_count", Some(b"2"), "damaged"),
+            (rows, None, "does not say what there is"),
+            (rows, Some(shorter(rows)), "damaged"),
+            (details, None, "does not say what there is"),
+            (details, Some(shorter(details)), "damaged"),
+            (names, Some(shorter(names)), "damaged"),
+            (names, None, "does not say what there is"),
+            (page, Some(shorter(page)), "is malformed"),
+            (page, None, "does not say what there is"),
+            (b"xz", Some(b"6|8|1|1|1"), "a name that is not there"),
+            (b"xz", None, "another kind of index"),
+            (b"pgn_filename", None, "'pgn_filename' is missing"),
+        ],
+    );
+}
+
+/// Changes each entry of an index as a case says, with its key, its value (`None` to delete it) and a part of the fault that
+/// `verify` must find. Then changes all entries at random, which must not fail.
+fn holds_entries(index: &Path, cases: &[(&[u8], Option<&[u8]>, &str)]) {
+    let whole = entries_of(index);
     let mut missed = Vec::new();
-    let (rows, names, page) = (first(b"xg"), first(b"xn"), first(b"xp"));
-    for (key, value, said) in [
-        (start.as_bytes(), Some(&b"0,2,"[..]), "contradict"),
-        (start.as_bytes(), Some(b"0,1,2"), "ascending order"),
-        (start.as_bytes(), Some(b"0,2,1,"), "ascending order"),
-        (start.as_bytes(), Some(b"0,1,3,"), "ascending order"),
-        (start.as_bytes(), Some(b""), "ascending order"),
-        (start.as_bytes(), None, "without games"),
-        (&freq, Some(b"2"), "contradict"),
-        (&draws, Some(b"4"), "contradict"),
-        (&score, Some(b"2"), "contradict"),
-        (&moves, Some(b"9,9,"), "contradict"),
-        (&moves, Some(b"x"), "is malformed"),
-        (&draws, None, "all statistics"),
-        (b"007", Some(b"0,"), "is not the key of a position"),
-        (b"game_1_data", None, "is not the number of games"),
-        (b"game_2_start", None, "does not say where it begins"),
-        (b"game_0_start", Some(b"1"), "is malformed"),
-        (b"game_1_data", Some(b"A|B"), "is malformed"),
-        (b"game_01_data", Some(value(b"game_1_data")), "is malformed"),
-        (b"total_game_count", Some(b"2"), "damaged"),
-        (b"zebra", Some(b""), "is malformed"),
-        (rows, None, "does not say what there is"),
-        (rows, Some(shorter(rows)), "damaged"),
-        (names, Some(shorter(names)), "damaged"),
-        (names, None, "does not say what there is"),
-        (page, Some(shorter(page)), "is malformed"),
-        (page, None, "does not say what there is"),
-        (b"xz", Some(b"6|8|1|1|1"), "a name that is not there"),
-        (b"xz", None, "is missing"),
-        (b"pgn_filename", None, "'pgn_filename' is missing"),
-        (b"pgn_file_0", Some(b"0|a.pgn"), "the number of inputs"),
-    ] {
+    for (key, value, said) in cases {
         let name = key.escape_ascii();
-        put(&index, &[(key, value)]);
-        let found = faults(&index).join("; ");
+        put(index, &[(key, *value)]);
+        let found = faults(index).join("; ");
         if !found.contains(said) {
             missed.push(format!("{name} {value:?}: {found}"));
         }
-        let before = whole.iter().find(|entry| entry.0 == key);
-        put(&index, &[(key, before.map(|entry| &entry.1[..]))]);
+        let before = whole.iter().find(|entry| entry.0 == *key);
+        put(index, &[(key, before.map(|entry| &entry.1[..]))]);
     }
     assert_eq!(missed, [""; 0]);
-    assert_eq!(faults(&index), [""; 0]);
+    assert_eq!(faults(index), [""; 0]);
 
     // The values are arbitrary.
     let mut random = fastrand::Rng::with_seed(3);
@@ -1031,11 +1071,11 @@ fn verify_holds_entries_against_each_other() {
             1 => other.insert(place, random.u8(..)),
             _ => other[place.min(value.len() - 1)] = random.u8(..),
         }
-        put(&index, &[(key, Some(&other))]);
-        faults(&index);
-        put(&index, &[(key, Some(value))]);
+        put(index, &[(key, Some(&other))]);
+        faults(index);
+        put(index, &[(key, Some(value))]);
     }
-    assert_eq!(faults(&index), [""; 0]);
+    assert_eq!(faults(index), [""; 0]);
 }
 
 #[test]

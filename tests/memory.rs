@@ -437,7 +437,7 @@ fn a_suite_of_very_many_lines() {
 #[test]
 fn few_open_files_are_enough() {
     let dir = temp();
-    let line = "make-book games.pgn --memory 64KiB --min-game 1 --bin book.bin --leveldb index --index-stats --explorer --obs games.obs.db3 -q";
+    let line = "make-book games.pgn --memory 64KiB --min-game 1 --bin book.bin --leveldb index --index-stats --explorer explored --obs games.obs.db3 -q";
     fs::copy(sample("selfplay.pgn"), dir.path().join("games.pgn")).unwrap();
     let output = Command::new("sh")
         .args(["-c", "ulimit -n 256 && exec \"$@\"", "sh"])

@@ -37,7 +37,8 @@ fn assert_same(dir: &Path, one: &str, other: &str) {
     }
 }
 
-/// Makes an index of each part and an index of all games, merges those of the parts, and compares.
+/// Makes an index of each part and an index of all games, merges those of the parts, and compares. `options` are those of
+/// `make-book`, with `--leveldb` or `--explorer` as the last one.
 fn merges(parts: &[&[PathBuf]], options: &str) {
     let dir = temp();
     let list = |part: &[PathBuf]| {
@@ -46,7 +47,7 @@ fn merges(parts: &[&[PathBuf]], options: &str) {
     };
     let all: Vec<String> = parts.iter().map(|part| list(part)).collect();
     let make = |name: &str, inputs: &str| {
-        let line = format!("make-book -q --allow-empty {inputs} --leveldb {name} {options}");
+        let line = format!("make-book -q --allow-empty {inputs} {options} {name}");
         ok(dir.path(), &line);
     };
     make("all", &all.join(" "));
@@ -84,10 +85,10 @@ fn merged_indexes_are_those_of_all_games() {
         "1. e4 1-0\n\n[White \"Tal, Mikhail\"]\n[Result \"1-0\"]\n\n1. e4 zz *\n\n[White \"TAL, Mikhail\"]\n\n1. Nf3 Nf6 2. Ng1 Ng8 1/2-1/2\n",
     );
     for options in [
-        "",
-        "--index-stats",
+        "--leveldb",
+        "--index-stats --leveldb",
         "--explorer",
-        "--explorer --index-stats --max-ply 12",
+        "--max-ply 12 --explorer",
     ] {
         let two = [&famous, &selfplay].map(std::slice::from_ref);
         merges(&two, options);
@@ -108,7 +109,8 @@ fn merged_indexes_of_variants() {
         std::slice::from_ref(&variants),
         &[sample("famous.pgn"), variants.clone()],
     ];
-    merges(&parts, "--variant auto --explorer --index-stats");
+    merges(&parts, "--variant auto --explorer");
+    merges(&parts, "--variant auto --index-stats --leveldb");
 }
 
 #[test]
@@ -136,7 +138,8 @@ fn merged_indexes_of_masters() {
     };
     for (sevenths, options) in [
         (&[6, 7][..], "--explorer"),
-        (&[1, 2, 3, 4, 5, 6, 7], "--explorer --index-stats"),
+        (&[1, 2, 3, 4, 5, 6, 7], "--explorer"),
+        (&[6, 7], "--index-stats --leveldb"),
     ] {
         let parts = cut(sevenths);
         let parts: Vec<&[PathBuf]> = parts.iter().map(|part| &part[..]).collect();
@@ -149,10 +152,7 @@ fn a_merged_index_answers() {
     let dir = temp();
     for name in ["famous", "selfplay"] {
         let pgn = sample(&format!("{name}.pgn"));
-        let line = format!(
-            "make-book -q {} --leveldb {name}.idx --explorer",
-            pgn.display()
-        );
+        let line = format!("make-book -q {} --explorer {name}.idx", pgn.display());
         ok(dir.path(), &line);
     }
     let merged = ok_json(
@@ -196,7 +196,7 @@ fn what_cannot_be_merged_is_refused() {
     );
     ok(
         dir.path(),
-        &format!("make-book -q {pgn} --leveldb explored --explorer"),
+        &format!("make-book -q {pgn} --explorer explored"),
     );
     let variants = sample("variants.pgn");
     let line = format!(
@@ -207,8 +207,8 @@ fn what_cannot_be_merged_is_refused() {
     fs::create_dir(dir.path().join("nothing")).unwrap();
     for (inputs, problem) in [
         ("plain stats", "--index-stats"),
-        ("plain explored", "--explorer"),
-        ("explored plain", "--explorer"),
+        ("plain explored", "another kind"),
+        ("explored plain", "another kind"),
         ("plain atomic", "variant"),
         ("plain nothing", "nothing"),
         ("plain absent", "absent"),
@@ -237,7 +237,7 @@ fn lists_that_are_not_held_are_merged_to_the_byte() {
     // Two positions have nearly half a megabyte of ids each, and another position has few.
     let many = write("many.pgn", &"[White \"A\"]\n\n1. e4 1-0\n\n".repeat(GAMES));
     let few = write("few.pgn", &"[White \"B\"]\n\n1. e4 e5 0-1\n\n".repeat(10));
-    for options in ["", "--index-stats", "--explorer"] {
+    for options in ["--leveldb", "--index-stats --leveldb", "--explorer"] {
         merges(
             &[
                 from_ref(&few),
@@ -257,9 +257,9 @@ fn lists_longer_than_memory() {
     let games = "1. e4 *\n\n".repeat(250_000);
     fs::write(dir.path().join("games.pgn"), games).unwrap();
     for line in [
-        "make-book -q games.pgn --leveldb one --explorer",
+        "make-book -q games.pgn --explorer one",
         "merge-index -q one one one --out merged --memory 64KiB",
-        "make-book -q games.pgn games.pgn games.pgn --leveldb all --explorer --memory 1MiB",
+        "make-book -q games.pgn games.pgn games.pgn --explorer all --memory 1MiB",
     ] {
         ok(dir.path(), line);
     }
@@ -272,11 +272,6 @@ fn lists_longer_than_memory() {
 fn statistics_and_pages_of_enormous_length_are_refused() {
     let dir = temp();
     let pgn = sample("famous.pgn");
-    let line = format!(
-        "make-book -q {} --leveldb sound --index-stats --explorer",
-        pgn.display()
-    );
-    ok(dir.path(), &line);
     let open = |name: &str| {
         let options = rusty_leveldb::Options {
             write_buffer_size: 64 << 20,
@@ -285,16 +280,6 @@ fn statistics_and_pages_of_enormous_length_are_refused() {
         };
         rusty_leveldb::DB::open(dir.path().join(name), options).unwrap()
     };
-    let mut entries = Vec::new();
-    let mut sound = open("sound");
-    let mut all = sound.new_iter().unwrap();
-    while let Some(entry) = rusty_leveldb::LdbIterator::next(&mut all) {
-        entries.push(entry);
-    }
-    drop(all);
-    sound.close().unwrap();
-    fs::remove_dir_all(dir.path().join("sound")).unwrap();
-    ok(dir.path(), &line);
     let mut state = 1u64;
     let noise = || {
         state = state
@@ -305,10 +290,27 @@ fn statistics_and_pages_of_enormous_length_are_refused() {
     let long: Vec<u8> = std::iter::repeat_with(noise).take(400_000).collect();
     let is_statistics = |key: &[u8]| key[0].is_ascii_digit() && key.contains(&b'_');
     let is_page = |key: &[u8]| key.starts_with(b"xp");
-    for (name, is_damaged) in [
-        ("statistics", &is_statistics as &dyn Fn(&[u8]) -> bool),
-        ("page", &is_page),
+    for (name, option, is_damaged) in [
+        (
+            "statistics",
+            "--index-stats --leveldb",
+            &is_statistics as &dyn Fn(&[u8]) -> bool,
+        ),
+        ("page", "--explorer", &is_page),
     ] {
+        let sound = format!("sound-{name}");
+        let line = format!("make-book -q {} {option} {sound}", pgn.display());
+        ok(dir.path(), &line);
+        let mut entries = Vec::new();
+        let mut database = open(&sound);
+        let mut all = database.new_iter().unwrap();
+        while let Some(entry) = rusty_leveldb::LdbIterator::next(&mut all) {
+            entries.push(entry);
+        }
+        drop(all);
+        database.close().unwrap();
+        fs::remove_dir_all(dir.path().join(&sound)).unwrap();
+        ok(dir.path(), &line);
         let damaged = entries.iter().position(|(key, _)| is_damaged(key)).unwrap();
         let mut database = open(name);
         for (number, (key, value)) in entries.iter().enumerate() {
@@ -318,7 +320,7 @@ fn statistics_and_pages_of_enormous_length_are_refused() {
         database.close().unwrap();
         // Turn the log into a table.
         open(name).close().unwrap();
-        for inputs in [format!("sound {name}"), format!("{name} sound")] {
+        for inputs in [format!("{sound} {name}"), format!("{name} {sound}")] {
             let error = fails(dir.path(), &format!("merge-index -q {inputs} --out new"), 1);
             assert!(
                 error.contains(&format!("{name}: is damaged")),

@@ -12,7 +12,7 @@ use crate::common::{corpus, fails, ok, ok_json, python, run_python, sample, temp
 
 /// Makes an index for the explorer, `idx`, of PGN files.
 fn index(dir: &Path, games: &[PathBuf]) {
-    let mut args = vec!["make-book", "-q", "--explorer", "--leveldb", "idx"];
+    let mut args = vec!["make-book", "-q", "--explorer", "idx"];
     args.extend(games.iter().map(|path| path.to_str().unwrap()));
     ok(dir, &args[..]);
 }

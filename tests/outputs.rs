@@ -90,8 +90,15 @@ fn an_output_that_cannot_be_begun_leaves_all_old_ones() {
 
 /// The options of `make-book` that name an output.
 const OUTPUTS: &[&str] = match cfg!(feature = "parquet") {
-    true => &["--bin", "--obs", "--leveldb", "--suite", "--counts"],
-    false => &["--bin", "--obs", "--leveldb", "--suite"],
+    true => &[
+        "--bin",
+        "--obs",
+        "--leveldb",
+        "--explorer",
+        "--suite",
+        "--counts",
+    ],
+    false => &["--bin", "--obs", "--leveldb", "--explorer", "--suite"],
 };
 
 #[test]
@@ -144,7 +151,7 @@ fn what_is_mounted_is_refused_before_games_are_read() {
     };
     let directories = OUTPUTS
         .iter()
-        .filter(|output| matches!(**output, "--leveldb" | "--counts"));
+        .filter(|output| matches!(**output, "--leveldb" | "--explorer" | "--counts"));
     for output in directories {
         let refusal = "volume: is a mount point, which cannot be replaced: name a directory in it";
         refused(

@@ -840,7 +840,7 @@ fn untagged_games_are_of_the_variant_that_is_named() {
         assert!(said.contains(expected), "{command}: {said}");
         assert!(!said.contains("illegal"), "{command}: {said}");
     }
-    let index = "--variant auto --leveldb a.idx --explorer";
+    let index = "--variant auto --explorer a.idx";
     assert_eq!(counted(index), all);
     let moves = crate::common::ok_json(
         dir,

@@ -167,10 +167,7 @@ fn control_characters_of_games_are_shown_and_files_keep_them() {
     };
     let dir = temp();
     fs::write(dir.path().join("hostile.pgn"), HOSTILE).unwrap();
-    ok(
-        dir.path(),
-        "make-book -q hostile.pgn --leveldb idx --explorer",
-    );
+    ok(dir.path(), "make-book -q hostile.pgn --explorer idx");
     let in_pipe = ok(dir.path(), "games --leveldb idx");
     assert!(
         in_pipe.contains("Tal\u{1b}]0;x\u{7} - *, A\u{9b}2J\u{7f}"),
@@ -227,10 +224,7 @@ fn control_characters_of_requests_are_shown() {
     };
     let dir = temp();
     fs::write(dir.path().join("hostile.pgn"), HOSTILE).unwrap();
-    ok(
-        dir.path(),
-        "make-book -q hostile.pgn --leveldb idx --explorer",
-    );
+    ok(dir.path(), "make-book -q hostile.pgn --explorer idx");
     let served = OnTerminal::start(
         &python,
         dir.path(),

@@ -127,17 +127,7 @@ fn what_is_shown_is_a_book_and_a_position() {
     let dir = dir.path();
     let games = sample("famous.pgn");
     ok(dir, args!["make-book", "-q", "--min-game", "1", &games]);
-    ok(
-        dir,
-        args![
-            "make-book",
-            "-q",
-            &games,
-            "--leveldb",
-            "x.idx",
-            "--explorer"
-        ],
-    );
+    ok(dir, args!["make-book", "-q", &games, "--explorer", "x.idx"]);
     // Moves need no quotes.
     let quoted = ok(dir, &["show", "book.bin", "e4 e5"]);
     assert_eq!(ok(dir, "show book.bin e4 e5"), quoted);

@@ -561,10 +561,7 @@ fn what_is_built_has_no_likelier_gap() {
     let dir = dir.path();
     fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();
     fs::copy(sample("selfplay.pgn"), dir.join("selfplay.pgn")).unwrap();
-    ok(
-        dir,
-        "make-book -q selfplay.pgn --leveldb self.idx --explorer",
-    );
+    ok(dir, "make-book -q selfplay.pgn --explorer self.idx");
     for (source, color, one_in) in [
         ("famous.pgn", "white", 200),
         ("famous.pgn", "black", 10),
@@ -692,16 +689,13 @@ fn gaps_say_one_game_in_how_many() {
     // Any kind of source says the same of these games.
     ok(
         dir,
-        "make-book -q games.pgn --min-game 1 --leveldb x.idx --explorer --obs x.obs.db3 --counts x.counts",
+        "make-book -q games.pgn --min-game 1 --explorer x.idx --obs x.obs.db3 --counts x.counts",
     );
     ok(
         dir,
         "make-book -q games.pgn --counts classes.counts --by speed,rating,month",
     );
-    ok(
-        dir,
-        "make-book -q classes.counts --leveldb counts.idx --explorer",
-    );
+    ok(dir, "make-book -q classes.counts --explorer counts.idx");
     for source in [
         "x.idx",
         "x.obs.db3",
@@ -1111,16 +1105,13 @@ fn new_moves_of_games() {
     // Counts, databases and books know the moves, but not which games came to a position.
     ok(
         dir,
-        "make-book -q old.pgn --min-game 1 --bin old.bin --obs old.obs.db3 --counts old.counts --leveldb old.idx --explorer",
+        "make-book -q old.pgn --min-game 1 --bin old.bin --obs old.obs.db3 --counts old.counts --explorer old.idx",
     );
     ok(
         dir,
         "make-book -q old.pgn --counts classes.counts --by speed,rating,month",
     );
-    ok(
-        dir,
-        "make-book -q classes.counts --leveldb counts.idx --explorer",
-    );
+    ok(dir, "make-book -q classes.counts --explorer counts.idx");
     let plies = |reference: &str| {
         let document = ok_json(
             dir,
@@ -1170,8 +1161,8 @@ fn a_game_of_an_event_was_played_on_its_first_day_or_later() {
         "new.pgn",
         &[of_day("2005.01.03"), of_event("2005.01.03")].concat(),
     );
-    ok(dir, "make-book -q event.pgn --leveldb event.idx --explorer");
-    ok(dir, "make-book -q day.pgn --leveldb day.idx --explorer");
+    ok(dir, "make-book -q event.pgn --explorer event.idx");
+    ok(dir, "make-book -q day.pgn --explorer day.idx");
     ok(dir, "merge-index -q day.idx event.idx --out both.idx");
     let new = |reference: &str| {
         let line = format!("repertoire new new.pgn --reference {reference} --earlier --json");
@@ -1302,7 +1293,7 @@ fn a_new_move_leaves_the_known_positions_for_good() {
     write(dir, "games.pgn", &texts.concat());
     ok(
         dir,
-        "make-book -q old.pgn --min-game 1 --bin old.bin --obs old.obs.db3 --leveldb old.idx --explorer",
+        "make-book -q old.pgn --min-game 1 --bin old.bin --obs old.obs.db3 --explorer old.idx",
     );
     for reference in ["old.pgn", "old.idx", "old.bin", "old.obs.db3"] {
         for (at, option) in ["", "--first"].into_iter().enumerate() {
@@ -1372,10 +1363,7 @@ fn pruned_counts_are_said() {
         dir,
         "make-book -q whole.counts --counts pruned.counts --min-game 5",
     );
-    ok(
-        dir,
-        "make-book -q pruned.counts --leveldb pruned.idx --explorer",
-    );
+    ok(dir, "make-book -q pruned.counts --explorer pruned.idx");
     write(dir, "mine.pgn", "1. e4 e5 2. Nf3 *");
     for source in ["pruned.counts", "pruned.idx"] {
         for line in [
@@ -1742,10 +1730,7 @@ fn an_opponent_is_filtered_from_a_download() {
     };
     assert_eq!(moves("").len(), 3);
     assert_eq!(moves("--black giri"), ["e5"]);
-    ok(
-        dir,
-        "make-book -q theirs.pgn --leveldb theirs.idx --explorer",
-    );
+    ok(dir, "make-book -q theirs.pgn --explorer theirs.idx");
     let line = "repertoire build theirs.idx --color white --black giri --out x.pgn";
     assert!(fails(dir, line, 1).contains("only games in PGN"));
 }
@@ -1869,7 +1854,7 @@ fn the_server_says_what_repertoires_have() {
     let dir = dir.path();
     write(dir, "games.pgn", SOURCE);
     write(dir, "mine.pgn", "1. e4 e5 2. Nf3 Nc6 3. Bb5 *");
-    ok(dir, "make-book -q games.pgn --leveldb x.idx --explorer");
+    ok(dir, "make-book -q games.pgn --explorer x.idx");
     ok(dir, "make-book -q mine.pgn --min-game 1 --bin black.bin");
     let served = Served::start(
         dir,

@@ -247,7 +247,7 @@ fn indexes_of_ranges_of_keys_serve_as_one() {
     for counts in ["whole", "low", "high"] {
         ok(
             dir,
-            &format!("make-book -q {counts} --leveldb {counts}.idx --explorer"),
+            &format!("make-book -q {counts} --explorer {counts}.idx"),
         );
     }
     let tree = ok(dir, "tree whole.idx --max-ply 4 --format jsonl");
@@ -549,7 +549,7 @@ fn spark_counts_by_class_and_prunes() {
     ok(dir, "make-book -q spark --counts again");
     assert!(files(dir, "own") == files(dir, "again"));
     for counts in ["own", "spark"] {
-        let line = format!("make-book -q {counts} --leveldb {counts}.idx --explorer");
+        let line = format!("make-book -q {counts} --explorer {counts}.idx");
         ok(dir, &line);
     }
     assert!(files(dir, "own.idx") == files(dir, "spark.idx"));

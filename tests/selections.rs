@@ -184,10 +184,7 @@ fn results_are_asked_for_in_any_spelling() {
     let games = ["1-0", "0:1", "\u{bd}-\u{bd}", "0-0"]
         .map(|result| format!("[Result \"{result}\"]\n\n1. e4 {result}\n\n"));
     fs::write(dir.path().join("games.pgn"), games.concat()).unwrap();
-    ok(
-        dir.path(),
-        "make-book -q games.pgn --leveldb a.idx --explorer",
-    );
+    ok(dir.path(), "make-book -q games.pgn --explorer a.idx");
     for result in [
         "1-0",
         "1:0",

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 fn famous() -> (TempDir, Served) {
     let dir = temp();
     let pgn = sample("famous.pgn");
-    let line = format!("make-book -q {} --leveldb famous --explorer", pgn.display());
+    let line = format!("make-book -q {} --explorer famous", pgn.display());
     ok(dir.path(), &line);
     let served = Served::start(dir.path(), "famous");
     (dir, served)
@@ -1169,10 +1169,7 @@ fn what_a_server_was_making_when_a_signal_came_is_removed() {
     let pgn = dir.path().join("games.pgn");
     fs::copy(sample("famous.pgn"), &pgn).unwrap();
     fs::write(dir.path().join("mine.pgn"), "1. e4 e5 2. Nf3 *\n").unwrap();
-    ok(
-        dir.path(),
-        "make-book -q games.pgn --leveldb games.idx --explorer",
-    );
+    ok(dir.path(), "make-book -q games.pgn --explorer games.idx");
     fs::remove_file(&pgn).unwrap();
     make_fifo(&pgn);
     let args = "-q games.idx --repertoire mine.pgn:white";

@@ -514,7 +514,7 @@ fn commands_that_get_no_threads_say_so_and_end() {
     fs::copy(env!("CARGO_BIN_EXE_polybook"), dir.path().join("polybook")).unwrap();
     ok(
         dir.path(),
-        "make-book -q games.pgn --min-game 1 --leveldb index --explorer --obs games.obs.db3",
+        "make-book -q games.pgn --min-game 1 --explorer index --obs games.obs.db3",
     );
     let with_threads = |threads: usize, line: &str| {
         let mut command = Command::new("setpriv");
@@ -681,15 +681,7 @@ fn an_index_that_is_replaced_is_answered_from_as_it_was() {
     let make = |pgn: &std::path::Path| {
         ok(
             dir.path(),
-            args![
-                "make-book",
-                "-q",
-                "--force",
-                "--explorer",
-                "--leveldb",
-                "idx",
-                pgn
-            ],
+            args!["make-book", "-q", "--force", "--explorer", "idx", pgn],
         );
     };
     make(&famous);

@@ -787,7 +787,7 @@ fn an_answer_about_other_books_or_repertoires_is_another() {
     fs::write(dir.join("games.pgn"), GAMES).unwrap();
     fs::write(dir.join("mine.pgn"), "1. e4 *").unwrap();
     ok(dir, "make-book -q games.pgn --min-game 1 --bin mine.bin");
-    ok(dir, "make-book -q games.pgn --leveldb x.idx --explorer");
+    ok(dir, "make-book -q games.pgn --explorer x.idx");
     let etag = |options: &str| {
         let served = Served::start(dir, &format!("-q x.idx {options}"));
         let reply = served.get("/repertoire");

@@ -26,12 +26,12 @@ fn rated(white: &str, black: &str, result: &str) -> String {
 /// Writes games, and makes an index of them and an index of their counts.
 fn indexes(dir: &Path, games: &str) {
     fs::write(dir.join("games.pgn"), games).unwrap();
-    ok(dir, "make-book -q games.pgn --leveldb games.idx --explorer");
+    ok(dir, "make-book -q games.pgn --explorer games.idx");
     ok(
         dir,
         "make-book -q games.pgn --counts counts --by speed,rating,month",
     );
-    ok(dir, "make-book -q counts --leveldb counts.idx --explorer");
+    ok(dir, "make-book -q counts --explorer counts.idx");
 }
 
 fn moves(dir: &Path, options: &str) -> Value {
@@ -336,7 +336,7 @@ fn times_of_all_games_are_not_counted_beside_the_games() {
         fs::write(dir.path().join(&pgn), games).unwrap();
         ok(
             dir.path(),
-            &format!("make-book -q {pgn} --leveldb {index} --explorer"),
+            &format!("make-book -q {pgn} --explorer {index}"),
         );
         let output = run(dir.path(), &format!("moves --leveldb {index} {options}"));
         let table = String::from_utf8_lossy(&output.stdout);

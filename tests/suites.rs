@@ -997,13 +997,13 @@ fn a_pinned_pawn_splits_no_position() {
         game(0) + &game(1)
     };
     fs::write(dir.join("g.pgn"), games(["1-0", "0-1"])).unwrap();
-    ok(dir, "make-book -q g.pgn --leveldb g.idx --explorer");
+    ok(dir, "make-book -q g.pgn --explorer g.idx");
     ok(dir, "make-book -q g.pgn --leveldb plain.idx --index-stats");
     ok(
         dir,
         "make-book -q g.pgn --counts g.counts --by speed,rating,month",
     );
-    ok(dir, "make-book -q g.counts --leveldb counts.idx --explorer");
+    ok(dir, "make-book -q g.counts --explorer counts.idx");
     let fens = ["-", "d6"].map(|square| {
         format!("rnb1kbnr/ppp1qppp/8/3pP3/5p2/5N2/PPPP2PP/RNBQKB1R w KQkq {square} 0 5")
     });
@@ -1082,7 +1082,7 @@ fn castling_rights_that_cannot_be_are_dropped_wherever_a_position_is_read() {
     fs::write(dir.join("g.pgn"), game).unwrap();
     ok(
         dir,
-        "make-book -q g.pgn --leveldb g.idx --explorer --bin g.bin --min-game 1",
+        "make-book -q g.pgn --explorer g.idx --bin g.bin --min-game 1",
     );
     let found = ok_json(
         dir,

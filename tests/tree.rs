@@ -288,7 +288,7 @@ fn replies_come_in_the_order_of_how_often_they_are_played() {
         dir,
         "make-book -q games.pgn --min-game 1 --obs games.obs.db3",
     );
-    ok(dir, "make-book -q games.pgn --leveldb games.idx --explorer");
+    ok(dir, "make-book -q games.pgn --explorer games.idx");
     for tree in [
         "white.bin --color white",
         "games.obs.db3 --color white",
@@ -325,7 +325,7 @@ fn a_reply_that_was_played_comes_before_one_that_only_transposes() {
 
 #[test]
 fn an_index_for_the_explorer_has_the_games_of_each_move() {
-    let dir = made("--max-ply 6 --explorer");
+    let dir = made("--max-ply 6 --explorer explored.idx");
     let moves = |source: &str| -> BTreeSet<String> {
         let text = ok(dir.path(), &format!("tree {source} --format jsonl"));
         let moves = documents(&text).into_iter().flat_map(|line| {
@@ -338,7 +338,7 @@ fn an_index_for_the_explorer_has_the_games_of_each_move() {
         });
         moves.collect()
     };
-    let explored = moves("games.idx");
+    let explored = moves("explored.idx");
     assert!(explored.len() > 300);
     assert_eq!(explored, moves("games.obs.db3"));
 }
@@ -394,7 +394,7 @@ fn games_without_a_result_are_listed_apart() {
     }
     games += "[Result \"*\"]\n\n1. d4 d5 *\n";
     fs::write(dir.join("a.pgn"), games).unwrap();
-    ok(dir, "make-book -q a.pgn --leveldb a.idx --explorer");
+    ok(dir, "make-book -q a.pgn --explorer a.idx");
     let text = ok(dir, "tree a.idx --max-ply 1");
     assert!(text.contains("1. e4  +2 =1 -0 *3, 85.7%"), "{text}");
     assert!(text.contains("1. d4  +0 =0 -0 *1, 14.3%"), "{text}");
@@ -413,10 +413,7 @@ fn games_without_a_result_are_listed_apart() {
         "{built}"
     );
     // If no game has a result, no move has a score.
-    ok(
-        dir,
-        "make-book -q a.pgn --leveldb b.idx --explorer --result *",
-    );
+    ok(dir, "make-book -q a.pgn --explorer b.idx --result *");
     let text = ok(dir, "tree b.idx --max-ply 1");
     assert!(text.contains("1. e4  +0 =0 -0 *3, 75.0%"), "{text}");
 }

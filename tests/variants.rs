@@ -610,7 +610,7 @@ fn games_of_other_variants_are_not_listed() {
     write(dir.path(), "a.pgn", SAME_MOVES);
     ok(
         dir.path(),
-        "make-book -q a.pgn --variant auto --leveldb auto.idx --explorer",
+        "make-book -q a.pgn --variant auto --explorer auto.idx",
     );
     for (variant, white) in [
         ("standard", "Standard"),
@@ -626,7 +626,7 @@ fn games_of_other_variants_are_not_listed() {
         assert_eq!(pgn.matches("[White ").count(), 1, "{pgn}");
         assert!(pgn.contains(&format!("[White \"{white}\"]")), "{pgn}");
     }
-    // If an index has no explorer's data, games of some variants are distinguished only by their keys.
+    // In an index of the fork, games of some variants are distinguished only by their keys.
     ok(
         dir.path(),
         "make-book -q a.pgn --variant auto --leveldb plain.idx",
@@ -634,18 +634,18 @@ fn games_of_other_variants_are_not_listed() {
     let atomic = "games --leveldb plain.idx --variant atomic --moves e4 --json";
     assert_eq!(ok_json(dir.path(), atomic)["total"], 1);
     let error = fails(dir.path(), "games --leveldb plain.idx --moves e4", 1);
-    assert!(error.contains("--explorer"), "{error}");
-    for options in ["", "--explorer"] {
+    assert!(error.contains("make an explorer's index"), "{error}");
+    for option in ["--leveldb", "--explorer"] {
         ok(
             dir.path(),
-            &format!("make-book -q a.pgn --leveldb one.idx --force {options}"),
+            &format!("make-book -q a.pgn {option} one.idx --force"),
         );
         for (variant, total) in [("standard", 1), ("kingofthehill", 0)] {
             let ask = format!("games --leveldb one.idx --variant {variant} --moves e4 --json");
             assert_eq!(
                 ok_json(dir.path(), &ask)["total"],
                 total,
-                "{options} {variant}"
+                "{option} {variant}"
             );
         }
     }
@@ -727,7 +727,7 @@ fn no_command_answers_from_another_variants_games() {
     for command in ["moves --leveldb auto.idx", "tree auto.idx"] {
         for variant in ["standard", "kingofthehill", "fischerandom"] {
             let error = fails(dir, &format!("{command} --variant {variant}"), 1);
-            let expected = "share keys: make it again with --explorer";
+            let expected = "share keys: make an explorer's index";
             assert!(error.contains(expected), "{command} {variant}: {error}");
         }
     }

@@ -42,8 +42,7 @@ static EXPLORER: LazyLock<(Room, Explorer)> = LazyLock::new(|| {
     let room = Room::new();
     let (pgn, index) = (room.file("games.pgn", GAMES.as_bytes()), room.path("index"));
     let run = MakeBook::new([Input::file(pgn)]).variant(VariantChoice::Auto);
-    run.explorer(true)
-        .leveldb(&index)
+    run.explorer(&index)
         .run()
         .expect("the games are well-formed");
     let explorer = Explorer::open([("games".to_owned(), index)]).expect("it has just been made");

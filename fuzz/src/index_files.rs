@@ -6,7 +6,7 @@ use polybook::{
     MakeBook,
     counts::Grouping,
     explorer::{Explorer, Filters, Line, Page, Query, Sort, Speed, View},
-    index::{Index, MergeIndexes},
+    index::{Index, IndexKind, MergeIndexes},
     pgn::Input,
     position::{Variant, from_text, key},
 };
@@ -50,7 +50,7 @@ fn merged_answers(dir: &Path) -> Answers {
     }
 }
 
-/// Returns an undamaged index. Its PGN file stays in place, so that the index finds it.
+/// Returns an undamaged index of the fork. Its PGN file stays in place, so that the index finds it.
 fn sound() -> &'static Sound {
     static SOUND: OnceLock<Sound> = OnceLock::new();
     SOUND.get_or_init(|| {
@@ -60,7 +60,21 @@ fn sound() -> &'static Sound {
         MakeBook::new([Input::file(&pgn)])
             .leveldb(&dir)
             .index_stats(true)
-            .explorer(true)
+            .run()
+            .unwrap();
+        Sound::new(&dir, answers)
+    })
+}
+
+/// Returns an undamaged explorer's index of the same games.
+fn explored() -> &'static Sound {
+    static EXPLORED: OnceLock<Sound> = OnceLock::new();
+    EXPLORED.get_or_init(|| {
+        let room = Room::new();
+        let pgn = room.file("games.pgn", GAMES.as_bytes());
+        let dir = room.path("index");
+        MakeBook::new([Input::file(&pgn)])
+            .explorer(&dir)
             .run()
             .unwrap();
         Sound::new(&dir, answers)
@@ -75,8 +89,7 @@ fn summed() -> &'static Sound {
         let pgn = room.file("games.pgn", many_games().as_bytes());
         let dir = room.path("index");
         MakeBook::new([Input::file(&pgn)])
-            .leveldb(&dir)
-            .explorer(true)
+            .explorer(&dir)
             .run()
             .unwrap();
         Sound::new(&dir, summed_answers)
@@ -105,8 +118,7 @@ fn counted(is_large: bool) -> &'static Sound {
             .run()
             .unwrap();
         MakeBook::new([Input::file(&counts)])
-            .leveldb(&dir)
-            .explorer(true)
+            .explorer(&dir)
             .run()
             .unwrap();
         Sound::new(&dir, counted_answers)
@@ -185,6 +197,10 @@ fn answers(dir: &Path) -> Answers {
                 .map_err(text),
         );
     }
+    if index.kind() != IndexKind::Leveldb {
+        answers.extend(explored_answers(dir));
+        return answers;
+    }
     for line in ["", "e4", "e4 e5", "d4 d5", "a3"] {
         let key = key(&from_text(None, Some(line)).unwrap());
         answers.push(index.games(key).map(|ids| format!("{ids:?}")).map_err(text));
@@ -195,7 +211,6 @@ fn answers(dir: &Path) -> Answers {
                 .map_err(text),
         );
     }
-    answers.extend(explored_answers(dir));
     answers
 }
 
@@ -233,7 +248,9 @@ pub fn run(data: &[u8]) {
     match kind % 4 {
         // Merging takes much longer than querying, so do it rarely.
         0 if kind / 4 % 8 == 1 => edited(&room, sound(), merged_answers, rest),
+        1 if kind / 4 % 8 == 1 => edited(&room, explored(), merged_answers, rest),
         0 => edited(&room, sound(), answers, rest),
+        1 => edited(&room, explored(), answers, rest),
         2 if kind / 4 % 4 == 2 => edited(&room, counted(false), counted_answers, rest),
         2 if kind / 4 % 4 == 3 => edited(&room, counted(true), counted_answers, rest),
         2 => edited(&room, summed(), summed_answers, rest),

@@ -1,4 +1,4 @@
-//! The explorer, which answers from indexes that were made with `explorer=True`.
+//! The explorer, which answers from indexes that were made with `make_book(explorer=...)`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! LevelDB indexes of games by position.
+//! Indexes of games by position.
 
 use std::path::PathBuf;
 

@@ -52,6 +52,9 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
     if let Some(path) = options.take::<PathBuf>("leveldb")? {
         run = run.leveldb(path);
     }
+    if let Some(path) = options.take::<PathBuf>("explorer")? {
+        run = run.explorer(path);
+    }
     if let Some(path) = options.take::<PathBuf>("obs")? {
         pruning = 0;
         run = run.obs(path);
@@ -91,7 +94,6 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
         .force(flag("force")?)
         .allow_empty(flag("allow_empty")?)
         .index_stats(flag("index_stats")?)
-        .explorer(flag("explorer")?)
         .drop_duplicates(flag("drop_duplicates")?)
         .keep_prefix(flag("keep_prefix")?)
         .variations(flag("variations")?)
@@ -161,6 +163,7 @@ fn tell(py: Python<'_>, callback: &Py<PyAny>, progress: &Progress) -> PyResult<(
         Phase::Database => "database",
         Phase::Counts => "counts",
         Phase::Index => "index",
+        Phase::Explorer => "explorer",
         Phase::Book => "book",
     };
     callback.call1(py, (phase, progress.fraction(), progress.games()))?;

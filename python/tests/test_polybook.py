@@ -190,20 +190,28 @@ def test_python_runs_meanwhile(tmp_path):
 
 def test_index_database_and_explorer(tmp_path):
     polybook.make_book(
-        [FAMOUS], leveldb=tmp_path / "idx", obs=tmp_path / "games.obs.db3", min_game=1, explorer=True
+        [FAMOUS],
+        leveldb=tmp_path / "idx",
+        explorer=tmp_path / "explorer.idx",
+        obs=tmp_path / "games.obs.db3",
+        min_game=1,
     )
     board = chess.Board()
     for move in ("e4", "e5", "Nf3", "d6"):
         board.push_san(move)
-    index = polybook.Index(tmp_path / "idx")
-    assert len(index) == 45
-    (id,) = index.games(board)
-    assert index.header(id)["white"].startswith("Morphy")
-    game = chess.pgn.read_game(io.StringIO(index.text(id).decode()))
-    assert list(game.mainline_moves())[:4] == board.move_stack
+    headers = []
+    for name in ("idx", "explorer.idx"):
+        index = polybook.Index(tmp_path / name)
+        assert len(index) == 45
+        (id,) = index.games(board)
+        headers.append([index.header(id) for id in range(45)])
+        assert index.header(id)["white"].startswith("Morphy")
+        game = chess.pgn.read_game(io.StringIO(index.text(id).decode()))
+        assert list(game.mainline_moves())[:4] == board.move_stack
+    assert headers[0] == headers[1]
 
     rows = polybook.Obs(tmp_path / "games.obs.db3").moves()
-    answer = polybook.Explorer([("famous", tmp_path / "idx")]).answer(chess.Board())
+    answer = polybook.Explorer([("famous", tmp_path / "explorer.idx")]).answer(chess.Board())
     by_move = {move["uci"]: (move["white"], move["draws"], move["black"]) for move in answer["moves"]}
     shown = {row["uci"]: (row["wins"], row["draws"], row["losses"]) for row in rows}
     assert by_move.items() <= shown.items() and len(by_move) > 3

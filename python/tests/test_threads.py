@@ -24,7 +24,7 @@ def many(tmp_path_factory):
     room = tmp_path_factory.mktemp("many")
     game = '[White "White {0}"]\n[Black "Black {0}"]\n[Result "1-0"]\n\n1. e4 e5 1-0\n\n'
     (room / "games.pgn").write_text("".join(game.format(number % 7) for number in range(GAMES)))
-    polybook.make_book([room / "games.pgn"], leveldb=room / "games.idx", explorer=True)
+    polybook.make_book([room / "games.pgn"], explorer=room / "games.idx")
     return room
 
 
@@ -57,7 +57,7 @@ def test_children_of_a_fork_do_what_their_parent_did(many, tmp_path):
             explorer = polybook.Explorer([("games", f"{many}/games.idx")])
             asked = [one.answer(opponent="Black 3", color="white", player="White 3") for one in (explorer, opened)]
             assert asked[0] == asked[1], asked
-            polybook.make_book([famous], bin=f"{room}/{name}.bin", leveldb=f"{room}/{name}.idx", explorer=True)
+            polybook.make_book([famous], bin=f"{room}/{name}.bin", explorer=f"{room}/{name}.idx")
             rows = sum(len(batch) for batch in polybook.positions(f"{many}/games.pgn"))
             return rows, asked[0]["white"], len(polybook.Index(f"{room}/{name}.idx").games())
 

@@ -92,7 +92,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         .iter()
         .any(|source| matches!(source, EngineSource::Games(_)));
     if !args.filters.are_none() && !has_games {
-        let usage = "filters are for games: name an index made with --explorer, or a PGN file";
+        let usage = "filters are for games: name an explorer's index, or a PGN file";
         return Err(Usage(usage.to_owned()).into());
     }
     let settings = Settings {
@@ -134,11 +134,11 @@ fn opened(
         return Err(Usage(problem.to_owned()).into());
     }
     if argument.is_dir() {
-        let has_explorer_data = match argument.join("CURRENT").exists() {
-            true => Index::open(argument)?.has_explorer_data()?,
+        let is_of_explorer = match argument.join("CURRENT").exists() {
+            true => Index::open(argument)?.kind().is_of_explorer(),
             false => false,
         };
-        if has_explorer_data {
+        if is_of_explorer {
             return games(argument.to_owned(), filters);
         }
     } else {
@@ -163,6 +163,7 @@ fn cached_index(
     _untagged: polybook::position::Variant,
     _context: Context,
 ) -> anyhow::Result<PathBuf> {
-    let problem = "games, and this build has no cache of indexes: make an index with make-book --leveldb --explorer";
+    let problem =
+        "games, and this build has no cache of indexes: make an index with make-book --explorer";
     Err(polybook::Error::file(pgn, problem).into())
 }

@@ -139,7 +139,7 @@ impl From<GameFilterArgs> for GameFilter {
 }
 
 /// The heading of the options that filter the games of an index.
-const FILTERS: &str = "Which games count (needs an index made with --explorer)";
+const FILTERS: &str = "Which games count (needs an explorer's index)";
 
 /// The options that filter the games of an index.
 #[derive(clap::Args, Debug)]
@@ -287,7 +287,8 @@ pub fn explorer_of(indexes: &[PathBuf]) -> anyhow::Result<Explorer> {
     Ok(Explorer::open(sources)?)
 }
 
-/// Returns the index if it is the only one, was made without the explorer's data, and no filter needs this data.
+/// Returns the index if it is the only one and an index of the fork. Returns an error if filters need an explorer's
+/// index.
 pub fn plain_index(
     indexes: &[PathBuf],
     filters: &ExplorerFilterArgs,
@@ -296,7 +297,7 @@ pub fn plain_index(
         return Ok(None);
     };
     let index = Index::open(path)?;
-    if index.has_explorer_data()? {
+    if index.kind().is_of_explorer() {
         return Ok(None);
     }
     if !filters.are_none() {
@@ -305,10 +306,10 @@ pub fn plain_index(
     Ok(Some(index))
 }
 
-/// Returns the error for a query that needs the explorer's data, which the index does not contain.
+/// Returns the error for a query that an index of the fork cannot answer.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
-        "this needs an index made with --explorer: make {} again with that option and --force",
+        "this needs an explorer's index, and {} is for front-ends: make one from the games with make-book --explorer DIR",
         index.display()
     ))
 }

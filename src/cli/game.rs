@@ -10,12 +10,12 @@ use super::{Context, terminal::print_bytes};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
-  polybook game --leveldb games.idx 0
-  polybook game --leveldb games.idx 17 4711 > two.pgn")]
+  polybook game --index games.idx 0
+  polybook game --index games.idx 17 4711 > two.pgn")]
 pub struct Args {
-    /// The index that make-book --leveldb made
-    #[arg(long, value_name = "DIR")]
-    leveldb: PathBuf,
+    /// The index, made with make-book --explorer or --leveldb
+    #[arg(long, alias = "leveldb", value_name = "DIR")]
+    index: PathBuf,
 
     /// The numbers of the games, as polybook games lists them
     #[arg(value_name = "ID", required = true)]
@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let index = Index::open(&args.leveldb)?;
+    let index = Index::open(&args.index)?;
     let mut has_said = context.quiet;
     for id in &args.ids {
         if !has_said && index.is_slow_to_read(*id)? {

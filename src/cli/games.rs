@@ -4,8 +4,8 @@ use std::{borrow::Cow, iter::once, path::PathBuf};
 
 use polybook::{
     explorer::{Line, Page, Query, Sort, View},
-    index::{GameHeader, Index},
-    position::{self, Variant},
+    index::{GameHeader, Index, IndexKind},
+    position,
 };
 use serde_json::{Value, json};
 
@@ -23,15 +23,15 @@ use super::{
 Each game is listed with its number in the index. polybook game prints the text of the game with this number.
 
 Examples:
-  polybook games --leveldb games.idx --moves \"1. e4 c5 2. Nf3 d6\" --limit 20
-  polybook games --leveldb games.idx --moves \"1. b4\" --pgn > sokolsky.pgn
-  polybook games --leveldb games.idx --json
-  polybook games --leveldb 2024.idx --leveldb 2025.idx --player \"Carlsen, Magnus\" --sort recent --limit 10")]
+  polybook games --index games.idx --moves \"1. e4 c5 2. Nf3 d6\" --limit 20
+  polybook games --index games.idx --moves \"1. b4\" --pgn > sokolsky.pgn
+  polybook games --index games.idx --json
+  polybook games --index 2024.idx --index 2025.idx --player \"Carlsen, Magnus\" --sort recent --limit 10")]
 pub struct Args {
-    /// An index made with make-book --leveldb; several indexes made with --explorer are searched as one, with their games
-    /// numbered in this order
-    #[arg(long, value_name = "DIR", required = true)]
-    leveldb: Vec<PathBuf>,
+    /// An index made with make-book --explorer or --leveldb; several explorer's indexes are searched as one, with their
+    /// games numbered in this order
+    #[arg(long, alias = "leveldb", value_name = "DIR", required = true)]
+    index: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "json")]
     pgn: bool,
 
-    /// Order of the games: by number, newest first, or highest ratings first; needs an index made with --explorer
+    /// Order of the games: by number, newest first, or highest ratings first; needs an explorer's index
     #[arg(long, value_name = "id|recent|rating", default_value_t = Sort::Id)]
     sort: Sort,
 
@@ -61,14 +61,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    if let [path] = &args.leveldb[..]
+    if let [path] = &args.index[..]
         && args.filters.are_none()
         && args.sort == Sort::Id
     {
         let index = Index::open(path)?;
-        // The explorer's data distinguish positions of different variants that share a key. An index of standard chess alone does
-        // not need them.
-        if index.variant().only() == Some(Variant::Standard) || !index.has_explorer_data()? {
+        if index.kind() == IndexKind::Leveldb {
             return run_plain(args, &index);
         }
     }
@@ -103,10 +101,10 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
 
 /// Lists the games of a position that pass the filters.
 fn run_explored(args: &Args) -> anyhow::Result<()> {
-    let explorer = explorer_of(&args.leveldb).map_err(|err| better_reason(args, err))?;
+    let explorer = explorer_of(&args.index).map_err(|err| better_reason(args, err))?;
     let variant = args.position.variant_of(explorer.variant());
     let searched = Searched {
-        file: &args.leveldb[0],
+        file: &args.index[0],
         only: explorer.variant(),
     };
     let pos = args.position.position_in(variant, &searched)?;
@@ -133,14 +131,13 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
     print_list(args, key, total, games)
 }
 
-/// Returns the error of a query. If the query needs the explorer's data and an index was made without `--explorer`, the error says
-/// so.
+/// Returns the error of a query. If the query needs explorer's indexes and one is an index of the fork, the error says so.
 fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);
-        index.is_ok_and(|index| index.has_explorer_data().is_ok_and(|has_data| !has_data))
+        index.is_ok_and(|index| index.kind() == IndexKind::Leveldb)
     };
-    match args.leveldb.iter().find(|path| is_plain(path)) {
+    match args.index.iter().find(|path| is_plain(path)) {
         Some(path) => needs_explorer(path).into(),
         None => err,
     }

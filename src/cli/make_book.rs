@@ -15,7 +15,7 @@ use super::{
     resources::ResourceArgs,
     suite::{ONLY_SUITE, SuiteArgs},
     summary,
-    usage::Usage,
+    usage::{EXPLORER_DIR, Usage},
     weighting::{HeaderArgs, MOVES, OptionNeeds, WeightingArgs, one_of},
 };
 use polybook::{
@@ -42,7 +42,9 @@ Examples:
   zstdcat month.pgn.zst | polybook make-book --min-elo 2200 --bin strong.bin -
       games of strong players, from standard input
   polybook make-book games.pgn --bin book.bin --leveldb games.idx --index-stats
-      a book, and an index that finds games by position, in one pass
+      a book, and an index that finds games by position for front-ends, in one pass
+  polybook make-book games.pgn --explorer games.idx
+      an index for polybook moves, games and serve
   polybook make-book games.pgn --min-game 1 --obs games.obs.db3
       every move with its wins, draws and losses, for polybook convert and for SQL
   polybook make-book 2024.pgn --counts 2024.counts
@@ -51,7 +53,7 @@ Examples:
   polybook make-book 2024.pgn --counts 2024.counts --by speed,rating,month
   polybook make-book 2023.counts 2024.counts --counts all.counts --min-game 5
       count by speed, rating group and month; add up, and keep the positions in which at least five moves were counted
-  polybook make-book all.counts --leveldb all.idx --explorer
+  polybook make-book all.counts --explorer all.idx
       an index made from these counts, for polybook serve
   polybook make-book games.pgn --suite openings.epd --plies 12 --limit 500 --balance 45-55
       the most played openings, for matches between engines
@@ -72,18 +74,19 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     bin: Option<PathBuf>,
 
-    /// Write an index that finds games by position to this directory (LevelDB)
+    /// Write an index that finds games by position to this directory, for front-ends that read the index of polyglot's LevelDB
+    /// fork
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     leveldb: Option<PathBuf>,
 
-    /// Add the moves and the results of each position to the index
+    /// Add the moves and the results of each position to the index of --leveldb
     #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     index_stats: bool,
 
-    /// Add the data for polybook moves, games and serve to the index; an index made from counts by speed, rating and month
-    /// then contains the results of every move
-    #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
-    explorer: bool,
+    /// Write an index for polybook moves, games and serve to this directory; from counts by speed, rating and month, an index
+    /// of the results of every move
+    #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
+    explorer: Option<PathBuf>,
 
     /// Write the kept moves with their wins, draws and losses to this OOBS database (SQLite)
     #[arg(long, value_name = "FILE.obs.db3", help_heading = OUTPUTS)]
@@ -188,6 +191,7 @@ impl Args {
         let outputs = [
             &self.bin,
             &self.leveldb,
+            &self.explorer,
             &self.obs,
             &self.counts,
             &self.suite,
@@ -245,7 +249,6 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     let memory = args.resources.memory();
     let mut run = MakeBook::new(inputs)
         .index_stats(args.index_stats)
-        .explorer(args.explorer)
         .force(args.force)
         .allow_empty(args.allow_empty)
         .max_ply(args.max_ply)
@@ -273,6 +276,9 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     }
     if let Some(leveldb) = args.leveldb {
         run = run.leveldb(leveldb);
+    }
+    if let Some(explorer) = args.explorer {
+        run = run.explorer(explorer);
     }
     if let Some(obs) = args.obs {
         run = run.obs(obs);
@@ -302,7 +308,11 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
 
 /// Returns an error if an output that cannot be written to standard output is `-`.
 fn check_standard_output(args: &Args) -> Result<(), Usage> {
-    for (option, out) in [("--leveldb", &args.leveldb), ("--counts", &args.counts)] {
+    for (option, out) in [
+        ("--leveldb", &args.leveldb),
+        ("--explorer", &args.explorer),
+        ("--counts", &args.counts),
+    ] {
         if let Some(out) = out {
             refuse_standard_output(option, out)?;
         }
@@ -316,6 +326,9 @@ fn check_standard_output(args: &Args) -> Result<(), Usage> {
 /// Returns an error if an option has no effect on any requested output. polyglot's own options are ignored if no book is made,
 /// because polyglot ignores them too.
 fn refuse_unused(args: &Args) -> Result<(), Usage> {
+    if args.explorer.as_ref().is_some_and(|path| path.is_file()) {
+        return Err(Usage(EXPLORER_DIR.to_owned()));
+    }
     let (weighting, header) = (&args.weighting, args.header.given());
     let has_moves = args.bin.is_some() || args.obs.is_some();
     if args.suite.is_some() && !has_moves {
@@ -335,7 +348,7 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
         )));
     }
     let prunes = weighting.min_game().is_some_and(|least| least > 1);
-    if args.explorer && prunes && !has_moves && args.suite.is_none() {
+    if args.explorer.is_some() && prunes && !has_moves && args.suite.is_none() {
         let usage = "--min-game: an index has every position; write --counts with --min-game, then make the index of these";
         return Err(Usage(usage.to_owned()));
     }

@@ -16,8 +16,8 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The result is byte-identical to an index that make-book makes from all PGN files in the same order. The games of the second
-index are numbered after those of the first one. All indexes must be made with the same --index-stats, --explorer and
---variant, and with --explorer, also with the same --max-ply. Indexes made from counts cannot be merged: add the counts, and
+index are numbered after those of the first one. All indexes must be made with the same --variant, and either with --leveldb
+and the same --index-stats, or with --explorer and the same --max-ply. Indexes made from counts cannot be merged: add the counts, and
 make an index from the sum.
 
 Examples:

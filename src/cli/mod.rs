@@ -65,7 +65,7 @@ Examples:
   polybook make-book games.pgn                     write book.bin
   polybook make-book --max-ply 30 --bin my.bin *.pgn.zst
   polybook show my.bin --moves \"1. e4 c5\"          the moves of the book there
-  polybook games --leveldb games.idx --moves \"1. e4 c5\"
+  polybook games --index games.idx --moves \"1. e4 c5\"
                                                    the games that reached a position
   polybook serve games.pgn --open                  an opening explorer in the browser
   polybook key --fen \"8/8/8/8/8/4k3/8/4K3 w - -\"   the key of a position"

@@ -29,7 +29,7 @@ use super::{
 /// List the moves that were played in a position, with their results
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The numbers of an index made with --explorer count the games that played the move in this position. Those of an index made
+The numbers of an explorer's index count the games that played the move in this position. Those of an index made
 with --index-stats count all games that reached the position after the move, by any order of moves. \"rating\" is the mean
 rating of the players who made the move, and \"rated\" the number of games in which this rating is known. \"seconds\" is the
 mean time of the move, and \"timed\" the number of games in which this time is known. \"rated\" and \"timed\" are shown only
@@ -37,14 +37,15 @@ if they are smaller than the number of games. Games without a result do not chan
 scores.
 
 Examples:
-  polybook moves --leveldb games.idx
-  polybook moves --leveldb games.idx --moves \"1. e4 c5\"
-  polybook moves --leveldb 2024.idx --leveldb 2025.idx --player \"Carlsen, Magnus\" --color black
-  polybook moves --leveldb games.idx --since 2020 --min-elo 2500 --speed classical --sort score")]
+  polybook moves --index games.idx
+  polybook moves --index games.idx --moves \"1. e4 c5\"
+  polybook moves --index 2024.idx --index 2025.idx --player \"Carlsen, Magnus\" --color black
+  polybook moves --index games.idx --since 2020 --min-elo 2500 --speed classical --sort score")]
 pub struct Args {
-    /// An index made with make-book --leveldb and --explorer or --index-stats; several indexes are searched as one
-    #[arg(long, value_name = "DIR", required = true)]
-    leveldb: Vec<PathBuf>,
+    /// An index made with make-book --explorer, or with --leveldb and --index-stats; several explorer's indexes are searched
+    /// as one
+    #[arg(long, alias = "leveldb", value_name = "DIR", required = true)]
+    index: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
@@ -96,16 +97,19 @@ enum MoveOrder {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    match plain_index(&args.leveldb, &args.filters)? {
+    match plain_index(&args.index, &args.filters)? {
         Some(index) => {
             let clocks = args.clocks.map(|_| "--clocks");
             let skip = (args.unfinished == Unfinished::Skip).then_some("--unfinished skip");
-            Usage::refuse(clocks.or(skip), "needs an index made with --explorer")?;
+            Usage::refuse(
+                clocks.or(skip),
+                "needs an explorer's index: make one with make-book --explorer",
+            )?;
             run_plain(args, &index)?;
             if !args.json {
                 context.say(
-                    "these numbers count the games that reached the position after each move, by any order of moves; an index \
-                     made with --explorer counts the games that played the move here, and has ratings, names of \
+                    "these numbers count the games that reached the position after each move, by any order of moves; an explorer's \
+                     index (make-book --explorer) counts the games that played the move here, and has ratings, names of \
                      openings and filters\n",
                 );
             }
@@ -116,10 +120,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
-    let explorer = explorer_of(&args.leveldb)?;
+    let explorer = explorer_of(&args.index)?;
     let variant = args.position.variant_of(explorer.variant());
     let searched = Searched {
-        file: &args.leveldb[0],
+        file: &args.index[0],
         only: explorer.variant(),
     };
     let pos = args.position.position_in(variant, &searched)?;

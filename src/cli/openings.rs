@@ -30,7 +30,7 @@ Examples:
   polybook openings --index games.idx --sort games \"1. d4 Nf6\"
   polybook openings --index games.idx --player Me --opening B20-B99 --json")]
 pub struct Args {
-    /// An index made with --explorer; several indexes are searched as one
+    /// An index made with make-book --explorer; several indexes are searched as one
     #[arg(long, value_name = "DIR", required = true)]
     index: Vec<PathBuf>,
 

@@ -181,14 +181,14 @@ pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::
     )
 }
 
-/// Returns an error if an index without the explorer's data cannot answer for the requested variant.
+/// Returns an error if an index of the fork cannot answer for the requested variant.
 ///
 /// An index of several variants answers only for the variants whose keys differ from those of all other variants.
 pub fn refuse_other_of_index(index: &Index, asked: Variant) -> anyhow::Result<()> {
     match index.variant().only() {
         Some(own) => refuse_other(index.path(), &[own.name().to_owned()], asked),
         None if asked.number().is_none_or(|number| number == 0) => anyhow::bail!(
-            "{}: has games of several variants whose positions share keys: make it again with --explorer, which keeps \
+            "{}: has games of several variants whose positions share keys: make an explorer's index of them, which keeps \
              them apart",
             index.path().display()
         ),

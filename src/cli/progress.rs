@@ -83,7 +83,7 @@ fn phase_name(phase: Phase) -> &'static str {
         Phase::Sorting => "sorting",
         Phase::Database => "writing the database",
         Phase::Counts => "writing the counts",
-        Phase::Index => "writing the index",
+        Phase::Index | Phase::Explorer => "writing the index",
         Phase::Book => "writing the book",
     }
 }

@@ -54,16 +54,16 @@ const AGAIN: Duration = Duration::from_millis(200);
 Examples:
   polybook serve games.pgn --open
       index the games at the first start, and show them
-  polybook make-book games.pgn --leveldb games.idx --explorer && polybook serve games.idx
+  polybook make-book games.pgn --explorer games.idx && polybook serve games.idx
       the same, with an index that you keep
   polybook serve games.idx week.pgn --book my.bin
       several sources as one, and the moves of a book
-  polybook make-book all.counts --leveldb all.idx --explorer && polybook serve all.idx
+  polybook make-book all.counts --explorer all.idx && polybook serve all.idx
       counts by speed, rating and month, without games
   curl 'http://127.0.0.1:8040/lichess?play=e2e4'
       the request that programs make")]
 pub struct Args {
-    /// Indexes made with --explorer, or PGN files, which are indexed at the first start
+    /// Indexes made with make-book --explorer, or PGN files, which are indexed at the first start
     #[arg(value_name = "SOURCE")]
     sources: Vec<PathBuf>,
 
@@ -365,7 +365,8 @@ fn open(
 /// Returns the index of a PGN file in the user's cache. Makes the index first if it is missing or damaged.
 pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
     let Some(directory) = dirs::cache_dir() else {
-        let usage = "this system has no directory for caches: make an index with make-book --leveldb --explorer";
+        let usage =
+            "this system has no directory for caches: make an index with make-book --explorer";
         return Err(Usage(usage.to_owned()).into());
     };
     let index = Cache::new(directory.join("polybook"))?.of(pgn, untagged)?;

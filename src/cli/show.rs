@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let kind = FileKind::of(&file)?;
     let (pos, mut moves, is_empty) = match kind {
         FileKind::Directory => {
-            let problem = "a directory: polybook moves --leveldb lists the moves of an index";
+            let problem = "a directory: polybook moves --index lists the moves of an index";
             return Err(Error::file(file, problem).into());
         }
         FileKind::Sqlite => in_database(args, &file)?,

@@ -61,11 +61,11 @@ fn games(text: &mut String, report: &Report) {
     for (variant, games) in &totals.variants {
         *text += &format!("{variant}: {} counted\n", counted(*games, "game"));
     }
-    // If an index is the only output, moves are not counted.
+    // If indexes are the only outputs, moves are not counted.
     if report.book.is_some()
         || report.obs.is_some()
         || report.counts.is_some()
-        || (report.index.is_none() && report.suite.is_none())
+        || (report.index.is_none() && report.explorer.is_none() && report.suite.is_none())
     {
         *text += &format!(
             "{}, {}, {}\n",
@@ -96,7 +96,7 @@ fn outputs(text: &mut String, report: &Report) {
     let mut say = |path: &Path, what: String| {
         *text += &format!("{}: {what}\n", output_name(path));
     };
-    if let Some(index) = &report.index {
+    for index in report.index.iter().chain(&report.explorer) {
         let positions = counted(index.positions, "position");
         let what = match index.rows {
             Some(rows) => format!("{positions}, {}", counted(rows, "row")),

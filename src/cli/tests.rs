@@ -30,12 +30,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The separator of arguments in the environment variable.
 const BETWEEN: &str = "\u{1f}";
 
-const MAKE_ALL: &str = "make-book games.pgn --bin new.bin --leveldb new.idx --explorer --obs new.obs.db3 \
+const MAKE_ALL: &str = "make-book games.pgn --bin new.bin --leveldb new.idx --explorer new.explored --obs new.obs.db3 \
     --counts new.counts --min-game 1 --memory 1MiB --threads 2 --force";
 const MAKE_BOOK: &str = "make-book long.pgn --bin new.bin --threads 2";
 const ADD_UP: &str = "make-book counts --bin new.bin --min-game 1";
 const ADD_UP_SORTED: &str = "make-book counts --bin new.bin --min-game 1 --memory 1MiB";
-const MERGE_INDEX: &str = "merge-index a.idx b.idx --out new.idx --force";
+const MERGE_INDEX: &str = "merge-index a.idx b.idx --out new.explored --force";
+const MERGE_FORK: &str = "merge-index a.fork b.fork --out new.idx --force";
 const MERGE_OBS: &str = "merge-book a.obs.db3 b.obs.db3 --out new.obs.db3 --force";
 const MERGE_BOOK: &str = "merge-book a.bin b.bin --out new.bin";
 const CONVERT: &str = "convert a.obs.db3 new.bin";
@@ -87,7 +88,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("put in place", "0", MAKE_ALL),
     ("add counts", "0", ADD_UP_SORTED),
     ("merge counts", "0", ADD_UP),
-    ("join positions", "0", MERGE_INDEX),
+    ("join positions", "0", MERGE_FORK),
     ("join lists", "0", MERGE_INDEX),
     ("write tables", "0", MERGE_INDEX),
     ("rows", "0", MERGE_OBS),
@@ -213,9 +214,9 @@ fn prepared(test: &str) -> tempfile::TempDir {
     fs::copy(data.join("famous.pgn"), path("old.pgn")).unwrap();
     fs::write(path("evals.pgn"), "1. e4 { [%eval 0.1] } *").unwrap();
     for line in [
-        "make-book games.pgn --bin a.bin --leveldb a.idx --explorer --obs a.obs.db3 --counts counts --min-game 1",
-        "make-book old.pgn --bin b.bin --leveldb b.idx --explorer --obs b.obs.db3 --min-game 1",
-        "make-book old.pgn --bin new.bin --leveldb new.idx --obs new.obs.db3 --counts new.counts --min-game 1",
+        "make-book games.pgn --bin a.bin --leveldb a.fork --explorer a.idx --obs a.obs.db3 --counts counts --min-game 1",
+        "make-book old.pgn --bin b.bin --leveldb b.fork --explorer b.idx --obs b.obs.db3 --min-game 1",
+        "make-book old.pgn --bin new.bin --leveldb new.idx --explorer new.explored --obs new.obs.db3 --counts new.counts --min-game 1",
         "convert new.obs.db3 new.csv",
         "tree new.bin --out new.pgn",
     ] {

@@ -32,9 +32,9 @@ use super::{
 /// Print the lines of a book, a database, an index or a repertoire, with each position once
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The moves of a book are printed with weights. The moves of an OOBS database, or of an index made with --explorer or
---index-stats, are printed with the wins, draws and losses of the side that plays them, such as \"+2 =0 -8, 47.6%\". In an index
-made with --explorer, games without a result follow, such as \"+2 =0 -8 *1\"; otherwise they are among the draws. The percentage is
+The moves of a book are printed with weights. The moves of an OOBS database, or of an explorer's index or one made with
+--index-stats, are printed with the wins, draws and losses of the side that plays them, such as \"+2 =0 -8, 47.6%\". In an
+explorer's index, games without a result follow, such as \"+2 =0 -8 *1\"; otherwise they are among the draws. The percentage is
 not the score: it is the move's share of the games (in an index) or of the weights (in a book or a database) of its position. With --color, \"any reply\" marks a move of the opponent that the source does not contain, although it contains an
 answer to it. A line ends with \"transposition\" at a position that the tree already contains.
 
@@ -142,7 +142,7 @@ fn opened(
         let index = Index::open(path)?;
         let only = index.variant().only();
         let variant = args.position.variant_of(only);
-        if index.has_explorer_data()? {
+        if index.kind().is_of_explorer() {
             drop(index);
             let explorer = Explorer::open([(String::new(), path.to_owned())])?;
             if let Some(line) = explorer.lacking_line(&Filters::default()) {

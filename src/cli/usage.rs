@@ -36,6 +36,10 @@ const MEANT: [(&str, &[&str], &str); 7] = [
     ("serve", &["--port"], "--listen 127.0.0.1:PORT"),
 ];
 
+/// The error for `--explorer` without a directory, which used to be a form of this option.
+pub const EXPLORER_DIR: &str = "--explorer needs a directory of its own: --explorer DIR writes the explorer's index, and --leveldb DIR \
+     the one for front-ends";
+
 /// Returns the line for an error of clap, with the command whose help explains the options.
 pub fn line(err: &clap::Error, args: &[OsString]) -> String {
     let cli = Cli::command();
@@ -53,6 +57,10 @@ pub fn line(err: &clap::Error, args: &[OsString]) -> String {
         return a_file(file);
     } else if let Some(problem) = command.and_then(|command| not_an_index(args, command)) {
         problem
+    } else if err.kind() == ErrorKind::InvalidValue
+        && wrong(ContextKind::InvalidArg) == Some("--explorer <DIR>")
+    {
+        EXPLORER_DIR.to_owned()
     } else if let Some((option, meant)) = option.zip(command).and_then(meant) {
         format!("unexpected argument '{option}' (did you mean '{meant}'?)")
     } else if err.kind() == ErrorKind::MissingSubcommand {
@@ -83,8 +91,11 @@ fn a_file(file: &str) -> String {
 
 /// Returns the error if the first argument of a command that needs an index is a file, and no index is given.
 fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
-    let needs_index = |arg: &Arg| arg.get_long() == Some("leveldb") && arg.is_required_set();
-    let is_given = |arg: &OsString| arg.to_string_lossy().starts_with("--leveldb");
+    let needs_index = |arg: &Arg| arg.get_long() == Some("index") && arg.is_required_set();
+    let is_given = |arg: &OsString| {
+        let arg = arg.to_string_lossy();
+        arg.starts_with("--index") || arg.starts_with("--leveldb")
+    };
     if !command.get_arguments().any(needs_index) || args.iter().any(is_given) {
         return None;
     }
@@ -222,8 +233,12 @@ mod tests {
             "unrecognized subcommand 'make-boko' (did you mean 'make-book'?); see polybook --help"
         );
         assert_eq!(
+            said("polybook make-book a.pgn --leveldb a.idx --explorer"),
+            format!("{EXPLORER_DIR}; see polybook make-book --help")
+        );
+        assert_eq!(
             said("polybook game"),
-            "missing: --leveldb <DIR>, <ID>...; see polybook game --help"
+            "missing: --index <DIR>, <ID>...; see polybook game --help"
         );
         assert_eq!(said("polybook -q"), "no command given; see polybook --help");
         assert!(!said("polybook show a.bin --fen a --moves").contains('\n'));

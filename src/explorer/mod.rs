@@ -10,7 +10,7 @@
 //!
 //! # let dir = tempfile::tempdir()?;
 //! # let index = dir.path().join("index");
-//! MakeBook::new([Input::file("data/famous.pgn")]).leveldb(&index).explorer(true).run()?;
+//! MakeBook::new([Input::file("data/famous.pgn")]).explorer(&index).run()?;
 //!
 //! let explorer = Explorer::open([("famous".to_owned(), index)])?;
 //! let line = Line::parse(Variant::Standard, None, "e2e4,e7e5")?;

@@ -86,7 +86,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("idx");
         let input = Input::file("data/famous.pgn");
-        let run = MakeBook::new([input]).explorer(true).leveldb(&path);
+        let run = MakeBook::new([input]).explorer(&path);
         run.run().unwrap();
         let explorer = Explorer::open([(String::new(), path)]).unwrap();
         let line = Line::parse(Variant::Standard, None, "").unwrap();

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     index::{
         Index,
-        explored::{ListPlace, NameReader, StoredPart},
+        explored::{ListPlace, StoredPart},
         layout::{
             Contents, CountedContents, Subject, counted::CountedList, played::List, rows::ROWS,
         },
@@ -28,7 +28,6 @@ pub(super) struct OpenIndex {
     /// The number of the first game: the sum of the games of the sources before it.
     pub first: u64,
     pub rows: GameRows,
-    names: NameReader,
 }
 
 impl OpenIndex {
@@ -43,12 +42,12 @@ impl OpenIndex {
                 names: 0,
                 max_ply: counted.max_ply,
             }),
-            None => index.contents()?,
+            None => index.contents(),
         };
         let contents = contents.ok_or_else(|| {
             Error::file(
                 path,
-                "was made without --explorer: make it again with it to ask what was played",
+                "is an index of the fork, made with --leveldb: make one with make-book --explorer to ask what was played",
             )
         })?;
         // Bounds the allocation, because a damaged index may claim any number of games.
@@ -66,7 +65,6 @@ impl OpenIndex {
             changed: fs::metadata(path).and_then(|data| data.modified()).ok(),
             first,
             rows,
-            names: NameReader::new(contents.names),
             index,
         })
     }
@@ -109,7 +107,7 @@ impl OpenIndex {
 
     /// Returns the name with the number `number`.
     pub(super) fn name(&self, number: u32) -> Result<String> {
-        self.names.name(&self.index, number).map(String::from)
+        self.index.name(number).map(String::from)
     }
 
     /// Returns the numbers of the names that match `name`, ascending.
@@ -136,7 +134,7 @@ impl OpenIndex {
 
     /// Calls `f` with each name and its number, in ascending order of numbers.
     pub(super) fn for_each_name(&self, f: impl FnMut(u32, &str)) -> Result<()> {
-        self.names.for_each(&self.index, f)
+        self.index.for_each_name(f)
     }
 
     /// Returns the counts of a position. Returns `None` if the source has games instead of counts, and `Some(None)` if

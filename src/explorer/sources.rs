@@ -49,7 +49,7 @@ impl Explorer {
     ///
     /// # Errors
     ///
-    /// Returns an error if a directory is not an index, if an index was made without the explorer's data, or if it is damaged.
+    /// Returns an error if a directory is not an explorer's index, or if it is damaged.
     pub fn open(sources: impl IntoIterator<Item = (String, PathBuf)>) -> Result<Explorer> {
         let mut opened = Vec::new();
         let mut first = 0;

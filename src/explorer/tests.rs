@@ -179,8 +179,7 @@ fn counts_answer_as_the_games_do() {
     ] {
         let games = at(&format!("{name}.games"));
         MakeBook::new([Input::file(pgn)])
-            .explorer(true)
-            .leveldb(&games)
+            .explorer(&games)
             .run()
             .unwrap();
         let games = Explorer::open([("games".to_owned(), games)]).unwrap();
@@ -244,8 +243,8 @@ fn indexes_of_ranges_of_keys_answer_as_one() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let input = Input::file("data/famous.pgn");
-    let run = MakeBook::new([input]).explorer(true);
-    run.leveldb(path("games")).run().unwrap();
+    let run = MakeBook::new([input]).explorer(path("games"));
+    run.run().unwrap();
     let open = |names: &[&str]| {
         let sources = names.iter().map(|name| ((*name).to_owned(), path(name)));
         Explorer::open(sources).unwrap()
@@ -270,8 +269,7 @@ fn sources_of_both_kinds_answer_together() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     MakeBook::new([Input::file("data/famous.pgn")])
-        .explorer(true)
-        .leveldb(path("games"))
+        .explorer(path("games"))
         .run()
         .unwrap();
     let open = |names: &[&str]| {

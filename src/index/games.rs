@@ -46,7 +46,6 @@ impl GameRecords {
     }
 
     /// Appends the records of the next ids, which are concatenated in `records`; `lengths` are their lengths in bytes.
-    /// The [start](layout::append_start) that a record may have becomes an entry of its own.
     ///
     /// # Errors
     ///
@@ -100,11 +99,7 @@ impl GameWalk<'_> {
             let id = ids.start as u32;
             ids.start += 1;
             let value = reader.read_text()?.unwrap_or_default();
-            let (record, start) = layout::split_start(&value);
-            entries.push(&layout::game_key(id), record);
-            if let Some(start) = start {
-                entries.push(&layout::start_key(id), start);
-            }
+            entries.push(&layout::game_key(id), &value);
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
-//! The LevelDB index: the games that reached each position, and the headers of the games.
+//! Indexes of games by position: the index of polyglot's LevelDB fork, and the [explorer](crate::explorer)'s index.
 //!
-//! `polybook make-book --leveldb DIR` writes an index. [`Index`] reads it, and so do front-ends that read the index of
-//! polyglot's LevelDB fork. [`layout`] defines the keys and values. Entries are written in ascending order of keys:
+//! `polybook make-book --leveldb DIR` writes the index of the fork, which other front-ends read, and
+//! `make-book --explorer DIR` the explorer's index. [`Index`] reads both, and [`IndexKind`] says which it is. Both are
+//! LevelDB databases, and [`layout`] defines their keys and values. Entries are written in ascending order of keys:
 //! sorted records are divided into pieces, threads turn the pieces into batches of entries, and one thread cuts the
 //! batches into tables.
 //!
@@ -24,6 +25,7 @@
 mod entries;
 pub(crate) mod explored;
 mod games;
+mod kind;
 pub mod layout;
 mod leveldb;
 mod merge;
@@ -43,9 +45,10 @@ pub(crate) use self::replace::remove;
 pub(crate) use self::{
     games::GameRecords,
     waves::IndexedFile,
-    write::{CountedSource, ExploredData, IndexSource, IndexWriter},
+    write::{CountedSource, ExploredSource, IndexSource, IndexWriter},
 };
 pub use self::{
+    kind::IndexKind,
     layout::{GameHeader, PositionStats},
     merge::MergeIndexes,
     read::Index,

@@ -7,7 +7,9 @@ use std::{
 };
 
 use super::{
-    layout::{self, GameHeader, PositionStats, rows::ROWS},
+    explored::NameReader,
+    kind::IndexKind,
+    layout::{self, Contents, GameHeader, GamePlace, PositionStats, Subject},
     leveldb::Database,
     replace::{holds_database, is_empty_directory},
     waves::IndexedFile,
@@ -15,9 +17,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     output::{is_absent, open_again_if_replaced},
-    pgn::GameResult,
     position::{Keyed, Rules, VariantChoice},
-    task,
 };
 
 /// An index that is open for reading, by any number of threads.
@@ -35,11 +35,14 @@ pub struct Index {
     database: Database,
     games: u64,
     variant: VariantChoice,
-    /// Whether the index contains counts and no games.
-    pub(super) has_counts: bool,
+    kind: IndexKind,
     inputs: Vec<IndexedFile>,
-    /// A cache of the results in the entry of rows that was read last, with the number of this entry.
-    last_results: Mutex<(Option<u64>, Vec<GameResult>)>,
+    /// The description of an explorer's index of games, `None` for other kinds.
+    contents: Option<Contents>,
+    /// The names of players and events, none in other kinds.
+    names: NameReader,
+    /// A cache of the entry of rows that was read last, with its number.
+    pub(super) last_rows: Mutex<Option<(u64, Vec<u8>)>>,
 }
 
 impl Index {
@@ -64,9 +67,11 @@ impl Index {
             database: Database::open(path)?,
             games: 0,
             variant: VariantChoice::default(),
-            has_counts: false,
+            kind: IndexKind::Leveldb,
             inputs: Vec::new(),
-            last_results: Mutex::default(),
+            contents: None,
+            names: NameReader::new(0),
+            last_rows: Mutex::default(),
         };
         if index.database.get(layout::NUM_PASSES)?.is_some() {
             return Err(Error::foreign(
@@ -78,7 +83,12 @@ impl Index {
             .parsed(layout::TOTAL_GAMES, layout::parse_number)?
             .ok_or_else(|| Error::foreign(path, no_total(&index.database)))?;
         index.variant = index.read_variant()?;
-        index.has_counts = index.value(layout::COUNTED)?.is_some();
+        index.kind = index.read_kind()?;
+        if index.kind == IndexKind::Explorer {
+            let contents = index.required(layout::CONTENTS, Contents::parse)?;
+            index.names = NameReader::new(contents.names);
+            index.contents = Some(contents);
+        }
         index.inputs = index.read_inputs()?;
         Ok(index)
     }
@@ -86,6 +96,30 @@ impl Index {
     /// Returns the path of the index.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the kind of the index.
+    pub fn kind(&self) -> IndexKind {
+        self.kind
+    }
+
+    /// Returns the description of an explorer's index of games, or `None` for an index of another kind.
+    pub(crate) fn contents(&self) -> Option<Contents> {
+        self.contents
+    }
+
+    /// Returns the name of a player or event with this number.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the entry cannot be read or is malformed, or if there is no such name.
+    pub(crate) fn name(&self, number: u32) -> Result<Box<str>> {
+        self.names.name(self, number)
+    }
+
+    /// Calls `f` with the number and the text of every name, ascending. One entry of names is in memory at a time.
+    pub(crate) fn for_each_name(&self, f: impl FnMut(u32, &str)) -> Result<()> {
+        self.names.for_each(self, f)
     }
 
     /// Returns the variant of the games.
@@ -162,10 +196,11 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// Returns an error if the index cannot be read or is damaged, or if it contains counts and no games.
+    /// Returns an error if the index cannot be read or is damaged, or if it is an explorer's index, which does not
+    /// find positions by their keys.
     pub fn games(&self, key: u64) -> Result<Vec<u32>> {
-        if self.has_counts {
-            let problem = "has counts and no games: moves and serve say what was played";
+        if self.kind != IndexKind::Leveldb {
+            let problem = "is an explorer's index, which has no keys of positions: name an index made with --leveldb";
             return Err(Error::file(&self.path, problem));
         }
         let key = layout::position_key(key);
@@ -173,13 +208,22 @@ impl Index {
         layout::parse_ids(&value).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the ids of the games that reached a position, ascending. Games are found under each Polyglot key that the
-    /// position can have, so an en passant right that no legal move uses does not count.
+    /// Returns the ids of the games that reached a position, ascending. In an index of the fork, games are found under
+    /// each Polyglot key that the position can have, so an en passant right that no legal move uses does not count.
     ///
     /// # Errors
     ///
     /// Returns an error if the index cannot be read or is damaged, or if it contains counts and no games.
     pub fn games_of<P: Rules>(&self, pos: &Keyed<P>) -> Result<Vec<u32>> {
+        if self.kind == IndexKind::Counts {
+            let problem = "has counts and no games: moves and serve say what was played";
+            return Err(Error::file(&self.path, problem));
+        }
+        if let Some(contents) = self.contents {
+            let variant = self.variant.only().unwrap_or(pos.position().rules());
+            let subject = Subject::position(variant, pos.identity());
+            return self.listed(contents.paging, subject);
+        }
         let mut ids = Vec::new();
         for key in pos.equal_keys() {
             ids.extend(self.games(key)?);
@@ -196,41 +240,22 @@ impl Index {
     ///
     /// Returns an error if no game has this id, or if the index cannot be read or is damaged.
     pub fn header(&self, id: u32) -> Result<GameHeader> {
-        let mut header = self.record(id)?;
-        if header.lacks_result() && self.has_explorer_data()? {
-            header.set_result(self.counted_result(id)?);
-        }
-        Ok(header)
-    }
-
-    /// Returns the result with which a game is counted. The index must have explorer data.
-    fn counted_result(&self, id: u32) -> Result<GameResult> {
-        let (entry, row) = (u64::from(id) / ROWS, (u64::from(id) % ROWS) as usize);
-        if let Some(last) = task::try_lock(&self.last_results)
-            && last.0 == Some(entry)
-        {
-            return Ok(last.1[row]);
-        }
-        let rows = self.row_entry(entry)?;
-        let results: Vec<GameResult> = rows.iter().map(|row| row.result).collect();
-        let result = results[row];
-        if let Some(mut last) = task::try_lock(&self.last_results) {
-            *last = (Some(entry), results);
-        }
-        Ok(result)
-    }
-
-    /// Returns the record of a game, without the result with which the game is counted.
-    pub(super) fn record(&self, id: u32) -> Result<GameHeader> {
         self.check_id(id)?;
-        let key = layout::game_key(id);
-        let record = self.database.get(&key)?;
-        let header = record.and_then(GameHeader::parse);
-        let mut header = header.ok_or_else(|| self.malformed(&key))?;
-        if header.offset().is_none() {
-            header.set_start(self.parsed(&layout::start_key(id), layout::parse_number)?);
+        if self.kind() == IndexKind::Explorer {
+            return self.explored_header(id);
         }
-        Ok(header)
+        self.required(&layout::game_key(id), |record| {
+            GameHeader::parse(record.to_vec())
+        })
+    }
+
+    /// Returns where a game begins, or `None` for a game without tags in an index of the fork.
+    pub(super) fn place_of_game(&self, id: u32) -> Result<Option<GamePlace>> {
+        if self.kind() == IndexKind::Explorer {
+            self.check_id(id)?;
+            return self.details(id, |details| details.place).map(Some);
+        }
+        Ok(self.header(id)?.place())
     }
 
     /// Returns an error if no game has this id.
@@ -245,7 +270,7 @@ impl Index {
         Err(Error::file(&self.path, problem))
     }
 
-    /// Returns the statistics of a position, or `None` if no game reached it or the index was made without statistics.
+    /// Returns the statistics of a position, or `None` if no game reached it or the index contains no statistics.
     ///
     /// # Errors
     ///
@@ -331,7 +356,7 @@ fn no_database(path: &Path) -> Error {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => "not an index: there is no LevelDB database in it",
             Ok(_) => {
-                "a file, not an index: make one with polybook make-book FILE.pgn --leveldb DIR --explorer"
+                "a file, not an index: make one with polybook make-book FILE.pgn --explorer DIR"
             }
             Err(err) if is_absent(&err) => "does not exist",
             Err(source) => {

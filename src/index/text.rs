@@ -72,7 +72,7 @@ impl Index {
             }
             found => found.at(path, "read")?.ok_or_else(changed)?,
         };
-        let header = self.record(id)?;
+        let header = self.header(id)?;
         // The game must begin exactly at its offset and have the tags that were indexed. A game without tags has
         // nothing to compare.
         if header.place().is_some() && (start != 0 || !header.is_of(&text)) {
@@ -98,10 +98,10 @@ impl Index {
     /// Returns the range of the input that contains a game.
     fn place(&self, id: u32, first: u64, goes_on: &dyn Fn() -> bool) -> Result<GameStretch> {
         let start_of = |id: u64| match goes_on() {
-            true => Ok(self.record(id as u32)?.place().map(GamePlace::start)),
+            true => Ok(self.place_of_game(id as u32)?.map(GamePlace::start)),
             false => Err(Error::Interrupted),
         };
-        // Only an index with explorer data stores the offset of a game without tags. Otherwise the search begins at the
+        // Only the explorer's index stores the offset of a game without tags. Otherwise the search begins at the
         // last preceding game that has tags.
         let mut anchor = u64::from(id);
         let mut start = start_of(anchor)?;

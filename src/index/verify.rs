@@ -3,14 +3,15 @@
 use std::{fmt, mem, path::Path};
 
 use super::{
-    explored::NAMED,
+    IndexKind,
     layout::{
         self, COUNTS, Contents, CountedContents, GameHeader, IdReader, LISTS, ListKey,
         PositionStats, Subject,
         counted::CountedRow,
+        details::DETAILED,
         list_key,
         names::NAMES,
-        played::{ChunkedList, List},
+        played::{ChunkedList, List, NAMED},
         rows::ROWS,
         sums::{ClassSums, Period, PeriodEntry, games_of},
     },
@@ -167,13 +168,13 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
     index.database().check_metadata()?;
     let mut check = IndexCheck {
         index,
-        contents: index.contents()?,
+        contents: index.contents(),
         counted: index.counted()?,
         found,
         open: Vec::new(),
         with_stats: 0,
-        last_game: None,
         rows: 0,
+        details: 0,
         names: 0,
         items: 0,
         apart: 0,
@@ -199,11 +200,9 @@ struct IndexCheck<'a> {
     open: Vec<OpenPosition>,
     /// The number of positions that have statistics.
     with_stats: u64,
-    /// The id of the last game record, and whether an entry with the offset of this game must follow, because the game
-    /// has no tags.
-    last_game: Option<(u32, bool)>,
-    /// The number of entries of rows so far. `names` is the number of entries of names so far.
+    /// The number of entries of rows so far. `details` and `names` are those of details and of names.
     rows: u64,
+    details: u64,
     names: u32,
     /// The number of items in all lists, or of rows in all counts, so far.
     items: u64,
@@ -224,6 +223,16 @@ struct OpenPosition {
 impl IndexCheck<'_> {
     fn entry(&mut self, key: &[u8], value: TableValue<'_>) -> Result<()> {
         self.found.entries += 1;
+        let of_kind = match key {
+            [b'0'..=b'9' | b'g', ..] => Some(IndexKind::Leveldb),
+            [b'x', b'q' | b'y', ..] => Some(IndexKind::Counts),
+            [b'x', ..] => Some(IndexKind::Explorer),
+            _ => None,
+        };
+        if of_kind.is_some_and(|kind| kind != self.index.kind()) {
+            self.found.fault("belongs to another kind of index", key);
+            return Ok(());
+        }
         self.close_positions(key);
         let digits = key.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (number, name) = key.split_at(digits);
@@ -241,6 +250,7 @@ impl IndexCheck<'_> {
         let is_well_formed = match key {
             [b'g', ..] => self.game(key, value),
             [b'x', b'g', ..] => return self.rows(key),
+            [b'x', b'h', ..] => return self.details(key),
             [b'x', b'n', ..] => return self.names(key),
             [b'x', b'p', ..] => return self.list(key, value),
             [b'x', b'q', ..] => return self.counts(key, value),
@@ -326,31 +336,12 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the record of a game, or the entry with the offset of a game without tags. Returns `false` if the entry
-    /// is malformed.
+    /// Checks the record of a game. Returns `false` if it is malformed.
     fn game(&mut self, key: &[u8], value: &[u8]) -> bool {
-        if let Some(id) = layout::start_id(key) {
-            let is_due = self.last_game.take() == Some((id, true));
-            return is_due && layout::parse_number::<u64>(value).is_some();
-        }
-        self.close_game();
         let header = GameHeader::parse(value.to_vec());
         let id = layout::game_id(key).filter(|id| layout::game_key(*id) == key);
-        let (Some(header), Some(id)) = (header, id) else {
-            return false;
-        };
         self.found.games += 1;
-        let needs_start = header.offset().is_none() && self.contents.is_some();
-        self.last_game = Some((id, needs_start));
-        u64::from(id) < self.index.game_count()
-    }
-
-    /// Checks that the last game's offset has been read, if one had to follow its record.
-    fn close_game(&mut self) {
-        if let Some((id, true)) = self.last_game.take() {
-            let key = layout::game_key(id);
-            self.found.fault("does not say where it begins", &key);
-        }
+        header.is_some() && id.is_some_and(|id| u64::from(id) < self.index.game_count())
     }
 
     /// Checks an entry with rows of games. Entries of rows must be numbered consecutively.
@@ -368,7 +359,20 @@ impl IndexCheck<'_> {
             self.found
                 .fault("has a game with a name that is not there", key);
         }
+        self.found.games += rows.len() as u64;
         self.rows += 1;
+        Ok(())
+    }
+
+    /// Checks an entry with details of games. Entries of details must be numbered consecutively.
+    fn details(&mut self, key: &[u8]) -> Result<()> {
+        let entries = self.index.game_count().div_ceil(DETAILED);
+        if self.details >= entries || key != layout::details_key(self.details as u32) {
+            self.found.fault("is not the next entry of details", key);
+            return Ok(());
+        }
+        self.index.for_each_details(self.details, |_, _| Ok(()))?;
+        self.details += 1;
         Ok(())
     }
 
@@ -457,18 +461,20 @@ impl IndexCheck<'_> {
     }
 
     fn page(&mut self, key: &[u8], last: Subject, page: &[u8], contents: Contents) -> Result<()> {
-        let mut apart = Vec::new();
+        let (mut apart, mut positions) = (Vec::new(), 0);
         let mut is_well_formed = true;
         let read = contents
             .paging
             .for_each_list(page, last, |subject, list, _| {
                 apart.extend(list.apart.map(|apart| (subject, apart)));
+                positions += u64::from(list.games_of_position().is_some());
                 is_well_formed &= list.len == 0 || self.items(&list, 0, contents).is_some();
                 Some(())
             });
         if read.is_none() || !is_well_formed {
             self.found.fault("is malformed", key);
         }
+        self.found.positions += positions;
         let mut expected = 0;
         for (subject, apart) in apart {
             expected += self.list_apart(subject, apart, contents)?;
@@ -522,29 +528,26 @@ impl IndexCheck<'_> {
     /// Compares the numbers that have been counted with the numbers that the index states.
     fn finish(mut self) -> Result<()> {
         self.close_positions(b"x");
-        self.close_game();
         let (games, positions) = (self.found.games, self.found.positions);
         let files = self.index.inputs();
         let numbered = if files.len() > 1 { files.len() } else { 0 };
         let in_order = files.is_sorted_by_key(|file| file.first_id)
             && files.first().is_none_or(|file| file.first_id == 0)
             && files.last().map_or(0, |file| file.first_id) <= games;
-        let (is_complete, problem) = match (self.contents, &self.counted) {
+        let is_complete = match (self.contents, &self.counted) {
             (None, Some(counted)) => {
-                let is_complete = games == 0
+                games == 0
                     && self.apart == 0
-                    && (positions, self.items) == (counted.positions, counted.rows);
-                (is_complete, "does not say what there is")
+                    && (positions, self.items) == (counted.positions, counted.rows)
             }
-            (Some(contents), None) => {
-                let is_complete = self.rows == games.div_ceil(ROWS)
+            (Some(contents), _) => {
+                self.rows == games.div_ceil(ROWS)
+                    && self.details == games.div_ceil(DETAILED)
                     && self.names == contents.names.div_ceil(NAMES)
                     && self.apart == 0
-                    && (positions, self.items) == (contents.positions, contents.items);
-                (is_complete, "does not say what there is")
+                    && (positions, self.items) == (contents.positions, contents.items)
             }
-            (None, None) => (self.rows == 0 && self.names == 0, "is missing"),
-            (Some(_), Some(_)) => (false, "is there besides counts"),
+            (None, None) => true,
         };
         let checks: [(bool, &str, &[u8]); 6] = [
             (
@@ -572,7 +575,7 @@ impl IndexCheck<'_> {
                 "names inputs whose games are not in order",
                 layout::FILE_NAME,
             ),
-            (is_complete, problem, layout::CONTENTS),
+            (is_complete, "does not say what there is", layout::CONTENTS),
         ];
         for (_, problem, key) in checks.iter().filter(|(is_right, ..)| !is_right) {
             self.found.fault(problem, key);

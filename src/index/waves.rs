@@ -63,7 +63,7 @@ fn others(entries: Entries) -> Wave {
     }]
 }
 
-/// Returns the key and the value of the entry that describes the explorer's data, which is the last entry. `positions`
+/// Returns the key and the value of the entry that describes an explorer's index, which is the last entry. `positions`
 /// is the number of positions in the index.
 pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], Vec<u8>) {
     let contents = Contents {

@@ -56,7 +56,7 @@ pub(crate) struct IndexWriter {
     directory: AtomicDir,
 }
 
-/// The data of an index of games.
+/// The data of an index of the fork.
 #[derive(Copy, Clone)]
 pub(crate) struct IndexSource<'a> {
     pub postings: &'a Sealed<Posting>,
@@ -65,15 +65,15 @@ pub(crate) struct IndexSource<'a> {
     pub games: &'a GameRecords,
     pub files: &'a [IndexedFile],
     pub variant: VariantChoice,
-    /// The explorer's data, or `None` for an index without them.
-    pub explored: Option<ExploredData<'a>>,
 }
 
-/// The explorer's data of an index.
+/// The data of an explorer's index of games.
 #[derive(Copy, Clone)]
-pub(crate) struct ExploredData<'a> {
+pub(crate) struct ExploredSource<'a> {
     pub records: &'a Sealed<ListRecord>,
     pub games: &'a ExploredGames,
+    pub files: &'a [IndexedFile],
+    pub variant: VariantChoice,
     /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
     pub max_ply: Option<usize>,
 }
@@ -120,7 +120,7 @@ impl IndexWriter {
         })
     }
 
-    /// Writes an index of games. It is complete afterwards, but not renamed to its target yet. Uses the current rayon
+    /// Writes an index of the fork. It is complete afterwards, but not renamed to its target yet. Uses the current rayon
     /// pool.
     ///
     /// # Errors
@@ -135,13 +135,42 @@ impl IndexWriter {
     ) -> Result<(MergedIndex, Finished)> {
         meter.add_total(record_count(from.postings));
         meter.add_total(from.games.len());
-        let contents = from.explored.map(|data| {
-            let items = record_count(data.records);
-            Contents::new(items, data.games.name_count(), data.max_ply)
-        });
-        meter.add_total(contents.map_or(0, |contents| contents.items));
-        let last = |made: &MergedIndex| Some(last_entry(contents?, made.positions));
-        self.write_waves(waves_of(from), last, from.games.len(), stop, meter)
+        let entries_of = move |piece: &Piece| {
+            position_entries(piece, from.postings, from.with_stats, from.games.temp_dir())
+        };
+        let positions = pieces(from.postings, piece_size());
+        let positions = made_of(positions, WAVE, Piece::len, entries_of);
+        let mut records = from.games.walk();
+        let records = filled(move |entries| records.fill(entries, RECORDS_WAVE));
+        let files = file_wave(from.files, from.games.len(), from.variant);
+        let waves = positions.chain(records).chain(iter::once(Ok(files)));
+        self.write_waves(waves, |_| None, from.games.len(), stop, meter)
+    }
+
+    /// Writes an explorer's index of games. Otherwise like [`write`](IndexWriter::write).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the cases of `write`.
+    pub(crate) fn write_explored(
+        self,
+        from: ExploredSource<'_>,
+        stop: &AtomicBool,
+        meter: &Meter,
+    ) -> Result<(MergedIndex, Finished)> {
+        let (items, games) = (record_count(from.records), from.games.len());
+        let contents = Contents::new(items, from.games.name_count(), from.max_ply);
+        meter.add_total(items);
+        let mut rows = from.games.entries();
+        let rows = filled(move |entries| rows.fill(entries, RECORDS_WAVE));
+        let entries_of =
+            move |piece: &Piece| list_entries(piece, from.records, from.games, contents.paging);
+        let lists = pieces(from.records, piece_size());
+        let lists = made_of(lists, WAVE, Piece::len, entries_of);
+        let files = file_wave(from.files, games, from.variant);
+        let waves = iter::once(Ok(files)).chain(rows).chain(lists);
+        let last = |made: &MergedIndex| Some(last_entry(contents, made.positions));
+        self.write_waves(waves, last, games, stop, meter)
     }
 
     /// Writes an index of counts. Otherwise like [`write`](IndexWriter::write).
@@ -272,31 +301,9 @@ fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
     (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
 }
 
-/// Returns the entries of an index of games, in ascending order of keys.
-fn waves_of<'a>(from: IndexSource<'a>) -> impl Iterator<Item = Result<Wave>> + Send + use<'a> {
-    let size = WAVE / (4 * rayon::current_num_threads()).clamp(8, 128);
-    let positions = made_of(
-        pieces(from.postings, size),
-        WAVE,
-        Piece::len,
-        move |piece| position_entries(piece, from.postings, from.with_stats, from.games.temp_dir()),
-    );
-    let mut records = from.games.walk();
-    let records = filled(move |entries| records.fill(entries, RECORDS_WAVE));
-    let files = file_wave(from.files, from.games.len(), from.variant);
-    let explored = from.explored.into_iter().flat_map(move |data| {
-        let mut games = data.games.entries();
-        let games = filled(move |entries| games.fill(entries, RECORDS_WAVE));
-        let paging = Paging::for_items(record_count(data.records));
-        let lists = made_of(pieces(data.records, size), WAVE, Piece::len, move |piece| {
-            list_entries(piece, data.records, data.games, paging)
-        });
-        games.chain(lists)
-    });
-    positions
-        .chain(records)
-        .chain(iter::once(Ok(files)))
-        .chain(explored)
+/// Returns the number of records in a piece, so that each thread gets several pieces of a wave.
+fn piece_size() -> usize {
+    WAVE / (4 * rayon::current_num_threads()).clamp(8, 128)
 }
 
 #[cfg(test)]
@@ -344,7 +351,6 @@ mod tests {
                     games: &games_,
                     files: &[],
                     variant: VariantChoice::default(),
-                    explored: None,
                 },
                 &AtomicBool::new(false),
                 &Meter::default(),

@@ -39,8 +39,8 @@ pub(super) struct SuiteOutput {
 /// A builder for books, indexes, databases, counts and suites. Set inputs and options, then call [`run`](MakeBook::run).
 ///
 /// A run writes files only if you name an output with [`bin`](MakeBook::bin), [`leveldb`](MakeBook::leveldb),
-/// [`obs`](MakeBook::obs), [`counts`](MakeBook::counts) or [`suite`](MakeBook::suite). An input is a PGN file or, with the
-/// crate's feature `parquet`, a directory of [counts](crate::counts).
+/// [`explorer`](MakeBook::explorer), [`obs`](MakeBook::obs), [`counts`](MakeBook::counts) or [`suite`](MakeBook::suite). An
+/// input is a PGN file or, with the crate's feature `parquet`, a directory of [counts](crate::counts).
 ///
 /// The defaults are those of `polyglot make-book`, except that the book has a header that names its inputs.
 ///
@@ -58,7 +58,7 @@ pub struct MakeBook {
     pub(super) bin: Option<PathBuf>,
     pub(super) leveldb: Option<PathBuf>,
     pub(super) index_stats: bool,
-    pub(super) explorer: bool,
+    pub(super) explorer: Option<PathBuf>,
     pub(super) obs: Option<PathBuf>,
     pub(super) counts: Option<PathBuf>,
     pub(super) by: Option<Grouping>,
@@ -98,7 +98,7 @@ impl MakeBook {
             bin: None,
             leveldb: None,
             index_stats: false,
-            explorer: false,
+            explorer: None,
             obs: None,
             counts: None,
             by: None,
@@ -134,21 +134,22 @@ impl MakeBook {
         self
     }
 
-    /// Writes a [LevelDB index](crate::index) to this directory.
+    /// Writes the [index](crate::index) of polyglot's LevelDB fork, which other front-ends read, to this directory.
     pub fn leveldb(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.leveldb = Some(path.into());
         self
     }
 
-    /// Sets whether the index contains statistics for each position. Default: no.
+    /// Sets whether the index of [`leveldb`](MakeBook::leveldb) contains statistics for each position. Default: no.
     pub fn index_stats(mut self, stats: bool) -> MakeBook {
         self.index_stats = stats;
         self
     }
 
-    /// Sets whether the index contains the data of the [explorer](crate::explorer). Default: no.
-    pub fn explorer(mut self, explorer: bool) -> MakeBook {
-        self.explorer = explorer;
+    /// Writes an [index](crate::index) for the [explorer](crate::explorer) to this directory: of the games or, if all
+    /// inputs are counts by speed, rating and month, of the counts.
+    pub fn explorer(mut self, path: impl Into<PathBuf>) -> MakeBook {
+        self.explorer = Some(path.into());
         self
     }
 

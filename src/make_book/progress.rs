@@ -15,20 +15,23 @@ pub enum Phase {
     Database,
     /// The counts are written.
     Counts,
-    /// The index is written.
+    /// The index of the LevelDB fork is written.
     Index,
+    /// The explorer's index is written.
+    Explorer,
     /// The book is written and all outputs are renamed.
     Book,
 }
 
 impl Phase {
     /// All phases, in the order in which a run goes through them.
-    pub const ALL: [Phase; 6] = [
+    pub const ALL: [Phase; 7] = [
         Phase::Reading,
         Phase::Sorting,
         Phase::Database,
         Phase::Counts,
         Phase::Index,
+        Phase::Explorer,
         Phase::Book,
     ];
 }

@@ -155,7 +155,7 @@ pub struct Report {
     /// The numbers that were counted while games were replayed.
     #[serde(flatten)]
     pub totals: Totals,
-    /// The number of positions in which a counted move was played, or 0 if only an index was written.
+    /// The number of positions in which a counted move was played, or 0 if only indexes were written.
     pub positions: u64,
     /// The number of counted pairs of a position and a move, or 0 if only an index was written.
     #[serde(rename = "entries")]
@@ -163,9 +163,12 @@ pub struct Report {
     /// The book, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub book: Option<BookReport>,
-    /// The index, if one was written.
+    /// The index of the LevelDB fork, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<IndexReport>,
+    /// The explorer's index, if one was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explorer: Option<IndexReport>,
     /// The OOBS database, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub obs: Option<ObsReport>,
@@ -217,7 +220,7 @@ pub struct IndexReport {
     /// The path of the directory.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
-    /// The number of games of the inputs. Each has a record.
+    /// The number of games of the inputs.
     pub games: u64,
     /// The number of positions that a game reached.
     pub positions: u64,

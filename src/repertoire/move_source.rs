@@ -151,7 +151,7 @@ impl MoveSource {
     /// Indexes the games of a run, and opens the index.
     fn indexed(run: MakeBook, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let index = options.directory.join("games.idx");
-        let run = run.allow_empty(true).leveldb(&index).explorer(true);
+        let run = run.allow_empty(true).explorer(&index);
         let run = run.game_filter(options.filter.cloned().unwrap_or_default());
         let shown = (options.counting)(run.progress());
         let report = run.run()?;
@@ -198,8 +198,9 @@ impl MoveSource {
         let index = Index::open(path)?;
         let choice = index.variant();
         let variant = options.variant.or(choice.only()).unwrap_or_default();
-        if !index.has_explorer_data()? {
-            let problem = "does not have the games of each move: make it with --explorer";
+        if !index.kind().is_of_explorer() {
+            let problem =
+                "does not have the games of each move: make an index with make-book --explorer";
             return Err(Error::file(path, problem));
         }
         drop(index);

@@ -92,7 +92,8 @@ pub fn new_moves(
 ) -> Result<ComparedGames> {
     let explorer = reference.known.explorer();
     if reference.earlier && explorer.is_none() {
-        let problem = "has no games with dates: name PGN or an index made with --explorer";
+        let problem =
+            "has no games with dates: name PGN or an index made with make-book --explorer";
         return Err(Error::file("--earlier", problem));
     }
     let lookup = Lookup {

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The version of the contents of indexes. Increase it when they change, so that indexes of older versions are made again.
-const GENERATION: u32 = 9;
+const GENERATION: u32 = 10;
 
 /// A directory of indexes. Each is named by a hash of its PGN file's path and state.
 #[derive(Debug)]
@@ -162,8 +162,7 @@ impl CachedIndex {
     pub fn make(&self) -> MakeBook {
         MakeBook::new([Input::file(&self.pgn).with_untagged_variant(self.untagged)])
             .variant(VariantChoice::Auto)
-            .explorer(true)
-            .leveldb(&self.path)
+            .explorer(&self.path)
     }
 
     /// Removes indexes of older states of the file, as far as possible. A damaged index stays. A server that has an index

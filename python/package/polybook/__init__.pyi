@@ -107,13 +107,13 @@ def make_book(
     progress: Optional[Callable[[str, Optional[float], int], object]] = None,
     bin: Optional[_Path] = None,
     leveldb: Optional[_Path] = None,
+    explorer: Optional[_Path] = None,
     obs: Optional[_Path] = None,
     counts: Optional[_Path] = None,
     by: Optional[str] = None,
     force: bool = False,
     allow_empty: bool = False,
     index_stats: bool = False,
-    explorer: bool = False,
     max_ply: int = 1024,
     min_game: int = 3,
     min_score: float = 0.0,
@@ -167,7 +167,7 @@ class Book:
         """Returns the number of records, including those of the header."""
 
 class Index:
-    """A LevelDB index of games that is open for reading."""
+    """An index of games, made with `make_book(leveldb=...)` or `make_book(explorer=...)`, that is open for reading."""
 
     def __init__(self, path: _Path) -> None: ...
     def games(self, position: _Position = None) -> List[int]:
@@ -187,7 +187,7 @@ class Obs:
         """Returns the moves of a position."""
 
 class Explorer:
-    """Indexes made with `explorer=True` that are open together and answer queries about positions.
+    """Indexes made with `make_book(explorer=...)` that are open together and answer queries about positions.
 
     Each source is a pair of a name, which the option `source` accepts, and the path of an index.
     """

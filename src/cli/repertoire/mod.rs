@@ -41,7 +41,7 @@ use super::{
     after_help = "\
 A REPERTOIRE is a PGN file with variations, a book (.bin) or an OOBS database. Lines of a PGN that reach the same position are
 treated as one. A SOURCE is a PGN file, an index, a directory of counts, an OOBS database or a book. If you use the same PGN
-often, make an index of it once with make-book --leveldb DIR --explorer.
+often, make an index of it once with make-book --explorer DIR.
 
 Examples:
   polybook repertoire build games.pgn --color white --out white.pgn

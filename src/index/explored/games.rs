@@ -1,4 +1,4 @@
-//! The rows and names of games, in the order of the inputs.
+//! The rows, details and names of games, in the order of the inputs.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,11 @@ use crate::{
     error::{Error, Result},
     index::{
         entries::Entries,
-        layout::{self, EcoNumber, GameRow, SiteId, Subject, names, rows},
+        layout::{
+            self, EcoNumber, GamePlace, GameRow, SiteId, Subject,
+            details::{DETAILED, write_details},
+            names, rows,
+        },
     },
     openings::OpeningNumber,
     pgn::{Date, GameResult, Mode, Speed, Tags, folded, rating, tag_text},
@@ -26,6 +30,9 @@ const NO_NAME: &str = "?";
 #[derive(Default, Debug)]
 pub(crate) struct GameFacts {
     rows: Vec<GameRow>,
+    /// The concatenated records of the games. `places` contains the length of each, and where the game begins.
+    records: Vec<u8>,
+    places: Vec<(u32, GamePlace)>,
     /// The names of White, Black and the event of each game.
     names: Vec<[Box<str>; 3]>,
     /// The records of players, whose games are numbered from the first of the batch.
@@ -36,7 +43,11 @@ pub(crate) struct GameFacts {
 
 impl GameFacts {
     /// Adds the next game, which does not count until [`count_last`](GameFacts::count_last) is called.
-    pub(crate) fn add(&mut self, tags: &Tags<'_>) {
+    pub(crate) fn add(&mut self, tags: &Tags<'_>, place: GamePlace) {
+        let before = self.records.len();
+        layout::write_game(&mut self.records, tags, place);
+        self.places
+            .push(((self.records.len() - before) as u32, place));
         let rating_of = |name: &[u8]| tags.get(name).and_then(rating).unwrap_or(0);
         let id = tags.get(b"Site").and_then(SiteId::of_tag);
         if let Some(id) = id {
@@ -66,6 +77,11 @@ impl GameFacts {
         });
         let names = [&b"White"[..], b"Black", b"Event"];
         self.names.push(names.map(|name| name_of(tags.get(name))));
+    }
+
+    /// Returns the number of games.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
     }
 
     /// Marks the last game as counted, and sets its result, its number of half-moves, its variant, its opening, and the
@@ -123,10 +139,12 @@ fn name_of(value: Option<&[u8]>) -> Box<str> {
     name[..end].into()
 }
 
-/// The rows and names of all games.
+/// The rows, details and names of all games.
 #[derive(Debug)]
 pub(crate) struct ExploredGames {
     rows: ByteRun,
+    /// The encoded details of each game.
+    details: ByteRun,
     names: ByteRun,
     namer: Namer,
     games: u64,
@@ -137,7 +155,8 @@ impl ExploredGames {
     /// `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> ExploredGames {
         ExploredGames {
-            rows: ByteRun::new(memory / 4 * 3, temp_dir.clone()),
+            rows: ByteRun::new(memory / 2, temp_dir.clone()),
+            details: ByteRun::new(memory / 4, temp_dir.clone()),
             names: ByteRun::new(memory / 4, temp_dir),
             namer: Namer::default(),
             games: 0,
@@ -156,13 +175,25 @@ impl ExploredGames {
         for record in &mut lists {
             *record = record.shifted_by(first_id);
         }
-        for (row, names) in facts.rows.into_iter().zip(&facts.names) {
-            self.push(row, names, &mut lists)?;
+        let (mut records, mut details) = (&facts.records[..], Vec::new());
+        let games = facts.rows.into_iter().zip(&facts.names);
+        for ((row, names), (length, place)) in games.zip(facts.places) {
+            let (record, rest) = records.split_at(length as usize);
+            records = rest;
+            details.clear();
+            let [white, black, event] = names;
+            write_details(&mut details, record, place, &row, [white, black, event]);
+            self.push(row, names, &details, &mut lists)?;
         }
         Ok(lists)
     }
 
-    /// Adds the next game with the names of White, Black and the event, and adds records of new names to `lists`.
+    /// Returns the number of games.
+    pub(crate) fn len(&self) -> u64 {
+        self.games
+    }
+
+    /// Adds the next game with the names of White, Black and the event and its encoded details, and adds records of new names to `lists`.
     /// Returns the numbers of the names.
     ///
     /// # Errors
@@ -172,6 +203,7 @@ impl ExploredGames {
         &mut self,
         mut row: GameRow,
         names: &[Box<str>; 3],
+        details: &[u8],
         lists: &mut Vec<ListRecord>,
     ) -> Result<[u32; 3]> {
         let mut numbers = [0; 3];
@@ -187,6 +219,7 @@ impl ExploredGames {
         [row.white, row.black, row.event] = numbers;
         self.games += 1;
         self.rows.append(&row.to_bytes())?;
+        self.details.append_text(details)?;
         Ok(numbers)
     }
 
@@ -219,12 +252,14 @@ impl ExploredGames {
         }
     }
 
-    /// Returns a reader of the entries of rows and names, in ascending order of keys.
+    /// Returns a reader of the entries of rows, details and names, in ascending order of keys.
     pub(in crate::index) fn entries(&self) -> GameEntries<'_> {
         GameEntries {
             games: self,
             rows: self.rows.reader(0),
             next_row: 0,
+            details: self.details.reader(0),
+            next_details: 0,
             names: self.names.reader(0),
             next_name: 0,
             value: Vec::new(),
@@ -251,11 +286,13 @@ impl RowReader<'_> {
     }
 }
 
-/// Reads the entries of rows and names, in ascending order of keys.
+/// Reads the entries of rows, details and names, in ascending order of keys.
 pub(in crate::index) struct GameEntries<'a> {
     games: &'a ExploredGames,
     rows: ByteReader<'a>,
     next_row: u64,
+    details: ByteReader<'a>,
+    next_details: u64,
     names: ByteReader<'a>,
     next_name: u32,
     value: Vec<u8>,
@@ -272,7 +309,24 @@ impl GameEntries<'_> {
             entries.push(&layout::rows_key(number), &self.value);
             self.next_row += some;
         }
-        while entries.held() < size && self.next_name < self.games.name_count() {
+        while entries.held() < size
+            && self.next_row == self.games.games
+            && self.next_details < self.games.games
+        {
+            self.value.clear();
+            let number = (self.next_details / DETAILED) as u32;
+            let some = (self.games.games - self.next_details).min(DETAILED);
+            for _ in 0..some {
+                let details = self.details.read_text()?.unwrap_or_default();
+                self.value.extend_from_slice(&details);
+            }
+            entries.push(&layout::details_key(number), &self.value);
+            self.next_details += some;
+        }
+        while entries.held() < size
+            && self.next_details == self.games.games
+            && self.next_name < self.games.name_count()
+        {
             self.value.clear();
             let number = self.next_name / names::NAMES;
             let left = self.games.name_count() - self.next_name;
@@ -326,6 +380,14 @@ impl Namer {
     fn len(&self) -> u32 {
         self.next
     }
+}
+
+/// Returns the row of a game and the names of White, Black and the event.
+#[cfg(test)]
+pub(in crate::index) fn facts_of(tags: &Tags<'_>) -> (GameRow, [Box<str>; 3]) {
+    let mut facts = GameFacts::default();
+    facts.add(tags, GamePlace::Moves(0));
+    (facts.rows[0], facts.names.remove(0))
 }
 
 #[cfg(test)]

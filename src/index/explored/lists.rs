@@ -9,7 +9,7 @@ use crate::{
     index::{
         layout::{
             LISTS, ListKey, Subject, chunk_key, list_key, page_key,
-            played::{CHUNK, ChunkedList, INLINE, Item, Paging, write_list},
+            played::{CHUNK, ChunkedList, INLINE, Item, Paging, is_of_position, write_list},
         },
         leveldb::BLOCK_SIZE,
         pieces::{Piece, scan_groups},
@@ -63,6 +63,8 @@ pub(in crate::index) struct PageMaker<'a> {
     chunks: u32,
     /// The number of bytes of the current page's chunks.
     bytes_before: usize,
+    /// Whether an item in the complete chunks says that the subject is a position.
+    is_position: bool,
     /// The sums of the items in the complete chunks.
     sums: ListSums<'a>,
 }
@@ -81,6 +83,7 @@ impl<'a> PageMaker<'a> {
             list: Vec::new(),
             chunks: 0,
             bytes_before: 0,
+            is_position: false,
             sums: ListSums::default(),
         }
     }
@@ -104,11 +107,23 @@ impl<'a> PageMaker<'a> {
     }
 
     /// Adds encoded inline lists with their subjects, which all belong to the same page. `last` is the subject of the
-    /// last list.
+    /// last list. The caller has passed them to [`count_lists`](PageMaker::count_lists).
     pub(in crate::index) fn add_lists(&mut self, last: Subject, lists: &[u8]) -> Result<()> {
         self.begin(last, false)?;
         self.lists.extend_from_slice(lists);
         Ok(())
+    }
+
+    /// Counts the positions among encoded lists with their subjects, which all belong to the page of `any`. Returns
+    /// `None` if the lists are malformed.
+    pub(in crate::index) fn count_lists(&mut self, any: Subject, lists: &[u8]) -> Option<()> {
+        let made = &mut self.made;
+        self.paging.for_each_list(lists, any, |_, list, _| {
+            let games = list.games_of_position();
+            made.positions += u64::from(games.is_some());
+            made.postings += games.unwrap_or(0);
+            Some(())
+        })
     }
 
     /// Closes the current list and begins the list of `subject`.
@@ -130,22 +145,34 @@ impl<'a> PageMaker<'a> {
             return Ok(());
         }
         self.paging.put_subject(self.subject, &mut self.lists);
+        self.is_position |= self.list.iter().any(|(_, mv)| is_of_position(*mv));
+        let is_position = std::mem::take(&mut self.is_position);
+        let items = u64::from(self.chunks) * CHUNK as u64 + self.list.len() as u64;
+        if is_position {
+            self.made.positions += 1;
+            self.made.postings += items;
+        }
         if self.chunks == 0 && self.list.len() <= INLINE {
             write_list(&self.list, self.white_to_move, &mut self.lists);
             self.list.clear();
             return Ok(());
         }
-        let items = u64::from(self.chunks) * CHUNK as u64 + self.list.len() as u64;
         self.end_chunk(false)?;
         self.chunks = 0;
         let sums = std::mem::take(&mut self.sums);
         let has_sums = sums.write(self.subject, &mut self.made.entries);
-        ChunkedList { items, has_sums }.write(self.white_to_move, &mut self.lists);
+        let list = ChunkedList {
+            items,
+            is_of_position: is_position,
+            has_sums,
+        };
+        list.write(self.white_to_move, &mut self.lists);
         Ok(())
     }
 
     /// Writes the current items as a chunk.
     fn end_chunk(&mut self, another_follows: bool) -> Result<()> {
+        self.is_position |= another_follows && self.list.iter().any(|(_, mv)| is_of_position(*mv));
         self.sums.add(&self.list, self.white_to_move, self.games)?;
         let mut chunk = vec![u8::from(another_follows)];
         write_list(&self.list, self.white_to_move, &mut chunk);
@@ -167,7 +194,8 @@ impl<'a> PageMaker<'a> {
         Ok(())
     }
 
-    /// Copies an entry of the next page, a chunk or the page itself, from another index.
+    /// Copies an entry of the next page, a chunk or the page itself, from another index. The caller has passed a page to
+    /// [`count_lists`](PageMaker::count_lists).
     pub(in crate::index) fn pass(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;
         self.end_page();

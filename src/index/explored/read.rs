@@ -1,4 +1,4 @@
-//! Reading the explorer's data of an index.
+//! Reading the explorer's index.
 
 use std::{
     collections::HashMap,
@@ -6,11 +6,12 @@ use std::{
 };
 
 use crate::{
-    error::{Error, Result},
+    error::Result,
     index::{
         Index,
         layout::{
-            self, Contents, GameRow, LISTS, Subject, chunk_key,
+            self, GameHeader, GameRow, LISTS, Subject, chunk_key,
+            details::{DETAILED, GameDetails},
             names::{NAMES, parse_names},
             page_key,
             played::{CHUNK, ChunkedList, List, Paging},
@@ -26,46 +27,93 @@ use crate::{
 const KEPT_NAMES: usize = 4096;
 
 impl Index {
-    /// Returns `true` if the index was made for the [explorer](crate::explorer).
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the index cannot be read or is damaged.
-    pub fn has_explorer_data(&self) -> Result<bool> {
-        Ok(self.has_counts || self.contents()?.is_some())
-    }
-
-    /// Returns the description of the explorer's data, or `None` if the index was made without them.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the index cannot be read or is damaged, or if another version of polybook made the data.
-    pub(crate) fn contents(&self) -> Result<Option<Contents>> {
-        let Some(value) = self.value(layout::CONTENTS)? else {
-            return Ok(None);
-        };
-        Contents::parse(&value).map(Some).ok_or_else(|| {
-            if Contents::is_of_other_version(&value) {
-                let problem =
-                    "has explorer data of another version of polybook: make the index again";
-                return Error::file(self.path(), problem);
-            }
-            self.malformed(layout::CONTENTS)
-        })
-    }
-
     /// Returns the rows of the entry with this number.
     pub(crate) fn row_entry(&self, number: u64) -> Result<Vec<GameRow>> {
+        let value = self.row_bytes(number)?;
+        let (rows, _) = value.as_chunks::<ROW>();
+        rows.iter()
+            .map(|row| self.parsed_row(number, row))
+            .collect()
+    }
+
+    /// Returns the encoded rows of the entry with this number, which has the expected length.
+    fn row_bytes(&self, number: u64) -> Result<Vec<u8>> {
         let key = layout::rows_key(number as u32);
         let value = self.value(&key)?.unwrap_or_default();
         let games = (self.game_count() - number * ROWS).min(ROWS) as usize;
-        let (rows, rest) = value.as_chunks::<ROW>();
-        if rows.len() != games || !rest.is_empty() {
-            return Err(self.malformed(&key));
+        match value.len() == games * ROW {
+            true => Ok(value),
+            false => Err(self.malformed(&key)),
         }
-        rows.iter()
-            .map(|row| GameRow::parse(row).ok_or_else(|| self.malformed(&key)))
-            .collect()
+    }
+
+    fn parsed_row(&self, entry: u64, row: &[u8; ROW]) -> Result<GameRow> {
+        GameRow::parse(row).ok_or_else(|| self.malformed(&layout::rows_key(entry as u32)))
+    }
+
+    /// Returns the row of a game.
+    fn row(&self, id: u32) -> Result<GameRow> {
+        let (entry, place) = (u64::from(id) / ROWS, (u64::from(id) % ROWS) as usize);
+        let row_in = |rows: &[u8]| self.parsed_row(entry, &rows.as_chunks::<ROW>().0[place]);
+        if let Some(last) = task::try_lock(&self.last_rows)
+            && let Some((number, rows)) = &*last
+            && *number == entry
+        {
+            return row_in(rows);
+        }
+        let rows = self.row_bytes(entry)?;
+        let row = row_in(&rows)?;
+        if let Some(mut last) = task::try_lock(&self.last_rows) {
+            *last = Some((entry, rows));
+        }
+        Ok(row)
+    }
+
+    /// Returns the header of a game in an explorer's index.
+    pub(in crate::index) fn explored_header(&self, id: u32) -> Result<GameHeader> {
+        let row = self.row(id)?;
+        let name = |number| self.name(number);
+        let [white, black, event] = [name(row.white)?, name(row.black)?, name(row.event)?];
+        self.details(id, |details| details.header(&row, [&white, &black, &event]))
+    }
+
+    /// Passes the details of a game to `f`, and returns its result.
+    pub(in crate::index) fn details<T>(
+        &self,
+        id: u32,
+        f: impl FnOnce(GameDetails<'_>) -> T,
+    ) -> Result<T> {
+        let (entry, before) = (u64::from(id) / DETAILED, u64::from(id) % DETAILED);
+        let key = layout::details_key(entry as u32);
+        let value = self.value(&key)?.unwrap_or_default();
+        let mut rest = &value[..];
+        let passed = (0..before).all(|_| GameDetails::take(&mut rest).is_some());
+        let details = GameDetails::take(&mut rest).filter(|_| passed);
+        details.map(f).ok_or_else(|| self.malformed(&key))
+    }
+
+    /// Calls `f` with the encoded details of each game of an entry, in order.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `f`, or an error if the entry cannot be read, is malformed, or lacks games.
+    pub(in crate::index) fn for_each_details(
+        &self,
+        entry: u64,
+        mut f: impl FnMut(&[u8], GameDetails<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let key = layout::details_key(entry as u32);
+        let value = self.value(&key)?.unwrap_or_default();
+        let mut rest = &value[..];
+        for _ in 0..(self.game_count() - entry * DETAILED).min(DETAILED) {
+            let start = rest;
+            let details = GameDetails::take(&mut rest).ok_or_else(|| self.malformed(&key))?;
+            f(&start[..start.len() - rest.len()], details)?;
+        }
+        match rest.is_empty() {
+            true => Ok(()),
+            false => Err(self.malformed(&key)),
+        }
     }
 
     /// Returns the names of the entry with this number. The index has `names` names in total.

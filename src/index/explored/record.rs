@@ -9,13 +9,13 @@
 //! | 0-15 | the move |
 
 use crate::{
-    index::layout::Subject,
+    index::layout::{
+        Subject,
+        played::{LISTED, NAMED},
+    },
     position::BookMove,
     sort::{Fold, Record},
 };
-
-/// The value that stands in place of a move in the lists of name numbers. It is not a move of any variant.
-pub(in crate::index) const NAMED: BookMove = BookMove(u16::MAX);
 
 /// A record that a game belongs to the list of a subject. If the subject is a position, the record contains the move
 /// that was played there.
@@ -49,9 +49,9 @@ impl ListRecord {
         ListRecord::new(subject, id, 0, white_to_move, BookMove::NONE)
     }
 
-    /// Creates the record that the game `id` is in the list of a subject that is not a position.
+    /// Creates the record that the game `id` is in the list of a player or a site id. Its move is [`LISTED`].
     pub(crate) fn listed(subject: Subject, id: u32) -> ListRecord {
-        ListRecord::new(subject, id, 0, false, BookMove::NONE)
+        ListRecord::new(subject, id, 0, false, LISTED)
     }
 
     /// Creates the record that the name `number` is in the list of its subject. Its move is [`NAMED`].

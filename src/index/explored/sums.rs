@@ -7,7 +7,6 @@ use rustc_hash::FxHashMap;
 use super::{
     best::Best,
     games::{ExploredGames, RowReader},
-    record::NAMED,
 };
 use crate::{
     error::Result,
@@ -15,7 +14,7 @@ use crate::{
         entries::Entries,
         layout::{
             GameRow, LISTS, Subject,
-            played::Item,
+            played::{Item, is_of_position},
             rows::date_number,
             sums::{
                 Class, ClassSums, MoveSum, Period, RECENT, SUMMED, TOP, YearMonths, write_years,
@@ -67,8 +66,10 @@ impl<'a> ListSums<'a> {
                 return Ok(());
             }
             let few = std::mem::take(few);
-            // Lists of players, names and ids have no moves.
-            if !few.iter().any(is_played) {
+            if !few
+                .iter()
+                .any(|(_, mv)| is_of_position(*mv) && *mv != BookMove::NONE)
+            {
                 *self = ListSums::None;
                 return Ok(());
             }
@@ -96,12 +97,6 @@ impl<'a> ListSums<'a> {
             ListSums::Few(_) | ListSums::None => false,
         }
     }
-}
-
-/// Returns `true` if an item contains a game and the move that was played in it. An item contains no move if the game
-/// ends in the position, or if the item belongs to the list of a player, a name or an id.
-fn is_played((_, mv): &Item) -> bool {
-    *mv != BookMove::NONE && *mv != NAMED
 }
 
 /// The sums of the games of a period and a class.
@@ -185,8 +180,8 @@ impl<'a> Adder<'a> {
     /// Returns an error if the rows of the games cannot be read.
     fn add_all(&mut self, items: &[Item]) -> Result<()> {
         for (id, mv) in items {
-            // The number of a name is not a game.
-            if *mv != NAMED {
+            // A player's games and the numbers of names are not games of the position.
+            if is_of_position(*mv) {
                 let row = self.rows.row(*id)?;
                 self.add(*id, *mv, &row);
             }
@@ -280,6 +275,7 @@ mod tests {
             entries::Value,
             layout::{
                 EcoNumber,
+                played::{LISTED, NAMED},
                 sums::{parse_sums, take_years},
             },
         },
@@ -348,7 +344,7 @@ mod tests {
             let mut all = Vec::new();
             let names = ["a", "b", "c"].map(Box::from);
             for (id, (row, mv)) in games.into_iter().enumerate() {
-                kept.push(row, &names, &mut Vec::new()).unwrap();
+                kept.push(row, &names, &[], &mut Vec::new()).unwrap();
                 all.push((id as u32, BookMove(mv), row));
             }
             let items: Vec<Item> = all.iter().map(|(id, mv, _)| (*id, *mv)).collect();
@@ -390,7 +386,7 @@ mod tests {
     #[test]
     fn lists_without_moves_have_no_sums() {
         let games = ExploredGames::new(1 << 20, std::env::temp_dir());
-        for mv in [BookMove::NONE, NAMED] {
+        for mv in [BookMove::NONE, LISTED, NAMED] {
             let items: Vec<Item> = (0..=SUMMED as u32).map(|id| (id, mv)).collect();
             let mut sums = ListSums::default();
             sums.add(&items, false, &games).unwrap();

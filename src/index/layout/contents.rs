@@ -1,4 +1,4 @@
-//! The description of an index's explorer data.
+//! The descriptions of the explorer's indexes.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use super::{parse_number, played::Paging};
 /// The version of the layout that is written and read.
 const VERSION: u64 = 6;
 
-/// The description of an index's explorer data: decimal numbers, separated by vertical bars.
+/// The description of an explorer's index of games: decimal numbers, separated by vertical bars.
 ///
 /// | field | meaning |
 /// |---|---|
-/// | 0 | the version of the layout: 5 |
+/// | 0 | the version of the layout: 6 |
 /// | 1 | the number of leading bits that the subjects of a page have in common |
 /// | 2 | the number of positions |
 /// | 3 | the number of items in all lists |
@@ -279,7 +279,7 @@ mod tests {
         for malformed in [
             "",
             "5",
-            "4|16|1|1|1",
+            "5|16|1|1|1",
             "6|99|1|1|1",
             "6|16|1|1|x",
             "6|16|1|1|1|",

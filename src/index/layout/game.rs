@@ -24,11 +24,20 @@ impl GamePlace {
             GamePlace::Tags(start) | GamePlace::Moves(start) => start,
         }
     }
+
+    /// Appends the tenth field of the game's record.
+    pub(super) fn put_field(self, out: &mut Vec<u8>) {
+        match self {
+            // The format stores the offset of the byte after the bracket.
+            GamePlace::Tags(bracket) => put_number(out, bracket + 1),
+            GamePlace::Moves(_) => put_number(out, NO_OFFSET),
+        }
+    }
 }
 
 /// The fields of a game record, in their order: for each field, the tag that it contains and the name of the field. The
 /// tenth field contains the offset of the game instead of a tag.
-const FIELDS: [(&str, &str); 14] = [
+pub(super) const FIELDS: [(&str, &str); 14] = [
     ("White", "white"),
     ("WhiteElo", "white_elo"),
     ("Black", "black"),
@@ -45,8 +54,8 @@ const FIELDS: [(&str, &str); 14] = [
     ("EventType", "event_type"),
 ];
 const RESULT_FIELD: usize = 4;
-const OFFSET_FIELD: usize = 9;
-const FEN_FIELD: usize = 10;
+pub(super) const OFFSET_FIELD: usize = 9;
+pub(super) const FEN_FIELD: usize = 10;
 
 /// Appends a game record.
 pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
@@ -55,11 +64,7 @@ pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
             out.push(b'|');
         }
         if i == OFFSET_FIELD {
-            match place {
-                // The format stores the offset of the byte after the bracket.
-                GamePlace::Tags(bracket) => put_number(out, bracket + 1),
-                GamePlace::Moves(_) => put_number(out, NO_OFFSET),
-            }
+            place.put_field(out);
             continue;
         }
         match tags.get(tag.as_bytes()) {
@@ -73,28 +78,12 @@ pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
     }
 }
 
-/// Appends a fifteenth field to a game record: the offset of a game without tags. [`split_start`] removes it before the
-/// record is written to the index.
-pub fn append_start(record: &mut Vec<u8>, start: &[u8]) {
-    record.push(b'|');
-    record.extend_from_slice(start);
-}
-
-/// Returns a game record and the offset that [`append_start`] appended to it, or `None` if there is none.
-pub fn split_start(record: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let after_fields = memchr::memchr_iter(b'|', record).nth(FIELDS.len() - 1);
-    match after_fields {
-        Some(bar) => (&record[..bar], Some(&record[bar + 1..])),
-        None => (record, None),
-    }
-}
-
 /// The header of a game, as the index stores it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GameHeader {
     record: Vec<u8>,
-    /// The offset of a game without tags, if it is known.
-    start: Option<u64>,
+    /// Where the game begins, if it is known.
+    place: Option<GamePlace>,
     /// The result with which the game is counted, if it is known and the tags do not state it.
     counts_as: Option<GameResult>,
 }
@@ -104,13 +93,26 @@ impl GameHeader {
     /// ignored.
     pub fn parse(record: Vec<u8>) -> Option<GameHeader> {
         let bars = memchr::memchr_iter(b'|', &record).count();
-        let header = GameHeader {
+        let mut header = GameHeader {
             record,
-            start: None,
+            place: None,
             counts_as: None,
         };
         let offset: i64 = parse_number(header.field(OFFSET_FIELD))?;
+        let offset_of_tag = header.offset();
+        header.place = offset_of_tag.map(|offset| GamePlace::Tags(offset.saturating_sub(1)));
         (bars + 1 >= FIELDS.len() && offset >= NO_OFFSET).then_some(header)
+    }
+
+    /// Creates the header of a game that begins at `place` and is counted with `result`, from its record.
+    pub(super) fn of_game(record: Vec<u8>, place: GamePlace, result: GameResult) -> GameHeader {
+        let mut header = GameHeader {
+            record,
+            place: Some(place),
+            counts_as: None,
+        };
+        header.counts_as = header.lacks_result().then_some(result);
+        header
     }
 
     /// Returns `true` if this is the record of the first game of `text`.
@@ -127,28 +129,15 @@ impl GameHeader {
         record == self.record
     }
 
-    /// Sets the offset of a game without tags.
-    pub(in crate::index) fn set_start(&mut self, start: Option<u64>) {
-        self.start = start;
-    }
-
-    /// Sets the result with which the game is counted.
-    pub(in crate::index) fn set_result(&mut self, result: GameResult) {
-        self.counts_as = Some(result);
-    }
-
     /// Returns `true` if the tags do not state the result with which the game is counted.
-    pub(in crate::index) fn lacks_result(&self) -> bool {
+    fn lacks_result(&self) -> bool {
         GameResult::from_token(self.field(RESULT_FIELD))
             .is_none_or(|tag| tag == GameResult::Unknown)
     }
 
-    /// Returns where the game begins, or `None` for a game without tags in an index without explorer data.
+    /// Returns where the game begins, or `None` for a game without tags in an index of the fork.
     pub(in crate::index) fn place(&self) -> Option<GamePlace> {
-        match self.offset() {
-            Some(offset) => Some(GamePlace::Tags(offset.saturating_sub(1))),
-            None => self.start.map(GamePlace::Moves),
-        }
+        self.place
     }
 
     /// Returns the field with this index, from 0, as the bytes of the PGN. Returns an empty slice if there is none.
@@ -179,8 +168,8 @@ impl GameHeader {
         })
     }
 
-    /// Returns the result. In an index with explorer data it is the result with which the game is counted, from the
-    /// `Result` tag or else the termination marker. In other indexes it is the value of the `Result` tag.
+    /// Returns the result. In an explorer's index it is the result with which the game is counted, from the
+    /// `Result` tag or else the termination marker. In an index of the fork it is the value of the `Result` tag.
     pub fn result(&self) -> Cow<'_, str> {
         match self.counts_as {
             Some(result) => result.token().into(),
@@ -227,14 +216,8 @@ mod tests {
     fn a_game_without_tags() {
         let record = record(b"1. e4 *", GamePlace::Moves(77));
         assert_eq!(record, b"*|*|*|*|*|*|*|*|*|-1||*|*|*");
-        let mut header = GameHeader::parse(record.clone()).unwrap();
+        let header = GameHeader::parse(record).unwrap();
         assert_eq!((header.offset(), header.place()), (None, None));
-        header.set_start(Some(77));
-        assert_eq!(header.place(), Some(GamePlace::Moves(77)));
-        let mut with_start = record.clone();
-        append_start(&mut with_start, b"77");
-        assert_eq!(split_start(&with_start), (&record[..], Some(&b"77"[..])));
-        assert_eq!(split_start(&record), (&record[..], None));
     }
 
     #[test]

@@ -1,5 +1,7 @@
-//! Encoding and decoding the keys and values of the index. Keys and values are byte strings, and numbers in them are
-//! decimal. LevelDB sorts keys by their bytes.
+//! Encoding and decoding the keys and values of indexes. Keys and values are byte strings. LevelDB sorts keys by their
+//! bytes.
+//!
+//! These entries are in the index of the LevelDB fork. Numbers in them are decimal:
 //!
 //! | key | value |
 //! |---|---|
@@ -11,19 +13,21 @@
 //! | `pgn_file_count`, `pgn_file_<i>` | only with several inputs: their number, and for each input `<id of its first game>\|<path>` |
 //! | `variant` | the variant of the games, or `auto` if there are several; absent for standard chess |
 //!
-//! The data of the [explorer](crate::explorer) follow. Their keys begin with `x` and contain binary numbers, which are
+//! The [explorer](crate::explorer)'s index of games does not contain the records of games, nor the ids and the statistics
+//! of positions. It contains the other entries of this table, and these, whose keys begin with `x` and contain binary numbers, which are
 //! big-endian, so that LevelDB sorts them by value:
 //!
 //! | key | value |
 //! |---|---|
 //! | `xg`, 4 bytes | rows of games, see [`rows`] |
+//! | `xh`, 4 bytes | details of games, see [`details`] |
 //! | `xn`, 4 bytes | names, see [`names`] |
 //! | `xp`, 8 bytes of a [`Subject`], byte 255 | a page of lists, see [`played`]; the key contains the greatest subject that the page may contain |
 //! | `xp`, 8 bytes of a [`Subject`], byte 0, 4 bytes | a chunk of a list that is too long for a page; the 4 bytes are the number of the chunk |
 //! | `xp`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | the sums of the games of such a list in a period, see [`sums`]. The period is encoded as byte 0 for all time; byte 1 and 2 bytes for a year; or byte 2, 2 bytes for the year and 1 byte for the month |
 //! | `xz` | the description of these data, see [`Contents`] |
 //!
-//! An index of counts contains neither games nor any of these keys. It contains these instead:
+//! The explorer's index of counts contains neither games nor any of these keys. It contains these instead:
 //!
 //! | key | value |
 //! |---|---|
@@ -40,6 +44,7 @@
 mod bits;
 mod contents;
 pub mod counted;
+pub mod details;
 mod game;
 mod ids;
 pub mod names;
@@ -51,7 +56,7 @@ pub mod sums;
 
 pub use self::{
     contents::{AboutCounts, Contents, CountedContents},
-    game::{GameHeader, GamePlace, append_start, split_start, write_game},
+    game::{GameHeader, GamePlace, write_game},
     ids::{IdReader, LONGEST, TOO_LONG, id_len, parse_ids, write_id},
     rows::{EcoNumber, GameRow, SiteId},
     stats::PositionStats,
@@ -74,7 +79,7 @@ pub const VARIANT: &[u8] = b"variant";
 /// writes it.
 pub const NUM_PASSES: &[u8] = b"numPasses";
 
-/// The key of the [`Contents`] of the explorer's data; absent in an index without these data.
+/// The key of the [`Contents`] of an explorer's index of games; absent in other indexes.
 pub const CONTENTS: &[u8] = b"xz";
 
 /// The key of the [`CountedContents`] of an index of counts; absent in an index of games.
@@ -83,6 +88,11 @@ pub const COUNTED: &[u8] = b"xy";
 /// Returns the key of the entry of rows with this number.
 pub fn rows_key(number: u32) -> Vec<u8> {
     [b"xg", &number.to_be_bytes()[..]].concat()
+}
+
+/// Returns the key of the entry of details with this number.
+pub fn details_key(number: u32) -> Vec<u8> {
+    [b"xh", &number.to_be_bytes()[..]].concat()
 }
 
 /// Returns the key of the entry of names with this number.
@@ -157,17 +167,6 @@ pub(super) fn game_id(key: &[u8]) -> Option<u32> {
 /// Returns the key of a game record.
 pub fn game_key(id: u32) -> Vec<u8> {
     format!("game_{id}_data").into_bytes()
-}
-
-/// Returns the id in the key of the offset of a game without tags, or `None` for any other key.
-pub(super) fn start_id(key: &[u8]) -> Option<u32> {
-    parse_number(key.strip_prefix(b"game_")?.strip_suffix(b"_start")?)
-}
-
-/// Returns the key of the offset of a game without tags. Only an index with the explorer's data contains such offsets.
-/// The key directly follows the key of the game record.
-pub fn start_key(id: u32) -> Vec<u8> {
-    format!("game_{id}_start").into_bytes()
 }
 
 /// Returns the key of the entry that lists the ids of a position's games. `key` is the Polyglot key of the position.

@@ -9,13 +9,13 @@
 //! |---|---|
 //! | a page | for each subject: its last bits in as many whole bytes as they need, high ones first, and its list |
 //! | a list | varint 2n + t, where n is the number of items, or 0 for a list in chunks, and t is 1 if White is to move; the items |
-//! | a list in chunks | after varint t: varint 2n + s, where n is the number of items, and s is 1 if the list has [`sums`](super::sums) |
+//! | a list in chunks | after varint t: varint 4n + 2p + s, where n is the number of items, p is 1 if the subject is a position, and s is 1 if the list has [`sums`](super::sums) |
 //! | a chunk | a byte that is 1 if another chunk follows and 0 otherwise; a list |
 //! | one item | the move, 2 bytes; varint of the id |
 //! | several items | varint m and the m different moves, 2 bytes each, in the order of their first occurrence; for each item a varint: the id minus the previous id minus 1 (for the first item, the id), times 2^b, plus the index of its move, where b is the least number of bits that m - 1 fits into |
 //!
-//! Moves are 16-bit Polyglot numbers, little-endian. The move is 0 for games that end in the position, and in lists of
-//! players and site ids. It is 65535 in lists of name numbers.
+//! Moves are 16-bit Polyglot numbers, little-endian. The move is 0 for games that end in the position. It is 65534
+//! in lists of players and site ids, and 65535 in lists of name numbers.
 
 use std::ops::Range;
 
@@ -27,6 +27,17 @@ pub const INLINE: usize = 256;
 
 /// The number of items in a chunk.
 pub const CHUNK: usize = 1 << 14;
+
+/// The value that stands in place of a move in the lists of players and site ids. It is not a move of any variant.
+pub const LISTED: BookMove = BookMove(u16::MAX - 1);
+
+/// The value that stands in place of a move in the lists of name numbers. It is not a move of any variant.
+pub const NAMED: BookMove = BookMove(u16::MAX);
+
+/// Returns `true` if `mv` is in the list of a position: a move, or the mark of games that end there.
+pub fn is_of_position(mv: BookMove) -> bool {
+    mv != LISTED && mv != NAMED
+}
 
 /// The id of a game, and the move that was played in the position in this game.
 pub type Item = (u32, BookMove);
@@ -68,6 +79,8 @@ pub fn write_list(items: &[Item], white_to_move: bool, out: &mut Vec<u8>) {
 pub struct ChunkedList {
     /// The number of items.
     pub items: u64,
+    /// Whether the subject is a position.
+    pub is_of_position: bool,
     /// Whether the list has [`sums`](super::sums).
     pub has_sums: bool,
 }
@@ -76,7 +89,8 @@ impl ChunkedList {
     /// Appends the description of the list, which is stored in a page in place of the list.
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
-        put_varint(out, self.items << 1 | u64::from(self.has_sums));
+        let flags = u64::from(self.is_of_position) << 1 | u64::from(self.has_sums);
+        put_varint(out, self.items << 2 | flags);
     }
 
     /// Returns the number of chunks.
@@ -87,9 +101,10 @@ impl ChunkedList {
     /// Reads the description of a list. Returns `None` if it is malformed or the list is too short for chunks.
     fn take(rest: &mut &[u8]) -> Option<ChunkedList> {
         let number = take_varint(rest)?;
-        let items = number >> 1;
+        let items = number >> 2;
         (items > INLINE as u64).then_some(ChunkedList {
             items,
+            is_of_position: number >> 1 & 1 == 1,
             has_sums: number & 1 == 1,
         })
     }
@@ -148,6 +163,14 @@ impl<'a> List<'a> {
     /// Returns the offset of the list in its page.
     pub fn start_in(&self, page: &[u8]) -> usize {
         page.len() - self.whole.len()
+    }
+
+    /// Returns the number of items if the subject is a position, and `None` for any other subject.
+    pub fn games_of_position(&self) -> Option<u64> {
+        match self.apart {
+            Some(apart) => apart.is_of_position.then_some(apart.items),
+            None => self.moves().any(is_of_position).then_some(self.len as u64),
+        }
     }
 
     /// Returns an iterator over the different moves, in the order of their indices.
@@ -385,12 +408,14 @@ mod tests {
     fn lists_apart_come_back() {
         let apart = ChunkedList {
             items: 70_000,
+            is_of_position: true,
             has_sums: true,
         };
         let mut bytes = Vec::new();
         apart.write(true, &mut bytes);
         let list = List::parse(&bytes).unwrap();
         assert_eq!((list.len, list.apart), (0, Some(apart)));
+        assert_eq!(list.games_of_position(), Some(70_000));
         assert!(list.white_to_move && list.items().unwrap().1.is_empty());
         bytes.clear();
         ChunkedList {

@@ -1,4 +1,4 @@
-//! Merging the game records, and the explorer's rows and names of games.
+//! Merging the game records of the fork's index, and the rows, details and names of games of the explorer's index.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,8 +7,8 @@ use crate::{
     error::{Error, Result},
     index::{
         GameRecords,
-        explored::{ExploredGames, ListRecord, NameReader},
-        layout::{Contents, Subject, append_start, game_id, rows::ROWS, rows_key, start_id},
+        explored::{ExploredGames, ListRecord},
+        layout::{Subject, details::DETAILED, game_id, rows::ROWS, rows_key},
     },
     sort::{ByteRun, Memory, Record, SHARDS, Sealed, Shards},
 };
@@ -42,19 +42,12 @@ pub(super) fn merged_records(
         let run = || (ByteRun::new(share, memory.temp_dir.clone()), 0);
         let mut by_digits: Vec<(ByteRun, u64)> = (0..MOST_DIGITS).map(|_| run()).collect();
         let mut entries = part.cursor(START, END, usize::MAX)?;
-        let mut record = Vec::new();
         while let Some(key) = entries.key_before(END) {
             let id = game_id(key).ok_or_else(|| part.index.malformed(key))?;
-            record.clear();
-            record.extend_from_slice(entries.value().held());
-            entries.advance()?;
-            if entries.key().and_then(start_id) == Some(id) {
-                append_start(&mut record, entries.value().held());
-                entries.advance()?;
-            }
             let (records, count) = &mut by_digits[id.checked_ilog10().unwrap_or(0) as usize];
-            records.append_text(&record)?;
+            records.append_text(entries.value().held())?;
             *count += 1;
+            entries.advance()?;
         }
         let found: u64 = by_digits.iter().map(|(_, count)| count).sum();
         if found != part.index.game_count() {
@@ -73,7 +66,7 @@ pub(super) fn merged_records(
     Ok(merged)
 }
 
-/// The explorer's rows of all games of a merge. The names of players and events have been renumbered.
+/// The rows and details of all games of a merge of explorer's indexes. The names of players and events have been renumbered.
 pub(super) struct ExploredMerge {
     pub games: ExploredGames,
     /// The records of the names that the base input does not have.
@@ -81,7 +74,7 @@ pub(super) struct ExploredMerge {
 }
 
 impl ExploredMerge {
-    /// Reads the rows and names of all inputs, and gives the names new numbers.
+    /// Reads the rows, details and names of all inputs, and gives the names new numbers.
     ///
     /// # Errors
     ///
@@ -89,27 +82,32 @@ impl ExploredMerge {
     /// if `stop` is set.
     pub(super) fn new(
         plan: &MergePlan<'_>,
-        contents: &[Contents],
         memory: &Memory,
         stop: &AtomicBool,
     ) -> Result<ExploredMerge> {
         let mut games = ExploredGames::new(memory.bytes / 4, memory.temp_dir.clone());
         let shards = Shards::new(memory.share(8));
         let mut lists = Vec::new();
-        for (number, (part, contents)) in plan.inputs.iter().zip(contents).enumerate() {
-            let names = NameReader::new(contents.names);
+        for (number, part) in plan.inputs.iter().enumerate() {
             for entry in 0..part.index.game_count().div_ceil(ROWS) {
                 if stop.load(Ordering::Relaxed) {
                     return Err(Error::Interrupted);
                 }
-                for row in part.index.row_entry(entry)? {
-                    let name = |number| names.name(part.index, number);
-                    let names = [name(row.white)?, name(row.black)?, name(row.event)?];
-                    let before = [row.white, row.black, row.event];
-                    let numbers = games.push(row, &names, &mut lists)?;
-                    if number == plan.base && numbers != before {
-                        return Err(part.index.malformed(&rows_key(entry as u32)));
-                    }
+                let mut rows = part.index.row_entry(entry)?.into_iter();
+                let first = entry * ROWS / DETAILED;
+                let of_rows = (rows.len() as u64).div_ceil(DETAILED);
+                for details in first..first + of_rows {
+                    part.index.for_each_details(details, |details, _| {
+                        let row = rows.next().expect("the entries have as many games");
+                        let name = |number| part.index.name(number);
+                        let names = [name(row.white)?, name(row.black)?, name(row.event)?];
+                        let before = [row.white, row.black, row.event];
+                        let numbers = games.push(row, &names, details, &mut lists)?;
+                        if number == plan.base && numbers != before {
+                            return Err(part.index.malformed(&rows_key(entry as u32)));
+                        }
+                        Ok(())
+                    })?;
                 }
                 if number == plan.base {
                     // The names of the base input keep their numbers, so its lists of names need no new records.

@@ -13,10 +13,10 @@ use crate::{
     error::Result,
     index::{
         Index,
-        explored::{ListRecord, NAMED, PageMaker},
+        explored::{ListRecord, PageMaker},
         layout::{
             Contents, LISTS, ListKey, Subject, list_key, list_subject,
-            played::{ChunkedList, List, Paging},
+            played::{ChunkedList, List, NAMED, Paging},
             subject_start,
         },
         leveldb::{TableValue, TablesCursor},
@@ -125,6 +125,8 @@ impl RangeMerge<'_> {
             if self.has_same_pages
                 && let Some((last, lists)) = base.pass_lists(other)
             {
+                // The page of these lists has been read, so they are well-formed.
+                self.maker.count_lists(last, lists);
                 self.maker.add_lists(last, lists)?;
                 continue;
             }
@@ -149,6 +151,10 @@ impl RangeMerge<'_> {
             let TableValue::Held(value) = base.entries.value() else {
                 return Err(base.index.malformed(key));
             };
+            if let Some(ListKey::Page(last)) = list_key(LISTS, key) {
+                let counted = self.maker.count_lists(last, value);
+                counted.ok_or_else(|| base.index.malformed(key))?;
+            }
             self.maker.pass(key, value)?;
             base.entries.advance()?;
         }

@@ -23,7 +23,7 @@ use self::{
     plan::{KeyRange, MergePlan},
 };
 use super::{
-    GameRecords, Index, IndexedFile,
+    Index, IndexedFile,
     layout::Contents,
     positions::EntryBatch,
     waves::{Wave, file_wave, filled, last_entry, made_of},
@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{error::Result, output::Finished, progress::Meter, sort::Memory, task};
 
-/// Merges indexes into one. The result is byte-identical to the index that [`MakeBook`](crate::MakeBook) makes from all
+/// Merges indexes of one [kind](super::IndexKind) into one. The result is byte-identical to the index that [`MakeBook`](crate::MakeBook) makes from all
 /// their inputs in the same order.
 ///
 /// ```
@@ -106,7 +106,7 @@ impl MergeIndexes {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no input, if an input cannot be read or was made with other options than the first,
+    /// Returns an error if there is no input, if an input cannot be read, is of another kind or was made with other options than the first,
     /// if the inputs have more games than an index can contain, or if the output cannot be written. Returns
     /// [`Error::Interrupted`](crate::Error::Interrupted) if the stop flag is set.
     pub fn run(&self, out: &Path) -> Result<MergedIndex> {
@@ -130,26 +130,6 @@ impl MergeIndexes {
 
     /// Writes the new index with the current rayon pool.
     fn write(&self, plan: &MergePlan<'_>, writer: IndexWriter) -> Result<(MergedIndex, Finished)> {
-        let records = merged_records(plan, &self.memory, &self.stop)?;
-        let explored = plan
-            .contents
-            .as_ref()
-            .map(|contents| ExploredMerge::new(plan, contents, &self.memory, &self.stop))
-            .transpose()?;
-        let contents = merged_contents(plan, explored.as_ref());
-        let explored = explored.as_ref().zip(contents);
-        let waves = self.waves(plan, &records, explored);
-        let last = |made: &MergedIndex| Some(last_entry(contents?, made.positions));
-        writer.write_waves(waves, last, plan.games, &self.stop, &self.meter)
-    }
-
-    /// Returns all entries of the new index, in ascending order of keys.
-    fn waves<'a>(
-        &self,
-        plan: &'a MergePlan<'a>,
-        records: &'a GameRecords,
-        explored: Option<(&'a ExploredMerge, Contents)>,
-    ) -> impl Iterator<Item = Result<Wave>> + Send + use<'a> {
         let mut files = Vec::new();
         for input in &plan.inputs {
             files.extend(input.index.inputs().iter().map(|file| IndexedFile {
@@ -157,21 +137,27 @@ impl MergeIndexes {
                 first_id: file.first_id.saturating_add(input.first_id.into()),
             }));
         }
-        let files = file_wave(&files, plan.games, plan.variant);
-        let explored = explored.zip(plan.contents.as_ref());
-        let explored = explored.map(|((merge, merged), contents)| {
-            let lists = ListMerge::new(plan, contents, merge, merged.items);
-            let mut games = merge.games.entries();
-            let games = filled(move |entries| games.fill(entries, WAVE));
-            games.chain(self.joined(plan, lists.ranges(), move |range| lists.lists_in(range)))
-        });
+        let files = iter::once(Ok(file_wave(&files, plan.games, plan.variant)));
         self.meter.add_total(plan.games);
-        let mut records = records.walk();
-        let positions = plan.ranges(positions::START, positions::END, |key| Some(key.to_vec()));
-        self.joined(plan, positions, |range| plan.positions_in(range))
-            .chain(filled(move |entries| records.fill(entries, WAVE)))
-            .chain(iter::once(Ok(files)))
-            .chain(explored.into_iter().flatten())
+        let Some(contents) = &plan.contents else {
+            let records = merged_records(plan, &self.memory, &self.stop)?;
+            let mut records = records.walk();
+            let positions = plan.ranges(positions::START, positions::END, |key| Some(key.to_vec()));
+            let waves = self
+                .joined(plan, positions, |range| plan.positions_in(range))
+                .chain(filled(move |entries| records.fill(entries, WAVE)))
+                .chain(files);
+            return writer.write_waves(waves, |_| None, plan.games, &self.stop, &self.meter);
+        };
+        let merge = ExploredMerge::new(plan, &self.memory, &self.stop)?;
+        let merged = merged_contents(contents, &merge);
+        let lists = ListMerge::new(plan, contents, &merge, merged.items);
+        let mut games = merge.games.entries();
+        let games = filled(move |entries| games.fill(entries, WAVE));
+        let lists = self.joined(plan, lists.ranges(), |range| lists.lists_in(range));
+        let waves = files.chain(games).chain(lists);
+        let last = |made: &MergedIndex| Some(last_entry(merged, made.positions));
+        writer.write_waves(waves, last, plan.games, &self.stop, &self.meter)
     }
 
     /// Returns the entries that `join` creates for each range. Several ranges are processed in parallel.
@@ -191,17 +177,12 @@ impl MergeIndexes {
 /// The number of bytes of records, rows or names in a wave.
 const WAVE: usize = 4 << 20;
 
-/// Returns the description of the new index's explorer data, or `None` if the inputs have none. The number of positions
-/// is not known yet.
-fn merged_contents(plan: &MergePlan<'_>, explored: Option<&ExploredMerge>) -> Option<Contents> {
-    let (explored, contents) = explored.zip(plan.contents.as_ref())?;
-    let before: u64 = contents
-        .iter()
-        .map(|contents| u64::from(contents.names))
-        .sum();
+/// Returns the description of the new index, which has no positions yet. `contents` describes the inputs.
+fn merged_contents(contents: &[Contents], merge: &ExploredMerge) -> Contents {
+    let names = contents.iter().map(|contents| u64::from(contents.names));
     let items: u64 = contents.iter().map(|contents| contents.items).sum();
-    let names = explored.games.name_count();
-    let items = items.saturating_sub(before) + u64::from(names);
+    let merged = merge.games.name_count();
+    let items = items.saturating_sub(names.sum()) + u64::from(merged);
     let max_ply = contents.first().and_then(|contents| contents.max_ply);
-    Some(Contents::new(items, names, max_ply))
+    Contents::new(items, merged, max_ply)
 }

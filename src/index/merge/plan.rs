@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{
     error::{Error, Result},
     index::{
-        Index,
+        Index, IndexKind,
         layout::Contents,
         leveldb::{TableFile, TablesCursor},
         tables::TABLE_SIZE,
@@ -30,7 +30,7 @@ pub(super) struct MergePlan<'a> {
     pub variant: VariantChoice,
     /// The index in `inputs` of the base input: the one with the first games, which keep their ids.
     pub base: usize,
-    /// The descriptions of the explorer data of each input, or `None` if the inputs have none.
+    /// The descriptions of the inputs if they are explorer's indexes, or `None` for indexes of the fork.
     pub contents: Option<Vec<Contents>>,
     /// The directory to which values are spilled that are too long to be held in memory.
     pub temp_dir: &'a Path,
@@ -90,8 +90,8 @@ impl<'a> MergePlan<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no index, if an index was made with another variant or other options than the
-    /// first, if it contains counts, if another program has written to it, or if there are more games than an index can
+    /// Returns an error if there is no index, if an index is of another kind or was made with another variant or other
+    /// options than the first, if it contains counts, if another program has written to it, or if there are more games than an index can
     /// contain.
     pub(super) fn new(
         indexes: &'a [Index],
@@ -119,6 +119,13 @@ impl<'a> MergePlan<'a> {
                 );
                 Error::file(index.path(), problem)
             };
+            if index.kind() == IndexKind::Counts {
+                let problem = "has counts and no games: add up the counts with make-book, and make an index of the sum";
+                return Err(Error::file(index.path(), problem));
+            }
+            if index.kind() != first.kind() {
+                return Err(other("is an index of another kind"));
+            }
             if index.variant() != plan.variant {
                 return Err(other("has games of another variant"));
             }
@@ -132,11 +139,7 @@ impl<'a> MergePlan<'a> {
                 return Err(other("was made with another choice of --index-stats"));
             }
             stats = stats.or(has_stats);
-            if index.has_counts {
-                let problem = "has counts and no games: add up the counts with make-book, and make an index of the sum";
-                return Err(Error::file(index.path(), problem));
-            }
-            contents.extend(index.contents()?);
+            contents.extend(index.contents());
             if contents.last().map(|last| last.max_ply)
                 != contents.first().map(|first| first.max_ply)
             {
@@ -146,9 +149,6 @@ impl<'a> MergePlan<'a> {
                 plan.base = plan.inputs.len();
             }
             plan.inputs.push(input);
-            if !contents.is_empty() && contents.len() < plan.inputs.len() {
-                return Err(other("was made with another choice of --explorer"));
-            }
             plan.games += index.game_count();
             if plan.games > u64::from(u32::MAX) {
                 return Err(Error::too_large(
@@ -157,7 +157,7 @@ impl<'a> MergePlan<'a> {
                 ));
             }
         }
-        plan.contents = (!contents.is_empty()).then_some(contents);
+        plan.contents = (first.kind() == IndexKind::Explorer).then_some(contents);
         Ok(plan)
     }
 

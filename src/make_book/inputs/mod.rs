@@ -91,7 +91,7 @@ impl<'a> Inputs<'a> {
     /// Returns an error if counts lack a class that the options name, or if counts have different classes and the options
     /// name none.
     fn classes_of_all(&self, run: &MakeBook) -> Result<Grouping> {
-        if run.counts.is_none() && run.leveldb.is_none() {
+        if run.counts.is_none() && run.explorer.is_none() {
             return Ok(Grouping::default());
         }
         let mut all = self.counted();

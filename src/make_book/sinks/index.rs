@@ -1,19 +1,18 @@
-//! An index of games as an output.
+//! The index of polyglot's LevelDB fork as an output.
 
-use std::{collections::HashSet, path::Path, sync::Mutex};
+use std::{path::Path, sync::Mutex};
 
 use crate::{
     error::{At, Error, Result},
     index::{
-        ExploredData, GameRecords, IndexSource, IndexWriter, IndexedFile,
-        explored::{ExploredGames, GameFacts, ListRecord},
-        layout::{self, GamePlace, Subject},
+        GameRecords, IndexSource, IndexWriter, IndexedFile,
+        layout::{self, GamePlace},
         posting::Posting,
     },
     make_book::{
         budget::Budget,
         counted::Counted,
-        inputs::{Inputs, ended_at},
+        inputs::Inputs,
         needs::Needs,
         options::MakeBook,
         progress::Phase,
@@ -34,34 +33,64 @@ struct IndexSink<'a> {
     games: Mutex<IndexedGames>,
     /// Pairs of a position and a game that reached it.
     postings: Shards<Posting>,
-    /// The moves of the games by position, for the explorer.
-    played: Option<Shards<ListRecord>>,
 }
 
 /// Returns the plan for the index, if the options ask for one.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
-    inputs: &'a Inputs<'_>,
-    needs: &mut Needs,
+    _inputs: &'a Inputs<'_>,
+    _needs: &mut Needs,
 ) -> Option<Plan<'a>> {
     let path = options.leveldb.as_deref()?;
-    #[cfg(feature = "parquet")]
-    if let Some(plan) = super::counts::index::plan(options, inputs, needs) {
-        return Some(plan);
-    }
-    needs.game_identities |= options.explorer;
-    needs.game_lengths |= options.explorer;
-    needs.openings |= options.explorer;
     Some(Plan {
         path,
-        of_games: Some(match (options.explorer, options.index_stats) {
-            (false, _) => "an index without --explorer is made of games",
-            (true, true) => "an index with --index-stats is made of games",
-            (true, false) => "an index is made of games or of counts alone",
-        }),
-        memory_shares: 1 + usize::from(options.explorer),
+        of_games: Some("an index for front-ends is made of games (--explorer makes one of counts)"),
+        memory_shares: 1,
         begin: Box::new(move |budget| Ok(Box::new(IndexSink::begin(options, path, budget)?))),
     })
+}
+
+/// Returns the descriptions of the inputs that an index stores. `first_games` contains the number of the first game of
+/// each input.
+pub(super) fn indexed_files(options: &MakeBook, first_games: &[u64]) -> Result<Vec<IndexedFile>> {
+    let inputs = options.inputs.iter().zip(first_games);
+    inputs
+        .map(|(input, first_id)| {
+            let path = if input.is_stdin() {
+                input.path().to_owned()
+            } else {
+                std::path::absolute(input.path()).at(input.path(), "find")?
+            };
+            Ok(IndexedFile {
+                path,
+                first_id: *first_id,
+            })
+        })
+        .collect()
+}
+
+/// Returns the memory that an index holds until it is written, in bytes: half of the budget, divided among the indexes.
+pub(super) fn held_bytes(options: &MakeBook) -> usize {
+    let indexes = usize::from(options.leveldb.is_some()) + usize::from(options.explorer.is_some());
+    options.memory.bytes / 2 / indexes.max(1)
+}
+
+/// Returns where a game begins. `batch_offset` is the offset of its batch in the input.
+pub(super) fn place_of(game: &GameReader<'_>, batch_offset: u64) -> GamePlace {
+    let start = batch_offset + game.game_offset() as u64;
+    match game.first_tag_offset().is_some() {
+        true => GamePlace::Tags(start),
+        false => GamePlace::Moves(start),
+    }
+}
+
+/// Returns an error that names the input if an index cannot have this many games.
+pub(super) fn refuse_too_many(games: u64, input: &Path) -> Result<()> {
+    if games > u64::from(u32::MAX) {
+        let problem = "an index has at most 4294967295 games: make several";
+        return Err(Error::too_large(input, problem));
+    }
+    Ok(())
 }
 
 impl<'a> IndexSink<'a> {
@@ -72,27 +101,7 @@ impl<'a> IndexSink<'a> {
             writer: IndexWriter::create(path, options.force)?,
             games: Mutex::new(IndexedGames::new(options, &budget.games)),
             postings: Shards::new(budget.share.clone()),
-            played: options.explorer.then(|| Shards::new(budget.share.clone())),
         })
-    }
-
-    /// Returns the descriptions of the inputs that the index stores. `first_games` contains the number of the first
-    /// game of each input.
-    fn indexed_files(&self, first_games: &[u64]) -> Result<Vec<IndexedFile>> {
-        let inputs = self.options.inputs.iter().zip(first_games);
-        inputs
-            .map(|(input, first_id)| {
-                let path = if input.is_stdin() {
-                    input.path().to_owned()
-                } else {
-                    std::path::absolute(input.path()).at(input.path(), "find")?
-                };
-                Ok(IndexedFile {
-                    path,
-                    first_id: *first_id,
-                })
-            })
-            .collect()
     }
 }
 
@@ -100,9 +109,6 @@ impl Sink for IndexSink<'_> {
     fn batch(&self, plies: usize) -> Option<Box<dyn BatchSink + '_>> {
         let mut games = BatchGames::default();
         games.postings.reserve(plies);
-        if self.played.is_some() {
-            games.played.reserve(plies);
-        }
         Some(Box::new(IndexBatch {
             sink: self,
             games,
@@ -111,12 +117,11 @@ impl Sink for IndexSink<'_> {
     }
 
     fn spilled_bytes(&self) -> u64 {
-        let played = self.played.as_ref().map_or(0, Shards::spilled_bytes);
-        self.postings.spilled_bytes() + played
+        self.postings.spilled_bytes()
     }
 
     fn held_bytes(&self) -> usize {
-        self.options.memory.bytes / 2
+        held_bytes(self.options)
     }
 
     fn cost(&self) -> Option<(Phase, u64)> {
@@ -126,22 +131,15 @@ impl Sink for IndexSink<'_> {
 
     fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
         let meter = self.options.progress.enter(Phase::Index);
-        let files = self.indexed_files(&counted.first_games)?;
+        let files = indexed_files(self.options, &counted.first_games)?;
         let postings = self.postings.seal()?;
-        let played = self.played.map(Shards::seal).transpose()?;
         let games = task::unlocked(self.games);
-        let explored = played.as_ref().zip(games.explored.as_ref());
         let source = IndexSource {
             postings: &postings,
             with_stats: self.options.index_stats,
             games: &games.records,
             files: &files,
             variant: self.options.variant,
-            explored: explored.map(|(records, games)| ExploredData {
-                records,
-                games,
-                max_ply: ended_at([self.options.max_ply]),
-            }),
         };
         let (written, index) = self.writer.write(source, &self.options.stop, meter)?;
         counted.report.index = Some(IndexReport {
@@ -158,8 +156,6 @@ impl Sink for IndexSink<'_> {
 /// The records of all games, in the order of the inputs.
 struct IndexedGames {
     records: GameRecords,
-    /// The explorer's data about the games, or `None` if the index does not contain them.
-    explored: Option<ExploredGames>,
     /// The key of the position from which most games start. `start_len` is the length, in bytes, of the list of the ids
     /// of these games.
     start: u64,
@@ -168,12 +164,8 @@ struct IndexedGames {
 
 impl IndexedGames {
     fn new(options: &MakeBook, memory: &Memory) -> IndexedGames {
-        let temp_dir = || memory.temp_dir.clone();
-        let memory = memory.bytes / (1 + usize::from(options.explorer));
-        let explored = || ExploredGames::new(memory, temp_dir());
         IndexedGames {
-            records: GameRecords::new(memory, temp_dir()),
-            explored: options.explorer.then(explored),
+            records: GameRecords::new(memory.bytes, memory.temp_dir.clone()),
             start: position::key(&options.variant.only().unwrap_or_default().start()),
             start_len: 0,
         }
@@ -186,21 +178,13 @@ impl IndexedGames {
         self.records
             .push_all(&batch.record_lengths, &batch.records)?;
         batch.records = Vec::new();
-        if self.records.len() > u64::from(u32::MAX) {
-            return Err(Error::too_large(
-                input,
-                "an index has at most 4294967295 games: make several",
-            ));
-        }
+        refuse_too_many(self.records.len(), input)?;
         let first_id = first_id as u32;
         let from_start = batch.starts.iter().filter(|(_, key)| *key == self.start);
         let lengths = from_start.map(|(id, _)| layout::id_len(first_id + id));
         self.start_len += lengths.sum::<u64>();
         if self.start_len > layout::LONGEST {
             return Err(Error::too_large(input, layout::TOO_LONG));
-        }
-        if let Some(explored) = &mut self.explored {
-            batch.lists = explored.push_all(std::mem::take(&mut batch.facts))?;
         }
         Ok(first_id)
     }
@@ -223,12 +207,6 @@ struct BatchGames {
     record_lengths: Vec<u32>,
     /// For each counted game, its id and the key of its first position.
     starts: Vec<(u32, u64)>,
-    /// The explorer's data about all games. `played` contains their moves by position. Both are empty if the index does
-    /// not contain the explorer's data.
-    facts: GameFacts,
-    played: Vec<ListRecord>,
-    /// The records of the explorer's other lists: of players, names and Lichess ids.
-    lists: Vec<ListRecord>,
 }
 
 impl BatchGames {
@@ -246,83 +224,29 @@ impl BatchGames {
         let last = Posting::new(game.last_key, id, BookMove::NONE, winner);
         self.postings.push(last);
     }
-
-    /// Adds a record of the move that was played in each position of a game.
-    fn add_played(&mut self, game: &CountedGame<'_>) {
-        self.facts.count_last(
-            game.result,
-            game.length,
-            game.variant,
-            game.opening,
-            game.last_identity,
-        );
-        let subject = |identity| Subject::position(game.variant, identity);
-        // Whether White is to move after this many half-moves.
-        let turn = |plies: usize| game.first_turn.is_white() == plies.is_multiple_of(2);
-        let last = subject(game.last_identity);
-        self.played
-            .push(ListRecord::end(last, game.number, turn(game.plies.len())));
-        let moves = game.identities.iter().zip(game.plies).enumerate();
-        if game.plies.len() <= ListRecord::LAST_PLY {
-            self.played.extend(moves.map(|(at, (identity, ply))| {
-                let subject = subject(*identity);
-                ListRecord::new(subject, game.number, at as u16 + 1, turn(at), ply.mv)
-            }));
-            return;
-        }
-        // The half-moves of such a long game do not fit into records, by which the last move in a position would be
-        // found. So only the last move in each position is added.
-        let mut known = HashSet::new();
-        for (at, (identity, ply)) in moves.rev() {
-            if known.insert(*identity) {
-                let subject = subject(*identity);
-                self.played
-                    .push(ListRecord::new(subject, game.number, 1, turn(at), ply.mv));
-            }
-        }
-    }
 }
 
 impl BatchSink for IndexBatch<'_> {
     fn next_game(&mut self, game: &GameReader<'_>, batch_offset: u64) {
-        let start = batch_offset + game.game_offset() as u64;
-        let has_tags = game.first_tag_offset().is_some();
-        let place = match has_tags {
-            true => GamePlace::Tags(start),
-            false => GamePlace::Moves(start),
-        };
-        let explores = self.sink.options.explorer;
         let BatchGames {
             records,
             record_lengths,
-            facts,
             ..
         } = &mut self.games;
         let before = records.len();
-        layout::write_game(records, game.tags(), place);
-        if explores && !has_tags {
-            layout::append_start(records, start.to_string().as_bytes());
-        }
+        layout::write_game(records, game.tags(), place_of(game, batch_offset));
         record_lengths.push((records.len() - before) as u32);
-        if explores {
-            facts.add(game.tags());
-        }
     }
 
     fn count(&mut self, game: &CountedGame<'_>) {
-        let options = self.sink.options;
-        self.games.add_postings(game, options.index_stats);
-        if options.explorer {
-            self.games.add_played(game);
-        }
+        let with_moves = self.sink.options.index_stats;
+        self.games.add_postings(game, with_moves);
     }
 
     fn leave_out(&mut self, games: &[u32]) {
         let stays = |id: u32| games.binary_search(&id).is_err();
         self.games.postings.retain(|posting| stays(posting.id()));
-        self.games.played.retain(|played| stays(played.id()));
         self.games.starts.retain(|(id, _)| stays(*id));
-        self.games.facts.leave_out(games);
     }
 
     fn in_order(&mut self, input: &Path) -> Result<()> {
@@ -332,25 +256,11 @@ impl BatchSink for IndexBatch<'_> {
     }
 
     fn add(self: Box<Self>) -> Result<()> {
-        let BatchGames {
-            mut postings,
-            mut played,
-            mut lists,
-            ..
-        } = self.games;
+        let mut postings = self.games.postings;
         for posting in &mut postings {
             *posting = posting.shifted_by(self.first_id);
         }
-        self.sink.postings.append(&postings)?;
-        let Some(shards) = &self.sink.played else {
-            return Ok(());
-        };
-        drop(postings);
-        for record in &mut played {
-            *record = record.shifted_by(self.first_id);
-        }
-        played.append(&mut lists);
-        shards.append(&played)
+        self.sink.postings.append(&postings)
     }
 }
 

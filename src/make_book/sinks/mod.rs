@@ -3,6 +3,7 @@
 mod book;
 #[cfg(feature = "parquet")]
 mod counts;
+mod explorer;
 mod index;
 #[cfg(feature = "obs")]
 mod obs;
@@ -24,6 +25,7 @@ pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<P
         #[cfg(feature = "parquet")]
         counts::plan,
         index::plan,
+        explorer::plan,
         book::plan,
     ];
     let mut needs = Needs::default();

@@ -46,15 +46,15 @@ struct CountedIndexSink<'a> {
 const OF_VARIANTS: &str =
     "an index can be made from counts of standard chess only: make it from the games";
 
-/// Returns the plan for an index of counts. Returns `None` if the options ask for no index, or if the index must be
-/// made from games.
+/// Returns the plan for an index of counts. Returns `None` if the options ask for no index, or if the inputs
+/// contain games.
 pub(in crate::make_book::sinks) fn plan<'a>(
     options: &'a MakeBook,
     inputs: &'a Inputs<'_>,
     needs: &mut Needs,
 ) -> Option<Plan<'a>> {
-    let path = options.leveldb.as_deref()?;
-    if !options.explorer || options.index_stats || !inputs.are_counts() {
+    let path = options.explorer.as_deref()?;
+    if !inputs.are_counts() {
         return None;
     }
     needs.classes = true;
@@ -81,11 +81,11 @@ pub(in crate::make_book::sinks) fn plan<'a>(
 
 impl Sink for CountedIndexSink<'_> {
     fn cost(&self) -> Option<(Phase, u64)> {
-        Some((Phase::Index, 700))
+        Some((Phase::Explorer, 700))
     }
 
     fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
-        let meter = self.options.progress.enter(Phase::Index);
+        let meter = self.options.progress.enter(Phase::Explorer);
         let classed = &self.classed;
         classed.check_bytes()?;
         if classed.has_identities()? {
@@ -118,7 +118,7 @@ impl Sink for CountedIndexSink<'_> {
             let reason = "no row of the counts is for an index".to_owned();
             return Err(Error::Empty { reason });
         }
-        counted.report.index = Some(IndexReport {
+        counted.report.explorer = Some(IndexReport {
             path: self.path.to_owned(),
             games: 0,
             positions: written.positions,

@@ -1,0 +1,232 @@
+//! The details of games: where the text of a game begins, and the fields of its [record](super::write_game) that do not
+//! follow from its row and the names of its row.
+//!
+//! | part | encoding |
+//! |---|---|
+//! | place | varint 2n + t, where n is the offset at which the game begins in the decompressed PGN, and t is 1 if the game has tags |
+//! | fields | varint with bit i set if field i of the record, counted from 0, is stored |
+//! | each such field | varint of its length in bytes, and its bytes |
+//!
+//! These fields follow from the row: the names, the ratings, the result, the ECO code, the date, and the address of a
+//! game at Lichess. Of the other fields, those of missing tags are not stored. An entry contains the details of
+//! [`DETAILED`] games, and the last entry those of the rest.
+
+use std::io::Write;
+
+use super::game::{FEN_FIELD, FIELDS, OFFSET_FIELD};
+use super::{GameHeader, GamePlace, GameRow, put_number, put_varint, take_size, take_varint};
+use crate::pgn::Date;
+
+/// The number of games in an entry.
+pub const DETAILED: u64 = 64;
+
+/// The start of the address of a game at Lichess, before its id.
+const LICHESS: &[u8] = b"https://lichess.org/";
+
+/// Appends the details of a game. `names` contains the names of White, Black and the event that the row refers to.
+pub fn write_details(
+    out: &mut Vec<u8>,
+    record: &[u8],
+    place: GamePlace,
+    row: &GameRow,
+    names: [&str; 3],
+) {
+    let (start, has_tags) = (place.start(), matches!(place, GamePlace::Tags(_)));
+    put_varint(out, start << 1 | u64::from(has_tags));
+    let (mut stored, mut fields, mut derived) = (0, Vec::new(), Vec::new());
+    for (number, field) in record.split(|byte| *byte == b'|').enumerate() {
+        derived.clear();
+        put_derived(&mut derived, number, place, row, names);
+        if derived != field {
+            stored |= 1 << number;
+            put_varint(&mut fields, field.len() as u64);
+            fields.extend_from_slice(field);
+        }
+    }
+    put_varint(out, stored);
+    out.extend_from_slice(&fields);
+}
+
+/// Appends the value that a field has if it is not stored.
+fn put_derived(
+    out: &mut Vec<u8>,
+    number: usize,
+    place: GamePlace,
+    row: &GameRow,
+    [white, black, event]: [&str; 3],
+) {
+    let rating = |out: &mut Vec<u8>, rating: u16| match rating {
+        0 => out.push(b'*'),
+        rating => put_number(out, rating),
+    };
+    match FIELDS[number].0 {
+        "White" => out.extend_from_slice(white.as_bytes()),
+        "Black" => out.extend_from_slice(black.as_bytes()),
+        "Event" => out.extend_from_slice(event.as_bytes()),
+        "WhiteElo" => rating(out, row.white_elo),
+        "BlackElo" => rating(out, row.black_elo),
+        "Result" => out.extend_from_slice(row.result.token().as_bytes()),
+        "Date" if row.has_event_date => put_date(out, Date::default()),
+        "Date" => put_date(out, row.date),
+        "EventDate" if row.has_event_date => put_date(out, row.date),
+        "Site" if let Some(id) = row.site_id => {
+            out.extend_from_slice(LICHESS);
+            out.extend_from_slice(id.text().as_bytes());
+        }
+        "ECO" if let Some(code) = row.eco.code() => out.extend_from_slice(&code),
+        _ if number == OFFSET_FIELD => place.put_field(out),
+        _ if number == FEN_FIELD => {}
+        _ => out.push(b'*'),
+    }
+}
+
+/// Appends a date as a `Date` tag contains it.
+fn put_date(out: &mut Vec<u8>, date: Date) {
+    // Writing to a `Vec` does not fail.
+    let _ = match date.year() {
+        Some(year) => write!(out, "{year:04}"),
+        None => write!(out, "????"),
+    };
+    for part in [date.month(), date.day()] {
+        let _ = match part {
+            Some(part) => write!(out, ".{part:02}"),
+            None => write!(out, ".??"),
+        };
+    }
+}
+
+/// The details of a game, which are decoded in place.
+#[derive(Copy, Clone, Debug)]
+pub struct GameDetails<'a> {
+    /// Where the game begins.
+    pub place: GamePlace,
+    /// Bit i is set if field i is stored.
+    stored: u64,
+    /// The stored fields, each with its length.
+    fields: &'a [u8],
+}
+
+impl<'a> GameDetails<'a> {
+    /// Takes the details of the next game from `rest`. Returns `None` if they are malformed.
+    pub fn take(rest: &mut &'a [u8]) -> Option<GameDetails<'a>> {
+        let number = take_varint(rest)?;
+        let place = match number & 1 {
+            1 => GamePlace::Tags(number >> 1),
+            _ => GamePlace::Moves(number >> 1),
+        };
+        let stored = take_varint(rest)?;
+        if stored >> FIELDS.len() > 0 || stored >> OFFSET_FIELD & 1 == 1 {
+            return None;
+        }
+        let start = *rest;
+        for _ in 0..stored.count_ones() {
+            let len = take_size(rest)?;
+            let field = rest.split_off(..len)?;
+            if field.contains(&b'|') {
+                return None;
+            }
+        }
+        Some(GameDetails {
+            place,
+            stored,
+            fields: &start[..start.len() - rest.len()],
+        })
+    }
+
+    /// Returns the header of the game, which has this row and these names of White, Black and the event.
+    pub fn header(&self, row: &GameRow, names: [&str; 3]) -> GameHeader {
+        let (mut record, mut fields) = (Vec::new(), self.fields);
+        for number in 0..FIELDS.len() {
+            if number > 0 {
+                record.push(b'|');
+            }
+            if self.stored >> number & 1 == 0 {
+                put_derived(&mut record, number, self.place, row, names);
+            } else if let Some(field) =
+                take_size(&mut fields).and_then(|len| fields.split_off(..len))
+            {
+                record.extend_from_slice(field);
+            }
+        }
+        GameHeader::of_game(record, self.place, row.result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        index::{explored::facts_of, layout::write_game},
+        pgn::GameReader,
+    };
+
+    const VALUES: [&str; 14] = [
+        "",
+        "?",
+        "*",
+        "A, B",
+        "a|b",
+        "2500",
+        "02500",
+        "1-0",
+        "1/2-1/2",
+        "2024.05.??",
+        "????.??.??",
+        "B90",
+        "https://lichess.org/abcdefgh",
+        "https://lichess.org/abcdefgh/black",
+    ];
+
+    proptest! {
+        #[test]
+        fn headers_come_back(tags in proptest::collection::vec((0..FIELDS.len(), 0..VALUES.len()), 0..20), start: u32) {
+            let mut pgn = String::new();
+            for (field, value) in tags {
+                if field != OFFSET_FIELD {
+                    pgn.push_str(&format!("[{} \"{}\"]\n", FIELDS[field].0, VALUES[value]));
+                }
+            }
+            pgn.push_str("\n1. e4 *\n");
+            let mut games = GameReader::new(pgn.as_bytes());
+            prop_assert!(games.next_game());
+            for place in [GamePlace::Tags(start.into()), GamePlace::Moves(start.into())] {
+                let (row, names) = facts_of(games.tags());
+                let names = [&*names[0], &*names[1], &*names[2]];
+                let (mut record, mut details) = (Vec::new(), Vec::new());
+                write_game(&mut record, games.tags(), place);
+                write_details(&mut details, &record, place, &row, names);
+                let mut rest = &details[..];
+                let header = GameDetails::take(&mut rest).unwrap().header(&row, names);
+                prop_assert!(rest.is_empty());
+                prop_assert_eq!(header, GameHeader::of_game(record, place, row.result));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes: Vec<u8>) {
+            let mut rest = &bytes[..];
+            while GameDetails::take(&mut rest).is_some() && !rest.is_empty() {}
+        }
+    }
+
+    #[test]
+    fn what_the_row_contains_is_not_stored() {
+        let pgn = b"[Event \"Rated\"]\n[White \"A\"]\n[Black \"B\"]\n[WhiteElo \"2500\"]\n[Date \"2024.05.06\"]\n[ECO \"B90\"]\n\
+            [Result \"1-0\"]\n[Site \"https://lichess.org/abcdefgh\"]\n\n1. e4 *";
+        let mut games = GameReader::new(pgn);
+        assert!(games.next_game());
+        let (row, [white, black, event]) = facts_of(games.tags());
+        let (mut record, mut details) = (Vec::new(), Vec::new());
+        write_game(&mut record, games.tags(), GamePlace::Tags(20));
+        write_details(
+            &mut details,
+            &record,
+            GamePlace::Tags(20),
+            &row,
+            [&white, &black, &event],
+        );
+        assert_eq!(details, [41, 0]);
+    }
+}

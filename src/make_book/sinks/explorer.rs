@@ -1,0 +1,201 @@
+//! The explorer's index of games as an output.
+
+use std::{collections::HashSet, mem, path::Path, sync::Mutex};
+
+use super::index::{held_bytes, indexed_files, place_of, refuse_too_many};
+use crate::{
+    error::Result,
+    index::{
+        ExploredSource, IndexWriter,
+        explored::{ExploredGames, GameFacts, ListRecord},
+        layout::Subject,
+    },
+    make_book::{
+        budget::Budget,
+        counted::Counted,
+        inputs::{Inputs, ended_at},
+        needs::Needs,
+        options::MakeBook,
+        progress::Phase,
+        report::IndexReport,
+        sink::{BatchSink, CountedGame, Plan, Sink},
+    },
+    output::Finished,
+    pgn::GameReader,
+    sort::Shards,
+    task,
+};
+
+struct ExplorerSink<'a> {
+    options: &'a MakeBook,
+    path: &'a Path,
+    writer: IndexWriter,
+    /// The rows, details and names of all games, in the order of the inputs.
+    games: Mutex<ExploredGames>,
+    /// The moves of the games by position, and the games by player and Lichess id.
+    played: Shards<ListRecord>,
+}
+
+/// Returns the plan for the explorer's index, if the options ask for one.
+pub(super) fn plan<'a>(
+    options: &'a MakeBook,
+    inputs: &'a Inputs<'_>,
+    needs: &mut Needs,
+) -> Option<Plan<'a>> {
+    let path = options.explorer.as_deref()?;
+    #[cfg(feature = "parquet")]
+    if let Some(plan) = super::counts::index::plan(options, inputs, needs) {
+        return Some(plan);
+    }
+    #[cfg(not(feature = "parquet"))]
+    let _ = inputs;
+    needs.game_identities = true;
+    needs.game_lengths = true;
+    needs.openings = true;
+    Some(Plan {
+        path,
+        of_games: Some("an index is made of games or of counts alone"),
+        memory_shares: 1,
+        begin: Box::new(move |budget| Ok(Box::new(ExplorerSink::begin(options, path, budget)?))),
+    })
+}
+
+impl<'a> ExplorerSink<'a> {
+    fn begin(options: &'a MakeBook, path: &'a Path, budget: &Budget) -> Result<ExplorerSink<'a>> {
+        let games = &budget.games;
+        Ok(ExplorerSink {
+            options,
+            path,
+            writer: IndexWriter::create(path, options.force)?,
+            games: Mutex::new(ExploredGames::new(games.bytes, games.temp_dir.clone())),
+            played: Shards::new(budget.share.clone()),
+        })
+    }
+}
+
+impl Sink for ExplorerSink<'_> {
+    fn batch(&self, plies: usize) -> Option<Box<dyn BatchSink + '_>> {
+        Some(Box::new(ExplorerBatch {
+            sink: self,
+            facts: GameFacts::default(),
+            played: Vec::with_capacity(plies),
+            lists: Vec::new(),
+            first_id: 0,
+        }))
+    }
+
+    fn spilled_bytes(&self) -> u64 {
+        self.played.spilled_bytes()
+    }
+
+    fn held_bytes(&self) -> usize {
+        held_bytes(self.options)
+    }
+
+    fn cost(&self) -> Option<(Phase, u64)> {
+        Some((Phase::Explorer, 2500))
+    }
+
+    fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
+        let meter = self.options.progress.enter(Phase::Explorer);
+        let source = ExploredSource {
+            records: &self.played.seal()?,
+            games: &task::unlocked(self.games),
+            files: &indexed_files(self.options, &counted.first_games)?,
+            variant: self.options.variant,
+            max_ply: ended_at([self.options.max_ply]),
+        };
+        let stop = &self.options.stop;
+        let (written, index) = self.writer.write_explored(source, stop, meter)?;
+        counted.report.explorer = Some(IndexReport {
+            path: self.path.to_owned(),
+            games: written.games,
+            positions: written.positions,
+            postings: written.postings,
+            rows: None,
+        });
+        Ok(index)
+    }
+}
+
+/// The data that the index collects from a batch of games. They are numbered from 0, beginning with the first game of
+/// the batch.
+struct ExplorerBatch<'a> {
+    sink: &'a ExplorerSink<'a>,
+    /// The tags of the games.
+    facts: GameFacts,
+    /// The moves of the games by position.
+    played: Vec<ListRecord>,
+    /// The records of the other lists: of players, names and Lichess ids. They contain the ids of the games.
+    lists: Vec<ListRecord>,
+    /// The number that must be added to the ids of the games. It is known once all earlier batches have been processed.
+    first_id: u32,
+}
+
+impl BatchSink for ExplorerBatch<'_> {
+    fn next_game(&mut self, game: &GameReader<'_>, batch_offset: u64) {
+        self.facts.add(game.tags(), place_of(game, batch_offset));
+    }
+
+    /// Adds a record of the move that was played in each position of a game.
+    fn count(&mut self, game: &CountedGame<'_>) {
+        self.facts.count_last(
+            game.result,
+            game.length,
+            game.variant,
+            game.opening,
+            game.last_identity,
+        );
+        let subject = |identity| Subject::position(game.variant, identity);
+        // Whether White is to move after this many half-moves.
+        let turn = |plies: usize| game.first_turn.is_white() == plies.is_multiple_of(2);
+        let last = subject(game.last_identity);
+        self.played
+            .push(ListRecord::end(last, game.number, turn(game.plies.len())));
+        let moves = game.identities.iter().zip(game.plies).enumerate();
+        if game.plies.len() <= ListRecord::LAST_PLY {
+            self.played.extend(moves.map(|(at, (identity, ply))| {
+                let subject = subject(*identity);
+                ListRecord::new(subject, game.number, at as u16 + 1, turn(at), ply.mv)
+            }));
+            return;
+        }
+        // The half-moves of such a long game do not fit into records, by which the last move in a position would be
+        // found. So only the last move in each position is added.
+        let mut known = HashSet::new();
+        for (at, (identity, ply)) in moves.rev() {
+            if known.insert(*identity) {
+                let subject = subject(*identity);
+                self.played
+                    .push(ListRecord::new(subject, game.number, 1, turn(at), ply.mv));
+            }
+        }
+    }
+
+    fn leave_out(&mut self, games: &[u32]) {
+        let stays = |played: &ListRecord| games.binary_search(&played.id()).is_err();
+        self.played.retain(stays);
+        self.facts.leave_out(games);
+    }
+
+    fn in_order(&mut self, input: &Path) -> Result<()> {
+        let mut all = task::lock(&self.sink.games);
+        let facts = mem::take(&mut self.facts);
+        let first_id = all.len();
+        refuse_too_many(first_id + facts.len() as u64, input)?;
+        self.first_id = first_id as u32;
+        self.lists = all.push_all(facts)?;
+        Ok(())
+    }
+
+    fn add(self: Box<Self>) -> Result<()> {
+        let ExplorerBatch {
+            mut played, lists, ..
+        } = *self;
+        for record in &mut played {
+            *record = record.shifted_by(self.first_id);
+        }
+        played.extend(lists);
+        self.sink.played.append(&played)
+    }
+}
