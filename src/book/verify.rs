@@ -504,6 +504,7 @@ mod tests {
                     );
                 }
                 assert_eq!(out.exists(), is_book);
+                // The file exists only if the book was fixed.
                 let _ = fs::remove_file(&out);
             }
         }

@@ -304,7 +304,7 @@ fn summary(out: &Path, report: &EvalsReport) -> String {
     // Writing to a `String` cannot fail, so the results are ignored.
     let mut text = String::new();
     for warning in &report.warnings {
-        let _ = writeln!(text, "{warning}");
+        text += &format!("{warning}\n");
     }
     for bad in &report.described {
         text += &format!("rejected: {bad}\n");

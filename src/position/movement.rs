@@ -99,6 +99,24 @@ impl BookMove {
         self.is_well_formed() && self.0 >> 12 <= 4
     }
 
+    /// Returns `true` if a piece can make this move in some position of some variant: along a rank, a file or a diagonal, as a
+    /// knight, or as a drop. A promotion is a pawn's move to the last rank. Castling is a move along a rank.
+    ///
+    /// Of all 16-bit numbers, about one in thirty is such a move.
+    pub fn is_possible(self) -> bool {
+        let (from, to) = (self.from_square(), self.to_square());
+        let files = from.file().distance(to.file());
+        let ranks = from.rank().distance(to.rank());
+        let is_step = files == 0 || ranks == 0 || files == ranks || files + ranks == 3;
+        let is_to_last_rank = matches!(
+            (from.rank(), to.rank()),
+            (Rank::Seventh, Rank::Eighth) | (Rank::Second, Rank::First)
+        );
+        let promotes = is_to_last_rank && files <= 1;
+        self.is_well_formed()
+            && (self.dropped().is_some() || is_step && (self.promotion().is_none() || promotes))
+    }
+
     /// Returns the legal move of `pos` that the bits stand for, or `None` if they stand for no legal move.
     ///
     /// Castling is accepted in two forms: the king goes to the square of its rook, as the format says, or two squares
@@ -255,6 +273,31 @@ mod tests {
         let pos = position("k7/8/8/8/8/8/8/4R2K w - - 0 1");
         assert_eq!(BookMove(4 << 6 | 6).uci(&pos), "e1g1");
         assert!(BookMove(4 << 6 | 7).to_move(&pos).is_none());
+    }
+
+    #[test]
+    fn few_numbers_are_possible_moves() {
+        let possible = |text: &str| {
+            let uci: UciMove = text.parse().unwrap();
+            let (from, to, promotion) = match uci {
+                UciMove::Normal {
+                    from,
+                    to,
+                    promotion,
+                } => (from, to, promotion),
+                other => panic!("{other}"),
+            };
+            let promotion = promotion.map_or(0, |role| role as u16 - 1);
+            BookMove(promotion << 12 | (from as u16) << 6 | to as u16).is_possible()
+        };
+        for text in ["e2e4", "e1h1", "a1b3", "h8a1", "a7b8q", "h2h1n"] {
+            assert!(possible(text), "{text}");
+        }
+        for text in ["a1c4", "a1f2", "e2e4q", "a7c8q", "a2a1k", "a7a1q"] {
+            assert_eq!(possible(text), text == "a2a1k", "{text}");
+        }
+        let all = (0..=u16::MAX).filter(|bits| BookMove(*bits).is_possible());
+        assert_eq!(all.count(), 2012 + 5 * 64);
     }
 
     #[test]
