@@ -390,8 +390,9 @@ impl Rows<'_> {
         let points = sum.half_points() as f64 / 2.0;
         let expected = self.average.expected(sum.finished);
         let line: Vec<String> = main.moves().iter().map(ToString::to_string).collect();
-        let to_opening = Line::parse(self.line.variant(), None, &line.join(","))
-            .expect("variants with names share the moves of the table");
+        // A third check ends a game of three-check before one of the lines does.
+        let to_opening = Line::parse(self.line.variant(), None, &line.join(",")).ok();
+        let reached = to_opening.map(|to_opening| count_games(self.filters, &to_opening));
         Ok(OpeningRow {
             name,
             eco: [
@@ -412,7 +413,7 @@ impl Rows<'_> {
             performance: performance_of(player).filter(|_| self.of_player),
             rating: sum.ratings.rounded_mean().filter(|_| !self.of_player),
             last_played: text_of_number(player.last),
-            line_games: count_games(self.filters, &to_opening)?.unwrap_or_default(),
+            line_games: reached.transpose()?.flatten().unwrap_or_default(),
             line,
             variations: Vec::new(),
         })
