@@ -46,15 +46,7 @@ impl Attributes {
             if_allowed(fchown(file, Some(self.user), None))?;
         }
         let now = file.metadata()?;
-        let mut mode = self.mode;
-        if !is_own(&now) {
-            // The set-user-ID and set-group-ID bits are not taken over if the owner or the group differs.
-            mode &= 0o777;
-        }
-        if now.gid() != self.group {
-            // If the group differs, the group gets only the rights that all other users have.
-            mode = mode & !0o70 | (mode & 0o7) << 3;
-        }
+        let mode = self.mode_for(is_own(&now), now.gid() == self.group);
         let has = now.mode() & 0o7777;
         if has != mode {
             let set = file.set_permissions(fs::Permissions::from_mode(mode));
@@ -69,6 +61,21 @@ impl Attributes {
             if_allowed(xattr::FileExt::set_xattr(file, name, value))?;
         }
         Ok(())
+    }
+
+    /// Returns the access rights for a new file. `is_own` is `true` if it has the user and the group of the old file, and
+    /// `has_group` if it has the group.
+    fn mode_for(&self, is_own: bool, has_group: bool) -> u32 {
+        let mut mode = self.mode;
+        if !is_own {
+            // The set-user-ID and set-group-ID bits are not taken over if the owner or the group differs.
+            mode &= 0o777;
+        }
+        if !has_group {
+            // If the group differs, the group gets only the rights that all other users have.
+            mode = mode & !0o70 | (mode & 0o7) << 3;
+        }
+        mode
     }
 }
 
@@ -149,4 +156,40 @@ fn extended_of(path: &Path) -> io::Result<Vec<(OsString, Vec<u8>)>> {
         found.extend(value.map(|value| (name, value)));
     }
     Ok(found)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_owner_gives_nobody_more_rights() {
+        let attributes = |mode| Attributes {
+            mode,
+            user: 1,
+            group: 1,
+            extended: Vec::new(),
+        };
+        for (mode, own, other_user, other_group) in [
+            (0o644, 0o644, 0o644, 0o644),
+            (0o660, 0o660, 0o660, 0o600),
+            (0o6754, 0o6754, 0o754, 0o744),
+            (0o2607, 0o2607, 0o607, 0o677),
+        ] {
+            let attributes = attributes(mode);
+            assert_eq!(attributes.mode_for(true, true), own);
+            assert_eq!(attributes.mode_for(false, true), other_user);
+            assert_eq!(attributes.mode_for(false, false), other_group);
+        }
+    }
+
+    #[test]
+    fn only_what_is_not_allowed_is_ignored() {
+        use io::ErrorKind::{InvalidInput, PermissionDenied, StorageFull, Unsupported};
+        for kind in [InvalidInput, PermissionDenied, Unsupported] {
+            if_allowed(Err(kind.into())).unwrap();
+        }
+        let err = if_allowed(Err(StorageFull.into())).unwrap_err();
+        assert_eq!(err.kind(), StorageFull);
+    }
 }

@@ -226,4 +226,37 @@ mod tests {
         open_again_if_replaced(&at("old"), || read(&mut opened)).unwrap_err();
         assert_eq!(opened, ["old", "new", "new"]);
     }
+
+    #[cfg(unix)]
+    #[test]
+    fn inputs_that_are_named_twice_are_found_through_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("a"), "").unwrap();
+        fs::write(at("b"), "").unwrap();
+        std::os::unix::fs::symlink(at("a"), at("link")).unwrap();
+        let names = ["a", "missing", "-", "link", "missing", "b", "-"];
+        let paths = names.map(|name| match name {
+            "-" => "-".into(),
+            name => at(name),
+        });
+        let found: Vec<&Path> = repeated(paths.iter().map(|path| &**path)).collect();
+        assert_eq!(found, [&at("link"), Path::new("-")]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_error_of_the_system_is_not_taken_for_an_absent_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("file"), "").unwrap();
+        std::os::unix::fs::symlink(at("loop"), at("loop")).unwrap();
+        assert!(FileId::of(&at("file")).unwrap().is_some());
+        for absent in [at("missing"), at("file/in it"), at(&"n".repeat(256))] {
+            assert_eq!(FileId::of(&absent).unwrap(), None);
+        }
+        assert!(FileId::of(&at("loop")).is_err());
+        // A device has no identity, so it may be given for several outputs.
+        assert_eq!(FileId::of(Path::new("/dev/null")).unwrap(), None);
+    }
 }

@@ -657,21 +657,21 @@ mod tests {
         fs::write(at("book.bin"), "old").unwrap();
         fs::create_dir(at("index")).unwrap();
         fs::write(at("index/CURRENT"), "old").unwrap();
-        for (file, directory) in [(0o600, 0o700), (0o664, 0o2775), (0o644, 0o755)] {
+        for (file, directory, user, group) in [
+            (0o600, 0o700, 1000, 1000),
+            (0o664, 0o2775, 0, 1000),
+            (0o644, 0o755, 1000, 0),
+        ] {
+            // Only the administrator may give a file away.
+            let give = |name: &str| chown(at(name), Some(user), Some(group)).is_ok();
+            let is_given = give("book.bin");
+            for name in names(&at("index")) {
+                let name = format!("index/{name}");
+                assert_eq!(give(&name), is_given);
+                set(&name, file);
+            }
             set("book.bin", file);
             set("index", directory);
-            for name in names(&at("index")) {
-                set(&format!("index/{name}"), file);
-            }
-            // Only the administrator may give a file away.
-            let user = if chown(at("book.bin"), Some(1000), Some(1000)).is_ok() {
-                for name in names(&at("index")) {
-                    chown(at("index").join(name), Some(1000), Some(1000)).unwrap();
-                }
-                Some(1000)
-            } else {
-                None
-            };
             let book = file_of(&at("book.bin"), b"new");
             assert_eq!(book.file().metadata().unwrap().mode() & 0o7777, file);
             book.commit().unwrap();
@@ -683,8 +683,11 @@ mod tests {
             for name in ["book.bin", "index/CURRENT", "index/000003.ldb"] {
                 assert_eq!(fs::read(at(name)).unwrap(), b"new");
                 assert_eq!(mode(name), file, "{name}");
-                let owner = at(name).metadata().unwrap().uid();
-                assert_eq!(owner, user.unwrap_or(owner), "{name}");
+                let found = at(name).metadata().unwrap();
+                assert!(
+                    !is_given || (found.uid(), found.gid()) == (user, group),
+                    "{name}"
+                );
             }
         }
     }
@@ -779,6 +782,7 @@ mod tests {
         assert_eq!(fs::read(&first).unwrap(), b"1");
         let in_place = format!("in place: {}", first.display());
         assert!(err.contains(&in_place) && !second.exists(), "{err}");
+        assert!(!err.contains("kept as"), "{err}");
     }
 
     #[cfg(any(target_vendor = "apple", target_os = "linux"))]
@@ -832,6 +836,54 @@ mod tests {
             }
             assert!(kept.exists(), "{err}");
         }
+    }
+
+    #[test]
+    fn nothing_is_put_in_place_if_another_target_has_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["a", "b"] {
+            fs::write(at(name), "old").unwrap();
+        }
+        let outputs = ["a", "b"].map(|name| file_of(&at(name), b"new").finish().unwrap());
+        fs::write(at("b"), "another's").unwrap();
+        let err = commit_all(outputs.into()).unwrap_err().to_string();
+        assert!(err.contains("another program wrote it meanwhile"), "{err}");
+        assert_eq!(fs::read(at("a")).unwrap(), b"old");
+        assert_eq!(fs::read(at("b")).unwrap(), b"another's");
+        assert_eq!(fs::read(at("a.new")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_guard_that_refuses_keeps_the_old_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a.obs.db3");
+        fs::write(&target, "old").unwrap();
+        let mut file = file_of(&target, b"new");
+        file.set_guard(|_, _| Err(io::Error::other("in use")));
+        let err = file.commit().unwrap_err().to_string();
+        assert!(err.contains("in use") && err.contains("kept as"), "{err}");
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+    }
+
+    #[test]
+    fn what_is_written_through_a_buffer_or_at_an_offset_arrives() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("out");
+        let file = AtomicFile::create(&target).unwrap();
+        let temporary = file.temporary_path().to_owned();
+        let mut file = BufferedFile::sealed(file);
+        assert!(file.is_sealed());
+        file.put(b"ab").unwrap();
+        assert_eq!(file.write(b"cd").unwrap(), 2);
+        file.flush().unwrap();
+        assert_eq!(fs::read(&temporary).unwrap(), b"abcd");
+        file.out.get_ref().write_at(b"BC", 1).unwrap();
+        file.commit().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"aBCd");
+        // A stream keeps no bytes in which a checksum could be filled in.
+        let stream = AtomicFile::create("-").unwrap();
+        assert!(!BufferedFile::sealed(stream).is_sealed());
     }
 
     #[test]

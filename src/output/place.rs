@@ -368,4 +368,28 @@ mod tests {
         let kept = dir.path().join("index.old/thesis.txt");
         assert_eq!(fs::read(kept).unwrap(), b"mine");
     }
+
+    #[test]
+    fn an_output_that_cannot_be_renamed_is_kept_where_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let (made, target) = (at(".book.bin.part"), at("missing/book.bin"));
+        assert!(keep(&made, &target, ".new").is_none());
+        fs::write(&made, "new").unwrap();
+        fs::write(at(".book.bin"), "another's").unwrap();
+        let kept = keep(&made, &target, ".new").unwrap();
+        assert_eq!(kept.path, made);
+        assert!(kept.to_string().contains("rename it"), "{kept}");
+        fs::remove_file(at(".book.bin")).unwrap();
+        let kept = keep(&made, &target, ".new").unwrap();
+        assert_eq!(kept.to_string(), at(".book.bin").display().to_string());
+        assert_eq!(fs::read(kept.path).unwrap(), b"new");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn advice_about_open_files_is_for_windows() {
+        let err = in_words(ErrorKind::PermissionDenied.into());
+        assert_eq!(err.kind(), ErrorKind::PermissionDenied);
+    }
 }

@@ -56,11 +56,9 @@ pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathB
         return to_new(made, path).map(|()| None);
     }
     #[cfg(test)]
-    let can_exchange = !staged::act();
-    #[cfg(not(test))]
-    let can_exchange = true;
+    staged::act();
     let exchange = || in_one_step(made, path, Taken::Exchange);
-    if can_exchange && let Some(exchanged) = exchange() {
+    if let Some(exchanged) = exchange() {
         exchanged?;
         // Check the old output under its temporary name, where no other program writes it.
         let unsupported = || Err(io::ErrorKind::Unsupported.into());
@@ -100,6 +98,10 @@ fn in_one_step(from: &Path, to: &Path, taken: Taken) -> Option<io::Result<()>> {
         fs::{CWD, RenameFlags, renameat_with},
         io::Errno,
     };
+    #[cfg(test)]
+    if staged::CANNOT_EXCHANGE.get() {
+        return None;
+    }
     let flag = match taken {
         Taken::Refuse => RenameFlags::NOREPLACE,
         Taken::Exchange => RenameFlags::EXCHANGE,
@@ -125,15 +127,43 @@ pub(super) mod staged {
     thread_local! {
         /// The action of another program between the last check of a target and the exchange.
         pub static MEANWHILE: RefCell<Option<Act>> = const { RefCell::new(None) };
-        /// Whether the system is one that cannot exchange names.
+        /// Whether the system behaves as one without the system call that renames in one step.
         pub static CANNOT_EXCHANGE: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Performs the scheduled action. Returns `true` if the system is to behave as if it could not exchange names.
-    pub(super) fn act() -> bool {
+    /// Performs the scheduled action.
+    pub(super) fn act() {
         if let Some(act) = MEANWHILE.take() {
             act();
         }
-        CANNOT_EXCHANGE.get()
+    }
+}
+
+#[cfg(all(test, any(target_vendor = "apple", target_os = "linux")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_name_never_replaces_a_file() {
+        for cannot_exchange in [false, true] {
+            staged::CANNOT_EXCHANGE.set(cannot_exchange);
+            let dir = tempfile::tempdir().unwrap();
+            let at = |name: &str| dir.path().join(name);
+            for (name, text) in [("file", "new"), ("taken", "another's")] {
+                fs::write(at(name), text).unwrap();
+            }
+            fs::create_dir(at("directory")).unwrap();
+            for from in ["file", "directory"] {
+                let err = to_new(&at(from), &at("taken")).unwrap_err();
+                assert_eq!(err.kind(), io::ErrorKind::AlreadyExists);
+                assert!(at(from).exists());
+                assert_eq!(fs::read(at("taken")).unwrap(), b"another's");
+                to_new(&at(from), &at(&format!("{from}.new"))).unwrap();
+                assert!(!at(from).exists());
+            }
+            assert_eq!(fs::read(at("file.new")).unwrap(), b"new");
+            assert!(at("directory.new").is_dir());
+            staged::CANNOT_EXCHANGE.set(false);
+        }
     }
 }

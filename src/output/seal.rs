@@ -112,6 +112,8 @@ mod tests {
         };
         write(false).unwrap();
         let text = fs::read(&path).unwrap();
+        assert!(text.starts_with(b"first\n% polybook checksum "));
+        assert!(text.ends_with(b"games games \n"));
         assert!(
             !text
                 .windows(UNSEALED.len())

@@ -476,7 +476,8 @@ mod tests {
             let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
             refuse_clashes(&outputs, &inputs)
         };
-        check(&["a.bin", "b"], &["games.pgn"]).unwrap();
+        check(&["a.bin", "b"], &["games.pgn", "missing.pgn"]).unwrap();
+        check(&["index"], &["games.pgn"]).unwrap();
         for (outputs, inputs) in [
             (&["a.bin", "a.bin"][..], &[][..]),
             (&["a.bin", "index/../a.bin"], &[]),
@@ -486,6 +487,71 @@ mod tests {
             (&["index"], &["index/inside.pgn"]),
         ] {
             assert!(check(outputs, inputs).is_err(), "{outputs:?} {inputs:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_null_device_may_be_given_twice() {
+        let check = |outputs: [&str; 2]| refuse_clashes(&outputs.map(Path::new), &[]);
+        check(["/dev/null", "/dev/null"]).unwrap();
+        check(["-", "/dev/null"]).unwrap();
+        for same in ["-", "/dev/stdout", "/dev/full"] {
+            check([same, "/dev/null"]).unwrap();
+            let err = check([same, same]).unwrap_err().to_string();
+            assert!(err.contains("given for two outputs"), "{err}");
+        }
+        assert!(check(["-", "/dev/fd/1"]).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_that_leads_nowhere_has_no_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("loop");
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        assert!(Target::resolve(&path).is_err());
+        assert_eq!(parent(Path::new("book.bin")), Path::new("."));
+    }
+
+    #[test]
+    fn a_missing_directory_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("file"), "").unwrap();
+        let refusal = |path: &Path| Target::resolve(path).unwrap().refuse_without_parent();
+        refusal(&at("book.bin")).unwrap();
+        refusal(Path::new("polybook-no-such-file.bin")).unwrap();
+        for (name, said) in [
+            (
+                "a/b/book.bin",
+                format!("make the directory {} first", at("a").display()),
+            ),
+            (
+                "file/book.bin",
+                format!("{} is not a directory", at("file").display()),
+            ),
+        ] {
+            let err = refusal(&at(name)).unwrap_err();
+            let reason = std::error::Error::source(&err).unwrap().to_string();
+            assert!(reason.contains(&said), "{reason}");
+        }
+    }
+
+    #[test]
+    fn the_first_line_decides_whether_a_file_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("book.txt");
+        let check = |text: &str| {
+            fs::write(&path, text).unwrap();
+            check_first_line(&path, |line| line == b"polybook")
+        };
+        for own in ["", "polybook", "polybook \r\nmore"] {
+            check(own).unwrap();
+        }
+        for foreign in ["\n", "polybooks\n", "mine\npolybook\n"] {
+            let err = check(foreign).unwrap_err().to_string();
+            assert!(err.contains("exists and may be yours"), "{err}");
         }
     }
 }

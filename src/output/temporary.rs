@@ -427,3 +427,43 @@ pub(super) fn is_temporary(name: &[u8], prefix: &OsStr, ending: &str) -> bool {
             random.len() == RANDOM && random.iter().all(u8::is_ascii_alphanumeric)
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_removed_with_its_own_files_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("CURRENT"), "").unwrap();
+        fs::create_dir(path.join("lost")).unwrap();
+        let remove = |names: &[&'static str]| {
+            let names: Vec<&OsStr> = names.iter().map(OsStr::new).collect();
+            remove_directory(&path, names.into_iter())
+        };
+        // `lost` is not a file.
+        assert!(remove(&["CURRENT", "lost"]).is_err());
+        assert!(path.join("CURRENT").exists());
+        let err = remove(&[]).unwrap_err();
+        assert_eq!(err.kind(), ErrorKind::DirectoryNotEmpty);
+        fs::remove_dir(path.join("lost")).unwrap();
+        // A file that has been removed already is no obstacle.
+        remove(&["CURRENT", "000003.ldb"]).unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn long_names_are_shortened_to_different_ones() {
+        let name = |length: usize, end: &str| OsString::from("ä".repeat(length) + end);
+        assert_eq!(shortened(&name(100, ""), 200), name(100, ""));
+        let (a, b) = (name(100, "a"), name(100, "b"));
+        let short = [&a, &b].map(|name| shortened(name, 200));
+        assert_ne!(short[0], short[1]);
+        for name in short {
+            let name = name.to_str().unwrap();
+            assert_eq!((name.len(), name.matches('ä').count()), (117, 50));
+        }
+    }
+}
