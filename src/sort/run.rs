@@ -456,6 +456,14 @@ mod tests {
     }
 
     #[test]
+    fn a_block_of_another_place_has_another_checksum() {
+        let sum = |place: u64| checksum(b"block", place);
+        for (a, b) in [(1, 2), (1, 1 << 32 | 1), (1 << 32, 2 << 32)] {
+            assert_ne!(sum(a), sum(b));
+        }
+    }
+
+    #[test]
     fn blocks_that_the_disk_lost_or_put_elsewhere_are_an_error() {
         let file = RunFile::new(&std::env::temp_dir());
         let run = filed(&file, 0..2000);

@@ -303,9 +303,12 @@ mod tests {
 
     #[test]
     fn what_is_written_comes_back() {
-        for tables in [vec![], tables()] {
+        for (tables, next, last) in [(vec![], 3, 0), (tables(), 6, 9)] {
             let log = log::of_record(&edit(&tables));
             let version = Version::parse(&log).unwrap();
+            // LevelDB gives the next number to the next file that it creates.
+            assert_eq!(version.next_number, Some(next));
+            assert_eq!(version.last_sequence, Some(last));
             assert_eq!(version.levels[6], tables);
             assert!(version.levels[..6].iter().all(Vec::is_empty));
             assert_eq!(version.required_log(), None);
@@ -322,6 +325,16 @@ mod tests {
             assert!(Version::parse(&log::of_record(&edit(&tables))).is_err());
         }
         assert!(Version::parse(b"").is_err());
+        // Only an edit with all of these fields describes a database.
+        let mut partial = Vec::new();
+        put_varint(&mut partial, tag::COMPARATOR);
+        put_string(&mut partial, COMPARATOR);
+        for tag in [tag::LOG_NUMBER, tag::NEXT_NUMBER, tag::LAST_SEQUENCE] {
+            assert!(Version::parse(&log::of_record(&partial)).is_err());
+            put_varint(&mut partial, tag);
+            put_varint(&mut partial, 5);
+        }
+        Version::parse(&log::of_record(&partial)).unwrap();
         let mut other_order = edit(&[]);
         other_order[5] ^= 1;
         assert!(Version::parse(&log::of_record(&other_order)).is_err());
@@ -338,6 +351,22 @@ mod tests {
             let version = Version::parse(&log::of_record(&edit(&tables)));
             assert_eq!(version.is_ok(), is_legal, "{last} before {first}");
         }
+    }
+
+    #[test]
+    fn logs_that_a_manifest_names() {
+        let version = |log_number, previous_log_number| Version {
+            log_number: Some(log_number),
+            previous_log_number,
+            ..Version::default()
+        };
+        let needed = |version: Version| -> Vec<u64> {
+            (0..8).filter(|number| version.needs_log(*number)).collect()
+        };
+        assert_eq!(needed(version(6, 0)), [6, 7]);
+        assert_eq!(needed(version(6, 4)), [4, 6, 7]);
+        assert_eq!(version(6, 4).required_log(), Some(6));
+        assert_eq!(version(LOG_NUMBER, 0).required_log(), None);
     }
 
     #[test]

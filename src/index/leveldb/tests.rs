@@ -344,6 +344,57 @@ fn all_entries(database: &Database) -> Entries {
     found
 }
 
+/// A length takes one byte below 128 and two bytes from 128 on.
+#[test]
+fn lengths_of_one_and_two_bytes_are_those_of_rusty_leveldb() {
+    let mut entries = Entries::new();
+    for (first, length) in (b'a'..).zip([119, 120, 121, 127, 128, 130, 300]) {
+        // The second and the third key share `length` bytes with the key before.
+        for end in ["", "1", "12"] {
+            let key = [&vec![first; length][..], end.as_bytes()].concat();
+            entries.insert(key, vec![b'x'; length * end.len() / 2]);
+        }
+    }
+    let (ours, theirs) = (our_table(3, &entries).1, foreign_table(&entries));
+    let (end, index) = end_and_index(&ours);
+    assert!(ours[..end] == theirs[..end]);
+    assert!(index == end_and_index(&theirs).1);
+    let dir = our_database(&entries, usize::MAX);
+    assert_eq!(all_entries(&Database::open(dir.path()).unwrap()), entries);
+}
+
+#[test]
+fn blocks_end_at_the_size_at_which_those_of_rusty_leveldb_end() {
+    for length in 4060..4090 {
+        let values = [length, 1, 1].map(|length| vec![b'x'; length]);
+        let keys = [b"a", b"b", b"c"].map(|key| key.to_vec());
+        let entries: Entries = keys.into_iter().zip(values).collect();
+        let (ours, theirs) = (our_table(3, &entries).1, foreign_table(&entries));
+        assert_eq!(end_and_index(&ours).1, end_and_index(&theirs).1, "{length}");
+    }
+}
+
+#[test]
+fn a_block_whose_restarts_are_wrong_is_damaged() {
+    let path = Arc::from(Path::new("x.ldb"));
+    assert!(Block::new(vec![0; 4], 0, &path).is_err());
+    let empty = Block::new(BlockBuilder::new().finish().to_vec(), 0, &path).unwrap();
+    assert!(empty.find(b"a").unwrap().is_none());
+    let outside = [9_u32.to_le_bytes(), 1_u32.to_le_bytes()].concat();
+    let outside = Block::new(outside, 0, &path).unwrap();
+    let err = outside.find(b"a").unwrap_err();
+    assert!(
+        format!("{err:?}").contains("a restart lies outside"),
+        "{err:?}"
+    );
+    // An entry with a key of 9 bytes and a value of 4 bytes. Only the first of two restarts lies where the value should.
+    let entry = [&[0, 9, 4][..], b"a\x01\0\0\0\0\0\0\0"].concat();
+    let block = [&entry[..], &[0; 8], &2_u32.to_le_bytes()].concat();
+    let block = Block::new(block, 0, &path).unwrap();
+    let err = block.advance(&mut EntryState::default()).unwrap_err();
+    assert!(format!("{err:?}").contains("malformed"), "{err:?}");
+}
+
 #[test]
 fn a_long_block_without_a_long_value_is_damaged() {
     let mut builder = BlockBuilder::new();
