@@ -574,13 +574,31 @@ const tests = {
     await page.waitForSelector("#moves .ways button");
     const unfiltered = all(await api("/lichess?play=e2e4,e7e5,g1f3,d7d6"));
     const texts = await page.locator("#moves .ways button").allTextContents();
-    assert.equal(texts[0], `Remove the filters · ${games(unfiltered)}`);
-    assert.match(texts[1], /^One move back/);
-    await page.locator("#moves .ways button").first().click();
+    assert.match(texts[0], /^Remove “Anderssen, Adolf” · /);
+    assert.equal(texts[1], `Remove all filters · ${games(unfiltered)}`);
+    assert.match(texts[2], /^One move back/);
+    await page.locator("#moves .ways button").nth(1).click();
     await page.waitForFunction(() => !location.search.includes("player"));
     await settled(page);
     assert.equal(line(page), "e2e4,e7e5,g1f3,d7d6");
     assert.equal(await tally(page), String(unfiltered));
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "filters that leave no games: the one to remove, and all of them"() {
+    const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul&color=white&since=2000");
+    await page.waitForSelector("#moves .ways button");
+    const without = all(await api("/lichess?player=Morphy,+Paul&color=white"));
+    const texts = await page.locator("#moves .ways button").allTextContents();
+    const dated = all(await api("/lichess?since=2000"));
+    // The player's removal leaves more games than that of the years.
+    assert.ok(dated > without);
+    assert.deepEqual(texts, [`Remove “Morphy, Paul” · ${games(dated)}`, `Remove all filters · ${games(all(await api("/lichess")))}`]);
+    await page.locator("#moves .ways button").first().click();
+    await page.waitForFunction(() => !location.search.includes("player"));
+    await settled(page);
+    assert.equal(await tally(page), dated.toLocaleString("en"));
     assert.deepEqual(faults, []);
     await context.close();
   },

@@ -4,7 +4,7 @@
 import { Asking, Refused, Unreachable, ask, suggestions, words } from "./api.js";
 import { bar } from "./bars.js";
 import "./board.js";
-import { VARIANTS, showChips } from "./chips.js";
+import { VARIANTS, filterWords, showChips } from "./chips.js";
 import { b, button, byId, copy, div, fill, icon, make, on, p, segments, span, toast } from "./dom.js";
 import { FiltersDialog } from "./filters.js";
 import { counted, number, plyNumber, sum } from "./format.js";
@@ -438,13 +438,33 @@ async function explain(counts, signal) {
       !line.length && !view.fen && !isFiltered ? /** @type {Promise<Facets>} */ (ask("facets", start, signal)) : undefined,
     ]);
     if (signal.aborted) return;
+    const one = await largestWithout(signal);
+    if (signal.aborted) return;
     const elsewhere = facets?.variants?.[variant] ?? 0;
     const variants = VARIANTS.filter(([name]) => !variant && facets?.variants?.[name]).map(([name, label]) => /** @type {[string, string, number]} */ ([name, label, facets?.variants?.[name] ?? 0]));
     const choose = (/** @type {string} */ name) => void go({ variant: name, fen: "", play: [] }, { push: true });
-    fill(place, noGames({ all, unfiltered, back: before, isFiltered, isOver, isEnd, elsewhere, hasLine: line.length > 0, variants }, { clear: clearFilters, back, variant: choose }));
+    fill(place, noGames({ all, unfiltered, back: before, one, isFiltered, isOver, isEnd, elsewhere, hasLine: line.length > 0, variants }, { clear: clearFilters, back, remove: removeFilters, variant: choose }));
   } catch (error) {
     if (!signal.aborted) fill(place, p("problem", words(error)));
   }
+}
+
+/**
+ * Returns the filter whose removal leaves the most games in the position, if there are several filters and a removal leaves games.
+ * @param {AbortSignal} signal
+ */
+async function largestWithout(signal) {
+  const { filters } = view;
+  const several = filterWords(filters, "");
+  if (several.length < 2) return undefined;
+  const counts = await Promise.all(
+    several.map(async ({ text, names }) => {
+      const games = await countGames(question({ ...view, filters: without(filters, names) }), signal).catch(() => 0);
+      return { text, names, games };
+    }),
+  );
+  const most = counts.reduce((one, other) => (other.games > one.games ? other : one));
+  return most.games ? most : undefined;
 }
 
 /** @param {Answer} counts */
@@ -672,11 +692,22 @@ function changeFilters(filters) {
   void go({ list: "", filters: Object.fromEntries(Object.entries(filters).filter(([, value]) => value)) }, { push: true });
 }
 
-/** @param {string[]} names */
-function removeFilters(names) {
-  const filters = Object.fromEntries(Object.entries(view.filters).filter(([name]) => !names.includes(name)));
+/**
+ * Returns the filters without some of them.
+ * @param {Filters} all
+ * @param {string[]} names
+ */
+function without(all, names) {
+  /** @type {Filters} */
+  const filters = Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)));
   // A win or a loss refers to the player.
   if (!filters.player && /win|loss|^draw$/.test(filters.result ?? "")) delete filters.result;
+  return filters;
+}
+
+/** @param {string[]} names */
+function removeFilters(names) {
+  const filters = without(view.filters, names);
   const isVariant = names.includes("variant");
   void go({ list: "", filters, ...(isVariant && { variant: "", fen: "", play: [] }) }, { push: true });
 }

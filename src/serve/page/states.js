@@ -20,10 +20,10 @@ function blank(sign, title, content, ways) {
 
 /**
  * Explains that no game reaches the position, or none that passes the filters.
- * @param {{ all: number, unfiltered: number, back: number, isFiltered: boolean, isOver: boolean, isEnd: boolean, elsewhere: number, hasLine: boolean, variants: [string, string, number][] }} counts
- * @param {{ clear: () => void, back: () => void, variant: (name: string) => void }} on
+ * @param {{ all: number, unfiltered: number, back: number, one: { text: string, names: string[], games: number } | undefined, isFiltered: boolean, isOver: boolean, isEnd: boolean, elsewhere: number, hasLine: boolean, variants: [string, string, number][] }} counts `one` is the filter whose removal leaves the most games.
+ * @param {{ clear: () => void, back: () => void, remove: (names: string[]) => void, variant: (name: string) => void }} on
  */
-export function noGames({ all, unfiltered, back, isFiltered, isOver, isEnd, elsewhere, hasLine, variants }, on) {
+export function noGames({ all, unfiltered, back, one, isFiltered, isOver, isEnd, elsewhere, hasLine, variants }, on) {
   if (isOver || isEnd) return blank("grid", isOver ? "The game is over here" : "The game ends here", [], hasLine ? [button("", [icon("back"), "One move back"], on.back)] : []);
   if (variants.length) {
     const ways = variants.map(([name, label, games]) => button("", [`${label} · ${counted(games)}`], () => on.variant(name)));
@@ -35,7 +35,8 @@ export function noGames({ all, unfiltered, back, isFiltered, isOver, isEnd, else
   }
   const title = !isFiltered ? "No games reached this position" : all ? `None of the ${counted(all)} reached this position` : "No games pass these filters";
   const ways = [];
-  if (isFiltered) ways.push(button("main", [unfiltered ? `Remove the filters · ${counted(unfiltered)}` : "Remove the filters"], on.clear));
+  if (one) ways.push(button("main", [`Remove “${one.text}” · ${counted(one.games)}`], () => on.remove(one.names)));
+  if (isFiltered) ways.push(button(one ? "" : "main", [unfiltered ? `Remove ${one ? "all" : "the"} filters · ${counted(unfiltered)}` : `Remove ${one ? "all" : "the"} filters`], on.clear));
   if (hasLine) ways.push(button("", [icon("back"), back ? `One move back · ${counted(back)}` : "One move back"], on.back));
   return blank("grid", title, [], ways);
 }
