@@ -305,15 +305,15 @@ fn what_cannot_be_read_or_replaced_is_refused() {
         said.contains("the checksum of the 44 bytes at byte 44 differs"),
         "{said}"
     );
-    for name in ["my.evals", "my.parquet"] {
-        for _ in 0..2 {
-            ok(dir.path(), &format!("evals -q --out {name} games.pgn"));
-        }
+    for _ in 0..2 {
+        ok(dir.path(), "evals -q --out my.evals games.pgn");
     }
-    ok(dir.path(), "evals -q --out my.epd games.pgn");
-    let error = fails(dir.path(), "evals -q --out my.epd games.pgn", 1);
-    assert!(error.contains("may be yours"), "{error}");
-    for name in ["my.epd", "newer.evals", "changed.evals"] {
+    for name in ["my.epd", "my.parquet"] {
+        ok(dir.path(), &format!("evals -q --out {name} games.pgn"));
+        let error = fails(dir.path(), &format!("evals -q --out {name} games.pgn"), 1);
+        assert!(error.contains("may be yours"), "{error}");
+    }
+    for name in ["my.epd", "my.parquet", "newer.evals", "changed.evals"] {
         ok(
             dir.path(),
             &format!("evals -q --force --out {name} games.pgn"),

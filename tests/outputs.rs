@@ -750,3 +750,38 @@ fn no_input_of_any_option_is_replaced() {
         assert!(error.contains("both go to standard output"), "{error}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn the_file_of_standard_output_is_no_other_output() {
+    let dir = temp();
+    let games = sample("famous.pgn");
+    let path = dir.path().join("same.json");
+    let run = |out: &str| {
+        polybook_in(dir.path())
+            .args(["make-book", "-q", "--json"])
+            .arg(&games)
+            .args(["--bin", out])
+            .stdout(fs::File::create(&path).unwrap())
+            .output()
+            .unwrap()
+    };
+    let refused = run("same.json");
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        said.contains("standard output is written to this file"),
+        "{said}"
+    );
+    assert!(run("other.bin").status.success());
+    assert!(fs::read_to_string(&path).unwrap().starts_with('{'));
+    // A link to standard output leads to the pipe from which this test reads.
+    std::os::unix::fs::symlink("/dev/stdout", dir.path().join("link")).unwrap();
+    let refused = polybook_in(dir.path())
+        .args(["make-book", "-q", "--json"])
+        .arg(&games)
+        .args(["--bin", "link"])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+}

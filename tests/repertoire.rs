@@ -1960,3 +1960,37 @@ fn positions_with_the_same_legal_moves_are_one() {
         assert!(check.contains(expected), "{games}: {check}");
     }
 }
+
+/// The file is claimed before the games are read. Otherwise, an edit of the file in the meantime would be lost.
+#[cfg(unix)]
+#[test]
+fn a_repertoire_is_claimed_before_its_games_are_read() {
+    let dir = temp();
+    let games = sample("famous.pgn");
+    let build = format!(
+        "repertoire build -q {} --color white --out r.bin",
+        games.display()
+    );
+    ok(dir.path(), &build);
+    crate::common::make_fifo(&dir.path().join("games"));
+    let slow = "repertoire build -q games --color white --out r.bin";
+    let mut slow = crate::common::polybook_in(dir.path())
+        .args(slow.split(' '))
+        .spawn()
+        .unwrap();
+    // The run has opened its source when the pipe can be opened for writing.
+    let mut pipe = fs::File::options()
+        .write(true)
+        .open(dir.path().join("games"))
+        .unwrap();
+    for other in [
+        build.as_str(),
+        "edit r.bin --in-place --moves 1.h4 --set h2h4=100",
+    ] {
+        let error = fails(dir.path(), other, 1);
+        assert!(error.contains("another run is writing it"), "{error}");
+    }
+    std::io::Write::write_all(&mut pipe, &fs::read(games).unwrap()).unwrap();
+    drop(pipe);
+    assert!(slow.wait().unwrap().success());
+}

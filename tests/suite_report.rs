@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::common::{ok, ok_json, program, python, refused, run_python, sample, temp};
+use crate::common::{fails, ok, ok_json, program, python, refused, run_python, sample, temp};
 
 /// Returns a game of two players with further tags and its moves.
 fn game(white: &str, black: &str, result: &str, tags: &str, moves: &str) -> String {
@@ -445,4 +445,16 @@ fn games_belong_to_an_exit_with_the_same_legal_moves() {
         let report = ok_json(dir, &["suite-report", name, "match.pgn", "--json"]);
         assert_eq!(exits(&report, "wins"), [2], "{suite}: {report}");
     }
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_found_before_the_games_are_read() {
+    let dir = temp();
+    let line = "suite-report s.epd m.pgn --drop-one-sided --out missing/better.epd";
+    fs::write(dir.path().join("s.epd"), "not a suite").unwrap();
+    let error = fails(dir.path(), line, 1);
+    assert!(
+        error.contains("make the directory missing first"),
+        "{error}"
+    );
 }

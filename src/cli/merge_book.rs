@@ -156,6 +156,9 @@ fn merge_databases(
     // The number of rows is not known in advance, so the progress has no total.
     let merged = context.show_progress("merging", |_| {
         let writer = ObsWriter::create(out, args.force)?;
+        for path in paths {
+            text.extend(warning_of_missing_moves(path)?);
+        }
         let never = AtomicBool::new(false);
         let (merged, database) = obs::merge_databases(paths, writer, &memory, &never)?;
         for path in &merged.repeated {
@@ -163,10 +166,6 @@ fn merge_databases(
             text.push_str(&format!(
                 "warning: {path}: named twice, so its games count twice\n"
             ));
-        }
-        // Read the warnings before the commit, because nothing may fail afterwards.
-        for path in paths {
-            text.extend(warning_of_missing_moves(path)?);
         }
         database.commit()?;
         anyhow::Ok(merged)

@@ -8,7 +8,7 @@ use std::{
 use polybook::{
     pgn::Games,
     position::Variant,
-    suite::{ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile},
+    suite::{ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile, begin_suite},
 };
 
 use super::{
@@ -90,10 +90,14 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let usage = "the suite and the games cannot both be -: there is one standard input";
         return Err(Usage(usage.to_owned()).into());
     }
-    if let Some(out) = &args.out {
-        let inputs: Vec<&PathBuf> = args.games.iter().chain([&args.suite]).collect();
-        check_output(out, &inputs, args.json)?;
-    }
+    let file = match &args.out {
+        Some(out) => {
+            let inputs: Vec<&PathBuf> = args.games.iter().chain([&args.suite]).collect();
+            check_output(out, &inputs, args.json)?;
+            Some(begin_suite(out, args.force)?)
+        }
+        None => None,
+    };
     let memory = args.resources.memory();
     let text = input::read_text(&args.suite, &memory, ENTRIES)?;
     let suite = SuiteFile::read(input::name(&args.suite).as_ref(), text, args.variant)?;
@@ -112,8 +116,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         suite.report(&games, &options)
     })?;
     context.warn(&report.warnings);
-    if let Some(out) = &args.out {
-        let entries = suite.write_without_one_sided(&report, out, args.force)?;
+    if let (Some(out), Some(file)) = (&args.out, file) {
+        let entries = suite.write_without_one_sided(&report, file)?;
         context.say(&format!(
             "{}: {}\n",
             output_name(out),

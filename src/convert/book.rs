@@ -160,7 +160,7 @@ impl<'a> ConvertBook<'a> {
                 return Err(Error::file(self.book.path(), problem));
             }
             self.book.refuse_changed()?;
-            let file = suite::begin(path, self.force)?;
+            let file = suite::begin_suite(path, self.force)?;
             let suite = SourceSuite {
                 source: &PlayedMoves(self.book),
                 results: &|_| Ok(None),

@@ -201,7 +201,7 @@ impl Convert {
     /// or too large.
     pub fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
         task::caught(|| {
-            let file = suite::begin(path, self.force)?;
+            let file = suite::begin_suite(path, self.force)?;
             let variant = self.played_variant()?;
             let pool = task::pool(self.threads)?;
             let DatabaseCounts {

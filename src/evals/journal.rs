@@ -2,18 +2,19 @@
 //! run is killed.
 //!
 //! The file is a sequence of entries. An entry consists of the number of its bytes, their CRC-32C, and the bytes. The first
-//! entry is a JSON document with the [settings](EngineSettings) of the engine, the others are records of a store. An
-//! incomplete entry and all bytes after it were being written when the run was killed; they are cut off.
+//! entry is a JSON document with the [settings](EngineSettings) of the engine, the others are records of a store. The last
+//! entry may be incomplete, because it was being written when the run was killed; it is cut off. Any other entry whose
+//! checksum differs is damage, and an error.
 
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, Read, Write},
+    io::{self, BufRead, BufReader, Read, Seek, Write},
     path::{Path, PathBuf},
 };
 
 use serde::Serialize;
 
-use super::layout::EvalRecord;
+use super::layout::{EvalRecord, RECORD};
 use crate::{
     error::{At, Error, Result, reason},
     output::{FileId, parent, refuse_append_only, shortened},
@@ -21,6 +22,9 @@ use crate::{
 
 /// The size of the length and the checksum before the bytes of an entry.
 const HEAD: usize = 8;
+
+/// The maximum number of bytes of the settings.
+const LONGEST_SETTINGS: usize = 1 << 20;
 
 /// The engine and its settings. A journal belongs to runs with the same ones.
 #[derive(Serialize)]
@@ -50,39 +54,51 @@ impl Journal {
         asked: &EngineSettings<'_>,
     ) -> Result<(Journal, Vec<EvalRecord>)> {
         let path = path_of(out);
-        let mut file = locked(&path)?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).at(&path, "read")?;
-        let mut rest = &bytes[..];
-        let mut entries = Vec::new();
-        while let Some((entry, after)) = first_entry(rest) {
-            entries.push(entry);
-            rest = after;
-        }
-        let whole = bytes.len() - rest.len();
+        let file = locked(&path)?;
         let first = serde_json::to_vec(asked).expect("texts and numbers are JSON");
-        let mut journal = Journal {
-            path,
-            file,
-            is_empty: false,
-        };
-        let Some((of_before, records)) = entries.split_first() else {
-            if !entry_of(&first).starts_with(&bytes) {
+        let mut reader = BufReader::new(&file);
+        let settings = next_entry(&mut reader, LONGEST_SETTINGS).at(&path, "read")?;
+        let Entry::Whole(settings) = settings else {
+            let mut begun = Vec::new();
+            let expected = entry_of(&first);
+            let length = expected.len() as u64;
+            let read = reader.rewind().and_then(|()| {
+                let mut start = reader.by_ref().take(length + 1);
+                start.read_to_end(&mut begun)
+            });
+            read.at(&path, "read")?;
+            let mut journal = Journal::new(path, file);
+            if !expected.starts_with(&begun) {
                 return Err(journal.is_foreign());
             }
             journal.begin(&first)?;
             return Ok((journal, Vec::new()));
         };
-        let records = records
-            .iter()
-            .map(|bytes| EvalRecord::from_bytes((*bytes).try_into().ok()?));
-        let records: Option<Vec<EvalRecord>> = records.collect();
-        let Some(records) = records else {
-            return Err(journal.is_foreign());
+        let mut records = Vec::new();
+        let mut whole = HEAD + settings.len();
+        let problem = loop {
+            let bytes = match next_entry(&mut reader, RECORD).at(&path, "read")? {
+                Entry::Whole(bytes) => bytes,
+                Entry::Torn => break None,
+                Entry::Damaged => break Some(damaged_at(&path, whole)),
+            };
+            whole += HEAD + bytes.len();
+            match bytes
+                .try_into()
+                .ok()
+                .and_then(|bytes| EvalRecord::from_bytes(&bytes))
+            {
+                Some(record) => records.push(record),
+                None => break Some(damaged_at(&path, whole)),
+            }
         };
-        if **of_before != *first {
-            // One without evaluations holds nothing that could be lost.
-            if !records.is_empty() || !of_before.starts_with(b"{\"engine\":") {
+        let mut journal = Journal::new(path, file);
+        if let Some(problem) = problem {
+            return Err(problem);
+        }
+        if settings != first {
+            // A journal without evaluations has nothing that could be lost.
+            if !records.is_empty() || !settings.starts_with(b"{\"engine\":") {
                 return Err(journal.is_foreign());
             }
             journal.begin(&first)?;
@@ -94,6 +110,14 @@ impl Journal {
             .set_len(whole as u64)
             .at(&journal.path, "write")?;
         Ok((journal, records))
+    }
+
+    fn new(path: PathBuf, file: File) -> Journal {
+        Journal {
+            path,
+            file,
+            is_empty: false,
+        }
     }
 
     /// Removes all entries and writes the first one.
@@ -203,15 +227,64 @@ fn entry_of(bytes: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes(), &sum.to_be_bytes(), bytes].concat()
 }
 
-/// Returns the bytes of the first entry and the bytes after the entry, or `None` if the first entry is not complete.
-fn first_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
+/// What a journal has where an entry begins.
+enum Entry {
+    /// The bytes of a complete entry.
+    Whole(Vec<u8>),
+    /// The end of the journal, or an entry that was being written when the run was killed.
+    Torn,
+    /// Bytes that no run wrote.
+    Damaged,
+}
+
+/// Reads an entry of at most `most` bytes. After a power cut, a file can end with zeros instead of what was written last.
+fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<Entry> {
+    let read = |reader: &mut dyn BufRead, length: usize| {
+        let mut bytes = Vec::new();
+        reader.take(length as u64).read_to_end(&mut bytes)?;
+        io::Result::Ok(bytes)
+    };
+    let Ok(head) = <[u8; HEAD]>::try_from(read(reader, HEAD)?) else {
+        return Ok(Entry::Torn);
+    };
     let [length, sum] = [&head[..4], &head[4..]].map(|number| {
         let number = number.try_into().expect("a number has four bytes");
         u32::from_be_bytes(number)
     });
-    let (entry, after) = rest.split_at_checked(length as usize)?;
-    (crc32c::crc32c(entry) == sum && !entry.is_empty()).then_some((entry, after))
+    if length as usize > most {
+        return Ok(Entry::Damaged);
+    }
+    let entry = read(reader, length as usize)?;
+    if entry.len() < length as usize {
+        return Ok(Entry::Torn);
+    }
+    if crc32c::crc32c(&entry) == sum && !entry.is_empty() {
+        return Ok(Entry::Whole(entry));
+    }
+    let is_end = is_zero(reader)? && (length > 0 || head == [0; HEAD]);
+    Ok(if is_end { Entry::Torn } else { Entry::Damaged })
+}
+
+/// Returns `true` if all bytes up to the end are zero.
+fn is_zero(reader: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        let bytes = reader.fill_buf()?;
+        let length = bytes.len();
+        if length == 0 {
+            return Ok(true);
+        }
+        if bytes.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        reader.consume(length);
+    }
+}
+
+fn damaged_at(path: &Path, offset: usize) -> Error {
+    let problem = format!(
+        "damaged at byte {offset}: move it away, or remove it to evaluate its positions again"
+    );
+    Error::damaged(path, problem)
 }
 
 #[cfg(test)]
@@ -259,10 +332,29 @@ mod tests {
             let (_, records) = Journal::open(&out, &asked(7)).unwrap();
             assert_eq!(records, [&all[..whole], &all[2..]].concat(), "{cut}");
         }
-        let mut damaged = bytes.clone();
-        damaged[bytes.len() - size - 1] ^= 1;
-        fs::write(&path, damaged).unwrap();
-        assert_eq!(Journal::open(&out, &asked(7)).unwrap().1, all[..1]);
+        // A power cut can leave zeros instead of the last entries.
+        for zeros in 0..2 * size {
+            let mut cut = bytes.clone();
+            let written = bytes.len() - zeros;
+            cut[written..].fill(0);
+            fs::write(&path, cut).unwrap();
+            let (_, records) = Journal::open(&out, &asked(7)).unwrap();
+            let whole = all.len() - zeros.div_ceil(size);
+            assert!(
+                records.len() >= whole && all.starts_with(&records),
+                "{zeros}"
+            );
+        }
+        // A changed bit in any other place than the last entry loses no evaluation.
+        for at in 0..bytes.len() - size {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            fs::write(&path, &damaged).unwrap();
+            for nodes in [7, 8] {
+                assert!(Journal::open(&out, &asked(nodes)).is_err(), "{at}");
+                assert_eq!(fs::read(&path).unwrap(), damaged);
+            }
+        }
         fs::write(&path, &bytes).unwrap();
         assert!(Journal::open(&out, &asked(8)).is_err());
         let at_work = Journal::open(&out, &asked(7)).unwrap();
@@ -277,7 +369,12 @@ mod tests {
         let journal = Journal::open(&out, &asked(8)).unwrap();
         drop(journal);
         assert!(!path.exists());
-        for foreign in ["diary\n", "{\"eng", "my diary, which is not a journal"] {
+        for foreign in [
+            "diary\n",
+            "{\"eng",
+            "my diary, which is not a journal",
+            "\0\0\0\0\0\0\0\0",
+        ] {
             fs::write(&path, foreign).unwrap();
             assert!(Journal::open(&out, &asked(7)).is_err());
             assert_eq!(fs::read_to_string(&path).unwrap(), foreign);

@@ -46,7 +46,7 @@ pub struct MakeEvals {
     /// a killed run stopped.
     pub engine: Option<(EngineOptions, Vec<Chess>)>,
     /// Replaces any file. By default a store keeps its evaluations and the others are added to them, and no file is
-    /// replaced except an empty one and a Parquet file of evaluations.
+    /// replaced except an empty one.
     pub force: bool,
     /// The number of threads that read; 0 for one per core.
     pub threads: usize,

@@ -167,7 +167,11 @@ fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option
             "is not where it was when it was indexed: put it back, or make the index again";
         return Err(Error::changed(path, problem));
     }
-    metadata.at(path, "open")?;
+    // Opening a pipe could wait forever.
+    if !metadata.at(path, "open")?.is_file() {
+        let problem = "is not a regular file any more: put the file back, or make the index again";
+        return Err(Error::changed(path, problem));
+    }
     let input = Input::file(path);
     if input.is_packed()? {
         let mut stream = input.open(&StreamOptions::default())?;

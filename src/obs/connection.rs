@@ -13,13 +13,10 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig, limits::Limit};
 
-use super::{
-    error::{ObsError, Sql},
-    in_use::side_file,
-};
+use super::error::{ObsError, Sql};
 use crate::{
     error::{At, Error, Result},
-    output::{FileId, is_absent},
+    output::{FileId, is_absent, open_again_if_replaced, side_file},
     sort::Memory,
     task,
 };
@@ -43,8 +40,13 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Opens a file with two connections: one for long reads, and one for short queries meanwhile.
+    /// Opens a file with two connections: one for long reads, and one for short queries meanwhile. Begins again if another
+    /// file takes the name before both are open.
     pub(super) fn open(path: &Path) -> Result<Connections> {
+        open_again_if_replaced(path, || Connections::open_two(path))
+    }
+
+    fn open_two(path: &Path) -> Result<Connections> {
         let connections = Connections {
             path: path.to_owned(),
             file: FileId::of(path)

@@ -21,7 +21,6 @@
 
 mod connection;
 mod error;
-mod in_use;
 mod info;
 mod merge;
 mod read;
@@ -46,7 +45,10 @@ pub use self::{
     verify::{DatabaseFault, Verified, verify},
     write::{ObsSummary, ObsWriter},
 };
-use crate::error::{At, Error, Result};
+use crate::{
+    error::{At, Error, Result},
+    output::check_not_in_use,
+};
 
 /// Checks that a database may replace the file at `path`: an empty file always, a database of this schema with `force`.
 ///
@@ -62,7 +64,7 @@ fn check_replaceable(path: &Path, force: bool) -> Result<()> {
         return Ok(());
     }
     let target = path.canonicalize().at(path, "open")?;
-    in_use::check(&target, &target).map_err(|err| Error::changed(path, err.to_string()))?;
+    check_not_in_use(&target, path)?;
     if !read::is_database(path) {
         return Err(Error::foreign(
             path,

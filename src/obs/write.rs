@@ -13,7 +13,6 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{
     error::Sql,
-    in_use,
     info::Info,
     row::Row,
     sorted::{Packer, Piles, unpacked},
@@ -73,12 +72,7 @@ impl ObsWriter {
     /// has that database open or did not finish it. Returns [`Error::Exists`](crate::Error::Exists) for a database without `force`.
     pub fn create(path: impl AsRef<Path>, force: bool) -> Result<ObsWriter> {
         let mut file = AtomicFile::create_over(path, |old| super::check_replaceable(old, force))?;
-        if file.is_seekable() {
-            let target = file.resolved_target();
-            let checked = in_use::check(target, target);
-            checked.map_err(|err| Error::changed(file.target(), err.to_string()))?;
-            file.set_guard(in_use::check);
-        }
+        file.refuse_database_in_use()?;
         Ok(ObsWriter { file })
     }
 

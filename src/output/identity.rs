@@ -102,17 +102,17 @@ fn opened(path: &Path, flags: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens the files of a directory with `open`. If this fails and another directory has taken the name in the meantime,
-/// calls `open` again, because files of two directories together look like damage.
+/// Opens the files of a directory, or a file more than once, with `open`. If this fails and another directory or file has
+/// taken the name in the meantime, calls `open` again, because parts of two together look like damage.
 pub(crate) fn open_again_if_replaced<T>(
-    directory: &Path,
+    path: &Path,
     mut open: impl FnMut() -> Result<T>,
 ) -> Result<T> {
     loop {
-        let before = FileId::of(directory).at(directory, "open")?;
+        let before = FileId::of(path).at(path, "open")?;
         let opened = open();
         // A directory that is being exchanged may have no name for a moment.
-        if opened.is_ok() || FileId::of(directory).at(directory, "open")? == before {
+        if opened.is_ok() || FileId::of(path).at(path, "open")? == before {
             return opened;
         }
     }
@@ -132,7 +132,7 @@ pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator
 
 /// The state of the file or directory at a path, by which later changes are recognized.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) struct FileState {
+pub(crate) struct FileState {
     file: FileId,
     pub(super) is_directory: bool,
     /// The size, which, like the times, changes when a file is written. `None` for a directory, whose metadata change
@@ -145,7 +145,7 @@ pub(super) struct FileState {
 
 impl FileState {
     /// Returns the state of the file or directory at a path, without following links, or `None` if nothing is there.
-    pub(super) fn of(path: &Path) -> io::Result<Option<FileState>> {
+    pub(crate) fn of(path: &Path) -> io::Result<Option<FileState>> {
         if_any(FileState::found(path))
     }
 

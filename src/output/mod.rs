@@ -9,6 +9,7 @@
 mod attributes;
 mod claim;
 mod identity;
+mod in_use;
 mod place;
 mod rename;
 mod seal;
@@ -31,8 +32,9 @@ use self::{
 };
 pub(crate) use self::{
     claim::left_behind as claim_left_behind,
-    identity::{FileId, is_absent, open_again_if_replaced},
-    target::{Guard, parent, refuse_append_only},
+    identity::{FileId, FileState, is_absent, open_again_if_replaced},
+    in_use::{check_not_in_use, side_file},
+    target::{parent, refuse_append_only},
     temporary::{own_files, shortened},
 };
 pub use self::{
@@ -108,10 +110,15 @@ impl AtomicFile {
             let given = attributes.give(temporary.file());
             given.at(&target.name, KEEP)?;
         }
-        Ok(AtomicFile {
+        let is_database = target.exists() && in_use::is_database(&target.path);
+        let mut file = AtomicFile {
             target,
             destination: Destination::Temporary(temporary),
-        })
+        };
+        if is_database {
+            file.refuse_database_in_use()?;
+        }
+        Ok(file)
     }
 
     fn special(path: impl Into<PathBuf>, file: File) -> AtomicFile {
@@ -121,10 +128,15 @@ impl AtomicFile {
         }
     }
 
-    /// Sets a check that is repeated immediately before and after the file gets its name. If the check fails, the target
-    /// stays as it is, and the finished file is kept under another name.
-    pub(crate) fn set_guard(&mut self, guard: Guard) {
-        self.target.set_guard(guard);
+    /// Returns an error if another program has an SQLite database of the target's name open or did not finish with it. The
+    /// check is repeated immediately before and after the file gets its name. If it fails then, the target stays as it is,
+    /// and the finished file is kept under another name.
+    pub(crate) fn refuse_database_in_use(&mut self) -> Result<()> {
+        if self.is_seekable() {
+            check_not_in_use(self.resolved_target(), self.target())?;
+            self.target.set_guard(in_use::check);
+        }
+        Ok(())
     }
 
     /// Returns the path of the file that will be replaced, as the caller named it.
@@ -549,25 +561,59 @@ mod tests {
         rename::staged::MEANWHILE.set(Some(Box::new(act)));
     }
 
+    /// Any output may be given the name of a database with `--force`.
+    #[test]
+    fn a_database_that_another_program_has_open_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("live.db3");
+        let write_ahead_log = dir.path().join("live.db3-wal");
+        fs::write(&target, "SQLite format 3\0 and more").unwrap();
+        fs::write(&write_ahead_log, "").unwrap();
+        let err = AtomicFile::create(&target).unwrap_err().to_string();
+        assert!(err.contains("live.db3-wal is next to it"), "{err}");
+        // The database is opened by another program after the run has begun.
+        fs::remove_file(&write_ahead_log).unwrap();
+        let file = file_of(&target, b"ours");
+        fs::write(&write_ahead_log, "").unwrap();
+        let err = file.commit().unwrap_err().to_string();
+        assert!(err.contains("live.db3-wal is next to it"), "{err}");
+        assert!(fs::read(&target).unwrap().starts_with(b"SQLite"));
+        assert_eq!(fs::read(dir.path().join("live.db3.new")).unwrap(), b"ours");
+        // The name of another kind of file says nothing.
+        let text = dir.path().join("text");
+        fs::write(&text, "SQLite format 3").unwrap();
+        fs::write(dir.path().join("text-wal"), "").unwrap();
+        file_of(&text, b"ours").commit().unwrap();
+    }
+
     #[cfg(any(target_vendor = "apple", target_os = "linux"))]
     #[test]
     fn a_file_that_is_written_at_the_last_moment_is_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        let target = dir.path().join("book.bin");
-        fs::write(&target, "old").unwrap();
-        let theirs = dir.path().join("theirs");
-        fs::write(&theirs, "theirs").unwrap();
-        let file = file_of(&target, b"ours").finish().unwrap();
-        let to = target.clone();
-        meanwhile(move || fs::rename(theirs, to).unwrap());
-        let err = file.commit().unwrap_err().to_string();
-        assert!(
-            err.contains("another program wrote it meanwhile; the finished output is kept"),
-            "{err}"
-        );
-        assert_eq!(fs::read(&target).unwrap(), b"theirs");
-        assert_eq!(fs::read(dir.path().join("book.bin.new")).unwrap(), b"ours");
-        assert_eq!(names(dir.path()), ["book.bin", "book.bin.new"]);
+        for cannot_exchange in [false, true] {
+            rename::staged::CANNOT_EXCHANGE.set(cannot_exchange);
+            let dir = tempfile::tempdir().unwrap();
+            let target = dir.path().join("book.bin");
+            fs::write(&target, "old").unwrap();
+            let theirs = dir.path().join("theirs");
+            fs::write(&theirs, "theirs").unwrap();
+            let file = file_of(&target, b"ours").finish().unwrap();
+            let to = target.clone();
+            meanwhile(move || fs::rename(theirs, to).unwrap());
+            let err = file.commit().unwrap_err().to_string();
+            assert!(
+                err.contains("another program wrote it meanwhile; the finished output is kept"),
+                "{err}"
+            );
+            assert_eq!(fs::read(&target).unwrap(), b"theirs");
+            assert_eq!(fs::read(dir.path().join("book.bin.new")).unwrap(), b"ours");
+            assert_eq!(names(dir.path()), ["book.bin", "book.bin.new"]);
+            // Without another program, the old file is gone afterwards.
+            fs::remove_file(dir.path().join("book.bin.new")).unwrap();
+            file_of(&target, b"ours").commit().unwrap();
+            assert_eq!(fs::read(&target).unwrap(), b"ours");
+            assert_eq!(names(dir.path()), ["book.bin"]);
+            rename::staged::CANNOT_EXCHANGE.set(false);
+        }
     }
 
     #[cfg(any(target_vendor = "apple", target_os = "linux"))]

@@ -68,7 +68,7 @@ pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathB
         return Ok(Some(made.to_owned()));
     }
     if !fs::symlink_metadata(made)?.is_dir() {
-        return fs::rename(made, path).map(|()| None);
+        return over_file(made, target);
     }
     // For a moment, neither the old nor the new output is at the target. If the run is killed then, the next run
     // restores the old output.
@@ -79,6 +79,33 @@ pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathB
         .and_then(|()| to_new(made, path))
         .map_err(|reason| put_back(reason, || to_new(&aside, path)))?;
     Ok(Some(aside))
+}
+
+/// Renames the temporary file `made` to its target where names cannot be exchanged. The old file keeps another name until
+/// it is checked, if the file system has hard links. Returns this name.
+fn over_file(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
+    let path = &target.path;
+    let aside = made.with_extension(&ASIDE[1..]);
+    if let Err(err) = fs::hard_link(path, &aside) {
+        if err.kind() == io::ErrorKind::AlreadyExists {
+            return Err(err);
+        }
+        return fs::rename(made, path).map(|()| None);
+    }
+    let renamed = fs::rename(made, path);
+    let back = || {
+        fs::hard_link(path, made)?;
+        fs::rename(&aside, path)
+    };
+    match renamed.map(|()| target.check_renamed(&aside)) {
+        Ok(Ok(())) => Ok(Some(aside)),
+        Ok(Err(reason)) => Err(put_back(reason, back)),
+        Err(err) => {
+            // The old file still has its own name, too.
+            let _ = fs::remove_file(&aside);
+            Err(err)
+        }
+    }
 }
 
 /// Undoes a rename by calling `back`. Returns `reason`, the error because of which the rename is undone, extended by

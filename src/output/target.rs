@@ -36,7 +36,7 @@ pub(super) struct Target {
 /// A function that returns an error if another program uses the file that would be replaced. `target` is the path of
 /// the target, with links followed. `old` is the current path of the old file, which equals `target` until the old and
 /// the new file have been exchanged.
-pub(crate) type Guard = fn(target: &Path, old: &Path) -> io::Result<()>;
+pub(super) type Guard = fn(target: &Path, old: &Path) -> io::Result<()>;
 
 impl Target {
     /// Creates the target for `name`, following symbolic links. If the target is a directory, call
@@ -339,6 +339,10 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
             }
         }
         let id = FileId::of(path).at(path, "open")?;
+        if id.is_some() && is_its_file(path) {
+            let problem = "standard output is written to this file: name another file";
+            return Err(Error::file(path, problem));
+        }
         for input in inputs {
             let is_same = id.is_some() && FileId::of(input).at(input, "open")? == id;
             // Replacing a directory would also remove the files in it.
@@ -355,9 +359,27 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
 
 /// Returns `true` if a path is `-` or one of the system's names for standard output.
 pub fn is_standard_output(path: &Path) -> bool {
-    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]
-        .iter()
-        .any(|name| path == Path::new(name))
+    let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    let is_named = names.iter().any(|name| path == Path::new(name));
+    is_named
+        || (!is_null(path) && is_device(path).is_ok_and(|is_device| is_device) && is_its_file(path))
+}
+
+/// Returns `true` if a path leads to the file, pipe or device to which standard output is connected.
+#[cfg(unix)]
+fn is_its_file(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let of_stream = super::standard_output().and_then(|stream| stream.metadata());
+    let (Ok(of_stream), Ok(of_path)) = (of_stream, path.metadata()) else {
+        return false;
+    };
+    (of_stream.dev(), of_stream.ino()) == (of_path.dev(), of_path.ino())
+}
+
+/// Returns `false`: on Windows, no file has the name of standard output.
+#[cfg(not(unix))]
+fn is_its_file(_path: &Path) -> bool {
+    false
 }
 
 /// Returns `true` for the device that drops what is written, which several outputs may share.

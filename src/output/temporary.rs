@@ -163,6 +163,12 @@ impl Temporary {
     /// Returns an error if the old output, a directory, cannot be renamed.
     fn try_to_make_way(&self, target: &Target) -> Result<()> {
         const DOING: &str = "write into a temporary directory next to";
+        // Where the test succeeds, the old output is in the temporary directory for a moment. `discard_all` must not remove
+        // it then.
+        let live = live();
+        if live.is_closed {
+            return Err(Error::Interrupted);
+        }
         let file = self.path.join(TRIAL);
         File::create_new(&file).at(&target.name, DOING)?;
         let refused = target.refuse_fixed_directory(&self.path);

@@ -61,10 +61,10 @@ pub use self::{
     build::{Build, BuildSummary, Built, CommentDetail, OwnMoveRule, build},
     check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
     gaps::{Added, FindGaps, Gap, Gaps, SourceEnd, gaps},
-    move_source::{MoveSource, OpenOptions},
+    move_source::{MoveSource, OpenOptions, RepertoirePgn},
     novelty::{ComparedGames, NewMove, Reference, last_text, new_moves},
     reach::Coverage,
-    write::{RepertoireFormat, Writing, add_to_book, add_to_pgn},
+    write::{RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn},
 };
 use crate::{position::Keyed, tree::move_number};
 

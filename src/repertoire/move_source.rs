@@ -21,6 +21,7 @@ use crate::{
     index::Index,
     kind::FileKind,
     make_book::{MakeBook, Progress, Report},
+    output::FileState,
     pgn::{GameFilter, Games, Input, start_of},
     position::{Keyed, Variant, VariantChoice},
     progress::Meter,
@@ -53,11 +54,47 @@ pub struct OpenOptions<'a> {
 pub struct MoveSource {
     kind: Kind,
     variants: BTreeSet<Variant>,
-    /// The path of the file if it is a repertoire in PGN.
-    pgn: Option<PathBuf>,
+    /// The file if it is a repertoire in PGN.
+    pgn: Option<RepertoirePgn>,
     /// Start positions of games that have a `FEN` tag.
     starts: Vec<VariantPosition>,
     warnings: Vec<String>,
+}
+
+/// A repertoire in PGN, with its state before it was read. The file is read more than once, and each reading must find the
+/// same text.
+#[derive(Debug)]
+pub struct RepertoirePgn {
+    path: PathBuf,
+    before: Option<FileState>,
+}
+
+impl RepertoirePgn {
+    fn new(path: &Path) -> Result<RepertoirePgn> {
+        let path = path.to_owned();
+        let before = state_of(&path)?;
+        Ok(RepertoirePgn { path, before })
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Checks that no program has changed the file since it was read first.
+    pub(super) fn check_unchanged(&self) -> Result<()> {
+        if state_of(&self.path)? == self.before {
+            return Ok(());
+        }
+        let problem = "changed while it was read: start again when no program writes it";
+        Err(Error::changed(&self.path, problem))
+    }
+}
+
+/// Returns the state of the file to which a path leads.
+fn state_of(path: &Path) -> Result<Option<FileState>> {
+    let file = path.canonicalize().at(path, "read")?;
+    FileState::of(&file).at(path, "read")
 }
 
 #[derive(Debug)]
@@ -95,13 +132,16 @@ impl MoveSource {
             }),
             Some(known) => Ok(known),
             None => {
+                let pgn = RepertoirePgn::new(path)?;
                 let mut lines = MoveSource::counted(path, MakeBook::variations, options)?;
                 if let Kind::Counts(counts) = lines.kind {
                     lines.kind = Kind::Lines(counts);
                 }
+                let starts = options.starts_of(path)?;
+                pgn.check_unchanged()?;
                 Ok(MoveSource {
-                    pgn: Some(path.to_owned()),
-                    starts: options.starts_of(path)?,
+                    pgn: Some(pgn),
+                    starts,
                     ..lines
                 })
             }
@@ -318,9 +358,9 @@ impl MoveSource {
         usual.chain(self.starts.iter().cloned())
     }
 
-    /// Returns the path of the file if it is a repertoire in PGN, otherwise `None`.
-    pub fn pgn(&self) -> Option<&Path> {
-        self.pgn.as_deref()
+    /// Returns the file if it is a repertoire in PGN, otherwise `None`.
+    pub fn pgn(&self) -> Option<&RepertoirePgn> {
+        self.pgn.as_ref()
     }
 
     /// Returns the warnings about the file and its games, each one line.
@@ -541,4 +581,25 @@ fn moves_of(
     // The sort is stable, so moves of equal weight stay sorted by their numbers.
     moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
     Ok(moves)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_repertoire_that_changes_between_two_readings_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for (name, text) in [("a.pgn", "1. e4 *"), ("b.pgn", "1. d4 *")] {
+            fs::write(at(name), text).unwrap();
+        }
+        let pgn = RepertoirePgn::new(&at("a.pgn")).unwrap();
+        pgn.check_unchanged().unwrap();
+        fs::rename(at("b.pgn"), at("a.pgn")).unwrap();
+        let error = pgn.check_unchanged().unwrap_err().to_string();
+        assert!(error.contains("changed while it was read"), "{error}");
+    }
 }

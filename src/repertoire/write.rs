@@ -7,7 +7,7 @@ use std::{
 
 use shakmaty::{Color, Position, variant::VariantPosition};
 
-use super::{MoveSource, gaps::Added};
+use super::{MoveSource, RepertoirePgn, gaps::Added};
 use crate::{
     book::{
         BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book_over,
@@ -43,25 +43,39 @@ impl RepertoireFormat {
             false => RepertoireFormat::Pgn,
         }
     }
+}
 
-    /// Checks that a file can be written, before anything is read.
+/// A file that a repertoire is written to. No other run can write the file as long as the value exists.
+#[derive(Debug)]
+pub struct RepertoireFile {
+    file: AtomicFile,
+    format: RepertoireFormat,
+}
+
+impl RepertoireFile {
+    /// Creates a file in the format that its name asks for. It may replace an empty file, an unchanged repertoire in PGN or a
+    /// book; with `force`, any file. Call this before anything is read.
     ///
     /// # Errors
     ///
     /// Returns an error if the file cannot be created, or if it exists and may not be replaced.
-    pub fn check(path: &Path, force: bool) -> Result<()> {
-        begun(path, force).map(drop)
+    pub fn create(path: &Path, force: bool) -> Result<RepertoireFile> {
+        let format = RepertoireFormat::of(path);
+        let file = match format {
+            RepertoireFormat::Pgn => {
+                AtomicFile::create_over(path, |old| check_text_replaceable(old, force))
+            }
+            RepertoireFormat::Book => begin_book_over(path, force),
+        };
+        Ok(RepertoireFile {
+            file: file?,
+            format,
+        })
     }
-}
 
-/// Creates a file for a repertoire. It may replace an empty file, an unchanged repertoire in PGN or a book; with `force`, any
-/// file.
-fn begun(path: &Path, force: bool) -> Result<AtomicFile> {
-    match RepertoireFormat::of(path) {
-        RepertoireFormat::Pgn => {
-            AtomicFile::create_over(path, |old| check_text_replaceable(old, force))
-        }
-        RepertoireFormat::Book => begin_book_over(path, force),
+    /// Returns the format of the file.
+    pub fn format(&self) -> RepertoireFormat {
+        self.format
     }
 }
 
@@ -77,8 +91,6 @@ pub struct Writing<'a> {
     pub color: Color,
     /// The comment of a book's header, and the `Event` tag of games.
     pub title: &'a str,
-    /// Whether to replace a file that polybook did not write.
-    pub force: bool,
     /// The memory and the temporary directory for the positions that were visited.
     pub memory: &'a Memory,
     /// Reports progress, and can cancel the writing.
@@ -86,21 +98,20 @@ pub struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Writes the repertoire in the format that the name of the file asks for, and returns the number of moves. `-`
-    /// writes PGN to standard output. In PGN, `comment` returns the comment of a move, or `None` for none.
+    /// Writes the repertoire, and returns the number of moves. In PGN, `comment` returns the comment of a move, or `None` for
+    /// none.
     ///
     /// # Errors
     ///
-    /// Returns an error if the repertoire cannot be read, if the file cannot be written, or if it exists and is not a
-    /// repertoire of the format.
+    /// Returns an error if the repertoire cannot be read or the file cannot be written.
     pub fn write(
         &self,
-        path: &Path,
+        out: RepertoireFile,
         comment: &dyn Fn(&Branch<'_>) -> Option<String>,
     ) -> Result<u64> {
-        match RepertoireFormat::of(path) {
-            RepertoireFormat::Pgn => self.write_pgn(path, comment),
-            RepertoireFormat::Book => self.write_book(path),
+        match out.format {
+            RepertoireFormat::Pgn => self.write_pgn(out.file, comment),
+            RepertoireFormat::Book => self.write_book(out.file),
         }
     }
 
@@ -118,10 +129,10 @@ impl Writing<'_> {
 
     fn write_pgn(
         &self,
-        path: &Path,
+        file: AtomicFile,
         comment: &dyn Fn(&Branch<'_>) -> Option<String>,
     ) -> Result<u64> {
-        let mut out = BufferedFile::sealed(begun(path, self.force)?);
+        let mut out = BufferedFile::sealed(file);
         let path = out.target().to_owned();
         let mut is_sealed = out.is_sealed();
         let mut moves = 0;
@@ -133,8 +144,7 @@ impl Writing<'_> {
         Ok(moves)
     }
 
-    fn write_book(&self, path: &Path) -> Result<u64> {
-        let mut file = begun(path, self.force)?;
+    fn write_book(&self, mut file: AtomicFile) -> Result<u64> {
         let tally = Tally::new(self.memory.share(2));
         for tree in self.trees() {
             tree.walk(Order::Positions, &mut |event| {
@@ -169,7 +179,7 @@ impl Writing<'_> {
             let maker = BookMaker::new(&counts, &filter, &weights)?;
             let title = with_checksum(title);
             let header = maker.header(&variants, Some(&title), &Provenance::default());
-            let header = header.map_err(|err| Error::format(path, err))?;
+            let header = header.map_err(|err| Error::format(file.target(), err))?;
             maker.write(Some(&header), &mut file, temp_dir)?;
             file.commit()?;
             Ok(maker.summary().entries)
@@ -184,15 +194,16 @@ impl Writing<'_> {
 ///
 /// # Errors
 ///
-/// Returns an error if the PGN cannot be read, or if the file cannot be written.
+/// Returns an error if the PGN cannot be read or has changed since the repertoire was read, or if the file cannot be
+/// written.
 pub fn add_to_pgn(
-    pgn: &Path,
+    pgn: &RepertoirePgn,
     added: &Added,
     start: &VariantPosition,
-    (path, force): (&Path, bool),
+    out: RepertoireFile,
     memory: &Memory,
 ) -> Result<()> {
-    let mut out = BufferedFile::new(begun(path, force)?);
+    let mut out = BufferedFile::new(out.file);
     let path = out.target().to_owned();
     let mut games = GameWriter::new(&mut out);
     for (number, line) in (1..).zip(&added.lines) {
@@ -202,7 +213,7 @@ pub fn add_to_pgn(
             .and_then(|()| games.end())
             .at(&path, "write")?;
     }
-    let input = Input::file(pgn);
+    let input = Input::file(pgn.path());
     let mut text = BufReader::with_capacity(
         1 << 16,
         input.open(&StreamOptions {
@@ -217,6 +228,7 @@ pub fn add_to_pgn(
     loop {
         let part = text.fill_buf().map_err(read)?;
         if part.is_empty() {
+            pgn.check_unchanged()?;
             return out.commit();
         }
         out.put(part)?;
@@ -236,16 +248,16 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub fn add_to_book(
     repertoire: MoveSource,
     added: &Added,
-    (path, force): (&Path, bool),
+    out: RepertoireFile,
     memory: &Memory,
     meter: &Meter,
 ) -> Result<EditSummary> {
     let variant = repertoire.variant();
-    let out = begun(path, force)?;
+    let out = out.file;
     let problem = "a book is written of a book: end the name in .pgn";
     let book = repertoire
         .into_book()
-        .ok_or_else(|| Error::file(path, problem))?;
+        .ok_or_else(|| Error::file(out.target(), problem))?;
     let edits = added.answers.values().map(|(pos, answer)| PositionEdit {
         pos: pos.clone(),
         changes: vec![Change::Set {

@@ -25,7 +25,8 @@ use crate::{
     position::{Keyed, Variant},
     progress::Meter,
     repertoire::{
-        Build, CommentDetail, FindGaps, MoveSource, OpenOptions, OwnMoveRule, Writing, build, gaps,
+        Build, CommentDetail, FindGaps, MoveSource, OpenOptions, OwnMoveRule, RepertoireFile,
+        Writing, build, gaps,
     },
     sort::Memory,
     tree::Source,
@@ -81,7 +82,6 @@ impl AppState {
         let name = key.path.trim_start_matches('/');
         let path = directory.path().join(name);
         let writing = Writing {
-            force: true,
             moves: &built,
             starts: std::slice::from_ref(&start),
             variant,
@@ -90,7 +90,8 @@ impl AppState {
             memory: &memory(directory.path()),
             meter: &meter,
         };
-        writing.write(&path, &|branch| {
+        let out = RepertoireFile::create(&path, true)?;
+        writing.write(out, &|branch| {
             Some(built.comment(branch, CommentDetail::Full))
         })?;
         let bytes = short(&path, "repertoire", "lower depth")?;

@@ -88,7 +88,8 @@ impl Guard {
             }
             Some(_) => false,
             None => {
-                is_costly(uri) && !headers.contains_key(OWN_HEADER) && !names_this_machine(headers)
+                let is_own = names_this_machine(headers) && has_own_origin(headers);
+                is_costly(uri) && !headers.contains_key(OWN_HEADER) && !is_own
             }
         };
         match (is_foreign, headers.contains_key(FETCH_SITE)) {
@@ -125,6 +126,13 @@ impl Guard {
             None => allowed.0 == "*",
         })
     }
+}
+
+/// Returns `true` unless a request comes from a page of another site. Old browsers name the site in `Origin` alone.
+fn has_own_origin(headers: &HeaderMap) -> bool {
+    let site = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
+    let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
+    site.is_none_or(|site| host.is_some_and(|host| site.strip_suffix(host) == Some(b"http://")))
 }
 
 /// Returns `true` if the server must read many games or write files to answer a request.
@@ -306,6 +314,35 @@ mod tests {
         assert!(check("[::1]:8040", "[::1]:8040"));
         assert!(check("0.0.0.0:8040", "192.168.1.5:8040"));
         assert!(!check("0.0.0.0:8040", "evil.example"));
+    }
+
+    /// Browsers of before 2023 send no `Sec-Fetch-Site`.
+    #[test]
+    fn an_origin_alone_shows_a_page_of_another_site() {
+        let guard = Guard {
+            hosts: Hosts {
+                listening: [127, 0, 0, 1].into(),
+                allowed: Vec::new(),
+            },
+            origins: Vec::new(),
+        };
+        for (path, origin, is_answered) in [
+            ("/book.bin", None, true),
+            ("/book.bin", Some("http://127.0.0.1:8040"), true),
+            ("/book.bin", Some("http://127.0.0.1:80"), false),
+            ("/book.bin", Some("https://evil.example"), false),
+            ("/book.bin", Some("null"), false),
+            ("/lichess", Some("https://evil.example"), true),
+        ] {
+            let mut request = Request::builder()
+                .uri(path)
+                .header(header::HOST, "127.0.0.1:8040");
+            if let Some(origin) = origin {
+                request = request.header(header::ORIGIN, origin);
+            }
+            let checked = guard.check(&request.body(()).unwrap());
+            assert_eq!(checked.is_ok(), is_answered, "{path} {origin:?}");
+        }
     }
 
     #[test]

@@ -17,19 +17,16 @@ mod write;
 
 use shakmaty::{Position, variant::VariantPosition};
 
+pub(crate) use self::games::{GameLine, GameLines};
 pub use self::{
     check::{SuiteCheck, SuiteFault},
     evaluated::EvalRange,
     report::{Encounter, ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile},
-    write::SuiteFormat,
+    write::{SuiteFormat, begin_suite},
 };
 use self::{
     evaluated::{RangeCheck, without_evaluation},
     write::write_ranked,
-};
-pub(crate) use self::{
-    games::{GameLine, GameLines},
-    write::begin,
 };
 use crate::{
     error::{Error, Result},

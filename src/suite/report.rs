@@ -7,12 +7,13 @@ use serde::Serialize;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
-    SuiteCheck, SuiteFault, SuiteFormat, begin,
+    SuiteCheck, SuiteFault, SuiteFormat,
     check::{evaluation, range},
     is_over, read_start,
 };
 use crate::{
     error::{At, Error, Result},
+    output::BufferedFile,
     pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
     position::{Keyed, Variant, epd_of},
     tally::Stats,
@@ -298,17 +299,17 @@ impl SuiteFile {
     }
 
     /// Writes the suite without the entries of the exits that a report calls one-sided, and returns the number of
-    /// entries written. An existing file is replaced if it is empty or an unchanged suite, and with `force` in any case.
+    /// entries written. [`begin_suite`](super::begin_suite) creates the file.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be written or replaced, or if the suite would have no entry.
+    /// Returns an error if the file cannot be written, or if the suite would have no entry.
     pub fn write_without_one_sided(
         &self,
         report: &MatchReport,
-        path: &Path,
-        force: bool,
+        mut file: BufferedFile,
     ) -> Result<u64> {
+        let path = file.target().to_owned();
         let kept: Vec<&SuiteEntry> = self
             .entries
             .iter()
@@ -316,11 +317,10 @@ impl SuiteFile {
             .collect();
         if kept.is_empty() {
             return Err(Error::empty(
-                path,
+                &path,
                 "would be empty: all exits are one-sided",
             ));
         }
-        let mut file = begin(path, force)?;
         for entry in &kept {
             let text = self.text[entry.text.clone()].trim_end();
             let end = match self.format {
@@ -330,7 +330,7 @@ impl SuiteFile {
             let written = file.write_all(text.as_bytes());
             written
                 .and_then(|()| file.write_all(end.as_bytes()))
-                .at(path, "write")?;
+                .at(&path, "write")?;
         }
         file.commit()?;
         Ok(kept.len() as u64)

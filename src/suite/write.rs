@@ -47,7 +47,11 @@ impl SuiteFormat {
 /// in any case.
 ///
 /// A suite of positions has no checksum, because other programs sort and join its lines, which would move the checksum.
-pub(crate) fn begin(path: &Path, force: bool) -> Result<BufferedFile> {
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be created, or if it exists and may not be replaced.
+pub fn begin_suite(path: &Path, force: bool) -> Result<BufferedFile> {
     let file = AtomicFile::create_over(path, |old| check_text_replaceable(old, force))?;
     Ok(BufferedFile::sealed(file))
 }

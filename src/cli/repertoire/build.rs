@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use polybook::{
-    repertoire::{Build, CommentDetail, OwnMoveRule, RepertoireFormat, Writing, build},
+    repertoire::{Build, CommentDetail, OwnMoveRule, RepertoireFile, Writing, build},
     tree::{LinesOf, Source, Union},
 };
 use shakmaty::Color;
@@ -94,7 +94,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let inputs: Vec<&PathBuf> = args.keep.iter().chain(&args.sources).collect();
     refuse_twice(&inputs)?;
     check_output(&args.out, &inputs, args.json)?;
-    RepertoireFormat::check(&args.out, args.force)?;
+    let out = RepertoireFile::create(&args.out, args.force)?;
     let opener = Opener::new(
         args.lines.variant,
         &args.lines.untagged,
@@ -129,7 +129,6 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     let written = context.show_progress("writing", |meter| {
         let writing = Writing {
-            force: args.force,
             moves: &moves,
             starts: std::slice::from_ref(&start),
             variant,
@@ -138,9 +137,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             memory,
             meter,
         };
-        writing.write(&args.out, &|branch| {
-            Some(built.comment(branch, args.comments))
-        })
+        writing.write(out, &|branch| Some(built.comment(branch, args.comments)))
     })?;
     let path = output_name(&args.out);
     let summary = built.summary;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use polybook::{
     position::Variant,
     repertoire::{
-        FindGaps, Gaps, MoveSource, OwnMoveRule, RepertoireFormat, Writing, add_to_book,
-        add_to_pgn, gaps,
+        FindGaps, Gaps, MoveSource, OwnMoveRule, RepertoireFile, RepertoireFormat, Writing,
+        add_to_book, add_to_pgn, gaps,
     },
     tree::{LinesOf, Union},
 };
@@ -94,11 +94,14 @@ pub struct Args {
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let inputs = [&args.repertoire, &args.against];
-    if let Some(out) = &args.out {
-        refuse_printed(out)?;
-        check_output(out, &inputs, false)?;
-        RepertoireFormat::check(out, args.force)?;
-    }
+    let out = match &args.out {
+        Some(out) => {
+            refuse_printed(out)?;
+            check_output(out, &inputs, false)?;
+            Some(RepertoireFile::create(out, args.force)?)
+        }
+        None => None,
+    };
     let opener = Opener::new(
         args.lines.variant,
         &args.lines.untagged,
@@ -131,8 +134,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             meter,
         })
     })?;
-    if args.out.is_some() {
-        write(args, repertoire, &found, &start, variant, &opener)?;
+    if let Some(out) = out {
+        write(args, out, repertoire, &found, &start, variant, &opener)?;
     }
     say_contradictions(found.contradictions, context);
     say_ends(&found, args.add, context);
@@ -159,25 +162,22 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 /// Writes the repertoire together with the added answers.
 fn write(
     args: &Args,
+    out: RepertoireFile,
     repertoire: MoveSource,
     found: &Gaps,
     start: &VariantPosition,
     variant: Variant,
     opener: &Opener,
 ) -> polybook::Result<()> {
-    let Some(out) = &args.out else {
-        return Ok(());
-    };
     let (added, memory) = (&found.added, &opener.memory);
     opener.context.show_progress("writing", |meter| {
-        if RepertoireFormat::of(out) == RepertoireFormat::Book {
-            return add_to_book(repertoire, added, (out, args.force), memory, meter).map(drop);
+        if out.format() == RepertoireFormat::Book {
+            return add_to_book(repertoire, added, out, memory, meter).map(drop);
         }
         if let Some(pgn) = repertoire.pgn() {
-            return add_to_pgn(pgn, added, start, (out, args.force), memory);
+            return add_to_pgn(pgn, added, start, out, memory);
         }
         let writing = Writing {
-            force: args.force,
             moves: &LinesOf(Union(&repertoire, added), args.color),
             starts: std::slice::from_ref(start),
             variant,

@@ -47,7 +47,7 @@ pub(super) fn plan<'a>(
             Ok(Box::new(SuiteSink {
                 options,
                 output,
-                file: suite::begin(&output.path, options.force)?,
+                file: suite::begin_suite(&output.path, options.force)?,
                 lines: GameLines::new(&budget.share),
                 // If positions differ only in their move counters, the first one is kept.
                 wanted: starts

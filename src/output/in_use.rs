@@ -1,15 +1,40 @@
-//! Checks whether another program has a database open.
+//! Checks whether another program has an SQLite database open.
 //!
 //! SQLite finds the journal and the write-ahead log of a database by the database's name. If a new database takes the
 //! name while another program uses the old one, that program's changes go into the new one and destroy it.
 
 use std::{
     ffi::OsStr,
-    io,
+    fs::File,
+    io::{self, Read},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
-use crate::output::is_absent;
+use super::is_absent;
+use crate::error::{Error, Result};
+
+/// Returns `true` if a file begins like an SQLite database.
+pub(super) fn is_database(path: &Path) -> bool {
+    let mut start = [0; MAGIC.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    // A file that cannot be read is not a database that this run replaces.
+    read.is_ok() && start == *MAGIC
+}
+
+/// The first bytes of an SQLite database.
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+/// Checks that no other program has the database at `target` open. `target` is its name, with links followed; `name` is its
+/// name for error messages.
+///
+/// # Errors
+///
+/// Returns an error that says what shows the use, or one of the system.
+pub(crate) fn check_not_in_use(target: &Path, name: &Path) -> Result<()> {
+    check(target, target).map_err(|err| Error::changed(name, err.to_string()))
+}
 
 /// Checks that no other program has the database open: that it has no write-ahead log, no journal with content, and none
 /// of SQLite's locks. `target` is its name, with links followed; `old` is where its file is now.
@@ -34,15 +59,25 @@ pub(super) fn check(target: &Path, old: &Path) -> io::Result<()> {
             )));
         }
     }
-    if is_locked(old)? {
-        let problem = "another program has it open: close it there, or name another file";
-        return Err(io::Error::other(problem));
+    // A reader may hold its lock only for a moment.
+    for _ in 0..LOCK_CHECKS {
+        if !is_locked(old)? {
+            return Ok(());
+        }
+        thread::sleep(BETWEEN_LOCK_CHECKS);
     }
-    Ok(())
+    let problem = "another program has it open: close it there, or name another file";
+    Err(io::Error::other(problem))
 }
 
+/// The number of times that a lock must be seen until the database counts as open in another program.
+const LOCK_CHECKS: usize = 40;
+
+/// The time between two checks of the lock.
+const BETWEEN_LOCK_CHECKS: Duration = Duration::from_millis(50);
+
 /// Returns the path of the file that SQLite keeps next to a database.
-pub(super) fn side_file(database: &Path, ending: &str) -> PathBuf {
+pub(crate) fn side_file(database: &Path, ending: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(OsStr::new(ending));
     name.into()
@@ -62,7 +97,7 @@ fn is_locked(path: &Path) -> io::Result<bool> {
         io::Errno,
         process::{Flock, FlockType, fcntl_getlk},
     };
-    let file = match std::fs::File::open(path) {
+    let file = match File::open(path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(false),
         // A file that cannot be read is not a database that this run replaces.
         Err(err) if err.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
