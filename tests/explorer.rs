@@ -851,7 +851,7 @@ fn pages_of_lichess_and_shared_ids_are_no_ids_of_games() {
 }
 
 #[test]
-fn dates_of_another_form_are_unknown_everywhere() {
+fn dates_of_other_forms_are_read_in_the_same_way_everywhere() {
     let dir = temp();
     let game = |date: &str, mv: &str| format!("[Event \"A\"]\n[Date \"{date}\"]\n\n1. {mv} 1-0");
     let games = [

@@ -14,17 +14,17 @@ pub struct Date {
 }
 
 impl Date {
-    /// Parses the value of a `Date` tag, with `?` for unknown digits. The accepted forms are `2017.07.09`, `2017-07-09`
-    /// and `2017/07/09`, with or without a time after them; `20170709`; a date with the English name of the month, such
-    /// as `Sun Jul 09 2017` or `July 2017`; and a date that ends in its year, such as `29.07.2017`, if only one order
-    /// of day and month is possible. For other texts, the year, month and day are unknown. A day that does not exist in
-    /// its month is unknown.
+    /// Parses the value of a `Date` tag, with `?` for unknown digits. The accepted forms are `2017.07.09`, `2017-07-09`,
+    /// `2017/07/09` and `2017-Jul-09`, with or without a time after them; `20170709`; a date with the English name of the
+    /// month, such as `Sun Jul 09 2017` or `July 2017`; and a date that ends in its year, such as `29.07.2017` or
+    /// `07/2017`. If both orders of day and month are possible, as in `10.03.2024`, only the year is known. For other texts,
+    /// the year, month and day are unknown. A day that does not exist in its month is unknown.
     ///
     /// ```
     /// use polybook::pgn::Date;
     /// assert_eq!(Date::of_tag(b"2024.02.30"), Date::of_tag(b"2024.02.??"));
     /// assert_eq!(Date::of_tag(b"15.03.2024"), Date::new(2024, 3, 15));
-    /// assert_eq!(Date::of_tag(b"10.03.2024"), Date::default());
+    /// assert_eq!(Date::of_tag(b"10.03.2024"), Date::new(2024, 0, 0));
     /// ```
     pub fn of_tag(value: &[u8]) -> Date {
         let mut parts = value
@@ -38,11 +38,13 @@ impl Date {
                 .unwrap_or_default();
         };
         let mut part = || {
+            let part = parts.next().unwrap_or_default();
             // A time may follow the day.
-            let is_end = |byte: &u8| b" T".contains(byte);
-            let part = parts.next().and_then(|part| part.split(is_end).next());
-            let part = part.and_then(number);
-            part.and_then(|part| u8::try_from(part).ok()).unwrap_or(0)
+            let digits = part.split(|byte| b" T".contains(byte)).next();
+            let known = digits
+                .and_then(number)
+                .and_then(|part| part.try_into().ok());
+            known.or_else(|| month_named(part)).unwrap_or(0)
         };
         Date::new(year, part(), part())
     }
@@ -185,40 +187,49 @@ fn in_digits(value: &[u8]) -> Option<Date> {
     date.month.and(date.day).map(|_| date)
 }
 
-/// Parses a date such as `29.07.2017` or `7/29/2017`, with or without a time after it. Returns `None` if either number can
-/// be the month.
+/// Parses a date such as `29.07.2017`, `7/29/2017` or `07/2017`, with or without a time after it. Only the year is known if
+/// either number can be the month, or if one of them is unknown.
 #[cold]
 fn year_last(value: &[u8]) -> Option<Date> {
     let mut parts = value.splitn(3, |byte| b".-/".contains(byte));
-    let mut short = || {
-        parts
-            .next()
-            .map(<[u8]>::trim_ascii)
-            .filter(|part| part.len() <= 2)
+    let mut part = || parts.next().map(<[u8]>::trim_ascii);
+    let short = |part: &[u8]| match part {
+        b"?" | b"??" => Some(0),
+        part => number(part).filter(|_| part.len() <= 2),
     };
-    let (first, second) = (number(short()?)? as u8, number(short()?)? as u8);
-    let mut words = parts
-        .next()?
-        .trim_ascii()
-        .split(|byte| b" ,T".contains(byte));
-    let year = number(words.next().filter(|year| year.len() == 4)?)?;
-    let (month, day) = match (first, second) {
+    let long = |part: &[u8]| {
+        let word = part.split(|byte| b" ,T".contains(byte)).next()?;
+        number(word).filter(|_| word.len() == 4)
+    };
+    let (first, second) = (short(part()?)? as u8, part()?);
+    let Some(third) = part() else {
+        return Some(Date::new(long(second)?, first, 0));
+    };
+    let (month, day) = match (first, short(second)? as u8) {
+        (0, _) | (_, 0) => (0, 0),
         (day, month @ ..=12) if day > 12 || day == month => (month, day),
         (month @ ..=12, day @ 13..) => (month, day),
-        _ => return None,
+        _ => (0, 0),
     };
-    let date = Date::new(year, month, day);
-    date.month.and(date.day).map(|_| date)
+    Some(Date::new(long(third)?, month, day))
+}
+
+/// Returns the number of the month whose English name, or the first three letters of it, a word begins with.
+fn month_named(word: &[u8]) -> Option<u8> {
+    const MONTHS: [&str; 12] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ];
+    let start = word.get(..3)?;
+    let mut months = MONTHS.iter();
+    let index = months.position(|name| start.eq_ignore_ascii_case(name.as_bytes()))?;
+    Some(index as u8 + 1)
 }
 
 /// Parses a date that consists of a day, the English name of a month and a year of four digits, in any order, or of a month
 /// and a year alone. Other words without digits are ignored if there is a day.
 #[cold]
 fn with_month(value: &[u8]) -> Option<Date> {
-    const MONTHS: [&str; 12] = [
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ];
-    let text = str::from_utf8(value).ok()?.to_ascii_lowercase();
+    let text = str::from_utf8(value).ok()?;
     let words = text.split(|c: char| !c.is_alphanumeric());
     let (mut year, mut month, mut day) = (None, None, None);
     let is_month = words.clone().filter(|word| !word.is_empty()).count() == 2;
@@ -227,8 +238,8 @@ fn with_month(value: &[u8]) -> Option<Date> {
             (Some(number), 4) => (&mut year, number),
             (Some(number), 1..=2) => (&mut day, number),
             (Some(_), _) => return None,
-            (None, _) => match MONTHS.iter().position(|name| word.starts_with(name)) {
-                Some(index) => (&mut month, index as u16 + 1),
+            (None, _) => match month_named(word.as_bytes()) {
+                Some(number) => (&mut month, u16::from(number)),
                 None => continue,
             },
         };

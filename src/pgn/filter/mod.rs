@@ -388,17 +388,28 @@ mod tests {
             ("26-2-2019", "2019.02.26"),
             ("05.05.2018", "2018.05.05"),
             ("Feb 2019", "2019.02"),
+            ("2017-Jul-09", "2017.07.09"),
+            ("2017.OCT.9", "2017.10.09"),
+            ("2017/September", "2017.09"),
+            ("09-Jul-2017", "2017.07.09"),
+            ("05/2024", "2024.05"),
+            ("??.05.2024", "2024"),
+            // The year is certain although the order of day and month is not, or there is no such day.
+            ("3/10/2018, 2:39:21 PM", "2018"),
+            ("10.01.2024", "2024"),
+            ("14.15.1990", "1990"),
+            ("31.02.1990", "1990.02"),
         ] {
             assert_eq!(Date::of_tag(text.as_bytes()).to_string(), date, "{text}");
         }
         for text in [
-            "3/10/2018, 2:39:21 PM",
-            "10.03.2018",
             "12345678",
             "20231301",
-            "14.15.1990",
-            "31.02.1990",
             "Jul 9 17",
+            "10.01.24",
+            "1.2.3.2024",
+            "????.??.??",
+            "10.01",
         ] {
             assert_eq!(Date::of_tag(text.as_bytes()), Date::default(), "{text}");
         }
@@ -407,7 +418,7 @@ mod tests {
             ..GameFilter::default()
         };
         assert!(admits(&filter, "[Date \"2017\"]"));
-        assert!(!admits(&filter, "[Date \"10.03.2018\"]") && !admits(&filter, ""));
+        assert!(admits(&filter, "[Date \"10.03.2018\"]") && !admits(&filter, ""));
     }
 
     #[test]
@@ -426,8 +437,11 @@ mod tests {
         assert!(!admits(&days, &of("1990.05.01")) && !admits(&days, &of("1990.07.??")));
         assert!(admits(&days, &of("????.??.??")) && admits(&days, ""));
         // Years in other forms and nonexistent days are unknown, so these games pass.
-        for odd in ["10.03.2024", "03/10/2024", "90.01.01", "19900.01.01"] {
+        for odd in ["10.03.24", "90.01.01", "19900.01.01", "10.03.1990"] {
             assert!(admits(&days, &of(odd)), "{odd}");
+        }
+        for other in ["10.03.2024", "03/10/2024", "1991-Jul-09"] {
+            assert!(!admits(&days, &of(other)), "{other}");
         }
         assert!(admits(&days, &of("1990.06.31")) && !admits(&days, &of("1990.07.32")));
         assert!(!admits(
@@ -569,7 +583,15 @@ mod tests {
                 );
             }
         }
+        // A text longer than any time control takes no memory for its periods.
+        let many = "1:".repeat(7 << 20) + "1";
+        assert_eq!(estimated_seconds(many.as_bytes()), None);
         for (tag, seconds) in [
+            ("18446744073709551615+18446744073709551615", u64::MAX / 1000),
+            (
+                "40/18446744073709551615:1+18446744073709551615",
+                u64::MAX / 1000,
+            ),
             ("40/7200:3600", 7200),
             ("40/5400+30:20/3600+30:900+30", 6600),
             ("20/3600", 7200),

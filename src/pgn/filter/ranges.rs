@@ -110,16 +110,22 @@ impl FromStr for TimeControlRange {
     }
 }
 
+/// The maximum length of a time control in bytes. Real ones have at most some 40; the limit bounds the memory for the periods
+/// of a longer text.
+const LONGEST_CONTROL: usize = 1024;
+
 /// The assumed number of moves of a game.
 const MOVES: u64 = 40;
 
 /// Returns the seconds that a `TimeControl` tag gives a player for 40 moves: the time of its periods up to move 40, and an
 /// increment for each move. The last period repeats. Times may have decimals, as in `8+0.08`; the sum is rounded down.
 ///
-/// Returns `None` for `-`, `?`, and values that do not follow the PGN standard, such as `G/60` and `1:30:00`, which are not
+/// Returns `None` for `-`, `?`, texts longer than [`LONGEST_CONTROL`], and values that do not follow the PGN standard, such as `G/60` and `1:30:00`, which are not
 /// in seconds.
 pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
-    let text = str::from_utf8(value).ok()?;
+    let text = str::from_utf8(value)
+        .ok()
+        .filter(|text| text.len() <= LONGEST_CONTROL)?;
     let periods = text.split(':').map(|period| Period::parse(period.trim()));
     let periods = periods.collect::<Option<Vec<Period>>>()?;
     let (last, earlier) = periods.split_last()?;
