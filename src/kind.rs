@@ -107,6 +107,8 @@ impl Format {
             [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(&BZIP2),
             // A frame that decoders skip (RFC 8878, 3.1.2).
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(&ZSTD),
+            // The name of the method, such as `-lh5-` or `-lzs-`.
+            [_, _, b'-', b'l', b'h' | b'z', _, b'-', ..] => Some(&LHA),
             _ => None,
         }
     }
@@ -146,6 +148,7 @@ const ZIP: Format = Format::new(
     "unpack it and name the files in it",
 );
 const RAR: Format = Format::archive("a RAR archive");
+const LHA: Format = Format::archive("an LHA archive");
 const CHESSBASE: Format = Format::games("a ChessBase database");
 const SCID: Format = Format::games("a Scid database");
 const ARENA_BOOK: Format = Format::games("an Arena book (ABK)");
@@ -204,6 +207,39 @@ const SIGNATURES: &[(Signature, Format)] = &[
     ((257, b"ustar  \0"), Format::archive("a tar archive")),
     ((0, b"MSCF\0\0\0\0"), Format::archive("a cabinet archive")),
     ((0, b"\x60\xea"), Format::archive("an ARJ archive")),
+    ((7, b"**ACE**"), Format::archive("an ACE archive")),
+    ((20, b"\xdc\xa7\xc4\xfd"), Format::archive("a zoo archive")),
+    ((0, b"SIT!"), Format::archive("a StuffIt archive")),
+    ((0, b"StuffIt "), Format::archive("a StuffIt archive")),
+    ((0, b"ALZ\x01"), Format::archive("an ALZ archive")),
+    ((0, b"EGGA"), Format::archive("an EGG archive")),
+    ((0, b"MSWIM\0\0\0"), Format::archive("a WIM archive")),
+    ((0, b"xar!\0"), Format::archive("a xar archive")),
+    ((0, b"070701"), Format::archive("a cpio archive")),
+    ((0, b"070707"), Format::archive("a cpio archive")),
+    ((0, b"!<arch>\n"), Format::archive("an ar archive")),
+    (
+        (0, b"PK\x07\x08PK\x03\x04"),
+        Format::archive("a split zip archive"),
+    ),
+    (
+        (0, b"LRZI"),
+        Format::foreign(
+            "compressed with lrzip",
+            "unpack it, for instance with lrzcat",
+        ),
+    ),
+    (
+        (0, b"\x89LZO\0"),
+        Format::foreign(
+            "compressed with lzop",
+            "unpack it, for instance with lzop -dc",
+        ),
+    ),
+    (
+        (0, b"SZDD\x88\xf0\x27\x33"),
+        Format::archive("a file compressed with compress.exe"),
+    ),
     (
         (0, b"\x04\x22\x4d\x18"),
         Format::foreign(
@@ -254,6 +290,12 @@ const SIGNATURES: &[(Signature, Format)] = &[
     ((0, b"<!DOCTYPE"), WEB_PAGE),
     ((0, b"<!doctype"), WEB_PAGE),
     ((0, b"<html"), WEB_PAGE),
+    ((0, b"<HTML"), WEB_PAGE),
+    (
+        (0, b"{\\rtf"),
+        Format::foreign("a document in RTF", "save it as plain text"),
+    ),
+    ((0, b"GIF8"), IMAGE),
     ((0, b"\xff\xfe"), UTF_16),
     ((0, b"\xfe\xff"), UTF_16),
 ];
@@ -389,6 +431,8 @@ mod tests {
         }
         assert_eq!(kind_of(b"BZh9"), FileKind::Bzip2);
         assert_eq!(kind_of(b"\x5f\x2a\x4d\x18"), FileKind::Zstd);
+        assert_eq!(kind_of(b"\x1f\x5a-lh5-"), FileKind::Foreign);
+        assert_eq!(kind_of(b"\x19\x08-lzs-"), FileKind::Foreign);
         assert_eq!(kind_of(b""), FileKind::Other);
         assert_eq!(kind_of(b"1. e4 *"), FileKind::Other);
     }

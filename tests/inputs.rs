@@ -104,8 +104,55 @@ fn a_zip_archive_is_read_through_a_pipe() {
     assert_eq!(lines("zip.bin"), lines("book.bin"));
 }
 
+/// A zip archive has files that are not read: their number and the first are said, and what to do.
+#[cfg(feature = "compression")]
+#[test]
+fn files_in_a_zip_archive_that_are_not_read_are_reported() {
+    let dir = files();
+    let pack = |name: &str, members: &[&str]| {
+        let mut packer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        let options = zip::write::SimpleFileOptions::default();
+        for member in members {
+            packer.start_file(*member, options).unwrap();
+            std::io::Write::write_all(&mut packer, b"1. e4 e5 1-0\n").unwrap();
+        }
+        fs::write(dir.path().join(name), packer.finish().unwrap().into_inner()).unwrap();
+    };
+    let run = |name: &str| {
+        let command = format!("make-book {name} --min-game 1 --bin {name}.bin");
+        let output = crate::common::run(dir.path(), &command.split(' ').collect::<Vec<_>>());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    pack(
+        "some.zip",
+        &["notes.txt", "a.pgn", "games.pgn.gz", "__MACOSX/._a.pgn"],
+    );
+    let said = run("some.zip");
+    let advice = "some.zip: 2 other files, first \"notes.txt\", are not read: unpack the archive and name its files of games";
+    assert!(
+        said.contains(advice) && said.contains("1 counted"),
+        "{said}"
+    );
+    pack("one.zip", &["a.PGN", "b.txt"]);
+    let said = run("one.zip");
+    assert!(said.contains("the file \"b.txt\" is not read"), "{said}");
+    pack("all.zip", &["a.pgn", "b/c.pgn", "b/"]);
+    let said = run("all.zip");
+    assert!(
+        said.contains("2 counted") && !said.contains("not read"),
+        "{said}"
+    );
+    pack("none.zip", &["word/document.xml", "b.txt"]);
+    let said = run("none.zip");
+    let advice = "none.zip: zip archive without a .pgn file, 2 other files, first \"word/document.xml\", are in it: unpack it";
+    assert!(said.contains(advice), "{said}");
+    pack("empty.zip", &[]);
+    let said = run("empty.zip");
+    assert!(said.contains("zip archive without files"), "{said}");
+}
+
 /// Files of other formats, with the names that messages use for them.
-const FOREIGN: [(&str, &[u8], &str); 12] = [
+const FOREIGN: [(&str, &[u8], &str); 18] = [
     ("a.rar", b"Rar!\x1a\x07\x01\0", "RAR archive: unpack it"),
     (
         "a.bin",
@@ -153,6 +200,20 @@ const FOREIGN: [(&str, &[u8], &str); 12] = [
         "Parquet file: write its games as PGN",
     ),
     ("j.pdf", b"%PDF-1.7", "PDF document"),
+    ("l.lzh", b"\x1f\x5a-lh5-", "LHA archive: unpack it"),
+    (
+        "m.ace",
+        b"\xb6\x26\x31\0\0\x90\0**ACE**",
+        "ACE archive: unpack it",
+    ),
+    ("n.cpio", b"070701", "cpio archive: unpack it"),
+    ("o.sit", b"SIT!\0\x01", "StuffIt archive: unpack it"),
+    ("p.deb", b"!<arch>\n", "ar archive: unpack it"),
+    (
+        "q.lzo",
+        b"\x89LZO\0\r\n",
+        "unpack it, for instance with lzop -dc",
+    ),
     ("k.bin", b"<!DOCTYPE html>\n", "web page: download"),
 ];
 

@@ -7,7 +7,6 @@ use std::{collections::BTreeMap, iter::repeat_n};
 
 use super::{
     budget::Budget,
-    main_line::LETTERS_OPTION,
     options::MakeBook,
     outcome::Outcome,
     report::{FilteredVariant, Rejection, Report, bad_tag, stray_text},
@@ -16,8 +15,8 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    pgn::{Condition, NAMED_VARIANTS, NO_GAME},
-    position::looks_like_move,
+    pgn::{Condition, Input, NAMED_VARIANTS, NO_GAME},
+    position::MoveError,
     sort::SpillingSet,
     task,
 };
@@ -58,6 +57,7 @@ struct InputState {
     has_text: bool,
     stray_text: Option<u64>,
     bad_tag: Option<u64>,
+    left_out: Option<String>,
 }
 
 impl<'a> Sequencer<'a> {
@@ -114,6 +114,7 @@ impl<'a> Sequencer<'a> {
         state.has_text |= outcome.has_text;
         state.stray_text = state.stray_text.or(outcome.stray_text);
         state.bad_tag = state.bad_tag.or(outcome.bad_tag);
+        state.left_out = state.left_out.take().or(outcome.left_out.take());
         self.report.totals += &outcome.totals;
         let met = &self.report.totals.variants;
         let mut sinks = self.sinks.iter();
@@ -152,6 +153,34 @@ impl<'a> Sequencer<'a> {
         }
     }
 
+    /// Returns the error message about an input with text in which no game can be played.
+    fn why_no_game(&self, state: &InputState, input: &Input) -> String {
+        let mut rejected = self.report.rejected.iter();
+        let first = rejected.clone().find(|it| it.file == input.path());
+        // Prose may look like a game, but its words do not look like moves.
+        let prose = MoveError::Unreadable.to_string();
+        let mut played = rejected
+            .by_ref()
+            .filter(|it| it.file == input.path() && it.reason != prose)
+            .map(Rejection::without_file)
+            .take(NAMED_GAMES)
+            .peekable();
+        if played.peek().is_some() {
+            let games: Vec<String> = played.collect();
+            return format!("none of its games can be played: {}", games.join("; "));
+        }
+        match first {
+            Some(first) => format!(
+                "{NO_GAME}; text like a game has no move: {}",
+                first.without_file()
+            ),
+            None if state.games > 0 => {
+                format!("{NO_GAME}; text like a game has no moves such as e4 and Nf3")
+            }
+            None => NO_GAME.to_owned(),
+        }
+    }
+
     /// Returns the collected data after the last batch.
     ///
     /// # Errors
@@ -160,25 +189,14 @@ impl<'a> Sequencer<'a> {
     pub(super) fn finish(mut self) -> Result<Sequenced> {
         for (state, input) in self.inputs.iter().zip(&self.options.inputs) {
             if state.has_text && !state.recognised {
-                // Prose may look like a game, but its words do not look like moves.
-                let has_move = |it: &&Rejection| {
-                    it.file == input.path()
-                        && (looks_like_move(it.mv.as_bytes()) || it.reason.contains(LETTERS_OPTION))
-                };
-                let rejected = self.report.rejected.iter().filter(has_move);
-                let games: Vec<String> = rejected
-                    .take(NAMED_GAMES)
-                    .map(Rejection::without_file)
-                    .collect();
-                let problem = if games.is_empty() {
-                    NO_GAME.to_owned()
-                } else {
-                    format!("none of its games can be played: {}", games.join("; "))
-                };
-                return Err(Error::file(input.path(), problem));
+                return Err(Error::file(input.path(), self.why_no_game(state, input)));
             }
             if !state.has_text {
                 let warning = format!("{}: is empty", input.path().display());
+                self.report.warnings.push(warning);
+            }
+            if let Some(left_out) = &state.left_out {
+                let warning = format!("{}: {left_out}", input.path().display());
                 self.report.warnings.push(warning);
             }
             if let Some(offset) = state.stray_text {
@@ -277,7 +295,6 @@ mod tests {
     use super::*;
     use crate::{
         make_book::sink::{BatchSink, CountedGame},
-        pgn::Input,
         provenance::Games,
     };
 

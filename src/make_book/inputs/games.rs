@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use crate::{
     error::Result,
-    make_book::{input::RunInput, replay::BATCH_SIZE, run::Batches},
+    make_book::{input::RunInput, outcome::Outcome, replay::BATCH_SIZE, run::Batches},
     pgn::{Batch, Cutter, Input, Stream, StreamOptions},
     task,
 };
@@ -30,6 +30,7 @@ impl RunInput for GamesInput<'_> {
         // A silent pipe must not delay the end of a failed run.
         let stream = input.open_until(&options, run.failure.flag())?;
         let taken = Arc::clone(&stream.taken);
+        let left_out = Arc::clone(&stream.left_out);
         let mut reported = 0;
         let mut cutter = Cutter::new(stream, BATCH_SIZE);
         while let Some(batch) = next_batch(&mut cutter, input)? {
@@ -46,7 +47,13 @@ impl RunInput for GamesInput<'_> {
                 .scope
                 .spawn(move |_| run.watch(|| run.replay(&batch, id)));
         }
-        Ok(())
+        match left_out.get() {
+            Some(left_out) => batches.submit(Outcome {
+                left_out: Some(left_out.clone()),
+                ..Outcome::default()
+            }),
+            None => Ok(()),
+        }
     }
 }
 

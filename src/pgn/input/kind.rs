@@ -100,6 +100,10 @@ mod tests {
         let mut tar = vec![0; 1024];
         tar[..5].copy_from_slice(b"a.pgn");
         tar[257..262].copy_from_slice(b"ustar");
+        // The magic of POSIX ends with a zero, that of GNU with a blank.
+        let mut gnu_tar = tar.clone();
+        gnu_tar[257..265].copy_from_slice(b"ustar  \0");
+        let ace = [&[0x12, 0x34, 0x31, 0, 0, 0x90, 0][..], b"**ACE**", &[0; 30]].concat();
         let book: Vec<u8> = (1..40u64)
             .flat_map(|i| [(i << 58 | i).to_be_bytes(), [9, 0, 0, 1, 0, 0, 0, 0]].concat())
             .collect();
@@ -107,6 +111,9 @@ mod tests {
         for (text, what) in [
             (&utf_16[..], "UTF-16"),
             (&tar, "tar"),
+            (&gnu_tar, "tar"),
+            (&ace, "ACE"),
+            (b"\x1f\x5a-lh5-\x99\0", "LHA"),
             (&book, "Polyglot"),
             (&headed, "Polyglot"),
             (b"SQLite format 3\0", "SQLite"),

@@ -9,7 +9,7 @@ use std::{
     io::{self, Cursor, Read},
     path::Path,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::SystemTime,
@@ -41,6 +41,8 @@ pub struct Stream {
     stop: [Arc<AtomicBool>; 2],
     /// The number of bytes that have been read from the input, before unpacking.
     pub taken: Arc<AtomicU64>,
+    /// A description of the files of a zip archive that are not read, if there are any.
+    pub(crate) left_out: Arc<OnceLock<String>>,
 }
 
 impl fmt::Debug for Stream {
@@ -60,9 +62,11 @@ impl Stream {
     ) -> Result<Stream> {
         let stop = [Arc::clone(&options.stop), failed];
         let taken = Arc::new(AtomicU64::new(0));
+        let left_out = Arc::<OnceLock<String>>::default();
         let source = Sender {
             input,
             taken: Arc::clone(&taken),
+            left_out: Arc::clone(&left_out),
             memory: options.memory.max(SMALL_WINDOW),
         };
         let (mut chunks, _) = task::start("unpack", AHEAD, move |chunks| source.send_all(chunks))?;
@@ -73,6 +77,7 @@ impl Stream {
             chunk: Cursor::new(start.unwrap_or_default()),
             stop,
             taken,
+            left_out,
         })
     }
 }
@@ -116,6 +121,8 @@ impl SizeAndTime {
 pub(super) struct Sender {
     pub(super) input: Input,
     pub(super) taken: Arc<AtomicU64>,
+    /// Receives a description of the files of a zip archive that are not read.
+    pub(super) left_out: Arc<OnceLock<String>>,
     pub(super) memory: usize,
 }
 

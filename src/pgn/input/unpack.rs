@@ -66,7 +66,13 @@ impl Sender {
 
     /// Sends the PGN members of a zip archive in their order, and a line break between two members.
     fn send_members(&self, chunks: &Chunks, path: &Path, archive: impl Read + Seek) -> Result<()> {
-        let (mut archive, members) = open_zip(path, archive)?;
+        let (mut archive, members, others) = open_zip(path, archive)?;
+        if let Some(description) = described(&others) {
+            // The stream is opened once, so nothing has been stored before.
+            let _ = self.left_out.set(format!(
+                "{description} not read: unpack the archive and name its files of games"
+            ));
+        }
         let mut is_first = true;
         for member in members {
             if !is_first {
@@ -114,8 +120,11 @@ fn unpacked<'a>(
     })
 }
 
-/// Opens a zip archive, and returns it with the numbers of its `.pgn` members.
-fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<(ZipArchive<R>, Vec<usize>)> {
+/// A zip archive, the numbers of its `.pgn` members, and the names of its other files.
+type Opened<R> = (ZipArchive<R>, Vec<usize>, Vec<String>);
+
+/// Opens a zip archive. Directories, and the files in which macOS keeps attributes of other files, are ignored.
+fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     let listed = listed_members(&mut archive).at(path, "read")?;
     if listed.iter().any(|listed| *listed > MOST_MEMBERS) {
         let problem = format!(
@@ -130,15 +139,25 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<(ZipArchive<R
                        name the files";
         return Err(Error::file(path, problem));
     }
-    let members: Vec<usize> = (0..archive.len())
-        .filter(|i| {
-            archive.name_for_index(*i).is_some_and(|name| {
-                name.is_ok_and(|name| name.to_ascii_lowercase().ends_with(".pgn"))
-            })
-        })
-        .collect();
+    let (mut members, mut others) = (Vec::new(), Vec::new());
+    for member in 0..archive.len() {
+        let name = archive
+            .name_for_index(member)
+            .and_then(std::result::Result::ok);
+        match name.unwrap_or_default() {
+            name if name.ends_with('/') || name.starts_with("__MACOSX/") => {}
+            name if name.to_ascii_lowercase().ends_with(".pgn") => members.push(member),
+            name => others.push(name.into_owned()),
+        }
+    }
     if members.is_empty() {
-        return Err(Error::file(path, "zip archive without a .pgn file"));
+        let problem = match described(&others) {
+            Some(others) => format!(
+                "zip archive without a .pgn file, {others} in it: unpack it and name its files of games"
+            ),
+            None => "zip archive without files: name a file of games".to_owned(),
+        };
+        return Err(Error::file(path, problem));
     }
     for member in &members {
         let is_encrypted = archive
@@ -152,7 +171,16 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<(ZipArchive<R
             ));
         }
     }
-    Ok((archive, members))
+    Ok((archive, members, others))
+}
+
+/// Returns how many files of an archive have other names than PGN, and the name of the first. Returns `None` if there are none.
+fn described(others: &[String]) -> Option<String> {
+    let first = others.first()?.escape_debug();
+    Some(match others.len() {
+        1 => format!("the file \"{first}\" is"),
+        several => format!("{several} other files, first \"{first}\", are"),
+    })
 }
 
 /// The maximum number of members in a zip archive. The table of contents takes about 200 bytes of memory for each member.

@@ -54,6 +54,21 @@ mod tests {
 
     use super::*;
 
+    /// A window of the largest size that a frame can state is refused, and no sum or product of it overflows.
+    #[test]
+    fn the_largest_windows_are_refused() {
+        let all_of_content = [&[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..], &[0xff; 8]].concat();
+        let largest = [0x28, 0xb5, 0x2f, 0xfd, 0, 0xff];
+        for (start, window) in [
+            (&all_of_content[..], u64::MAX),
+            (&largest, (1 << 41) / 8 * 15),
+        ] {
+            assert_eq!(zstd_window(start), Some(window));
+            let err = refuse_large_window(Path::new("a.zst"), start, 1 << 30).unwrap_err();
+            assert!(err.to_string().contains("unpack it first"), "{err}");
+        }
+    }
+
     #[test]
     fn the_first_bytes_give_the_window() {
         for log in [10, 17, 24, 27] {
