@@ -77,12 +77,10 @@ impl PositionArgs {
 
     /// Returns the position that the options name, by the rules of `variant`.
     pub fn position_of(&self, variant: Variant) -> Result<VariantPosition, LineError> {
-        // UCI's word for the starting position.
-        let is_start = |text: &str| text.trim().eq_ignore_ascii_case("startpos");
         match self.position.join(" ") {
-            text if text.is_empty() || is_start(&text) => {
-                let fen = self.fen.as_deref().filter(|fen| !is_start(fen));
-                variant.from_text(fen, self.moves.as_deref())
+            // UCI's word for the starting position.
+            text if text.is_empty() || text.trim().eq_ignore_ascii_case("startpos") => {
+                variant.from_text(self.fen.as_deref(), self.moves.as_deref())
             }
             // A FEN contains seven slashes; moves contain none.
             text if text.contains('/') => variant.from_text(Some(&text), None),

@@ -51,7 +51,7 @@ impl Line {
     /// ```
     pub fn parse(variant: Variant, fen: Option<&str>, play: &str) -> Result<Line, LineError> {
         let start = match fen {
-            Some(fen) => variant.parse_position(&fen.replace('_', " "))?,
+            Some(fen) => variant.parse_position(fen)?,
             None => variant.start(),
         };
         let mut line = Line::at(variant, start);

@@ -4,9 +4,11 @@
 //! [`write_epd`] writes the en passant square only if a legal move captures there, while [`fen_of`] also writes it for
 //! a pinned pawn, because the Polyglot key does.
 
+use std::borrow::Cow;
+
 use shakmaty::{
     Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, Position, PositionError, Role,
-    Setup,
+    Setup, Square,
     fen::{Epd, Fen},
     variant::VariantPosition,
 };
@@ -214,14 +216,21 @@ pub(super) fn from_setup(setup: Setup, rules: &VariantPosition) -> Option<Varian
 /// three-check, a FEN, an EPD with the checks, and an EPD.
 const FIELDS: [usize; 4] = [7, 6, 5, 4];
 
+/// The maximum length, in bytes, of a text that is read as a position. The limit bounds the memory for a longer text.
+const LONGEST_POSITION: usize = 1 << 16;
+
 impl Variant {
     /// Reads a position: a FEN, or an EPD with or without operations. The operations `hmvc` and `fmvn` of an EPD set
-    /// the half-move clock and the move number.
+    /// the half-move clock and the move number. `startpos` is the starting position of the variant. Underscores may stand
+    /// for the blanks.
+    ///
+    /// If the castling rights are missing, each king and rook that are on the squares of the usual starting position have
+    /// theirs. If the side to move is missing too, it is White.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`parse_fen`](Variant::parse_fen), and [`LineError::Fen`] if the text after the position
-    /// is neither move counters nor EPD operations.
+    /// Returns the errors of [`game_start`](Variant::game_start), and [`LineError::Fen`] if the text after the position
+    /// is neither move counters nor EPD operations, or if the text is longer than 64 KiB.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -229,6 +238,11 @@ impl Variant {
     /// let epd = "4k3/8/8/8/8/8/8/4K2R w K - hmvc 7; fmvn 40; c0 \"12 games, White scored 54.2%\";";
     /// let pos = Variant::Standard.parse_position(epd)?;
     /// assert_eq!((pos.halfmoves(), pos.fullmoves().get()), (7, 40));
+    /// let board = "4k3/8/8/8/8/8/8/4K2R";
+    /// assert_eq!(
+    ///     Variant::Standard.parse_position(board)?,
+    ///     Variant::Standard.parse_fen(&format!("{board} w K - 0 1"))?,
+    /// );
     /// # Ok::<(), polybook::position::LineError>(())
     /// ```
     #[expect(
@@ -236,67 +250,102 @@ impl Variant {
         reason = "an error means that some fields were read"
     )]
     pub fn parse_position(self, text: &str) -> Result<VariantPosition, LineError> {
-        // Nearly every text is a FEN, or an EPD without operations.
-        if let Ok(pos) = self.parse_fen(text) {
-            return Ok(pos);
-        }
-        // `0 1;`: a FEN that ends as an EPD does.
-        if let Some(fen) = text.trim_ascii_end().strip_suffix(';')
-            && let Ok(pos) = self.parse_fen(fen)
-        {
-            return Ok(pos);
-        }
-        let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-        let mut problem = None;
-        for count in FIELDS {
-            let (position, operations) = fields.split_at(fields.len().min(count));
-            let position = position.join(" ");
-            match self.parse_fen(&position) {
-                Ok(pos) => {
-                    let operations = operations.join(" ");
-                    if !are_operations(&operations) {
-                        return Err(LineError::Fen {
-                            fen: text.to_owned(),
-                            reason: match are_operations(&format!("{operations};")) {
-                                false => format!("remove \"{operations}\" after the position"),
-                                true => format!(
-                                    "remove \"{operations}\" after the position, or end it with a semicolon if it is \
-                                     an EPD operation"
-                                ),
-                            },
-                        });
-                    }
-                    let counted = counters(&operations).and_then(|counters| {
-                        self.parse_fen(&format!("{position} {counters}")).ok()
-                    });
-                    return Ok(counted.unwrap_or(pos));
-                }
-                // The first error is about the most fields, so it says the most.
-                Err(err) => problem = problem.or(Some(err)),
-            }
-        }
-        Err(problem.expect("something was read"))
+        self.start_of_tag(text).map(|(pos, _)| pos)
     }
-}
 
-impl Variant {
-    /// Reads the position in which a game with this `FEN` tag starts, as leniently as
-    /// [`parse_position`](Variant::parse_position). The second value is `true` if castling rights were dropped, as
-    /// [`game_start`](Variant::game_start) drops them.
+    /// Reads the position in which a game with this `FEN` tag starts, as [`parse_position`](Variant::parse_position) reads
+    /// it. The second value is `true` if castling rights were dropped, as [`game_start`](Variant::game_start) drops them.
     ///
     /// # Errors
     ///
-    /// Returns the error of [`game_start`](Variant::game_start) if neither function can read the text.
+    /// Returns the errors of [`parse_position`](Variant::parse_position).
     pub(crate) fn start_of_tag(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
-        // UCI's word for the starting position, which `--fen` accepts too.
+        let error = |reason: String| LineError::Fen {
+            fen: text.chars().take(LONGEST_POSITION).collect(),
+            reason,
+        };
+        if text.len() > LONGEST_POSITION {
+            return Err(error(
+                "too long for a position: remove what follows it".to_owned(),
+            ));
+        }
+        // UCI's word for the starting position.
         if text.trim().eq_ignore_ascii_case("startpos") {
             return Ok((self.start(), false));
         }
-        self.game_start(text).or_else(|err| {
-            let pos = self.parse_position(text);
-            pos.map(|pos| (pos, false)).map_err(|_| err)
-        })
+        // Nearly every text is a FEN, or an EPD without operations.
+        let spaced = with_blanks(text);
+        let whole = completed(&spaced).map_or(spaced, Cow::Owned);
+        let text = &*whole;
+        let problem = match self.game_start(text) {
+            Ok(start) => return Ok(start),
+            Err(err) => err,
+        };
+        // `0 1;`: a FEN that ends as an EPD does.
+        if let Some(fen) = text.trim_ascii_end().strip_suffix(';')
+            && let Ok(start) = self.game_start(fen)
+        {
+            return Ok(start);
+        }
+        let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+        for count in FIELDS.into_iter().filter(|count| *count < fields.len()) {
+            let (position, operations) = fields.split_at(count);
+            let position = position.join(" ");
+            let Ok(start) = self.game_start(&position) else {
+                continue;
+            };
+            let operations = operations.join(" ");
+            if !are_operations(&operations) {
+                return Err(error(match are_operations(&format!("{operations};")) {
+                    false => format!("remove \"{operations}\" after the position"),
+                    true => format!(
+                        "remove \"{operations}\" after the position, or end it with a semicolon if it is an EPD operation"
+                    ),
+                }));
+            }
+            let counted = counters(&operations)
+                .and_then(|counters| self.game_start(&format!("{position} {counters}")).ok());
+            return Ok(counted.unwrap_or(start));
+        }
+        Err(problem)
     }
+}
+
+/// Returns a text with blanks instead of underscores if it has no blanks, as addresses of web sites have FENs.
+fn with_blanks(text: &str) -> Cow<'_, str> {
+    let text = text.trim_ascii();
+    match text.contains('_') && !text.contains(|c: char| c.is_ascii_whitespace()) {
+        true => text.replace('_', " ").into(),
+        false => text.into(),
+    }
+}
+
+/// Returns a FEN whose missing fields are filled in as [`Variant::parse_position`] describes. Returns `None` if the text has
+/// castling rights, or has no board.
+fn completed(text: &str) -> Option<String> {
+    let mut fields = text.split_ascii_whitespace();
+    let (board, turn) = (fields.next()?, fields.next().unwrap_or("w"));
+    if fields.next().is_some() {
+        return None;
+    }
+    let placed = board.parse::<Fen>().ok()?.into_setup().board;
+    let has = |square, role: Role, color| placed.piece_at(square) == Some(role.of(color));
+    let mut rights: String = [
+        (Color::White, Square::E1, Square::H1, 'K'),
+        (Color::White, Square::E1, Square::A1, 'Q'),
+        (Color::Black, Square::E8, Square::H8, 'k'),
+        (Color::Black, Square::E8, Square::A8, 'q'),
+    ]
+    .into_iter()
+    .filter(|(color, king, rook, _)| {
+        has(*king, Role::King, *color) && has(*rook, Role::Rook, *color)
+    })
+    .map(|(.., right)| right)
+    .collect();
+    if rights.is_empty() {
+        rights.push('-');
+    }
+    Some(format!("{board} {turn} {rights} - 0 1"))
 }
 
 /// Returns `true` if a text can be the operations of an EPD, as opposed to moves or the rest of a FEN.
