@@ -285,8 +285,12 @@ fn is_over(identities: &[u64], pos: &VariantPosition) -> bool {
     let mut identities = identities.to_vec();
     identities.sort_unstable();
     let has_threefold = identities.windows(3).any(|three| three[0] == three[2]);
-    has_threefold || pos.is_game_over()
+    has_threefold || pos.is_game_over() || pos.halfmoves() >= SEVENTY_FIVE_MOVES
 }
+
+/// The number of half-moves without a capture or a pawn's move after which a game is a draw, as in python-chess's
+/// `is_game_over`.
+const SEVENTY_FIVE_MOVES: u32 = 150;
 
 /// Returns `true` if an EPD can be a start position of Chess960: the pawns are on their first squares, all pieces are
 /// behind them, and all castling rights exist.
@@ -297,6 +301,55 @@ pub(crate) fn is_chess960_start(epd: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_exit_comes_after_the_end_of_a_game() {
+        let shuffle = |times: u64| Vec::from_iter((0..3 * times).map(|at| at % 3));
+        let start = "4k3/8/8/8/8/8/8/4K2R w K - 0 1";
+        for (variant, fen, identities, expected) in [
+            (Variant::Standard, start, shuffle(2), false),
+            (Variant::Standard, start, shuffle(3), true),
+            (
+                Variant::Standard,
+                "4k3/8/8/8/8/8/8/4K2R w - - 149 99",
+                vec![],
+                false,
+            ),
+            (
+                Variant::Standard,
+                "4k3/8/8/8/8/8/8/4K2R w - - 150 99",
+                vec![],
+                true,
+            ),
+            (
+                Variant::Crazyhouse,
+                "4k3/8/8/8/8/8/8/4K2R[] w - - 151 99",
+                vec![],
+                true,
+            ),
+            (
+                Variant::Standard,
+                "4k3/8/8/8/8/8/8/4KB2 w - - 0 1",
+                vec![],
+                true,
+            ),
+            (
+                Variant::Standard,
+                "5k2/5P2/5K2/8/8/8/8/8 b - - 0 1",
+                vec![],
+                true,
+            ),
+            (
+                Variant::KingOfTheHill,
+                "4k3/8/8/8/4K3/8/8/7R b - - 0 1",
+                vec![],
+                true,
+            ),
+        ] {
+            let pos = variant.parse_fen(fen).unwrap();
+            assert_eq!(is_over(&identities, &pos), expected, "{fen} {identities:?}");
+        }
+    }
 
     #[test]
     fn a_score_on_a_bound_is_balanced() {

@@ -383,7 +383,7 @@ fn positions(text: &str, variant: Variant) -> Result<Vec<FoundExit>, String> {
             continue;
         }
         let pos = read_start(line, variant).map_err(|err| format!("line {number}: {err}"))?;
-        let is_over = pos.is_game_over();
+        let is_over = is_over(&[], &pos);
         let id = line
             .split_once(" id \"")
             .and_then(|(_, id)| id.split_once('"'));
