@@ -169,8 +169,11 @@ fn tagged_boundary(text: &[u8]) -> Option<usize> {
 /// Returns `true` if the last line before `at` that is neither blank nor a comment may contain a tag of the same game.
 fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     let mut before = &text[..at];
+    let mut is_next_to = true;
     loop {
+        let whole = before;
         before = before.trim_ascii_end();
+        is_next_to &= memchr_iter(b'\n', &whole[before.len()..]).count() <= 1;
         let start = memrchr2(b'\n', b'\r', before).map_or(0, |i| i + 1);
         let line = &before[start..];
         // If a line contains braces and also a semicolon or an escape, either kind of comment may be inside the other,
@@ -187,10 +190,12 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
                 None => line,
             };
             let before_comment = after_comments.split(|byte| *byte == b';').next();
-            // Other text directly above a tag may be a damaged line among the tags of this game.
-            let is_next_to = memchr_iter(b'\n', &text[start + line.len()..at]).count() <= 1;
-            // Moves may stand there too, unless the tag is the first of most games.
-            let begins_game = moves_begin(line) && text[at..].starts_with(b"[Event ");
+            // Other text directly above a tag, or above comments that are, may be stray text among the tags of this game.
+            // Moves may be there too, unless the tag is the first of most games. If a comment ends on the line, only the text
+            // after the comment counts.
+            let begins_game = moves_begin(line)
+                && memchr2(b'{', b'}', line).is_none_or(|brace| line[brace] == b'{')
+                && text[at..].starts_with(b"[Event ");
             let may_be_text =
                 (is_next_to || !line.is_ascii() && !moves_begin(line)) && !begins_game;
             return may_be_text
@@ -374,7 +379,7 @@ mod tests {
                     Just("\n"), Just("[Event \"x\"]\n"), Just("[White \"y\"]"), Just("{"), Just("}"),
                     Just("("), Just(")"), Just(";"), Just("%"), Just("1-0"), Just("*"), Just(" e4 "),
                     Just("1. d4"), Just("\r\n"), Just("[%clk 1]"), Just("["), Just("\""), Just("\u{feff}"),
-                    Just("[Site \"a\n"), Just("b\"]"), Just("c\"]\n"), Just("\"]"), Just("\n% d\"]\n"), Just("\n;\"]\n"), Just(" Qg20-1 "), Just("\n{ d\"] "),
+                    Just("\n(est.)"), Just(" x"), Just("\nx y\n"), Just("[Site \"a\n"), Just("b\"]"), Just("c\"]\n"), Just("\"]"), Just("\n% d\"]\n"), Just("\n;\"]\n"), Just(" Qg20-1 "), Just("\n{ d\"] "),
                     Just("--"), Just("1/2"), Just("\u{2013}"), Just("\u{a0}"), Just("[x]"), Just("[x\n"), Just("[White \"z\"]\n"), Just("x y"),
                     Just("0.5-0.5"), Just("1:0"), Just("\u{200b}"), Just("0-0"), Just("\u{2026}"), Just("\u{25a1}"),
                 ],

@@ -7,8 +7,8 @@ use super::{
     comment::{CommentEnd, Comments, REACH},
     result::GameResult,
     tags::{
-        Tags, damaged_start_tag, end_of_bad_tag, is_bad_tag_line, is_tag_start, line_end, read_tag,
-        tag_on_next_line,
+        NextLines, Tags, damaged_start_tag, end_of_bad_tag, first_tag, is_bad_tag_line,
+        is_tag_start, line_end, read_tag, tag_on_next_lines,
     },
     word::{blank, first_word, without_marks},
 };
@@ -246,8 +246,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Reads tag pairs, one or several per line, and skips blank lines, comments and escaped lines among them. Also
-    /// skips damaged lines: lines that begin with a bracket but are not tag pairs, and any [stray
-    /// line](GameReader::is_stray_line) directly between two tags.
+    /// skips damaged lines: lines that begin with a bracket but are not tag pairs, and [stray
+    /// text](GameReader::is_stray_text).
     fn read_tags(&mut self) {
         let mut blank_line = false;
         loop {
@@ -263,26 +263,36 @@ impl<'a> GameReader<'a> {
             }
             self.tags_end = self.at;
             self.first_comment = None;
-            let mut breaks = 0;
+            blank_line = false;
+            let (mut breaks, mut is_line) = (0, false);
             loop {
                 match self.text.get(self.at) {
-                    Some(b' ' | b'\t' | b']') => self.at += 1,
+                    Some(b' ' | b'\t') => self.at += 1,
+                    Some(b']') => {
+                        breaks = 0;
+                        self.at += 1;
+                    }
                     Some(b'\r') if self.text.get(self.at + 1) == Some(&b'\n') => self.at += 1,
                     Some(b'\n' | b'\r') => {
                         breaks += 1;
+                        is_line = true;
+                        blank_line |= breaks > 1;
                         self.at += 1;
                     }
-                    Some(_) if breaks == 1 && self.is_stray_line() => {
-                        self.pass_bad_tag();
-                        self.at = line_end(self.text, self.at);
+                    Some(_) if !blank_line && self.is_stray_text(is_line) => {
+                        self.bad_tag.get_or_insert(self.at);
+                        let line = &self.text[self.at..line_end(self.text, self.at)];
+                        self.at += first_tag(line).unwrap_or(line.len());
+                        breaks = 0;
                     }
                     _ => {
                         let start = self.at;
                         match self.pass_comment() {
                             Ok(true) if self.text[start] == b'{' => {
                                 self.first_comment.get_or_insert(start);
+                                breaks = 0;
                             }
-                            Ok(true) => {}
+                            Ok(true) => breaks = 0,
                             Ok(false) if self.text.get(start) == Some(&b'[') => break,
                             Ok(false) if blank(&self.text[start..]) > 0 => {
                                 self.at += blank(&self.text[start..]);
@@ -294,28 +304,41 @@ impl<'a> GameReader<'a> {
                     }
                 }
             }
-            blank_line = breaks > 1;
         }
     }
 
-    /// Returns `true` if the line at the current offset is a damaged line among the tags of a game. The line comes
-    /// directly after a tag and is neither a tag nor a comment. It is a damaged line if the next line is a tag. If the
-    /// line looks like moves or contains a comment that is not closed on the line, the tag on the next line must also
-    /// certainly belong to this game.
-    fn is_stray_line(&self) -> bool {
-        let line = &self.text[self.at..];
+    /// Returns `true` if the rest of the line at the current offset is not a part of the game: text after a tag on its line,
+    /// or text on the lines after a tag, which is neither a tag nor a comment.
+    ///
+    /// A tag must follow on the line or on one of the next lines, without a blank line between. If a line before this tag looks like moves
+    /// or contains a comment that is not closed on the line, the tag must also certainly belong to this game. Text after a
+    /// tag on its line that looks like moves is never stray text. It is stray text before a blank line, too, if moves begin
+    /// after this line.
+    fn is_stray_text(&self, is_line: bool) -> bool {
+        let text = &self.text[self.at..];
+        let line = &text[..line_end(text, 0)];
         let may_end_tags = match line.first() {
             None | Some(b'[' | b';') => return false,
             Some(b'%') if self.is_line_start() => return false,
-            Some(b'{') => match memchr(b'}', &line[..line_end(line, 0)]) {
-                Some(_) => return false,
-                None => true,
-            },
+            Some(b'{') if memchr(b'}', line).is_some() => return false,
+            Some(b'{') => true,
             _ if blank(line) > 0 => return false,
             _ => moves_begin(line),
         };
-        let next = tag_on_next_line(self.text, self.at);
-        next.is_some_and(|tag| !may_end_tags || self.tags.lack(tag))
+        if may_end_tags && !is_line {
+            return false;
+        }
+        if first_tag(line).is_some() {
+            return !may_end_tags;
+        }
+        match tag_on_next_lines(self.text, self.at) {
+            NextLines::Tag {
+                name,
+                may_end_tags: later,
+            } => !(may_end_tags || later) || self.tags.lack(name),
+            NextLines::BlankLine(after) => !is_line && moves_begin(&self.text[after..]),
+            NextLines::Other => false,
+        }
     }
 }
 
@@ -341,8 +364,11 @@ pub(super) fn moves_begin(text: &[u8]) -> bool {
     GameResult::from_marker(word).is_some()
         // `0.5-0.5` begins like a move number.
         || GameResult::from_marker(first_word(text)).is_some()
+        || GameResult::spaced_marker(text).is_some_and(|(_, _, is_last)| !is_last)
         || looks_like_move(without_marks(word))
-        || word.first() == Some(&b'*')
+        // `1Nf3`
+        || (!is_number && looks_like_move(without_marks(&word[digits.min(word.len())..])))
+        || text.get(at) == Some(&b'*')
         // A move number with a dot is enough, whatever follows.
         || (is_number && matches!(text[digits], b'.' | 0x80..))
 }
@@ -382,16 +408,22 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #![proptest_config(ProptestConfig { cases: 2000, max_global_rejects: 20_000, ..ProptestConfig::default() })]
 
-        /// A line among the tags that is no tag pair changes no other tag and no move.
+        /// Lines among the tags that are no tag pairs change no other tag and no move.
         #[test]
-        fn any_line_among_the_tags_costs_nothing(
-            parts in proptest::collection::vec(proptest::sample::select(&PARTS[..]), 1..6),
+        fn any_lines_among_the_tags_cost_nothing(
+            lines in proptest::collection::vec(
+                proptest::collection::vec(proptest::sample::select(&PARTS[..]), 1..6).prop_map(|parts| parts.concat()),
+                1..4,
+            ),
             at in 1..5_usize,
         ) {
-            let line = parts.concat();
-            prop_assume!(!has_tag(line.as_bytes()));
+            // A blank line ends a block of stray lines: then text that looks like moves begins them.
+            prop_assume!(lines.iter().all(|line| !has_tag(line.as_bytes()) && !line.trim_ascii().is_empty()));
+            // A comment that ends on a later line may hide tags.
+            prop_assume!(lines.len() == 1 || !lines.iter().any(|line| line.contains(['{', '}'])));
+            let line = lines.join("\n");
             let tags = [
                 "[Event \"a\"]", "[White \"W\"]", "[FEN \"4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1\"]", "[Variant \"Atomic\"]",
                 "[Result \"1-0\"]",
@@ -401,6 +433,27 @@ mod tests {
             let after = "\n\n1. e4 {x} e5 2. Ke2 1-0\n\n[Event \"b\"]\n[White \"X\"]\n\n1. d4 *\n";
             let found = contents(&(lines.join("\n") + after));
             prop_assert_eq!(found, contents(&(tags.join("\n") + after)), "{}", line);
+        }
+
+        /// Text after a tag on its line changes no other tag and no move, unless it looks like moves or a comment.
+        #[test]
+        fn any_text_after_a_tag_costs_nothing(
+            parts in proptest::collection::vec(proptest::sample::select(&PARTS[..]), 0..6),
+            first in proptest::sample::select(&["(est.)", "x", "-", "!", "played", "= 5", "\u{e9}", ""][..]),
+            at in 0..5_usize,
+        ) {
+            let rest = first.to_owned() + &parts.concat();
+            let trimmed = rest.trim_ascii_start().trim_start_matches([']', ' ', '\t']);
+            prop_assume!(!rest.contains(['"', '{', '[']) && !moves_begin(trimmed.as_bytes()));
+            let mut tags = [
+                "[Event \"a\"]", "[White \"W\"]", "[FEN \"4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1\"]", "[Variant \"Atomic\"]",
+                "[Result \"1-0\"]",
+            ].map(str::to_owned);
+            let after = "\n\n1. e4 {x} e5 2. Ke2 1-0\n\n[Event \"b\"]\n[White \"X\"]\n\n1. d4 *\n";
+            let expected = contents(&(tags.join("\n") + after));
+            tags[at] += " ";
+            tags[at] += &rest;
+            prop_assert_eq!(contents(&(tags.join("\n") + after)), expected, "{}", rest);
         }
     }
 

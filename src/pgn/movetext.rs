@@ -158,9 +158,11 @@ impl<'a> GameReader<'a> {
                     let rest = &self.text[self.at..];
                     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit());
                     let digits = digits.count();
-                    // Other digits begin a termination marker or castling.
-                    if !matches!(rest.get(digits), Some(b'.' | b' ' | b'\n')) {
-                        return None;
+                    // Other digits begin a termination marker, such as `1 - 0`, or castling.
+                    match rest[digits..] {
+                        [b'.', ..] => {}
+                        [b' ' | b'\n', next, ..] if next.is_ascii_alphabetic() => {}
+                        _ => return None,
                     }
                     self.at += digits + 1;
                 }
@@ -263,6 +265,12 @@ impl<'a> GameReader<'a> {
         match self.text.get(end) {
             Some(b'-' | b'/' | b':' | b',' | 0x80..) => self.read_marker(end),
             Some(b'.') if &self.text[offset..end] == b"0" => self.read_marker(end),
+            // `1 - 0`
+            Some(b' ' | b'\n' | b'\r' | b'\t' | 0x0c)
+                if matches!(self.text[offset..end], [b'0' | b'1']) =>
+            {
+                self.read_marker(end)
+            }
             _ => {
                 // The common case is a move number with dots, often directly followed by the move.
                 self.at = end;
@@ -277,6 +285,9 @@ impl<'a> GameReader<'a> {
     fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
         let rest = &self.text[offset..];
+        if let Some(end) = self.read_spaced_marker() {
+            return end;
+        }
         // No spelling of a result is longer. The limit keeps a long word of many numbers from being read in quadratic time.
         let word = first_word(&rest[..rest.len().min(LONGEST_MARKER)]);
         let marker = GameResult::from_marker(word).or_else(|| {
@@ -302,6 +313,7 @@ impl<'a> GameReader<'a> {
                 return self.end_of_game(token);
             }
         }
+        let end_of_digits = end;
         let mut end = end;
         while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
             end += 1;
@@ -312,6 +324,14 @@ impl<'a> GameReader<'a> {
             _ => false,
         };
         if !is_castling {
+            // In `40-0`, a move number is glued to castling. In `10-0`, it may also be glued to half of a result.
+            let digits = end_of_digits - offset;
+            let castling = word[digits - 1..].strip_prefix(b"0").unwrap_or_default();
+            if digits > 1 && word[..digits] != *b"10" && castling.get(dash(castling)) == Some(&b'0')
+            {
+                self.at = end_of_digits - 1;
+                return None;
+            }
             self.at = offset + word.len();
             let text = word;
             let is_number = text.iter().all(u8::is_ascii_digit);
@@ -320,6 +340,18 @@ impl<'a> GameReader<'a> {
         let text = &word[..word.len() - GameResult::glued_length(word)];
         self.at = offset + text.len();
         Some(Token::Move { text, offset })
+    }
+
+    /// Reads a termination marker with blanks between its parts, such as `1 - 0`. Returns `None` if there is none at the
+    /// current offset, otherwise the token for the end of the game as [`end_of_game`](GameReader::end_of_game) returns it.
+    fn read_spaced_marker(&mut self) -> Option<Option<Token<'a>>> {
+        let (result, length, is_last) = GameResult::spaced_marker(&self.text[self.at..])?;
+        let end = self.at + length;
+        if is_last && !self.is_last(end) {
+            return None;
+        }
+        self.at = end;
+        Some(self.end_of_game(result))
     }
 
     /// Returns the token for the end of the game after the termination marker `result`. Returns `None` if the marker is
@@ -348,6 +380,9 @@ impl<'a> GameReader<'a> {
                 end += 1;
             }
             return self.read_odd_move(end);
+        }
+        if let Some(end) = self.read_spaced_marker() {
+            return end;
         }
         let text = first_word(rest);
         let text = &rest[..text.len().max(1)];

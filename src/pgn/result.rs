@@ -1,10 +1,11 @@
 //! The result of a game.
 
+use memchr::memchr_iter;
 use shakmaty::Color;
 
 use super::{
     Tags,
-    word::{blank, dash},
+    word::{blank, dash, first_word},
 };
 
 /// The result of a game, according to its `Result` tag or its termination marker.
@@ -57,6 +58,14 @@ impl GameResult {
         tags.get(b"Result").and_then(GameResult::from_text)
     }
 
+    /// Returns `true` if the `Result` tag has a text that does not spell a result. An empty text and `?` spell none, but say that
+    /// the result is unknown.
+    pub(crate) fn is_unreadable(tags: &Tags<'_>) -> bool {
+        tags.get(b"Result").is_some_and(|text| {
+            !matches!(text.trim_ascii(), b"" | b"?") && GameResult::from_text(text).is_none()
+        })
+    }
+
     /// Parses a result as people and programs write it, in a tag or after the moves: `1-0`, `1:0`, `1 – 0`, `½-½`, `1/2`,
     /// `0,5-0,5`, `1-0 (forfeit)`, `+:-`. Returns `None` for other texts. If both sides lost, as in `0-0`, the result is
     /// [`GameResult::Unknown`], because nobody won and the game is not a draw.
@@ -92,6 +101,28 @@ impl GameResult {
     /// Returns `true` if a text such as `0-0` can be read both as castling and as the result that both sides lost.
     pub(super) fn is_double_loss(text: &[u8]) -> bool {
         spelled(text).is_some_and(|(_, certainty)| certainty == Certainty::MayBeCastling)
+    }
+
+    /// Parses a termination marker with blanks between its parts, such as `1 - 0`, `0 : 1` or `1/2 - 1/2`, at the start of
+    /// `text`. Returns the result, its length in bytes, and `true` if the text is a marker only at the end of a game, because
+    /// both sides lost. Returns `None` if there is no such marker.
+    pub(super) fn spaced_marker(text: &[u8]) -> Option<(GameResult, usize, bool)> {
+        let first = half_length(text)?;
+        let dash_at = first + blanks_length(&text[first..]);
+        let sign = match &text[dash_at..] {
+            [b':', ..] => 1,
+            rest => dash(rest),
+        };
+        let second_at = dash_at + sign + blanks_length(&text[dash_at + sign..]);
+        let has_blanks = dash_at > first || second_at > dash_at + sign;
+        let end = second_at + half_length(&text[second_at..])?;
+        let has_breaks = |sign| memchr_iter(sign, &text[..end]).nth(1).is_some();
+        let has_blank_line = has_breaks(b'\n') || has_breaks(b'\r');
+        if sign == 0 || !has_blanks || has_blank_line || !first_word(&text[end..]).is_empty() {
+            return None;
+        }
+        let (result, certainty) = spelled_exactly(&text[..end])?;
+        Some((result, end, certainty != Certainty::Marker))
     }
 
     /// Returns the length of the termination marker at the end of a word that begins with other text, as in `Qg20-1`.
@@ -203,6 +234,38 @@ fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
         _ => return None,
     };
     Some((result, Certainty::Marker))
+}
+
+/// Returns the length in bytes of the points of one side at the start of `text`: `1`, `0`, `½`, `1/2` or `0.5`.
+fn half_length(text: &[u8]) -> Option<usize> {
+    const HALVES: [&[u8]; 9] = [
+        b"1/2",
+        b"1\xe2\x81\x842",
+        b"1\xe2\x88\x952",
+        b"\xc2\xbd",
+        b"\xbd",
+        b"0.5",
+        b"0,5",
+        b"1",
+        b"0",
+    ];
+    let half = HALVES.into_iter().find(|half| text.starts_with(half))?;
+    Some(half.len())
+}
+
+/// Returns the length in bytes of the blanks and line breaks at the start of `text`, but at most 8.
+fn blanks_length(text: &[u8]) -> usize {
+    let mut length = 0;
+    while length < 8 && length < text.len() {
+        length += match text[length] {
+            byte if byte.is_ascii_whitespace() => 1,
+            _ => match blank(&text[length..]) {
+                0 => break,
+                blank => blank,
+            },
+        };
+    }
+    length
 }
 
 /// Returns `word` without `end` at its end, or `None` if `word` does not end with `end`.

@@ -83,9 +83,14 @@ impl<'a> GameReader<'a> {
                 }
                 Some(_) => {
                     let before = self.at;
-                    match self.skip_one() {
-                        Some(end) => return end,
-                        None => self.at = self.at.max(before + 1),
+                    if let Some(end) = self.skip_one() {
+                        return end;
+                    }
+                    if self.at > before {
+                        // The comment or variation before this offset may contain anything.
+                        token = self.at;
+                    } else {
+                        self.at += 1;
                     }
                 }
             }
@@ -112,18 +117,22 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the offset at which the word that contains the current byte begins, but at least `first`.
+    /// Returns the offset at which the word that contains the current byte begins, but at least `first`. If the word has no
+    /// letters and digits before this byte, returns the start of an earlier word, because both may belong to one marker, such
+    /// as `1 - 0`.
     fn word_start(&self, first: usize) -> usize {
-        let before = &self.text[first.min(self.at)..self.at];
-        let length = before
-            .iter()
-            .rev()
-            .take_while(|byte| !byte.is_ascii_whitespace() && !b"{}()[];.".contains(byte))
-            .count();
-        // `0.5-0.5` has dots.
-        let whole = before[..before.len() - length].strip_suffix(b"0.");
-        let decimal = whole.is_some_and(|rest| !rest.last().is_some_and(u8::is_ascii_digit));
-        self.at - length - if decimal { 2 } else { 0 }
+        let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"{}()[];*".contains(byte);
+        let mut start = self.at;
+        loop {
+            let before = &self.text[first.min(start)..start];
+            let word = before.iter().rev().take_while(|byte| !is_end(byte)).count();
+            let blanks = &before[..before.len() - word];
+            if blanks.is_empty() || before[blanks.len()..].iter().any(u8::is_ascii_alphanumeric) {
+                return start - word;
+            }
+            let blanks = blanks.iter().rev().take_while(|byte| is_end(byte));
+            start -= word + blanks.count();
+        }
     }
 
     /// Handles the parenthesis that opens a variation at the current offset: enters the variation if the caller wants
@@ -229,3 +238,71 @@ const ENDS_OR_HIDES: [bool; 256] = {
     }
     table
 };
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Returns the end of each game of a text and the offset after it.
+    fn ends(
+        text: &[u8],
+        read: impl Fn(&mut GameReader<'_>) -> GameEnd,
+    ) -> Vec<(usize, GameEnd, usize)> {
+        let mut reader = GameReader::new(text);
+        let mut ends = Vec::new();
+        while reader.next_game() {
+            let game = reader.game_offset();
+            let end = read(&mut reader);
+            ends.push((game, end, reader.offset()));
+        }
+        ends
+    }
+
+    #[track_caller]
+    fn check(text: &[u8]) {
+        let read = ends(text, |reader| reader.rest_of_moves(|_| {}));
+        let skipped = ends(text, |reader| reader.skip_moves());
+        assert_eq!(skipped, read, "{}", String::from_utf8_lossy(text));
+    }
+
+    #[test]
+    fn skipped_games_end_where_read_games_end() {
+        for text in [
+            "1. e4 e5 ,* 1. d4 *",
+            "1. e4 e5 =* 1. d4 *",
+            "1. e4 e5 +-* 1. d4 *",
+            "1. e4 d5 exd5 e.p.0,5:0,5 1. d4 *",
+            "1. e4 e.p.1-0 1. d4 *",
+            "1. e4 x.1-0 1. d4 *",
+            "1. e4 .1-0 1. d4 *",
+            "1. e4 1 - 0 1. d4 0 : 1",
+            "1. e4 ; 1\n- 0 1. d4 *",
+            "1. e4 {1} - 0 1. d4 *",
+            "1. e4 (1) : 0 1. d4 *",
+            "1. e4 12.0-1 1. d4 *",
+            "1. e4 0.5 - 0.5 1. d4 ½ - ½ 1. c4 1/2\n- 1/2",
+        ] {
+            check(text.as_bytes());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        #[test]
+        fn skipping_finds_the_ends_that_reading_finds(
+            parts in proptest::collection::vec(
+                proptest::sample::select(&[
+                    "1", "0", "-", ":", "/", "1/2", "0.5", "0,5", "½", "–", " ", "\n", "\u{a0}", ",", ".", "=", "+", "*",
+                    "e4", "e.p.", "O-O", "0-0", "1-0", "24", "(", ")", "(Q)", "{", "}", ";", "e8", "N", "[x]", "$1", "!",
+                    "--", "\u{2026}", "[A \"\"]\n", "%", "\u{25a1}", "x", "♘f3",
+                ][..]),
+                0..16,
+            ),
+        ) {
+            check(format!("1. e4 {}", parts.concat()).as_bytes());
+        }
+    }
+}

@@ -4,9 +4,9 @@
 //! closed there, before a blank line, another tag or the end of a game. Quotes inside a value need no backslash: the value
 //! ends at the quote before a `]` or before the end of the line.
 
-use memchr::{memchr, memchr_iter, memchr2, memchr3};
+use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr2};
 
-use super::result::GameResult;
+use super::{game::moves_begin, result::GameResult};
 use crate::position::{LineError, UnknownVariant, Variant, game_start};
 
 /// The maximum distance, in bytes, between the first line of a broken value and its closing quote: 1 MiB.
@@ -215,10 +215,45 @@ pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
     Some(Tag { name, value })
 }
 
-/// Returns the name of the tag pair that directly follows the line that contains `at`, or `None` if none follows.
-pub(super) fn tag_on_next_line(text: &[u8], at: usize) -> Option<&[u8]> {
-    let (name, _) = name_and_quote(text, next_if_short(text, at)?)?;
-    Some(name)
+/// The lines after a line among the tags of a game.
+pub(super) enum NextLines<'a> {
+    /// A tag pair follows, perhaps after other lines, none of which is blank.
+    Tag {
+        /// The name of the tag.
+        name: &'a [u8],
+        /// Whether a line before the tag looks like moves or contains a comment that is not closed on the line.
+        may_end_tags: bool,
+    },
+    /// The next line is blank. Contains the offset of the first line after it that is not blank.
+    BlankLine(usize),
+    /// Too many lines or a too long line without a tag pair.
+    Other,
+}
+
+/// Examines the lines after the one that contains `at`.
+pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
+    let (mut line, mut may_end_tags) = (at, false);
+    // The limit keeps a text of many stray lines from being read in quadratic time.
+    for number in 0..MOST_BAD_LINES {
+        let Some(next) = next_if_short(text, line) else {
+            return NextLines::Other;
+        };
+        if let Some((name, _)) = name_and_quote(text, next) {
+            return NextLines::Tag { name, may_end_tags };
+        }
+        let rest = &text[next..line_end(text, next)];
+        if rest.trim_ascii().is_empty() {
+            let blanks = text[next..].len() - text[next..].trim_ascii_start().len();
+            return match number {
+                0 => NextLines::BlankLine(next + blanks),
+                _ => NextLines::Other,
+            };
+        }
+        let is_open = memrchr2(b'{', b'}', rest).is_some_and(|brace| rest[brace] == b'{');
+        may_end_tags |= is_open || moves_begin(rest);
+        line = next;
+    }
+    NextLines::Other
 }
 
 /// Returns `true` if the bracket at `at` begins a damaged line among tags. This is the case if a tag pair begins at one of the
@@ -239,7 +274,7 @@ pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
     false
 }
 
-/// The maximum number of damaged lines that are looked at before a tag pair.
+/// The maximum number of damaged lines that are examined before a tag pair.
 const MOST_BAD_LINES: usize = 16;
 
 /// Returns the offset of the line after the one that contains `at`, or `None` if that line is too long for a tag.
@@ -380,7 +415,12 @@ pub(super) fn closing_quote(line: &[u8]) -> Option<(usize, usize)> {
 
 /// Returns `true` if a tag begins anywhere in a line.
 pub(super) fn has_tag(line: &[u8]) -> bool {
-    memchr_iter(b'[', line).any(|at| is_tag_start(line, at))
+    first_tag(line).is_some()
+}
+
+/// Returns the offset at which the first tag of a line begins, or `None` if the line has no tag.
+pub(super) fn first_tag(line: &[u8]) -> Option<usize> {
+    memchr_iter(b'[', line).find(|at| is_tag_start(line, *at))
 }
 
 /// Returns `true` if the last word of `line` is a termination marker.

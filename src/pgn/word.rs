@@ -67,12 +67,13 @@ pub(super) fn figurine(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the word that `text` starts with: all bytes before a blank, a bracket, a brace, a parenthesis or a semicolon.
+/// Returns the word that `text` starts with: all bytes before a blank, an asterisk, a bracket, a brace, a parenthesis or a
+/// semicolon. An asterisk is a termination marker wherever it is outside comments, so no other word contains one.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     let is_end = |at: usize| {
         let byte = text[at];
         byte.is_ascii_whitespace()
-            || b"{}()[];".contains(&byte)
+            || b"{}()[];*".contains(&byte)
             || (byte >= 0x80
                 && match blank(&text[at..]) {
                     0 => false,
