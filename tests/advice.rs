@@ -27,6 +27,14 @@ fn files() -> tempfile::TempDir {
             "wild.pgn",
             "[Variant \"wild/0\"]\n\n1. e4 e5 1-0\n".to_owned(),
         ),
+        (
+            "drops.pgn",
+            "1. e4 d5 2. exd5 Qxd5 3. Nc3 P@g4 1-0\n".to_owned(),
+        ),
+        ("old.pgn", "[White \"A\"]\n\n1. P-K4 P-K4 1-0\n".to_owned()),
+        ("ru.pgn", "[White \"A\"]\n\n1. Кf3 d5 1-0\n".to_owned()),
+        ("nf3.pgn", "[White \"A\"]\n\n1. Nf3 d5 1-0\n".to_owned()),
+        ("open.pgn", "1. e4 e5 *\n".to_owned()),
         ("plain.pgn", "[Event \"x\"]\n\n1. e4 e5 1-0\n".to_owned()),
         ("mine.pgn", "1. e4 c5 2. Nf3 *\n".to_owned()),
         ("notes.txt", "my notes\n".to_owned()),
@@ -67,22 +75,22 @@ fn advice_works() {
         // Variants.
         (
             "make-book frc.pgn --min-game 1 --bin a.bin",
-            "read it as the variant fischerandom",
+            "read it with --variant fischerandom",
             "make-book frc.pgn --min-game 1 --bin a.bin --variant fischerandom",
         ),
         (
             "key --fen FEN",
-            "add --variant fischerandom",
+            "read it with --variant fischerandom",
             "key --fen FEN --variant fischerandom",
         ),
         (
             "suite-report frc.epd frc.pgn",
-            "read it as the variant fischerandom",
+            "read it with --variant fischerandom",
             "suite-report frc.epd frc.pgn --variant fischerandom",
         ),
         (
             "make-book frc.pgn --suite a.epd --plies 1 --min-game 1 --from frc.epd",
-            "read it as the variant fischerandom",
+            "read it with --variant fischerandom",
             "make-book frc.pgn --suite a.epd --plies 1 --min-game 1 --from frc.epd --variant fischerandom",
         ),
         (
@@ -101,7 +109,32 @@ fn advice_works() {
             "\"wild/0\": 1 game filtered; if it is standard chess, remove the tag Variant",
             "make-book plain.pgn --min-game 1 --bin c.bin",
         ),
-        // Games.
+        (
+            "make-book drops.pgn --min-game 1 --bin b2.bin",
+            "read it with --variant crazyhouse --untagged-variant crazyhouse",
+            "make-book drops.pgn --min-game 1 --bin b2.bin --variant crazyhouse --untagged-variant crazyhouse",
+        ),
+        (
+            "repertoire build drops.pgn --color white --out b3.pgn --min-game 1",
+            "read it with --variant crazyhouse --untagged-variant crazyhouse",
+            "repertoire build drops.pgn --color white --out b3.pgn --min-game 1 --variant crazyhouse --untagged-variant crazyhouse",
+        ),
+        // Games. The moves of old.pgn and ru.pgn are converted in en.pgn and nf3.pgn.
+        (
+            "make-book old.pgn --min-game 1 --bin b4.bin",
+            "descriptive notation: convert the game to moves such as e4 and Nf3",
+            "make-book en.pgn --min-game 1 --bin b4.bin",
+        ),
+        (
+            "make-book ru.pgn --min-game 1 --bin b5.bin",
+            "replace those of the pieces by K, Q, R, B and N",
+            "make-book nf3.pgn --min-game 1 --bin b5.bin",
+        ),
+        (
+            "make-book open.pgn --min-game 1 --bin b6.bin",
+            "1 game without a result counted as a draw: --unfinished skip leaves such games out",
+            "make-book open.pgn en.pgn --min-game 1 --bin b6.bin --unfinished skip",
+        ),
         (
             "make-book de.pgn --min-game 1 --bin d.bin",
             "legal with make-book --piece-letters de",
@@ -250,16 +283,6 @@ fn advice_works() {
 fn advice_about_a_fen_leads_to_a_position() {
     let dir = temp();
     for (fen, advice, followed) in [
-        (
-            "4k3/8/8/8/8/8/8/4K2R",
-            "write w or b and KQkq",
-            "4k3/8/8/8/8/8/8/4K2R w KQkq",
-        ),
-        (
-            "4k3/8/8/8/8/8/8/4K2R w",
-            "write KQkq or -",
-            "4k3/8/8/8/8/8/8/4K2R w -",
-        ),
         (
             "4k3/8/8/8/8/8/8/4K2R w K - id \"a\"",
             "end it with a semicolon",

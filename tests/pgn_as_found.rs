@@ -453,6 +453,46 @@ fn a_line_among_the_tags_that_is_no_tag_costs_nothing() {
             );
         }
     }
+    // Two and three such lines in a row, and text after a tag on its line.
+    let fen = "[FEN \"4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1\"]";
+    for bad in [
+        "\nplayed in the park\nat night",
+        "\n[Board 3]\nat night\n[]",
+        "\n1. e4\n1-0",
+        "\nfoo\n% escaped\n; remark\nbar",
+        " (est.)",
+        " (est.)\nfoo",
+        "] x",
+        " - unrated",
+        " = 2000 [Site \"x\"]",
+    ] {
+        for variant in ["", "\n[Variant \"Standard\"]"] {
+            let text = format!(
+                "[Event \"a\"]\n[WhiteElo \"2000\"]{bad}\n{fen}{variant}\n\n1. e4 e5 1-0\n\n"
+            );
+            let made = make(text.repeat(2));
+            made.games(2, 0);
+            let pos = polybook::position::parse_fen("4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1").unwrap();
+            let entries = made.book.moves_of(&pos).unwrap();
+            assert_eq!(entries.first().map(|entry| entry.weight), Some(4), "{bad}");
+            assert_eq!(
+                made.report.warnings.len(),
+                1,
+                "{bad}: {:?}",
+                made.report.warnings
+            );
+        }
+    }
+    // After the last tag, too.
+    for end in [" (est.)", " est.", "] - x"] {
+        make(format!("[Result \"1-0\"]{end}\n\n1. e4 e5\n\n").repeat(2))
+            .games(2, 0)
+            .line("e4", 4);
+    }
+    // Moves on the line of a tag are no such text.
+    make("[White \"A\"] 1. e4 e5 1-0\n[White \"B\"] e4 c5 1-0\n[White \"C\"]\n\n1. e4 1-0\n")
+        .games(3, 0)
+        .line("e4", 6);
     // The first and the last line of the tags, and a line with another tag.
     for bad in ["[Board 3]", "[Évent \"x\"]", "[[Site \"x\"]"] {
         let text = format!("{bad}\n[White \"A\"]\n[Result \"1-0\"]\n\n1. e4 e5\n\n");
@@ -607,6 +647,17 @@ fn results_in_the_spellings_of_people() {
         ("1/2", 1),
         ("+--", 2),
         ("1-0 ", 2),
+        ("1 - 0", 2),
+        ("1 : 0", 2),
+        ("1 \u{2013} 0", 2),
+        ("1/2 - 1/2", 1),
+        ("1/2 : 1/2", 1),
+        ("½ - ½", 1),
+        ("0.5 - 0.5", 1),
+        ("0,5 : 0,5", 1),
+        ("1 -\n0", 2),
+        ("1- 0", 2),
+        ("1\t:\t0", 2),
     ] {
         make(format!("1. d4 d5 {marker}\n\n1. d4 d5 {marker}"))
             .games(2, 0)
@@ -619,6 +670,58 @@ fn results_in_the_spellings_of_people() {
             format!("[White \"A\"]\n\n1. e4 e5 {marker}\n\n[White \"B\"]\n\n1. d4 d5 {marker}");
         let filtered = make_with(text.as_bytes(), |run| run.max_ply(1)).unwrap();
         filtered.games(2, 0).line("d4", weight);
+    }
+}
+
+/// Each of these texts ends a game, and nothing else does.
+#[test]
+fn markers_with_blanks_are_whole_markers() {
+    for (text, games) in [
+        ("1. e4 e5 0 - 1 1. d4 d5 1 - 0", 2),
+        ("1. e4 e5 1 - 0\n\n1 : 0\n\n1. d4 1/2 - 1/2", 3),
+        ("1. e4 e5 0 - 0\n\n1. d4 d5 *", 2),
+        ("1. e4 e5 (2. d4 1 - 0) 2. Nf3 {0 - 1} ; 1 - 0\n 1-0", 1),
+        ("1. e4 e5 2 Nf3 Nc6 3 Bc4 - 3... Bc5 1-0", 1),
+    ] {
+        let made = make(text);
+        made.games(games, 0);
+        assert_eq!(made.report.warnings, [""; 0], "{text}");
+    }
+    let reject = "1. e4 e5 1 -\n\n0 2. Nf3 Nc6 *";
+    make(reject).games(1, 0).line("e4 e5 Nf3", 1);
+}
+
+#[test]
+fn a_move_number_may_be_glued_to_its_move() {
+    let castled = "e4 e5 Nf3 Nc6 Bc4 Bc5 O-O";
+    for castling in ["4OO", "4O-O", "40-0", "4.OO", "4...O-O", "4 0-0"] {
+        let text = format!("1.e4 e5 2.Nf3 Nc6 3Bc4 Bc5 {castling} Nf6 1-0");
+        make(text).games(1, 0).line(castled, 2);
+    }
+    make("1Nf3 Nf6 2c4 1-0").games(1, 0).line("Nf3 Nf6 c4", 2);
+    let queenside = "1.d4 d5 2.Nc3 Nc6 3.Bf4 Bf5 4.Qd2 Qd7 50-0-0 1-0";
+    make(queenside)
+        .games(1, 0)
+        .line("d4 d5 Nc3 Nc6 Bf4 Bf5 Qd2 Qd7 O-O-O", 2);
+    // Half of a result, and moves that are glued to each other, can be read in several ways.
+    for text in [
+        "1.e4 e5 10-0",
+        "1.e4e5 2.Nf3Nc6 1-0",
+        "1.e4 e5 2.Nf3Nc6 1-0",
+    ] {
+        let made = make_with(text.as_bytes(), |run| run.allow_empty(true));
+        let counted = made.map_or(0, |made| made.report.totals.games.counted);
+        assert_eq!(counted, 0, "{text}");
+    }
+}
+
+#[test]
+fn an_asterisk_ends_a_game_whatever_it_is_glued_to() {
+    for sign in ["", ",", "=", "+-", "!?", "±", "e4 ", "1...", "--,"] {
+        make(format!("1. c4 {sign}* 1. d4 d5 1-0")).line("d4", 2);
+        let text = format!("1. c4 {sign}* 1. d4 d5 1-0");
+        let skipped = make_with(text.as_bytes(), |run| run.max_ply(1)).unwrap();
+        assert_eq!(skipped.report.totals.games.read, 2, "{sign}");
     }
 }
 
@@ -701,7 +804,7 @@ fn chess960_is_recognized_by_its_castling_rights() {
         // Follow the advice in the message of the run above.
         let reason = &made.report.rejected[0].reason;
         assert!(
-            reason.ends_with("read it as the variant fischerandom"),
+            reason.contains("read it with --variant fischerandom"),
             "{reason}"
         );
     }
@@ -726,6 +829,12 @@ fn fens_of_tags_are_read_as_those_of_the_command_line() {
         .games(1, 0)
         .line("e4 e5 Nf3", 2);
     }
+    make(format!(
+        "[FEN \"{}\"]\n[Result \"1-0\"]\n\n2. Nf3 1-0\n",
+        format!("{start} 0 2").replace(' ', "_")
+    ))
+    .games(1, 0)
+    .line("e4 e5 Nf3", 2);
     let from_start = "[FEN \"StartPos\"]\n[Result \"1-0\"]\n\n1. e4 1-0\n";
     make(from_start).games(1, 0).line("e4", 2);
 }
@@ -758,9 +867,9 @@ fn games_that_pass_with_unknown_dates_and_ratings_are_reported() {
             "2019-02-26",
             "Sun Jul 09 2017",
             "20230517",
-            "10.03.2018",
+            "10.03.18",
             "2024.05.06",
-            "3/10/2018, 2:39 PM",
+            "3/10/18, 2:39 PM",
         ],
         "Date",
     );
@@ -856,4 +965,158 @@ fn untagged_games_are_of_the_variant_that_is_named() {
         ],
     );
     assert_eq!(moves["games"], 2, "{moves}");
+}
+
+#[test]
+fn results_that_cannot_be_read_and_games_without_one_are_reported() {
+    let tagged = |value: &str| format!("[Result \"{value}\"]\n\n1. e4 e5\n\n");
+    let text: String = ["remis", "draw?", "white", "?", "", "1:0", "*"]
+        .map(tagged)
+        .concat();
+    let made = make(&text);
+    let totals = &made.report.totals;
+    assert_eq!((totals.unreadable_results, totals.unfinished), (3, 6));
+    let advice = |warning: &String| {
+        warning.starts_with("3 games have Result tags that cannot be read")
+            && warning.ends_with("write 1-0, 0-1, 1/2-1/2 or *")
+    };
+    assert!(
+        made.report.warnings.iter().any(advice),
+        "{:?}",
+        made.report.warnings
+    );
+    // Follow the advice.
+    let mended = text
+        .replace("remis", "1/2-1/2")
+        .replace("draw?", "1/2-1/2")
+        .replace("white", "1-0");
+    let totals = make(&mended).report.totals;
+    assert_eq!((totals.unreadable_results, totals.unfinished), (0, 3));
+    // Rejected games, and games that a filter drops, do not count.
+    let dropped = "[Result \"remis\"]\n\n1. e4 Ke4 *\n\n1. d4 *\n";
+    let totals = make_with(dropped.as_bytes(), |run| {
+        run.unfinished(polybook::make_book::Unfinished::Skip)
+    });
+    let totals = totals.unwrap().report.totals;
+    assert_eq!((totals.unreadable_results, totals.unfinished), (0, 0));
+}
+
+/// Text that looks like games but cannot be read is described.
+#[test]
+fn text_like_games_is_described() {
+    for (text, said) in [
+        (
+            "1. P-K4 P-K4 2. N-KB3 1-0\n",
+            "\"P-K4\": not a move; descriptive notation",
+        ),
+        (
+            "1. Кf3 Кf6 1-0\n",
+            "\"Кf3\": not a move; letters of no language",
+        ),
+        ("1. е4 e5 1-0\n", "letters of no language"),
+        ("1. Hf3 Hf6 1-0\n", "letters of no language"),
+        (
+            "1. Sf3 Sf6 1-0\n",
+            "legal with make-book --piece-letters de",
+        ),
+        ("1. 5254 5755 2. 7163 1-0\n", "no moves such as e4 and Nf3"),
+        (
+            "1. Introduction\n\nTo chess.\n",
+            "\"Introduction\": not a move",
+        ),
+    ] {
+        let Err(err) = make_with(text.as_bytes(), |run| run.allow_empty(false)) else {
+            panic!("{text} was counted");
+        };
+        let err = err.to_string();
+        assert!(err.contains(said), "{text}: {err}");
+    }
+    // If a filter leaves out all games, they are games nevertheless.
+    for (text, said) in [
+        ("1. e4 e5 1-0\n\n1. d4 *\n", "2 filtered by rating"),
+        ("{a} 1. Nf3 {b} 1-0\n", "1 filtered by rating"),
+        ("e4 1-0\n", "1 filtered by rating"),
+    ] {
+        let filter = polybook::pgn::GameFilter {
+            require_elo: true,
+            ..Default::default()
+        };
+        let run = |run: MakeBook| run.allow_empty(false).game_filter(filter.clone());
+        let Err(err) = make_with(text.as_bytes(), run) else {
+            panic!("{text} was counted");
+        };
+        assert!(err.to_string().contains(said), "{text}: {err}");
+    }
+}
+
+/// Games that go on after the game was drawn by the fivefold repetition or the 75-move rule are read to their end, as
+/// python-chess reads them.
+#[test]
+fn games_go_on_after_draws_by_rule() {
+    let shuffle = "Nf3 Nf6 Ng1 Ng8 ";
+    let made = make(format!("{}e4 1-0", shuffle.repeat(6)));
+    made.games(1, 0).line("e4", 2);
+    assert_eq!(made.report.totals.plies, 25);
+    let fen = "4k3/8/8/8/8/8/4P3/4K2R w K - 149 100";
+    let made = make(format!(
+        "[FEN \"{fen}\"]\n[Result \"1-0\"]\n\n100. Rh2 Kd8 101. Rh3 Kd7 102. e4 1-0\n"
+    ));
+    made.games(1, 0);
+    assert_eq!(made.report.totals.plies, 5);
+}
+
+/// The three functions are those of tags, of options and of HTTP.
+#[test]
+fn positions_are_read_alike_in_tags_options_and_http() {
+    use polybook::{
+        explorer::Line,
+        position::{Variant, epd_of, game_start},
+    };
+    let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR";
+    let castled = "r4rk1/8/8/8/8/8/8/R3K2R";
+    for (text, epd) in [
+        (start.to_owned(), format!("{start} w KQkq -")),
+        (format!(" {start} b"), format!("{start} b KQkq -")),
+        (format!("{start} w -"), format!("{start} w - -")),
+        (format!("{start}_w_Kq_-_0_1"), format!("{start} w Kq -")),
+        (format!("{start}_b_KQkq_-"), format!("{start} b KQkq -")),
+        ("startpos".to_owned(), format!("{start} w KQkq -")),
+        (" StartPos\n".to_owned(), format!("{start} w KQkq -")),
+        (
+            format!("{start} w KQkq - 0 1;"),
+            format!("{start} w KQkq -"),
+        ),
+        (
+            format!("{start} w KQkq - id \"a_b\";"),
+            format!("{start} w KQkq -"),
+        ),
+        (castled.to_owned(), format!("{castled} w KQ -")),
+        (
+            "4k3/8/8/8/8/8/8/R3K2R w KQkq - 0 1".to_owned(),
+            "4k3/8/8/8/8/8/8/R3K2R w KQ -".to_owned(),
+        ),
+    ] {
+        assert_eq!(epd_of(&game_start(&text).unwrap().0), epd, "{text}");
+        assert_eq!(
+            epd_of(&from_text(Some(&text), None).unwrap()),
+            epd,
+            "{text}"
+        );
+        let line = Line::parse(Variant::Standard, Some(&text), "").unwrap();
+        assert_eq!(epd_of(line.position()), epd, "{text}");
+    }
+    for text in [
+        "",
+        "8",
+        "x_y",
+        "startpos e4",
+        &format!("{start} w KQkq - moves"),
+        &format!("{start} {}", "x ".repeat(7 << 20)),
+    ] {
+        let said = game_start(text).unwrap_err().to_string();
+        assert!(said.len() < 300, "{said}");
+        assert_eq!(from_text(Some(text), None).unwrap_err().to_string(), said);
+        let line = Line::parse(Variant::Standard, Some(text), "");
+        assert_eq!(line.unwrap_err().to_string(), said);
+    }
 }

@@ -12,11 +12,7 @@ use std::{
 };
 
 use clap::error::ErrorKind as ClapErrorKind;
-use polybook::{
-    Error, ErrorKind, ForeignFormat,
-    output::discard_all,
-    position::{LineError, Variant},
-};
+use polybook::{Error, ErrorKind, ForeignFormat, output::discard_all};
 
 use super::{
     input, signals, terminal,
@@ -198,9 +194,6 @@ fn without_numbers(text: &str) -> String {
 
 /// Returns the options or commands that help with an error. The library does not know them.
 fn advice(err: &anyhow::Error) -> String {
-    if let Some(LineError::Chess960 { .. }) = err.downcast_ref() {
-        return format!(": add --variant {}", Variant::Chess960);
-    }
     if let Some(Error::Io { path, .. }) = err.downcast_ref()
         && path.to_string_lossy().contains('*')
         && let Ok(path) = path::absolute(path)

@@ -58,6 +58,20 @@ fn games(text: &mut String, report: &Report) {
             "{games} of the filtered games have the same moves, players and result as an earlier one\n"
         );
     }
+    // An index and a suite do not count results as draws.
+    if totals.unfinished > 0
+        && (report.book.is_some() || report.obs.is_some() || report.counts.is_some())
+    {
+        *text += &format!(
+            "{} without a result counted as {}: --unfinished skip leaves such games out\n",
+            counted(totals.unfinished, "game"),
+            if totals.unfinished == 1 {
+                "a draw"
+            } else {
+                "draws"
+            }
+        );
+    }
     for (variant, games) in &totals.variants {
         *text += &format!("{variant}: {} counted\n", counted(*games, "game"));
     }

@@ -6,11 +6,11 @@ use super::{duplicates::Rest, needs::Needs, options::MakeBook, variations::Varia
 use crate::{
     openings::{self, OpeningNumber},
     pgn::{GameEnd, GameReader, GameResult, Token},
-    position::{BookMove, Keyed, PieceLetters, Rules, Variant, has_inner_castling_rook, read_word},
+    position::{
+        BookMove, Keyed, PieceLetters, Rules, Variant, has_inner_castling_rook, read_word,
+        with_advice,
+    },
 };
-
-/// The command and option for piece letters of other languages, which error messages suggest if a move cannot be read.
-pub(super) const LETTERS_OPTION: &str = "make-book --piece-letters";
 
 /// The counted half-moves of the current game.
 #[derive(Default)]
@@ -40,13 +40,13 @@ pub(crate) struct Ply {
     pub in_book: bool,
 }
 
-/// The reason why a game is rejected.
-/// The offset in the text of the batch.
+/// The problem because of which a game is rejected.
 pub(super) struct Problem {
-    /// The number of half-moves before the problem.
+    /// The offset in the text of the batch.
     pub offset: usize,
-    /// The move that cannot be played, or an empty text if the text is damaged.
+    /// The number of half-moves before the problem.
     pub ply: usize,
+    /// The move that cannot be played, or an empty text if the text is damaged.
     pub mv: String,
     pub reason: String,
 }
@@ -140,10 +140,7 @@ impl MainLine {
                         offset,
                         ply: self.plies.len(),
                         mv: String::from_utf8_lossy(text).chars().take(40).collect(),
-                        reason: match options.piece_letters.languages_of(pos.position(), text) {
-                            Some(codes) => format!("{err}; legal with {LETTERS_OPTION} {codes}"),
-                            None => err.to_string(),
-                        },
+                        reason: with_advice(err, pos.position(), text, options.piece_letters),
                     };
                     let end = self.skip_unplayable::<P>(options, games, text);
                     let mut ending = self.end_of_game(end);

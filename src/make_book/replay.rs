@@ -16,10 +16,10 @@ use super::{
 use crate::{
     error::Result,
     openings::{OpeningFilter, OpeningNumber},
-    pgn::{Batch, Condition, GameReader, GameResult, Input, Tags, UnknownVariants},
+    pgn::{Batch, Condition, GameReader, GameResult, Input, Tags, Token, UnknownVariants},
     position::{
         Keyed, LineError, Rules, Variant, VariantChoice, exact_epd_of, game_start,
-        has_inner_castling_rook,
+        has_inner_castling_rook, looks_like_move,
     },
     provenance::Games,
 };
@@ -131,10 +131,22 @@ impl<'a> Replayer<'a> {
         match self.admitted(games.tags(), tag_result) {
             Ok(variant) => self.play_from_start(games, variant, tag_result),
             Err(condition) => {
-                games.skip_moves();
+                self.skip(games);
                 self.filter(condition);
             }
         }
+    }
+
+    /// Skips the moves of a game that is filtered by its tags.
+    fn skip(&mut self, games: &mut GameReader<'_>) {
+        if !self.outcome.recognised {
+            match games.next_token() {
+                Token::Move { text, .. } => self.outcome.recognised = looks_like_move(text),
+                Token::End(_) => return,
+                _ => {}
+            }
+        }
+        games.skip_moves();
     }
 
     /// Returns the variant of a game that is admitted by its tags, or the filter that rejects the game.
@@ -323,6 +335,8 @@ impl<'a> Replayer<'a> {
         let contradicts = |marker| tag_result.is_some_and(|tag| tag != marker);
         totals.contradicted_results += u64::from(ending.marker.is_some_and(contradicts));
         totals.games.counted += u64::from(is_whole);
+        totals.unfinished += u64::from(is_whole && result == GameResult::Unknown);
+        totals.unreadable_results += u64::from(GameResult::is_unreadable(games.tags()));
         let filter = &self.options.game_filter;
         totals.undated += u64::from(filter.passes_undated(games.tags()));
         totals.unrated += u64::from(filter.passes_unrated(games.tags()));

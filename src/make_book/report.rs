@@ -44,6 +44,13 @@ pub struct Totals {
     /// The number of games whose termination marker contradicts their `Result` tag. The tag is used.
     #[serde(skip_serializing_if = "is_zero")]
     pub contradicted_results: u64,
+    /// The number of counted games whose `Result` tag does not spell a result. Their termination markers are used.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unreadable_results: u64,
+    /// The number of counted games that neither side won and that are not drawn, such as unfinished games. Books, OOBS databases
+    /// and counts count them as draws.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
     /// The number of games that are counted although their year is unknown and a filter on dates is set.
     #[serde(skip_serializing_if = "is_zero")]
     pub undated: u64,
@@ -92,6 +99,11 @@ impl Totals {
                 "games end with a result that differs from their Result tag: the tag was used",
             ),
             (
+                self.unreadable_results,
+                "game has a Result tag that cannot be read, so the text after its moves gives the result: write 1-0, 0-1, 1/2-1/2 or *",
+                "games have Result tags that cannot be read, so the text after their moves gives the results: write 1-0, 0-1, 1/2-1/2 or *",
+            ),
+            (
                 self.undated,
                 "game without a readable date passed the filters: --require-date drops it",
                 "games without a readable date passed the filters: --require-date drops them",
@@ -127,6 +139,8 @@ impl AddAssign<&Totals> for Totals {
             unplayable_variations,
             castling_dropped,
             contradicted_results,
+            unreadable_results,
+            unfinished,
             undated,
             unrated,
             variants,
@@ -141,6 +155,8 @@ impl AddAssign<&Totals> for Totals {
         self.unplayable_variations += unplayable_variations;
         self.castling_dropped += castling_dropped;
         self.contradicted_results += contradicted_results;
+        self.unreadable_results += unreadable_results;
+        self.unfinished += unfinished;
         self.undated += undated;
         self.unrated += unrated;
         for (variant, games) in variants {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    position::{Keyed, Variant, read_move, read_word},
+    position::{Keyed, PieceLetters, Variant, read_move, read_word, with_advice},
     progress::Meter,
     sort::Memory,
     task,
@@ -179,7 +179,9 @@ pub(crate) fn play(
                             let mv: String =
                                 String::from_utf8_lossy(text).chars().take(40).collect();
                             let ending = ending(games.skip_moves());
-                            let illegal = Some(format!("{mv}: {err}"));
+                            let english = PieceLetters::English;
+                            let reason = with_advice(err, pos.position(), text, english);
+                            let illegal = Some(format!("{mv}: {reason}"));
                             return Ok(Ending { illegal, ..ending });
                         }
                     }

@@ -19,7 +19,7 @@ pub enum LineError {
     },
     /// The FEN has castling rights that are possible only in Chess960.
     #[error(
-        "FEN \"{}\": its castling rights are those of Chess960: read it as the variant {}",
+        "FEN \"{}\": its castling rights are those of Chess960: read it with --variant {1} (in HTTP and Python: variant={1})",
         cut(fen),
         Variant::Chess960
     )]

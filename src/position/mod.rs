@@ -20,6 +20,7 @@
 //! ```
 
 mod epd;
+mod hint;
 mod key;
 mod letters;
 mod line;
@@ -45,6 +46,7 @@ pub use self::{
 };
 pub(crate) use self::{
     epd::{exact_epd_of, operand, restored, stored},
+    hint::with_advice,
     key::{en_passant_part, standard_identities},
     movement::san,
     notation::san_of,
