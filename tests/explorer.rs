@@ -98,6 +98,8 @@ pub fn filters(json: &Value) -> Filters {
         until: date(&json["until"]),
         min_elo: number("minElo"),
         max_elo: number("maxElo"),
+        require_elo: false,
+        require_date: false,
         player: text("player"),
         color: text("color").map(|name| Color::from_white(name == "white")),
         opponent: text("opponent"),

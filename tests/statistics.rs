@@ -347,3 +347,68 @@ fn times_of_all_games_are_not_counted_beside_the_games() {
         assert_eq!(message.trim_end(), said);
     }
 }
+
+#[test]
+fn games_that_pass_with_an_unknown_rating_or_date_are_reported() {
+    let dir = temp();
+    let dir = dir.path();
+    let elo = |white, black| [("WhiteElo", white), ("BlackElo", black)];
+    let games = [
+        [&elo("2700", "2650")[..], &[("Date", "2020.01.01")]].concat(),
+        [&elo("2700", "")[..], &[("Date", "????.??.??")]].concat(),
+        [&elo("?", "-")[..], &[("Date", "2021.??.??")]].concat(),
+        [&elo("2500", "2700")[..], &[("Date", "2022.02.02")]].concat(),
+    ];
+    let pgn: String = games.iter().map(|tags| game(tags, "1-0")).collect();
+    indexes(dir, &pgn);
+    let unrated =
+        |games: &str| format!("{games} without readable ratings passed the filters: --require-elo");
+    let undated =
+        |games: &str| format!("{games} without a readable date passed the filters: --require-date");
+    for (filters, passing, reported) in [
+        ("--min-elo 2600", 3, vec![unrated("2 games")]),
+        ("--max-elo 2600", 1, vec![unrated("1 game")]),
+        ("--min-elo 2600 --require-elo", 1, vec![]),
+        ("--require-elo", 2, vec![]),
+        ("--since 2021", 3, vec![undated("1 game")]),
+        (
+            "--until 2020 --min-elo 2600",
+            2,
+            vec![undated("1 game"), unrated("1 game")],
+        ),
+        ("--since 2021 --require-date", 2, vec![]),
+        ("--require-date", 3, vec![]),
+        ("", 4, vec![]),
+    ] {
+        for command in ["moves", "games"] {
+            let output = run(
+                dir,
+                &format!("{command} --leveldb games.idx --json {filters}"),
+            );
+            let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let total = if command == "moves" {
+                &found["games"]
+            } else {
+                &found["total"]
+            };
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(total, &json!(passing), "{command} {filters}: {message}");
+            assert_eq!(
+                message.lines().count(),
+                reported.len(),
+                "{filters}: {message}"
+            );
+            for (line, start) in message.lines().zip(&reported) {
+                assert!(line.starts_with(start), "{command} {filters}: {message}");
+            }
+        }
+        let output = run(dir, &format!("engine games.idx {filters}"));
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{message}");
+        assert!(
+            reported.iter().all(|line| message.contains(line)),
+            "{filters}: {message}"
+        );
+        assert_eq!(message.contains("passed the filters"), !reported.is_empty());
+    }
+}

@@ -136,6 +136,8 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         until: options.parse("until")?,
         min_elo: options.take("min_elo")?,
         max_elo: options.take("max_elo")?,
+        require_elo: options.take("require_elo")?.unwrap_or_default(),
+        require_date: options.take("require_date")?.unwrap_or_default(),
         player: options.take("player")?,
         color: match options.take::<String>("color")?.as_deref() {
             None => None,

@@ -10,7 +10,7 @@ use std::{
 use super::serve::cached_index;
 use super::{
     Context,
-    filters::{ExplorerFilterArgs, check_names, explorer_of},
+    filters::{ExplorerFilterArgs, check_names, explorer_of, passed_unknown},
     input::file_or_index,
     position::UntaggedArg,
     repertoire::{Opener, with_side},
@@ -21,7 +21,7 @@ use polybook::{
     FileKind,
     book::is_book_or_empty,
     engine::{EngineSource, Fallback, Play, Settings, SourceEngine},
-    explorer::Filters,
+    explorer::{Filters, Line, Query, View},
     index::Index,
 };
 
@@ -139,21 +139,31 @@ fn opened(
             false => false,
         };
         if is_of_explorer {
-            return games(argument.to_owned(), filters);
+            return games(argument.to_owned(), filters, context);
         }
     } else {
         let path = file_or_index(argument)?;
         if FileKind::of(&path)? != FileKind::Sqlite && !is_book_or_empty(&path)? {
-            return games(cached_index(&path, opener.untagged, context)?, filters);
+            return games(
+                cached_index(&path, opener.untagged, context)?,
+                filters,
+                context,
+            );
         }
     }
     let known = opener.source(argument, None)?;
     Ok(EngineSource::Moves(Box::new(known)))
 }
 
-fn games(index: PathBuf, filters: &Filters) -> anyhow::Result<EngineSource> {
+fn games(index: PathBuf, filters: &Filters, context: Context) -> anyhow::Result<EngineSource> {
     let explorer = explorer_of(&[index])?;
     check_names(&explorer, filters)?;
+    let start = Line::start(explorer.variant().unwrap_or_default());
+    let query = Query {
+        filters: filters.clone(),
+        ..Query::new(start, View::Lichess)
+    };
+    context.warn(&passed_unknown(&explorer, &query)?);
     Ok(EngineSource::Games(Box::new(explorer)))
 }
 

@@ -7,8 +7,9 @@ use std::{
 
 use clap::ArgGroup;
 use polybook::{
-    explorer::{Explorer, Filters, NameMatch, RatingGroup, Speed},
+    explorer::{Explorer, Filters, NameMatch, Page, Query, RatingGroup, Sort, Speed},
     index::Index,
+    make_book::Totals,
     openings::OpeningFilter,
     pgn::{Date, EcoRange, GameFilter, GameResult, TagText, TimeControlRange},
 };
@@ -177,6 +178,14 @@ pub struct ExplorerFilterArgs {
     #[arg(long, value_name = "N")]
     max_elo: Option<u32>,
 
+    /// Keep only games in which both players have a rating
+    #[arg(long)]
+    require_elo: bool,
+
+    /// Keep only games with a known year
+    #[arg(long)]
+    require_date: bool,
+
     /// Keep games of this speed: ultraBullet, bullet, blitz, rapid, classical or correspondence; can be given several times
     #[arg(long, value_name = "SPEED")]
     speed: Vec<Speed>,
@@ -253,6 +262,8 @@ impl ExplorerFilterArgs {
             until: self.until,
             min_elo: self.min_elo,
             max_elo: self.max_elo,
+            require_elo: self.require_elo,
+            require_date: self.require_date,
             player: self.player.clone(),
             color: self.color,
             opponent: self.opponent.clone(),
@@ -275,6 +286,38 @@ pub fn check_names(explorer: &Explorer, filters: &Filters) -> anyhow::Result<()>
         Some(unknown) => Err(anyhow::anyhow!("{unknown}")),
         None => Ok(()),
     }
+}
+
+/// Returns a warning for each filter that games of a query pass only because their date or a rating is unknown.
+pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Vec<String>> {
+    let count = |query: &Query| {
+        let page = Page {
+            skip: 0,
+            limit: 0,
+            sort: Sort::Id,
+            fold_matches: false,
+        };
+        explorer.game_numbers(query, &page).map(|(games, _)| games)
+    };
+    let passed = |require: fn(&mut Filters)| {
+        let mut required = query.clone();
+        require(&mut required.filters);
+        // Counts do not distinguish these games.
+        if required.filters == query.filters || explorer.needs_games(&required.filters).is_some() {
+            return Ok(0);
+        }
+        polybook::Result::Ok(count(query)? - count(&required)?)
+    };
+    let totals = Totals {
+        undated: passed(|filters| {
+            filters.require_date |= filters.since.is_some() || filters.until.is_some();
+        })?,
+        unrated: passed(|filters| {
+            filters.require_elo |= filters.min_elo.is_some() || filters.max_elo.is_some();
+        })?,
+        ..Totals::default()
+    };
+    Ok(totals.warnings().collect())
 }
 
 /// Opens the explorer of several indexes. Each index is named after its directory.

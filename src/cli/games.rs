@@ -10,8 +10,8 @@ use polybook::{
 use serde_json::{Value, json};
 
 use super::{
-    counted,
-    filters::{ExplorerFilterArgs, check_names, explorer_of, needs_explorer},
+    Context, counted,
+    filters::{ExplorerFilterArgs, check_names, explorer_of, needs_explorer, passed_unknown},
     key,
     position::{PositionArgs, Searched, refuse_other_of_index},
     terminal::{print_all, print_bytes, print_json_list},
@@ -60,7 +60,7 @@ pub struct Args {
     filters: ExplorerFilterArgs,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if let [path] = &args.index[..]
         && args.filters.are_none()
         && args.sort == Sort::Id
@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             return run_plain(args, &index);
         }
     }
-    run_explored(args)
+    run_explored(args, context)
 }
 
 /// Looks up the key of the position in the index, and lists all games that reached it in the order of the index.
@@ -100,7 +100,7 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
 }
 
 /// Lists the games of a position that pass the filters.
-fn run_explored(args: &Args) -> anyhow::Result<()> {
+fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.index).map_err(|err| better_reason(args, err))?;
     let variant = args.position.variant_of(explorer.variant());
     let searched = Searched {
@@ -121,6 +121,7 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
     if total == 0 {
         check_names(&explorer, &query.filters)?;
     }
+    context.warn(&passed_unknown(&explorer, &query)?);
     if args.pgn {
         return print_texts(numbers.map(|number| explorer.text(number?)));
     }

@@ -176,7 +176,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::MakeBook(args) => make_book::run(*args, context),
         Command::Show(args) => show::run(&args),
         Command::Key(args) => key::run(&args),
-        Command::Games(args) => games::run(&args),
+        Command::Games(args) => games::run(&args, context),
         Command::Game(args) => game::run(&args, context),
         Command::Moves(args) => moves::run(&args, context),
         Command::Openings(args) => openings::run(&args),

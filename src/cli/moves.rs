@@ -18,7 +18,7 @@ use shakmaty::{Color, Position, san::SanPlus, variant::VariantPosition};
 use super::{
     Context,
     evals::{self, EvalsArg},
-    filters::{ExplorerFilterArgs, check_names, explorer_of, plain_index},
+    filters::{ExplorerFilterArgs, check_names, explorer_of, passed_unknown, plain_index},
     key,
     position::{PositionArgs, Searched, refuse_other_of_index},
     terminal::{print, print_json},
@@ -140,6 +140,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     if let Some(line) = explorer.lacking_line(&query.filters) {
         context.say(&line);
     }
+    context.warn(&passed_unknown(&explorer, &query)?);
     sort(&mut answer.moves, args.sort, &pos);
     let evals = evals_of(args.evals.open()?.as_ref(), &pos, &answer)?;
     let times = args

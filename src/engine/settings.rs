@@ -265,7 +265,7 @@ macro_rules! options {
 
 /// All options. The engine behind must know the variants that it is asked about, so the first [`RULES`] options do not exist
 /// if it does not have them. If it has one of the first [`SHARED`] options, both have the same value.
-static OPTIONS: [Definition; 21] = options! {
+static OPTIONS: [Definition; 23] = options! {
     "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
     "UCI_Variant", "combo", "", s => Choice(&mut s.variant, &VARIANTS);
     "UCI_ShowWDL", "check", "", s => Always(&mut s.show_wdl);
@@ -284,6 +284,8 @@ static OPTIONS: [Definition; 21] = options! {
     "Until", "string", "", s => Maybe(&mut s.filters.until, "");
     "MinElo", "spin", "min 0 max 4000", s => Maybe(&mut s.filters.min_elo, "0");
     "MaxElo", "spin", "min 0 max 4000", s => Maybe(&mut s.filters.max_elo, "0");
+    "RequireElo", "check", "", s => Always(&mut s.filters.require_elo);
+    "RequireDate", "check", "", s => Always(&mut s.filters.require_date);
     "Rating", "string", "", s => Ratings(&mut s.filters);
     "Speed", "string", "", s => List(&mut s.filters.speeds);
     "Eco", "string", "", s => Maybe(&mut s.filters.eco, "");
@@ -405,6 +407,8 @@ mod tests {
             ("Until", "2014.11.30"),
             ("MinElo", "2700"),
             ("MaxElo", "2900"),
+            ("RequireElo", "true"),
+            ("RequireDate", "true"),
             ("Rating", "2200,2500,unknown"),
             ("Speed", "blitz,rapid"),
             ("Eco", "B20-B99"),

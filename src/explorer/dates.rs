@@ -2,6 +2,7 @@
 //!
 //! The number of a date has the day in bits 0 to 4, the month in bits 5 to 8 and the year above; an unknown part is 0.
 
+use super::query::Filters;
 use crate::{index::layout::rows::date_number, pgn::Date};
 
 /// An inclusive range of days, as numbers of [`date_number`].
@@ -12,25 +13,32 @@ use crate::{index::layout::rows::date_number, pgn::Date};
 pub(super) struct DateRange {
     first: u32,
     last: u32,
+    /// The smallest number of a date that counts as known: 0 if unknown dates lie in the range too.
+    smallest: u32,
 }
 
+/// The smallest number of a date whose year is known.
+const FIRST_YEAR: u32 = 1 << 9;
+
 impl DateRange {
-    pub(super) fn new(since: Option<Date>, until: Option<Date>) -> DateRange {
+    pub(super) fn new(filters: &Filters) -> DateRange {
+        let (since, until) = (filters.since, filters.until);
         DateRange {
             first: since.map_or(0, |date| earliest(date_number(date))),
             last: until.map_or(u32::MAX, |date| latest(date_number(date))),
+            smallest: if filters.require_date { FIRST_YEAR } else { 0 },
         }
     }
 
     /// Returns `true` if a game with this date may have been played in the range.
     #[inline]
     pub(super) fn contains(self, date: u32) -> bool {
-        (self.first <= latest(date)) & (earliest(date) <= self.last)
+        (self.first <= latest(date)) & (earliest(date) <= self.last) & (self.smallest <= date)
     }
 
     /// Returns `true` if every date lies in the range.
     pub(super) fn is_all(self) -> bool {
-        self.first == 0 && self.last == u32::MAX
+        self.first == 0 && self.last == u32::MAX && self.smallest == 0
     }
 }
 
@@ -94,9 +102,11 @@ mod tests {
             date in dates(),
             since in proptest::option::of(dates()),
             until in proptest::option::of(dates()),
+            require_date: bool,
         ) {
-            let range = DateRange::new(since, until);
-            let passes = since.is_none_or(|since| !date.is_before(since))
+            let range = DateRange::new(&Filters { since, until, require_date, ..Filters::default() });
+            let passes = (!require_date || date.year().is_some())
+                && since.is_none_or(|since| !date.is_before(since))
                 && until.is_none_or(|until| !until.is_before(date));
             prop_assert_eq!(range.contains(date_number(date)), passes);
             prop_assert!(passes || !range.is_all());

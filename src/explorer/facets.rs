@@ -298,7 +298,7 @@ impl RatingGroups {
             speeds: Speed::ALL.map(|speed| speeds.is_none_or(|set| set.contains(&speed))),
             ratings,
             color: filters.color.filter(|_| filters.player.is_some()),
-            dates: DateRange::new(filters.since, filters.until),
+            dates: DateRange::new(filters),
         }
     }
 

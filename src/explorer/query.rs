@@ -110,7 +110,7 @@ impl Query {
 /// Conditions for games. A game counts if it meets all of them; the default is no condition.
 ///
 /// As in [`GameFilter`](crate::pgn::GameFilter), unknown parts of a date pass `since` and `until`, and unknown ratings pass
-/// `min_elo` and `max_elo`.
+/// `min_elo` and `max_elo`, unless `require_date` or `require_elo` is set.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Filters {
     /// The speeds, `None` for all.
@@ -129,6 +129,10 @@ pub struct Filters {
     pub min_elo: Option<u32>,
     /// The highest rating that a player may have.
     pub max_elo: Option<u32>,
+    /// Whether the ratings of both players must be known.
+    pub require_elo: bool,
+    /// Whether the year of the game must be known.
+    pub require_date: bool,
     /// The name of a player.
     pub player: Option<String>,
     /// The color that the player has, `None` for either.
@@ -172,6 +176,8 @@ impl Filters {
             until,
             min_elo,
             max_elo,
+            require_elo,
+            require_date,
             player,
             // `color` has no effect without a player.
             color: _,
@@ -199,9 +205,10 @@ impl Filters {
             (*min_ply > 0, "minPly"),
             (*once, "duplicates"),
             (
-                min_elo.is_some() || max_elo.is_some(),
+                min_elo.is_some() || max_elo.is_some() || *require_elo,
                 "the rating of each player",
             ),
+            (*require_date, "a required date"),
             (has_day(*since), "a day in since"),
             (has_day(*until), "a day in until"),
         ];

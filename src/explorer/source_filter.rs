@@ -224,7 +224,7 @@ impl<'a> SourceFilter<'a> {
             color: filters.color,
             won: filters.won,
         });
-        let dates = DateRange::new(filters.since, filters.until);
+        let dates = DateRange::new(filters);
         Ok(Some(SourceFilter {
             games: &source.rows,
             of_somebody: games_of_somebody(source, filters)?,
@@ -426,11 +426,13 @@ fn has(numbers: &[u32], number: u32) -> bool {
     numbers.binary_search(&number).is_ok()
 }
 
-/// An inclusive range of ratings. An unknown rating passes.
+/// An inclusive range of ratings.
 #[derive(Copy, Clone)]
 struct EloRange {
     lowest: u16,
     highest: u16,
+    /// Whether an unknown rating passes.
+    unknown_passes: bool,
 }
 
 impl EloRange {
@@ -438,24 +440,34 @@ impl EloRange {
     fn new(filters: &Filters) -> Option<EloRange> {
         let lowest = filters.min_elo.unwrap_or(0);
         let highest = filters.max_elo.unwrap_or(u32::MAX);
-        if (lowest, highest) == (0, u32::MAX) {
+        let unknown_passes = !filters.require_elo;
+        if (lowest, highest, unknown_passes) == (0, u32::MAX, true) {
             return None;
         }
         let highest = u16::try_from(highest).unwrap_or(u16::MAX);
         // No known rating passes if the lower bound exceeds every rating.
         Some(match u16::try_from(lowest) {
-            Ok(lowest) => EloRange { lowest, highest },
+            Ok(lowest) => EloRange {
+                lowest,
+                highest,
+                unknown_passes,
+            },
             Err(_) => EloRange {
                 lowest: 1,
                 highest: 0,
+                unknown_passes,
             },
         })
     }
 
-    /// Returns `true` if each rating is in the range or unknown.
+    /// Returns `true` if each rating is in the range, or unknown and unknown ratings pass.
     #[inline]
     fn contains(self, elo: [u16; 2]) -> bool {
-        let passes = |elo| (elo == 0) | ((self.lowest <= elo) & (elo <= self.highest));
+        let passes = |elo| {
+            let is_known = elo != 0;
+            let is_inside = (self.lowest <= elo) & (elo <= self.highest);
+            (is_known & is_inside) | (!is_known & self.unknown_passes)
+        };
         passes(elo[0]) & passes(elo[1])
     }
 }

@@ -56,7 +56,7 @@ impl ClassFilter {
         }
         Some(ClassFilter {
             classes,
-            dates: DateRange::new(filters.since, filters.until),
+            dates: DateRange::new(filters),
         })
     }
 

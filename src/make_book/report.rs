@@ -76,7 +76,7 @@ impl Totals {
     }
 
     /// Returns warnings about games that are counted in part, or that passed a filter because a tag is missing.
-    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
         [
             (
                 self.null_moves,

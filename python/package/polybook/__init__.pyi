@@ -211,6 +211,8 @@ class Explorer:
         until: Optional[str] = None,
         min_elo: Optional[int] = None,
         max_elo: Optional[int] = None,
+        require_elo: bool = False,
+        require_date: bool = False,
         player: Optional[str] = None,
         color: Optional[str] = None,
         opponent: Optional[str] = None,
