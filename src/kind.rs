@@ -3,7 +3,7 @@
 use std::{
     ffi::OsStr,
     fs::{self, File},
-    io::Read,
+    io::{self, Read},
     path::{Component, Path, Prefix},
 };
 
@@ -341,11 +341,7 @@ impl FileKind {
         if !metadata.is_file() {
             return Ok(FileKind::Other);
         }
-        let mut start = Vec::new();
-        let file = File::open(path).at(path, "open")?;
-        file.take(LONGEST_SIGNATURE as u64)
-            .read_to_end(&mut start)
-            .at(path, "read")?;
+        let start = FileKind::start_of_file(path).at(path, "read")?;
         Ok(FileKind::of_start(&start))
     }
 
@@ -371,6 +367,31 @@ impl FileKind {
         };
         let format = Format::of_start(start).or_else(|| by_extension().flatten());
         format.map(|format| format!("{}: {}", format.name, format.advice))
+    }
+
+    /// Returns the problem of a file that is not of the format in which a command needs it, such as `an index`. The problem
+    /// names the format of the file if it is known. `how` says how to make a file of the needed format from games, which are
+    /// first taken out of an archive.
+    pub(crate) fn problem(path: &Path, start: &[u8], needed: &str, how: &str) -> String {
+        let format = Format::of_start(start).or_else(|| Format::of_extension(path));
+        match format {
+            Some(Format {
+                kind: FileKind::Foreign,
+                name,
+                advice,
+            }) => format!("{name}, not {needed}: {advice}; then {how}"),
+            Some(Format { name, .. }) => format!("{name}, not {needed}: {how}"),
+            None => format!("a file, not {needed}: {how}"),
+        }
+    }
+
+    /// Reads the first bytes of a file, which show its format. Returns fewer bytes if the file is shorter.
+    pub(crate) fn start_of_file(path: &Path) -> io::Result<Vec<u8>> {
+        let mut start = Vec::new();
+        File::open(path)?
+            .take(LONGEST_SIGNATURE as u64)
+            .read_to_end(&mut start)?;
+        Ok(start)
     }
 
     /// Returns `true` if PGN that is compressed in this way can be read.

@@ -4,6 +4,8 @@ use std::fs;
 #[cfg(unix)]
 use std::path::Path;
 
+use polybook::{book::Entry, position::BookMove};
+
 use crate::common::{fails, ok, temp};
 
 /// Creates games, and files that other commands make from them.
@@ -330,4 +332,78 @@ fn three_hundred_directories_of_counts_need_few_open_files() {
         moves("sum.bin").lines().count(),
         moves("one.bin").lines().count()
     );
+}
+
+/// A command that needs an index, a book or a store names the format of another file, and says what to do with it.
+#[test]
+fn other_formats_are_named_at_every_door() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("games.pgn"), "1. e4 e5 *\n").unwrap();
+    ok(dir, "make-book -q games.pgn --leveldb games.idx --explorer");
+    for (file, bytes, name) in [
+        ("a.7z", &b"7z\xbc\xaf\x27\x1c\0\x04"[..], "a 7z archive"),
+        ("b.7z", b"7z\xbc\xaf\x27\x1c0123456789", "a 7z archive"),
+        ("c.rar", b"Rar!\x1a\x07\x01\0and more", "a RAR archive"),
+        ("d.zip", b"PK\x03\x04 and more bytes", "a zip archive"),
+        ("e.gz", b"\x1f\x8b\x08\0\0\0", "compressed with gzip"),
+        ("f.parquet", b"PAR1 and more bytes", "a Parquet file"),
+        ("g.db3", b"SQLite format 3\0 and more", "SQLite database"),
+        (
+            "h.ctg",
+            b"\0\0\0\x01\xff\xff\x2e\0",
+            "a ChessBase book (CTG)",
+        ),
+    ] {
+        fs::write(dir.join(file), bytes).unwrap();
+        for command in [
+            format!("moves --leveldb {file}"),
+            format!("games --leveldb {file}"),
+            format!("game --leveldb {file} 0"),
+            format!("merge-index {file} games.idx --out merged.idx"),
+            format!("moves --leveldb games.idx --evals {file}"),
+            format!("info-book {file}"),
+            format!("filter {file} --best 1 --out filtered.bin"),
+        ] {
+            let error = fails(dir, &command, 1);
+            assert!(error.contains(name), "{command}: {error}");
+            let needed = match () {
+                () if command.contains("--evals") => "a store of evaluations: ",
+                () if command.contains("index") || command.contains("--leveldb") => {
+                    "not an index: "
+                }
+                () => "not a Polyglot book",
+            };
+            assert!(error.contains(needed), "{command}: {error}");
+        }
+    }
+}
+
+#[test]
+fn small_books_are_named_where_games_are_needed() {
+    let dir = temp();
+    let record = |key: u64, mv: u16| Entry {
+        key,
+        mv: BookMove(mv),
+        weight: 5,
+        learn: 0,
+    };
+    for (records, is_book) in [
+        (vec![record(7, 0o1434)], true),
+        (
+            vec![record(7, 0o1434), record(7, 0o1333), record(9, 0o1434)],
+            true,
+        ),
+        (vec![record(7, 0o1434); 9], true),
+        (vec![record(7, 0o1434), record(3, 0o1434)], false),
+        (vec![record(7, 0o7777)], false),
+    ] {
+        let bytes: Vec<u8> = records
+            .iter()
+            .flat_map(|record| record.to_bytes())
+            .collect();
+        fs::write(dir.path().join("small.bin"), bytes).unwrap();
+        let error = fails(dir.path(), "make-book small.bin --bin out.bin", 1);
+        assert_eq!(error.contains("Polyglot book, not PGN"), is_book, "{error}");
+    }
 }

@@ -78,20 +78,21 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
     Err(Error::of_format(format, path, problem))
 }
 
-/// Returns `true` if the bytes are at least eight records with well-formed moves. The keys may be in any order.
+/// Returns `true` if the bytes are at least eight records with moves that a piece can make. The keys may be in any order.
 fn are_moves(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let mut entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
-    records.len() >= 8 && entries.all(|entry| entry.key != 0 && entry.mv.is_well_formed())
+    records.len() >= 8 && entries.all(|entry| entry.key != 0 && entry.mv.is_possible())
 }
 
-/// Returns `true` if the bytes are records that can follow a header: well-formed moves, and keys that ascend and are not 0.
+/// Returns `true` if the bytes are records that can follow a header: moves that a piece can make, and keys that ascend and are
+/// not 0.
 fn are_records(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
     entries
         .clone()
-        .all(|entry| entry.key != 0 && entry.mv.is_well_formed())
+        .all(|entry| entry.key != 0 && entry.mv.is_possible())
         && entries.map(|entry| entry.key).is_sorted()
 }
 
@@ -208,7 +209,7 @@ pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
 /// Returns `true` if a file is empty or a Polyglot book, so that a new book may replace it.
 ///
 /// Reads only a few records. A file counts as a book if it consists of whole records, if null records hold a header, and if the
-/// records examined at its start, middle and end have ascending keys and well-formed moves.
+/// records examined at its start, middle and end have ascending keys and moves that a piece can make.
 ///
 /// # Errors
 ///

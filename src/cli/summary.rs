@@ -116,12 +116,12 @@ fn outputs(text: &mut String, report: &Report) {
             Some(rows) => format!("{positions}, {}", counted(rows, "row")),
             None => {
                 let (games, postings) = (index.games, index.postings);
-                [
-                    counted(games, "game"),
-                    positions,
-                    counted(postings, "posting"),
-                ]
-                .join(", ")
+                let all = counted(games, "game");
+                let games = match report.totals.games.counted {
+                    found if found == games => all,
+                    found => format!("{found} of {all} counted"),
+                };
+                [games, positions, counted(postings, "posting")].join(", ")
             }
         };
         say(&index.path, what);

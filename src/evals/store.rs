@@ -15,7 +15,7 @@ use crate::{
     checksum::Checksum,
     error::{At, Error, ErrorKind, Result},
     keyed::{Storage, key_of},
-    kind::EVALS,
+    kind::{EVALS, FileKind},
     position::Rules,
     positioned::{StoredFile, read_exact_at},
 };
@@ -52,7 +52,9 @@ impl Evals {
             read_exact_at(&file, &mut start, 0).at(path, "read")?;
         }
         if !has_start || !start.starts_with(EVALS) {
-            let problem = "not a store of evaluations: make one with polybook evals";
+            let start = FileKind::start_of_file(path).at(path, "read")?;
+            let how = "make one with polybook evals";
+            let problem = FileKind::problem(path, &start, "a store of evaluations", how);
             return Err(Error::foreign(path, problem));
         }
         if start != START {

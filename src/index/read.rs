@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    kind::FileKind,
     output::{is_absent, open_again_if_replaced},
     position::{Keyed, Rules, VariantChoice},
 };
@@ -355,8 +356,12 @@ fn no_database(path: &Path) -> Error {
     } else {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => "not an index: there is no LevelDB database in it",
-            Ok(_) => {
-                "a file, not an index: make one with polybook make-book FILE.pgn --explorer DIR"
+            Ok(found) => {
+                // A pipe is not read.
+                let start = found.is_file().then(|| FileKind::start_of_file(path));
+                let start = start.and_then(Result::ok).unwrap_or_default();
+                let how = "make one with polybook make-book FILE.pgn --explorer DIR";
+                return Error::foreign(path, FileKind::problem(path, &start, "an index", how));
             }
             Err(err) if is_absent(&err) => "does not exist",
             Err(source) => {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::kind::Format;
+use crate::{kind::Format, position::BookMove};
 
 /// The maximum number of bytes at the start of a file that are examined.
 pub(super) const LOOKED_AT: usize = 1 << 16;
@@ -53,7 +53,8 @@ fn is_utf_16(start: &[u8]) -> bool {
     start.len() >= 4 && (even.max(odd) > 90 && even.min(odd) < 10)
 }
 
-/// Returns `true` if the bytes begin with a header of a book, or with 16-byte records in ascending order of their keys.
+/// Returns `true` if the bytes begin with a header of a book, or with 16-byte records in ascending order of their keys. A file
+/// of few records also needs moves that a piece can make.
 fn is_polyglot_book(start: &[u8]) -> bool {
     if start.get(..8) == Some(&[0; 8]) && start.get(8..12) == Some(b"@PG@") {
         return true;
@@ -63,7 +64,13 @@ fn is_polyglot_book(start: &[u8]) -> bool {
         .take(64)
         .filter_map(|record| record.first_chunk().copied().map(u64::from_be_bytes))
         .collect();
-    keys.len() >= 8 && keys.is_sorted() && keys.first() < keys.last()
+    let are_moves = || {
+        let mut records = start.as_chunks::<16>().0.iter();
+        let is_move =
+            |record: &[u8; 16]| BookMove(u16::from_be_bytes([record[8], record[9]])).is_possible();
+        start.len().is_multiple_of(16) && start.len() < LOOKED_AT && records.all(is_move)
+    };
+    keys.is_sorted() && (keys.len() >= 8 && keys.first() < keys.last() || are_moves())
 }
 
 /// Returns `true` if any line in `start`, the first bytes of a file, looks like a tag pair.
