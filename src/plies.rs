@@ -28,7 +28,7 @@ use crate::{
         Batch, Cutter, GameFilter, GameReader, GameResult, Input, Stream, StreamOptions, TimeSaid,
         Token,
     },
-    provenance::Games,
+    provenance::GameCounts,
     task,
 };
 
@@ -205,7 +205,7 @@ fn read_batch(
     options: &PlyOptions,
     replayed: &MakeBook,
     batch: &Batch,
-) -> Result<(PlyBatch, Games, Option<Rejection>)> {
+) -> Result<(PlyBatch, GameCounts, Option<Rejection>)> {
     task::fault("plies");
     let mut plies = PlyBatch::default();
     let columns = Box::new(PlyColumns {

@@ -25,11 +25,11 @@ pub(crate) enum StoredFile {
         is_counted: bool,
     },
     /// A file that is opened for each read.
-    Named(PathBuf, Stamp),
+    Named(PathBuf, FileStamp),
 }
 
 /// The identity, the size and the time of a file. Another file of the same name has a different stamp.
-type Stamp = ([u64; 3], Option<SystemTime>);
+type FileStamp = ([u64; 3], Option<SystemTime>);
 
 impl StoredFile {
     /// Creates a stored file from an open file and its path.
@@ -78,7 +78,7 @@ impl Drop for StoredFile {
     }
 }
 
-fn stamp(metadata: &Metadata) -> Stamp {
+fn stamp(metadata: &Metadata) -> FileStamp {
     #[cfg(unix)]
     let id = {
         use std::os::unix::fs::MetadataExt;

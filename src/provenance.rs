@@ -17,7 +17,7 @@ pub struct Provenance {
     /// The names of the inputs, without their directories.
     pub inputs: Vec<String>,
     /// The numbers of games; `None` if they are not known.
-    pub games: Option<Games>,
+    pub games: Option<GameCounts>,
     /// The options that decided what was counted and that differ from the defaults, spelled as on
     /// the command line. Book headers and databases store this text, so it is part of their formats.
     pub options: String,
@@ -143,7 +143,7 @@ impl Pruned {
 
 /// The numbers of games that were read, counted and left out.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
-pub struct Games {
+pub struct GameCounts {
     /// The number of games of the inputs.
     pub read: u64,
     /// The number of games whose moves count.
@@ -154,21 +154,21 @@ pub struct Games {
     pub rejected: u64,
 }
 
-impl Games {
+impl GameCounts {
     /// Parses the text that [`Display`](fmt::Display) writes. Returns `None` for other text.
     ///
     /// ```
-    /// use polybook::provenance::Games;
-    /// let games = Games { read: 9, counted: 5, filtered: 3, rejected: 1 };
+    /// use polybook::provenance::GameCounts;
+    /// let games = GameCounts { read: 9, counted: 5, filtered: 3, rejected: 1 };
     /// assert_eq!(games.to_string(), "9 read, 5 counted, 3 filtered, 1 rejected");
-    /// assert_eq!(Games::from_text(&games.to_string()), Some(games));
+    /// assert_eq!(GameCounts::from_text(&games.to_string()), Some(games));
     /// ```
-    pub fn from_text(text: &str) -> Option<Games> {
+    pub fn from_text(text: &str) -> Option<GameCounts> {
         let mut numbers = text
             .split(", ")
             .map(|part| part.split(' ').next()?.parse().ok());
         let mut next = || numbers.next().flatten();
-        Some(Games {
+        Some(GameCounts {
             read: next()?,
             counted: next()?,
             filtered: next()?,
@@ -177,9 +177,9 @@ impl Games {
     }
 }
 
-impl AddAssign for Games {
-    fn add_assign(&mut self, other: Games) {
-        let Games {
+impl AddAssign for GameCounts {
+    fn add_assign(&mut self, other: GameCounts) {
+        let GameCounts {
             read,
             counted,
             filtered,
@@ -192,9 +192,9 @@ impl AddAssign for Games {
     }
 }
 
-impl fmt::Display for Games {
+impl fmt::Display for GameCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Games {
+        let GameCounts {
             read,
             counted,
             filtered,
@@ -299,7 +299,7 @@ mod tests {
             inputs: (0..500)
                 .map(|i| format!("\u{1F600}long name\n{i}.pgn"))
                 .collect(),
-            games: Some(Games::default()),
+            games: Some(GameCounts::default()),
             options: format!("--player {}", "x".repeat(5000)),
         };
         let comment = provenance.comment(&["--uniform"]);

@@ -42,7 +42,7 @@ impl Obs {
             true => self.obs.moves(&pos),
             false => obs::Obs::open(&self.path)?.moves(&pos),
         })?;
-        let to_dict = |row: obs::Row| {
+        let to_dict = |row: obs::ObsRow| {
             let dict = PyDict::new(py);
             dict.set_item("uci", &row.mv)?;
             dict.set_item(

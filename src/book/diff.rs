@@ -4,7 +4,7 @@ use std::iter::{self, Peekable};
 
 use super::{
     open::Book,
-    positions::{MergePolicy, PositionEntries, Positions},
+    positions::{BookPositions, MergePolicy, PositionEntries},
     records::{Entry, with_format_castling},
 };
 use crate::{
@@ -93,7 +93,7 @@ pub fn differences<'a>(
     second: &'a Book,
     meter: &'a Meter,
 ) -> impl Iterator<Item = Result<PositionDifference>> + 'a {
-    let positions = |book| Positions::new([book], MergePolicy::Sum, meter).peekable();
+    let positions = |book| BookPositions::new([book], MergePolicy::Sum, meter).peekable();
     let mut books = [first, second].map(positions);
     iter::from_fn(move || {
         loop {
@@ -107,7 +107,9 @@ pub fn differences<'a>(
 
 /// Compares the moves of the next position that is in either book. The list of differences may be empty. Returns `None`
 /// at the end of both books.
-fn next_position(books: &mut [Peekable<Positions<'_>>; 2]) -> Result<Option<PositionDifference>> {
+fn next_position(
+    books: &mut [Peekable<BookPositions<'_>>; 2],
+) -> Result<Option<PositionDifference>> {
     let key_of = |next: &Result<PositionEntries>| next.as_ref().ok().map(|next| next.key);
     let keys = books.iter_mut().filter_map(|book| key_of(book.peek()?));
     let key = keys.min();
@@ -151,7 +153,7 @@ mod tests {
     use super::*;
 
     /// Keys and moves, with their weights.
-    type Weights = BTreeMap<(u64, u16), u16>;
+    type WeightsByMove = BTreeMap<(u64, u16), u16>;
 
     #[test]
     fn weights_of_repeated_records_are_not_scaled() {
@@ -179,7 +181,7 @@ mod tests {
         assert_eq!(weights.collect::<Vec<_>>(), [(80_000, 65_535), (100, 81)]);
     }
 
-    fn book(weights: &Weights) -> Book {
+    fn book(weights: &WeightsByMove) -> Book {
         let entry = |((key, mv), weight): (&(u64, u16), &u16)| Entry {
             key: *key,
             mv: BookMove(*mv),
@@ -190,7 +192,7 @@ mod tests {
         Book::from_bytes(bytes.collect()).unwrap()
     }
 
-    fn weights() -> impl Strategy<Value = Weights> {
+    fn weights() -> impl Strategy<Value = WeightsByMove> {
         proptest::collection::btree_map((1..6u64, 0..4u16), 0..3u16, 0..20)
     }
 

@@ -10,7 +10,7 @@ use super::{
     foreign::{check_replaceable, may_be_replaced},
     header::{create_raw, renewed, split_checksum},
     open::Book,
-    records::{Entry, Storage, write_entries},
+    records::{BookStorage, Entry, write_entries},
 };
 use crate::{
     checksum::Checksum,
@@ -34,7 +34,7 @@ impl Book {
         let size = file.metadata().at(temp_dir, "open")?.len();
         Ok(Book {
             path: temp_dir.to_owned(),
-            storage: Storage::File(
+            storage: BookStorage::File(
                 StoredFile::Open {
                     file,
                     is_counted: false,

@@ -415,7 +415,7 @@ impl Adjustments {
 mod tests {
     use super::*;
     use crate::{
-        provenance::Games,
+        provenance::GameCounts,
         tally::{Memory, Tally},
     };
 
@@ -432,7 +432,7 @@ mod tests {
             inputs: (0..500)
                 .map(|i| format!("\u{1F600}long name\n{i}.pgn"))
                 .collect(),
-            games: Some(Games::default()),
+            games: Some(GameCounts::default()),
             options: format!("--player {}", "x".repeat(5000)),
         };
         let header = header(None, &provenance).unwrap();

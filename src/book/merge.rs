@@ -13,7 +13,7 @@ use super::{
     header::{self, HeaderError, with_checksum},
     lines::{PlayableMoves, contains, reached},
     open::Book,
-    positions::{MergePolicy, Positions},
+    positions::{BookPositions, MergePolicy},
     records::{Entry, write_entries},
     verify::move_check,
     weight::Scaling,
@@ -201,7 +201,7 @@ impl BookMerge<'_> {
                     filter: &Filter::default(),
                     ..*self
                 };
-                let mut positions = Positions::new(&books, self.policy, meter);
+                let mut positions = BookPositions::new(&books, self.policy, meter);
                 let whole = Book::temporary(temp_dir, |out| {
                     let is_kept = |entry: &Entry| is_move(entry.mv);
                     all.write_kept(&mut positions, is_kept, out, doing)
@@ -222,7 +222,7 @@ impl BookMerge<'_> {
             dropped
                 .is_none_or(|dropped| is_move(entry.mv) && !dropped.contains(entry.key, entry.mv))
         };
-        let mut positions = Positions::checked(&books, self.policy, meter)?;
+        let mut positions = BookPositions::checked(&books, self.policy, meter)?;
         let mut summary = if self.filter.walks() {
             let mut summary = MergeSummary::default();
             let copy = Book::temporary(temp_dir, |kept| {
@@ -252,7 +252,7 @@ impl BookMerge<'_> {
     /// operation on this path.
     fn write_kept(
         &self,
-        positions: &mut Positions<'_>,
+        positions: &mut BookPositions<'_>,
         is_kept: impl Fn(&Entry) -> bool,
         out: &mut impl Write,
         doing: (&Path, &'static str),

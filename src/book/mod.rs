@@ -53,7 +53,7 @@ cfg_if::cfg_if! {
             merge::{Filter, MergeSummary, filter_books, merge_books},
             minimax::MinimaxSummary,
             positions::MergePolicy,
-            verify::{BookFault, FaultyRecords, Verified, fix, verify},
+            verify::{BookFault, FaultyRecords, VerifiedBook, fix, verify},
             weight::{Factors, Scale, Scaling, Weights},
         };
     }

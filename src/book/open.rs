@@ -9,7 +9,7 @@ use std::{
 use super::{
     foreign::{refuse_foreign, refuse_foreign_start, refuse_impossible},
     header::{self, Header, NullRecords},
-    records::{Entry, Records, Storage, each_move_once, entries_of},
+    records::{BookStorage, Entry, Records, each_move_once, entries_of},
     search,
 };
 use crate::{
@@ -40,7 +40,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Book {
     pub(super) path: PathBuf,
-    pub(super) storage: Storage,
+    pub(super) storage: BookStorage,
 }
 
 /// The maximum number of bytes that are read from a pipe or device. The bytes are held in memory: 16 million records.
@@ -72,7 +72,7 @@ impl Book {
         let size = Entry::SIZE as u64;
         let book = Book {
             path: path.to_owned(),
-            storage: Storage::File(
+            storage: BookStorage::File(
                 StoredFile::new(file, path).at(path, "open")?,
                 metadata.len() / size,
             ),
@@ -115,7 +115,7 @@ impl Book {
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Book> {
         bytes.len().is_multiple_of(Entry::SIZE).then(|| Book {
             path: PathBuf::from("book"),
-            storage: Storage::Memory(bytes),
+            storage: BookStorage::Memory(bytes),
         })
     }
 
@@ -237,7 +237,7 @@ impl Book {
     /// Returns `true` if the book is in memory and has no record of a position.
     #[cfg(feature = "games")]
     pub(crate) fn certainly_lacks(&self, key: u64) -> bool {
-        matches!(self.storage, Storage::Memory(_)) && matches!(self.storage.find(key), Ok(None))
+        matches!(self.storage, BookStorage::Memory(_)) && matches!(self.storage.find(key), Ok(None))
     }
 
     /// Returns the records with the position key `key`, in the order of the book. Returns no records for the null key,

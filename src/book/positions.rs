@@ -46,22 +46,22 @@ impl PositionEntries {
 
 /// An iterator over the positions of books, which reads their records once from start to end. A move with several records
 /// gets the sum of their weights, and `learn` of the first.
-pub(super) struct Positions<'a> {
+pub(super) struct BookPositions<'a> {
     records: Peekable<Merge<'a, (u64, usize, Entry)>>,
     policy: MergePolicy,
     /// The number of records read so far, not counting those of headers.
     pub read: u64,
 }
 
-impl<'a> Positions<'a> {
+impl<'a> BookPositions<'a> {
     /// Creates an iterator over the positions of `books`. `meter` counts the records that are read.
     pub(super) fn new(
         books: impl IntoIterator<Item = &'a Book>,
         policy: MergePolicy,
         meter: &'a Meter,
-    ) -> Positions<'a> {
+    ) -> BookPositions<'a> {
         let records = books.into_iter().map(|book| book.sorted_records(meter));
-        Positions::of_records(records.collect(), policy)
+        BookPositions::of_records(records.collect(), policy)
     }
 
     /// Creates an iterator for a command that writes the records to a new book. At the end, it returns an error if the
@@ -70,13 +70,13 @@ impl<'a> Positions<'a> {
         books: &'a [Book],
         policy: MergePolicy,
         meter: &'a Meter,
-    ) -> Result<Positions<'a>> {
+    ) -> Result<BookPositions<'a>> {
         let records = books.iter().map(|book| book.checked_records(meter));
         let records = records.collect::<Result<_>>()?;
-        Ok(Positions::of_records(records, policy))
+        Ok(BookPositions::of_records(records, policy))
     }
 
-    fn of_records(books: Vec<CheckedRecords<'a>>, policy: MergePolicy) -> Positions<'a> {
+    fn of_records(books: Vec<CheckedRecords<'a>>, policy: MergePolicy) -> BookPositions<'a> {
         let numbered = books.into_iter().enumerate().map(|(number, records)| {
             let numbered = records.map(move |entry| entry.map(|entry| (entry.key, number, entry)));
             let is_null = |record: &Result<(u64, usize, Entry)>| {
@@ -84,7 +84,7 @@ impl<'a> Positions<'a> {
             };
             numbered.skip_while(is_null)
         });
-        Positions {
+        BookPositions {
             records: Merge::new(numbered).peekable(),
             policy,
             read: 0,
@@ -122,7 +122,7 @@ impl<'a> Positions<'a> {
     }
 }
 
-impl Iterator for Positions<'_> {
+impl Iterator for BookPositions<'_> {
     type Item = Result<PositionEntries>;
 
     fn next(&mut self) -> Option<Result<PositionEntries>> {
@@ -162,7 +162,7 @@ mod tests {
         let records = (0..200_000u32).map(|i| entry((i % 3) as u16, 1));
         let book = Book::from_bytes(records.flat_map(Entry::to_bytes).collect()).unwrap();
         let meter = Meter::default();
-        let mut positions = Positions::new([&book], MergePolicy::Sum, &meter);
+        let mut positions = BookPositions::new([&book], MergePolicy::Sum, &meter);
         let position = positions.next().unwrap().unwrap();
         let (entries, is_scaled) = position.into_entries();
         let expected = [entry(0, 65_535), entry(1, 65_535), entry(2, 65_534)];

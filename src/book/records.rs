@@ -106,12 +106,12 @@ pub(crate) fn with_format_castling<P: Rules>(pos: &P, mv: BookMove) -> BookMove 
 const STREAM_BUFFER: u64 = 1 << 12;
 
 /// The storage of the records of a book: a file or memory.
-pub(super) type Storage = keyed::Storage<{ Entry::SIZE }>;
+pub(super) type BookStorage = keyed::Storage<{ Entry::SIZE }>;
 
 /// An iterator over all records of a book, in the order of the book.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
-    storage: &'a Storage,
+    storage: &'a BookStorage,
     path: &'a Path,
     buffer: vec::IntoIter<Entry>,
     /// The first record after the buffer.
@@ -120,7 +120,7 @@ pub struct Records<'a> {
 
 impl<'a> Records<'a> {
     /// Creates an iterator over the records in `storage`. Errors name `path`.
-    pub(super) fn new(storage: &'a Storage, path: &'a Path) -> Records<'a> {
+    pub(super) fn new(storage: &'a BookStorage, path: &'a Path) -> Records<'a> {
         Records {
             storage,
             path,

@@ -5,7 +5,7 @@ use std::{
     io::{self, ErrorKind},
 };
 
-use super::records::{Entry, Storage};
+use super::records::{BookStorage, Entry};
 use crate::keyed::key_of;
 
 /// The number of records that are read first for a position. Further records are read only if all of these have the
@@ -21,7 +21,7 @@ const MOST_MOVES: u64 = 1 << 16;
 ///
 /// Returns an error if the book cannot be read, or if it has many more records of the position than there are moves.
 #[inline]
-pub(super) fn records_of_key(book: &Storage, key: u64) -> io::Result<Cow<'_, [u8]>> {
+pub(super) fn records_of_key(book: &BookStorage, key: u64) -> io::Result<Cow<'_, [u8]>> {
     let start = match key {
         0 => None,
         _ => book.find(key)?,
@@ -64,14 +64,14 @@ mod tests {
     }
 
     /// Creates a book with these keys, in memory and in a file. Records are numbered.
-    fn book(keys: &[u64]) -> [Storage; 2] {
+    fn book(keys: &[u64]) -> [BookStorage; 2] {
         let records = keys.iter().enumerate();
         let bytes: Vec<u8> = records.flat_map(|(i, key)| record(*key, i)).collect();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
         [
-            Storage::Memory(bytes),
-            Storage::File(
+            BookStorage::Memory(bytes),
+            BookStorage::File(
                 StoredFile::Open {
                     file,
                     is_counted: false,

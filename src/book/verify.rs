@@ -85,7 +85,7 @@ impl FaultyRecords {
 
 /// The result of [`verify`].
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verified {
+pub struct VerifiedBook {
     /// All faults. If there are none, every program reads the book correctly.
     pub faults: Vec<BookFault>,
     /// The number of whole records, including those of the header.
@@ -104,7 +104,7 @@ pub struct Verified {
 /// # Errors
 ///
 /// Returns an error if the file cannot be read or is not a book, or if a temporary file cannot be written.
-pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
+pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<VerifiedBook> {
     let book = FaultyBook::open(path.as_ref())?;
     let mut faults = Vec::new();
     if book.rest > 0 {
@@ -136,7 +136,7 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
         found.repeated = repeated_anywhere(&book, memory)?;
     }
     faults.extend(found.faults());
-    Ok(Verified {
+    Ok(VerifiedBook {
         faults,
         records,
         header_records,

@@ -118,7 +118,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 type Difference = (PositionDifference, Option<VariantPosition>);
 
 /// The differences in one position, the position, and the evaluations of its moves.
-type Shown = (
+type ShownDifference = (
     PositionDifference,
     Option<VariantPosition>,
     Vec<Option<Eval>>,
@@ -153,7 +153,7 @@ fn found<'a>(
 }
 
 /// Returns the JSON document of one position. `san` is null if the position is unknown or the move is not legal.
-fn document((difference, pos, evals): Shown) -> Value {
+fn document((difference, pos, evals): ShownDifference) -> Value {
     let pos = pos.as_ref();
     let of_records = |records: Option<MoveRecords>| {
         records.map(|MoveRecords { weight, learn }| json!({ "weight": weight, "learn": learn }))
@@ -178,7 +178,7 @@ fn document((difference, pos, evals): Shown) -> Value {
 }
 
 /// Returns the text of one position: a line for the position and a line for each move.
-fn text((difference, pos, evals): Shown) -> String {
+fn text((difference, pos, evals): ShownDifference) -> String {
     let mut text = match &pos {
         Some(pos) => format!("{}\n", fen_of(pos)),
         None => format!("key {}\n", key::text(difference.key)),

@@ -68,9 +68,9 @@ pub struct Args {
         long,
         value_name = "list|skip",
         default_value = "list",
-        value_parser = one_of([("list", Unfinished::List), ("skip", Unfinished::Skip)]),
+        value_parser = one_of([("list", UnfinishedGames::List), ("skip", UnfinishedGames::Skip)]),
     )]
-    unfinished: Unfinished,
+    unfinished: UnfinishedGames,
 
     /// Print a JSON document
     #[arg(long)]
@@ -82,7 +82,7 @@ pub struct Args {
 
 /// The treatment of games without a result.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Unfinished {
+enum UnfinishedGames {
     List,
     Skip,
 }
@@ -100,7 +100,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     match plain_index(&args.index, &args.filters)? {
         Some(index) => {
             let clocks = args.clocks.map(|_| "--clocks");
-            let skip = (args.unfinished == Unfinished::Skip).then_some("--unfinished skip");
+            let skip = (args.unfinished == UnfinishedGames::Skip).then_some("--unfinished skip");
             Usage::refuse(
                 clocks.or(skip),
                 "needs an explorer's index: make one with make-book --explorer",
@@ -129,7 +129,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let pos = args.position.position_in(variant, &searched)?;
     let mut query = Query::new(Line::at(variant, pos.clone()), View::Lichess);
     query.filters = args.filters.filters()?;
-    query.filters.skip_unfinished = args.unfinished == Unfinished::Skip;
+    query.filters.skip_unfinished = args.unfinished == UnfinishedGames::Skip;
     query.moves = None;
     query.top_games = 0;
     query.recent_games = Some(0);

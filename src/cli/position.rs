@@ -98,11 +98,11 @@ impl PositionArgs {
 /// A parser of clap that accepts any text and lists the usual names of variants for help and completion. Variants have more
 /// spellings than the listed ones.
 #[derive(Clone, Debug)]
-struct Names {
+struct VariantNames {
     with_auto: bool,
 }
 
-impl TypedValueParser for Names {
+impl TypedValueParser for VariantNames {
     type Value = String;
 
     fn parse_ref(
@@ -127,12 +127,12 @@ impl TypedValueParser for Names {
 
 /// Returns a parser for the name of a variant.
 pub fn variant() -> impl TypedValueParser<Value = Variant> {
-    Names { with_auto: false }.try_map(|name| name.parse::<Variant>())
+    VariantNames { with_auto: false }.try_map(|name| name.parse::<Variant>())
 }
 
 /// Returns a parser for the name of a variant, or `auto` for the variant of each game.
 pub fn variant_or_auto() -> impl TypedValueParser<Value = VariantChoice> {
-    Names { with_auto: true }.try_map(|name| name.parse::<VariantChoice>())
+    VariantNames { with_auto: true }.try_map(|name| name.parse::<VariantChoice>())
 }
 
 /// Returns a parser for `white` and `black`.

@@ -267,7 +267,7 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
 }
 
 /// The progress of the run that is currently making an index, if there is one.
-type Running = Mutex<Option<Arc<Progress>>>;
+type RunningBuild = Mutex<Option<Arc<Progress>>>;
 
 /// Opens all indexes, and returns `true` if the address of the page was announced before they were open.
 ///
@@ -278,7 +278,7 @@ fn open_while_answering(
     context: Context,
     listener: &TcpListener,
 ) -> anyhow::Result<(Explorer, bool)> {
-    let running = Arc::new(Running::default());
+    let running = Arc::new(RunningBuild::default());
     let shown = Arc::clone(&running);
     let indexing = Indexing {
         sources: sources.iter().map(|source| source.name.clone()).collect(),
@@ -318,7 +318,7 @@ fn open(
     sources: &[ServedSource<'_>],
     args: &Args,
     context: Context,
-    running: &Running,
+    running: &RunningBuild,
 ) -> anyhow::Result<Explorer> {
     let (mut shown, mut without_games) = (Vec::new(), Vec::new());
     for source in sources {
@@ -370,7 +370,7 @@ pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::
         return Err(Usage(usage.to_owned()).into());
     };
     let index = Cache::new(directory.join("polybook"))?.of(pgn, untagged)?;
-    let running = Running::default();
+    let running = RunningBuild::default();
     make(pgn, &index, 0, context, &running)?;
     make_again_if_damaged(pgn, &index, 0, context, &running)?;
     Ok(index.path().to_owned())
@@ -381,7 +381,7 @@ fn make_again_if_damaged(
     index: &CachedIndex,
     threads: usize,
     context: Context,
-    running: &Running,
+    running: &RunningBuild,
 ) -> polybook::Result<()> {
     if index.is_sound()? {
         return Ok(());
@@ -418,7 +418,7 @@ fn make(
     index: &CachedIndex,
     threads: usize,
     context: Context,
-    running: &Running,
+    running: &RunningBuild,
 ) -> polybook::Result<()> {
     let mut has_said = false;
     while !index.is_made()? {
@@ -450,7 +450,7 @@ fn made(
     index: &CachedIndex,
     threads: usize,
     context: Context,
-    running: &Running,
+    running: &RunningBuild,
 ) -> polybook::Result<()> {
     let run = index.make().threads(threads);
     let mut shown = running.lock().unwrap_or_else(PoisonError::into_inner);

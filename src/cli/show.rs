@@ -65,7 +65,7 @@ struct ShownMove {
     probability: Option<f64>,
     learn: u32,
     #[serde(flatten)]
-    games: Option<GameCounts>,
+    games: Option<ShownGames>,
     /// That of the position after the move.
     #[serde(skip_serializing_if = "Option::is_none")]
     eval: Option<Eval>,
@@ -73,7 +73,7 @@ struct ShownMove {
 
 /// The results of a move, which only a database contains.
 #[derive(Serialize)]
-struct GameCounts {
+struct ShownGames {
     wins: u64,
     draws: u64,
     losses: u64,
@@ -178,7 +178,7 @@ fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
             weight: if is_weighed { scaling.apply(weight) } else { 0 },
             probability: None,
             learn: 0,
-            games: Some(GameCounts {
+            games: Some(ShownGames {
                 wins: row.stats.wins,
                 draws: row.stats.draws,
                 losses: row.stats.losses,

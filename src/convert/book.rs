@@ -7,7 +7,7 @@ use shakmaty::variant::VariantPosition;
 
 use super::{
     Converted,
-    table::{TableFile, TableFormat},
+    table::{TableFormat, TableOutput},
 };
 use crate::{
     book::{Book, Entry, each_move_once},
@@ -99,7 +99,8 @@ impl<'a> ConvertBook<'a> {
         starts: &[VariantPosition],
         format: TableFormat,
     ) -> Result<Converted> {
-        let mut file = TableFile::create(path, format, "Key,FEN,SAN,UCI,Weight,Learn", self.force)?;
+        let mut file =
+            TableOutput::create(path, format, "Key,FEN,SAN,UCI,Weight,Learn", self.force)?;
         let mut entries = 0;
         let mut write = |entry, pos: Option<&VariantPosition>| {
             entries += 1;

@@ -8,7 +8,7 @@ use shakmaty::{Position, variant::VariantPosition};
 use super::{Convert, pinned};
 use crate::{
     error::Result,
-    obs::{PassedOver, Row, legal_move},
+    obs::{ObsRow, PassedOver, legal_move},
     position::{BookMove, Keyed, Variant, has_inner_castling_rook},
     suite::is_chess960_start,
     tally::{CountBatch, Counts, Memory, Tally},
@@ -62,7 +62,7 @@ impl Convert {
         let mut known_starts = HashSet::new();
         let mut passed_over = PassedOver::default();
         let mut batch = Vec::with_capacity(BATCH);
-        let mut take = |batch: &mut Vec<Row>| -> Result<()> {
+        let mut take = |batch: &mut Vec<ObsRow>| -> Result<()> {
             self.meter.advance(batch.len() as u64);
             let size = batch.len().div_ceil(pool.current_num_threads()).max(1);
             let parts: Vec<RowCounts> = pool.install(|| {
@@ -113,7 +113,7 @@ impl Convert {
 /// Adds up the moves in rows of a database. The EPD of adjacent rows is parsed only once if it is the same. Rows that
 /// cannot be read are reported as passed over in the result. With `arrivals`, also counts how many games reached the
 /// position after each move.
-fn count_rows(rows: &[Row], variant: Variant, arrivals: bool) -> RowCounts {
+fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     task::fault("count rows");
     let mut found = RowCounts::default();
     for rows in rows.chunk_by(|a, b| a.epd == b.epd) {

@@ -12,7 +12,7 @@ use super::{Convert, Converted};
 use crate::{
     book::{Scale, Scaling, Weights},
     error::{At, Result},
-    obs::{PassedOver, Row, legal_move},
+    obs::{ObsRow, PassedOver, legal_move},
     output::{AtomicFile, BufferedFile, check_text_replaceable},
     position::{Variant, fen_of},
     tally::{MoveFilter, Stats},
@@ -29,7 +29,7 @@ pub enum TableFormat {
 }
 
 /// A table that replaces its target when it is committed.
-pub(super) struct TableFile<'a> {
+pub(super) struct TableOutput<'a> {
     path: &'a Path,
     rows: RowWriter,
 }
@@ -39,13 +39,13 @@ enum RowWriter {
     Jsonl(Box<BufferedFile>),
 }
 
-impl<'a> TableFile<'a> {
+impl<'a> TableOutput<'a> {
     pub(super) fn create(
         path: &'a Path,
         format: TableFormat,
         columns: &str,
         force: bool,
-    ) -> Result<TableFile<'a>> {
+    ) -> Result<TableOutput<'a>> {
         let file = AtomicFile::create_over(path, |old| check_text_replaceable(old, force))?;
         let rows = match format {
             TableFormat::Jsonl => RowWriter::Jsonl(Box::new(BufferedFile::new(file))),
@@ -58,7 +58,7 @@ impl<'a> TableFile<'a> {
                 RowWriter::Csv(Box::new(writer))
             }
         };
-        Ok(TableFile { path, rows })
+        Ok(TableOutput { path, rows })
     }
 
     /// Writes a row: the values of its fields, or a JSON document.
@@ -133,7 +133,7 @@ impl Convert {
     }
 
     fn write_table(&self, path: &Path, format: TableFormat) -> Result<Converted> {
-        let file = TableFile::create(path, format, "EPD,Move,Win,Draw,Loss,Weight", self.force)?;
+        let file = TableOutput::create(path, format, "EPD,Move,Win,Draw,Loss,Weight", self.force)?;
         let variant = self.played_variant()?;
         let filter = self.narrowed(MoveFilter::every_move());
         let passes = 1 + u64::from(self.weights.scale == Scale::Global);
@@ -147,7 +147,7 @@ impl Convert {
             file,
             converted: Converted::default(),
         };
-        let mut position: Vec<Row> = Vec::new();
+        let mut position: Vec<ObsRow> = Vec::new();
         let mut rows = self.obs.rows_by_epd(&self.memory)?;
         for row in &mut rows {
             let row = row?;
@@ -191,13 +191,13 @@ struct DatabaseTable<'a> {
     variant: Variant,
     scaling: Scaling,
     format: TableFormat,
-    file: TableFile<'a>,
+    file: TableOutput<'a>,
     converted: Converted,
 }
 
 impl DatabaseTable<'_> {
     /// Writes the rows of one position, sorted by games in descending order, and clears `rows`.
-    fn write(&mut self, rows: &mut Vec<Row>) -> Result<()> {
+    fn write(&mut self, rows: &mut Vec<ObsRow>) -> Result<()> {
         let Some(first) = rows.first() else {
             return Ok(());
         };
@@ -216,7 +216,7 @@ impl DatabaseTable<'_> {
         let before = rows.len();
         rows.retain(|row| self.filter.selects(turn, row.stats));
         self.converted.left_out += (before - rows.len()) as u64;
-        rows.sort_by(Row::by_games);
+        rows.sort_by(ObsRow::by_games);
         let scaling = match self.weights.scale {
             Scale::Global => self.scaling,
             Scale::Position => {
@@ -235,8 +235,8 @@ impl DatabaseTable<'_> {
         Ok(())
     }
 
-    fn write_row(&mut self, pos: &VariantPosition, row: &Row, weight: u16) -> Result<()> {
-        let Row { epd, mv, stats, .. } = row;
+    fn write_row(&mut self, pos: &VariantPosition, row: &ObsRow, weight: u16) -> Result<()> {
+        let ObsRow { epd, mv, stats, .. } = row;
         let stats = *stats;
         if self.format != TableFormat::Jsonl {
             return self.file.write(&CsvRow {

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    provenance::{Games, Pruned, Rejection},
+    provenance::{GameCounts, Pruned, Rejection},
     tally::Grouping,
 };
 
@@ -32,7 +32,7 @@ pub struct CountsOrigin {
     /// The file names of the inputs, in their order, without directories.
     pub inputs: Vec<String>,
     /// The numbers of games that were read, counted and left out; `None` if an input is counts that do not say so.
-    pub games: Option<Games>,
+    pub games: Option<GameCounts>,
     /// The options that decided what was counted and that differ from their defaults, spelled as on the command line.
     pub options: String,
     /// The variant, as the option `--variant` names it.
@@ -376,9 +376,9 @@ mod tests {
             assert_eq!(parsed(&pruned).is_ok(), is_possible, "{min_game}");
         }
         let mut many = sidecar();
-        many.about.games = Some(Games {
+        many.about.games = Some(GameCounts {
             read: u64::MAX,
-            ..Games::default()
+            ..GameCounts::default()
         });
         assert_eq!(parsed(&many), Err(CountsError::Overflow));
         for text in ["", "{}", "[1]", "{\"format\":\"x\",\"version\":1}"] {

@@ -19,7 +19,7 @@ use super::{
     file::{ParquetFile, caught},
     layout::ClassRow,
     read::{CountsDirectory, Part},
-    rows::{GroupReader, MOST_GAMES, PartColumns, Rows},
+    rows::{ColumnBatch, GroupReader, MOST_GAMES, PartColumns},
 };
 use crate::{
     error::Result,
@@ -235,7 +235,7 @@ impl OrderedParts {
             by,
             groups,
             open: None,
-            rows: Rows::default(),
+            rows: ColumnBatch::default(),
             last: None,
         }
     }
@@ -282,7 +282,7 @@ pub(crate) struct OrderedRows<'a> {
     groups: VecDeque<(&'a OrderedPart, usize, u64)>,
     open: Option<OpenGroup<'a>>,
     /// The batch that was read last.
-    rows: Rows,
+    rows: ColumnBatch,
     /// The key, the move and the identity of the last row, and whether Black is to move. The identity is 0 if the part
     /// has none.
     last: Option<((i64, i64, i64), bool)>,
@@ -344,7 +344,7 @@ impl<'a> OrderedRows<'a> {
     /// number of their games.
     fn next_with(
         &mut self,
-        mut take: impl FnMut(&Rows, Range<usize>) -> Result<u64, CountsError>,
+        mut take: impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,
     ) -> Result<Option<Step<'a>>> {
         loop {
             if self.open.as_ref().is_none_or(|open| open.reader.left == 0) && !self.open_next()? {
@@ -384,11 +384,11 @@ impl<'a> OrderedRows<'a> {
     /// Returns the number of these rows and of their games.
     fn read(
         &mut self,
-        take: &mut impl FnMut(&Rows, Range<usize>) -> Result<u64, CountsError>,
+        take: &mut impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,
     ) -> Result<(u64, u64), CountsError> {
         let open = self.open.as_mut().expect("a row group is open");
         open.reader.read(&mut self.rows)?;
-        let Rows {
+        let ColumnBatch {
             first,
             keys,
             moves,

@@ -11,7 +11,7 @@ use super::{
     error::CountsError,
     file::{ParquetFile, caught, file_size, metadata_memory},
     layout::{ClassRow, ENDING, Row, STARTS},
-    rows::{GroupReader, MOST_GAMES, PartColumns, Rows, classes_of},
+    rows::{ColumnBatch, GroupReader, MOST_GAMES, PartColumns, classes_of},
     starts::{Start, read_starts},
 };
 use crate::{
@@ -269,7 +269,7 @@ impl Part {
     /// Returns the error of `f`, an error if the file cannot be read, and a [`CountsError`] if a row is invalid or if
     /// the file differs from what the sidecar states.
     pub fn read(&self, f: &mut dyn FnMut(&[Row]) -> Result<()>) -> Result<u64> {
-        self.read_rows(Grouping::default(), Rows::row, |row| *row, false, f)
+        self.read_rows(Grouping::default(), ColumnBatch::row, |row| *row, false, f)
     }
 
     /// Calls `f` with all rows and their classes, in batches of up to a few thousand. Only the classes in `by` are
@@ -283,14 +283,14 @@ impl Part {
         by: Grouping,
         f: &mut dyn FnMut(&[ClassRow]) -> Result<()>,
     ) -> Result<u64> {
-        self.read_rows(by, Rows::class_row, |row| row.row, true, f)
+        self.read_rows(by, ColumnBatch::class_row, |row| row.row, true, f)
     }
 
     /// Calls `f` with all rows in batches, decoded by `read_row`. Rows without a move are included if `with_ends`.
     fn read_rows<R>(
         &self,
         by: Grouping,
-        read_row: impl Fn(&Rows, usize) -> Result<R, CountsError>,
+        read_row: impl Fn(&ColumnBatch, usize) -> Result<R, CountsError>,
         row_of: impl Fn(&R) -> Row,
         with_ends: bool,
         f: &mut dyn FnMut(&[R]) -> Result<()>,
@@ -299,7 +299,7 @@ impl Part {
         // separately.
         let mut f = |rows: &[R]| task::caught(|| f(rows));
         self.read_file(|file| {
-            let (mut rows, mut batch) = (Rows::default(), Vec::new());
+            let (mut rows, mut batch) = (ColumnBatch::default(), Vec::new());
             let (mut read, mut games) = (0, 0);
             for group in 0..file.groups().len() {
                 let mut group = GroupReader::open(file, group, read, by)?;

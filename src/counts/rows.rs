@@ -128,7 +128,7 @@ impl ClassReader {
 
 /// A batch of rows, stored by column. All columns that were read have the same length; the others are empty.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct ColumnBatch {
     /// The number of the first row, counted from the beginning of the part.
     pub first: u64,
     pub keys: Vec<i64>,
@@ -183,7 +183,7 @@ impl GroupReader {
     /// # Errors
     ///
     /// Returns an error if a column is damaged, contains a null, or is too short.
-    pub(super) fn read(&mut self, out: &mut Rows) -> Result<bool, CountsError> {
+    pub(super) fn read(&mut self, out: &mut ColumnBatch) -> Result<bool, CountsError> {
         let (rows, first) = (self.left.min(BATCH), self.row);
         if rows == 0 {
             return Ok(false);
@@ -218,7 +218,7 @@ impl GroupReader {
     }
 }
 
-impl Rows {
+impl ColumnBatch {
     /// Appends the rows in `range` to `batch`, without their identities and classes. Rows without a move are skipped.
     /// Returns the number of games in the appended rows.
     ///

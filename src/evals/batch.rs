@@ -1,6 +1,6 @@
 //! The result of reading a batch of games, lines or records.
 
-use super::{EvalsReport, layout::Ranked};
+use super::{EvalsReport, layout::RankedBytes};
 use crate::{pgn::UnknownVariants, provenance::shortened};
 
 /// The maximum length of a reason, in characters. A line may have 16 MiB, and its error may quote it.
@@ -9,7 +9,7 @@ pub(super) const LONGEST_REASON: usize = 300;
 /// The result of reading a batch.
 #[derive(Default)]
 pub(super) struct BatchRead {
-    pub records: Vec<Ranked>,
+    pub records: Vec<RankedBytes>,
     /// The number of games, lines, or records of a store.
     pub entries: u64,
     pub filtered: u64,

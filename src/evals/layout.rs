@@ -173,7 +173,7 @@ impl EvalRecord {
     }
 
     /// Encodes the record as bytes that sort by key, then by descending [reach](Eval::reach), then by origin, then by score.
-    pub(super) fn to_ranked(self) -> Ranked {
+    pub(super) fn to_ranked(self) -> RankedBytes {
         let mut bytes = [0; RANKED];
         let (reach, nodes, depth) = Eval::reach(self.eval.depth, self.eval.nodes);
         bytes[..8].copy_from_slice(&self.key.to_be_bytes());
@@ -205,17 +205,17 @@ impl EvalRecord {
     }
 }
 
-/// Bytes of a [`Ranked`] record.
+/// Bytes of a [`RankedBytes`] record.
 pub(super) const RANKED: usize = RECORD + 1;
 
 /// The number of bytes before the score.
 pub(super) const RANK: usize = 19;
 
 /// A record as bytes that [sort](EvalRecord::to_ranked).
-pub(super) type Ranked = [u8; RANKED];
+pub(super) type RankedBytes = [u8; RANKED];
 
 /// Returns the origin of a [ranked](EvalRecord::to_ranked) record.
-pub(super) fn origin_of(ranked: &Ranked) -> u8 {
+pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
     ranked[18]
 }
 

@@ -11,7 +11,7 @@ use shakmaty::Chess;
 use super::{
     analysis::{Analysis, Analyst},
     batch::BatchRead,
-    layout::{Ranked, origin_of},
+    layout::{RankedBytes, origin_of},
     report::{BadEntry, EvalsReport},
     sorted::EvalSorter,
     source::{EvalsSource, InputEntries, read_batch},
@@ -287,7 +287,7 @@ impl EvalCollector<'_> {
             record.eval.origin = origin;
             record.to_ranked()
         });
-        let records: Vec<Ranked> = records.collect();
+        let records: Vec<RankedBytes> = records.collect();
         self.sorted.append(&records)?;
         self.note_origins(&records);
         self.report.evaluations += records.len() as u64;
@@ -296,7 +296,7 @@ impl EvalCollector<'_> {
     }
 
     /// Notes which origins have an evaluation.
-    fn note_origins(&self, records: &[Ranked]) {
+    fn note_origins(&self, records: &[RankedBytes]) {
         let mut used = task::lock(&self.used);
         for record in records {
             used[usize::from(origin_of(record))] = true;

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use super::layout::{EvalRecord, RANK, Ranked};
+use super::layout::{EvalRecord, RANK, RankedBytes};
 use crate::{
     error::Result,
     sort::{Memory, TextSorter},
@@ -35,7 +35,7 @@ impl EvalSorter {
     /// # Errors
     ///
     /// Returns an error if a temporary file cannot be written.
-    pub(super) fn append(&self, records: &[Ranked]) -> Result<()> {
+    pub(super) fn append(&self, records: &[RankedBytes]) -> Result<()> {
         let mut sharded = vec![Vec::new(); SHARDS];
         for record in records {
             sharded[usize::from(record[0]) * SHARDS / 256].push(record);
@@ -60,9 +60,9 @@ impl EvalSorter {
         let mut shards: Vec<TextSorter> = shards.collect();
         shards.par_iter_mut().for_each(TextSorter::sort);
         for mut shard in shards {
-            let mut equal: Vec<(Ranked, u64)> = Vec::new();
+            let mut equal: Vec<(RankedBytes, u64)> = Vec::new();
             for text in shard.sorted() {
-                let record: Ranked = (&*text?).try_into().expect("it was a record");
+                let record: RankedBytes = (&*text?).try_into().expect("it was a record");
                 match equal.last_mut() {
                     Some((last, times)) if *last == record => *times += 1,
                     Some((last, _)) if last[..KEY] != record[..KEY] => {
@@ -86,9 +86,9 @@ impl EvalSorter {
 ///
 /// Returns the most frequent evaluation. If several are equally frequent, returns the median of these; if their number is
 /// even, a bit of the key chooses between the two in the middle, so that neither side is favored.
-fn chosen(equal: &[(Ranked, u64)]) -> EvalRecord {
+fn chosen(equal: &[(RankedBytes, u64)]) -> EvalRecord {
     let most = equal.iter().map(|(_, times)| *times).max().unwrap_or(0);
-    let commonest: Vec<&Ranked> = equal
+    let commonest: Vec<&RankedBytes> = equal
         .iter()
         .filter(|(_, times)| *times == most)
         .map(|(record, _)| record)

@@ -17,7 +17,7 @@ use super::{
     query::{Page, Query, View},
     ranked::ranked,
     sources::Explorer,
-    tally::{MoveTally, PlayerTally, Results},
+    tally::{MoveTally, PlayerTally, ResultSum},
 };
 use crate::{error::Result, openings, position::BookMove, task};
 
@@ -206,10 +206,10 @@ fn line_after(line: &Line, mv: BookMove) -> Line {
 
 /// Returns the results by year, ascending, with the numbers of games of the listed moves. Games without a year come last.
 fn by_year(
-    years: &FxHashMap<(u16, BookMove), Results>,
+    years: &FxHashMap<(u16, BookMove), ResultSum>,
     moves: &[(BookMove, MoveTally)],
 ) -> Vec<YearCount> {
-    let mut results: BTreeMap<(bool, u16), (Results, BTreeMap<String, u64>)> = BTreeMap::new();
+    let mut results: BTreeMap<(bool, u16), (ResultSum, BTreeMap<String, u64>)> = BTreeMap::new();
     for ((year, mv), more) in years {
         let (sum, by_move) = results.entry((*year == 0, *year)).or_default();
         *sum += *more;
@@ -217,7 +217,7 @@ fn by_year(
             by_move.insert(mv.to_string(), more.games());
         }
     }
-    let count = |((_, year), (sum, moves)): ((bool, u16), (Results, _))| YearCount {
+    let count = |((_, year), (sum, moves)): ((bool, u16), (ResultSum, _))| YearCount {
         year: Some(year).filter(|year| *year > 0),
         white: sum.white(),
         draws: sum.not_won(),
@@ -234,7 +234,7 @@ const MOST_EMPTY_MONTHS: usize = 20 * 12;
 
 /// Returns the results by month, ascending, with zeros for months without games unless the gap is longer than
 /// [`MOST_EMPTY_MONTHS`]. The keys are in the form of `Hot::month`.
-fn zero_filled(months: &BTreeMap<u32, Results>) -> Vec<MonthCount> {
+fn zero_filled(months: &BTreeMap<u32, ResultSum>) -> Vec<MonthCount> {
     let mut all = Vec::new();
     // The next month, counted from the year 0.
     let mut next = None;
@@ -246,7 +246,7 @@ fn zero_filled(months: &BTreeMap<u32, Results>) -> Vec<MonthCount> {
         let month = 12 * year + month - 1;
         let empty = next.unwrap_or(month)..month;
         if empty.len() <= MOST_EMPTY_MONTHS {
-            all.extend(empty.map(|month| month_count(month, Results::default())));
+            all.extend(empty.map(|month| month_count(month, ResultSum::default())));
         }
         all.push(month_count(month, *results));
         next = Some(month + 1);
@@ -254,7 +254,7 @@ fn zero_filled(months: &BTreeMap<u32, Results>) -> Vec<MonthCount> {
     all
 }
 
-fn month_count(month: u32, results: Results) -> MonthCount {
+fn month_count(month: u32, results: ResultSum) -> MonthCount {
     MonthCount {
         month: format!("{:04}-{:02}", month / 12, month % 12 + 1),
         white: results.white(),

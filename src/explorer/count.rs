@@ -11,7 +11,7 @@ use super::{
     source::OpenIndex,
     source_filter::SourceFilters,
     summed::Split,
-    tally::{MoveTally, Results},
+    tally::{MoveTally, ResultSum},
 };
 use crate::{
     error::Result,
@@ -48,9 +48,9 @@ pub(super) struct PositionTally {
     pub top: Best<Rank>,
     pub recent: Best<Rank>,
     /// The results by month, in the form of [`Hot::month`], if the query asks for a history.
-    pub months: Option<FxHashMap<u32, Results>>,
+    pub months: Option<FxHashMap<u32, ResultSum>>,
     /// The results by year and move, if the query asks for years.
-    pub years: Option<FxHashMap<(u16, BookMove), Results>>,
+    pub years: Option<FxHashMap<(u16, BookMove), ResultSum>>,
 }
 
 impl PositionTally {

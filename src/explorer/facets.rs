@@ -18,7 +18,7 @@ use super::{
     source_filter::{SourceFilter, SourceFilters},
     sources::Explorer,
     summed::{Split, date_of},
-    tally::Results,
+    tally::ResultSum,
 };
 use crate::{
     error::Result,
@@ -149,20 +149,20 @@ impl Explorer {
             let filters = self.filters(filters)?;
             let subjects = subjects_of(line);
             let subject = subjects[0];
-            let mut sums = [Results::default(); UNRATED + 1];
+            let mut sums = [ResultSum::default(); UNRATED + 1];
             for (source, filter) in &filters.of_sources {
                 let add = |_, row: &CountedRow| sums[row.class.group()].add_all(row.games);
                 if filters.for_each_row(source, &subjects, Split::Nowhere, add)? {
                     continue;
                 }
                 let list = source.list(subject, source.place(subject)?)?;
-                let begin = || [Results::default(); UNRATED + 1];
-                let add = |sums: &mut [Results; UNRATED + 1], chosen: Chosen<'_>| {
+                let begin = || [ResultSum::default(); UNRATED + 1];
+                let add = |sums: &mut [ResultSum; UNRATED + 1], chosen: Chosen<'_>| {
                     for (_, game) in goes_on(source, &chosen) {
                         sums[game.traits.group()].add(game.result());
                     }
                 };
-                let join = |part: [Results; UNRATED + 1]| {
+                let join = |part: [ResultSum; UNRATED + 1]| {
                     for (sum, more) in sums.iter_mut().zip(part) {
                         *sum += more;
                     }
@@ -172,7 +172,7 @@ impl Explorer {
             let names = RatingGroup::all().map(|group| group.floor().to_string());
             let names = names.chain(["unknown".to_owned()]);
             let scores = names.zip(sums).filter(|(_, sum)| sum.games() > 0);
-            let score = |(rating, sum): (String, Results)| RatingScore {
+            let score = |(rating, sum): (String, ResultSum)| RatingScore {
                 rating,
                 white: sum.white(),
                 draws: sum.draws(),

@@ -18,7 +18,7 @@ use super::{
     source::OpenIndex,
     source_filter::{SourceFilter, SourceFilters},
     sources::Explorer,
-    tally::{PlayerTally, RatingSum, Results},
+    tally::{PlayerTally, RatingSum, ResultSum},
 };
 use crate::{
     error::{Error, Result},
@@ -134,7 +134,7 @@ impl OpeningRow {
 /// The games of an opening.
 #[derive(Copy, Clone, Default)]
 struct OpeningTally {
-    results: Results,
+    results: ResultSum,
     player: PlayerTally,
     /// The numbers of games with a result by the color of the player, indexed by `Color as usize`.
     finished: [u64; 2],
@@ -259,7 +259,7 @@ impl Explorer {
         }
         let mut total = OpeningTally::default();
         tallies.iter().for_each(|tally| total += *tally);
-        let rows = Rows {
+        let rows = OpeningRows {
             filters: &filters,
             line,
             tallies: &tallies,
@@ -305,7 +305,7 @@ fn average_of(
 }
 
 /// Makes the rows of a table.
-struct Rows<'a> {
+struct OpeningRows<'a> {
     filters: &'a SourceFilters<'a>,
     line: &'a Line,
     /// The games of each opening number.
@@ -314,7 +314,7 @@ struct Rows<'a> {
     of_player: bool,
 }
 
-impl Rows<'_> {
+impl OpeningRows<'_> {
     /// Returns the rows of the families with games, with their variations.
     fn families(&self) -> Result<Vec<OpeningRow>> {
         let mut families: BTreeMap<&str, BTreeMap<&str, Vec<OpeningNumber>>> = BTreeMap::new();

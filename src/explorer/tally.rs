@@ -9,12 +9,12 @@ use crate::index::layout::{counted::CountedRow, sums::MoveSum};
 
 /// The numbers of games by result.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct Results {
+pub(super) struct ResultSum {
     /// Indexed as [`GameResult::ALL`](crate::pgn::GameResult::ALL): drawn, won by White, won by Black, without a result.
     by_result: [u64; 4],
 }
 
-impl Results {
+impl ResultSum {
     /// Adds a game whose result has the index `result` in [`GameResult::ALL`](crate::pgn::GameResult::ALL).
     #[inline]
     pub(super) fn add(&mut self, result: usize) {
@@ -56,8 +56,8 @@ impl Results {
     }
 }
 
-impl AddAssign for Results {
-    fn add_assign(&mut self, other: Results) {
+impl AddAssign for ResultSum {
+    fn add_assign(&mut self, other: ResultSum) {
         for (sum, more) in self.by_result.iter_mut().zip(other.by_result) {
             *sum += more;
         }
@@ -101,7 +101,7 @@ impl AddAssign for RatingSum {
 /// The results and ratings in the games in which a move was played.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct MoveTally {
-    pub results: Results,
+    pub results: ResultSum,
     /// The ratings of the side that moved.
     pub ratings: RatingSum,
     /// The results and ratings of the player, if the query is about one.

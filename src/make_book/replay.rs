@@ -21,7 +21,7 @@ use crate::{
         Keyed, LineError, Rules, Variant, VariantChoice, exact_epd_of, game_start,
         has_inner_castling_rook, looks_like_move,
     },
-    provenance::Games,
+    provenance::GameCounts,
 };
 
 /// The approximate number of bytes of PGN in one batch.
@@ -55,7 +55,7 @@ pub(crate) fn replay_games(
     input: &Input,
     batch: &Batch,
     taken: Box<dyn BatchSink + '_>,
-) -> Result<(Games, Option<Rejection>)> {
+) -> Result<(GameCounts, Option<Rejection>)> {
     let needs = Needs::default();
     let replayer = Replayer::new(options, &needs, input, batch.offset);
     let outcome = replayer.replay(&batch.text, |_| vec![taken]);

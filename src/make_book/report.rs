@@ -12,14 +12,14 @@ use crate::{
     book::{LossSummary, MinimaxSummary},
     pgn::{Condition, unknown_variant},
     position::Variant,
-    provenance::{Games, Pruned},
+    provenance::{GameCounts, Pruned},
 };
 
 /// The numbers that a run counted while it replayed games.
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct Totals {
     /// The numbers of counted, filtered and rejected games.
-    pub games: Games,
+    pub games: GameCounts,
     /// The number of filtered games, by the first condition that each did not meet.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub filtered_by: BTreeMap<Condition, u64>,

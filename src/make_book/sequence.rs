@@ -295,7 +295,7 @@ mod tests {
     use super::*;
     use crate::{
         make_book::sink::{BatchSink, CountedGame},
-        provenance::Games,
+        provenance::GameCounts,
     };
 
     /// A batch collector that records the order in which `in_order` is called.
@@ -337,7 +337,7 @@ mod tests {
                 .collect(),
             ..Outcome::default()
         };
-        outcome.totals.games = Games {
+        outcome.totals.games = GameCounts {
             read: games,
             counted: games - rejected.len() as u64,
             filtered: 0,

@@ -10,7 +10,7 @@ use crate::{
     checksum::Checksum,
     error::Result,
     position::Variant,
-    provenance::{Games, INPUT_SEPARATOR, Provenance, shortened},
+    provenance::{GameCounts, INPUT_SEPARATOR, Provenance, shortened},
     tally::MoveFilter,
 };
 
@@ -256,7 +256,7 @@ impl InfoValues {
         let inputs = self.get("Input").map(|names| names.split(INPUT_SEPARATOR));
         Ok(Provenance {
             inputs: inputs.into_iter().flatten().map(str::to_owned).collect(),
-            games: self.parsed("Games", Games::from_text)?,
+            games: self.parsed("Games", GameCounts::from_text)?,
             options: self.get("Options").unwrap_or_default().to_owned(),
         })
     }

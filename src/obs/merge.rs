@@ -10,7 +10,7 @@ use super::{
     error::ObsError,
     info::Info,
     read::Obs,
-    row::{PassedOver, Row},
+    row::{ObsRow, PassedOver},
     stream::Rows,
     table::Gatherer,
     write::{MadeDatabase, ObsWriter},
@@ -81,7 +81,7 @@ fn merge(
         join_info(&mut joined, &databases)?;
         if is_grouped {
             let mut run = ByteRun::new(share.bytes, &share.temp_dir);
-            let write = |row: Row| run.append_text(&with_epd(&row));
+            let write = |row: ObsRow| run.append_text(&with_epd(&row));
             let group = mem::take(&mut databases);
             passed_over.add(merge_databases_into(write, group, &share, stop)?);
             runs.push(run);
@@ -135,7 +135,7 @@ fn join_info(joined: &mut Option<Info>, databases: &[Obs]) -> Result<()> {
 
 /// Merges the rows of databases, and passes them to `write`. Returns the rows that were passed over.
 fn merge_databases_into(
-    write: impl FnMut(Row) -> Result<()>,
+    write: impl FnMut(ObsRow) -> Result<()>,
     databases: Vec<Obs>,
     memory: &Memory,
     stop: &AtomicBool,
@@ -158,11 +158,11 @@ fn merge_databases_into(
 
 /// Merges sources of rows that are sorted by position and move. Joins the rows of a move, and passes them to `write`.
 fn merge_rows(
-    sources: impl Iterator<Item = impl Iterator<Item = Result<Row>>>,
-    mut write: impl FnMut(Row) -> Result<()>,
+    sources: impl Iterator<Item = impl Iterator<Item = Result<ObsRow>>>,
+    mut write: impl FnMut(ObsRow) -> Result<()>,
 ) -> Result<()> {
     let sources = sources.map(|rows| rows.map(|row| row.map(ByMove)));
-    let mut open: Option<Row> = None;
+    let mut open: Option<ObsRow> = None;
     for row in Merge::of_long(sources, ByMove::text_bytes) {
         let ByMove(row) = row?;
         match &mut open {
@@ -180,7 +180,7 @@ fn merge_rows(
 }
 
 /// Encodes a row with its position, for a run of rows.
-fn with_epd(row: &Row) -> Vec<u8> {
+fn with_epd(row: &ObsRow) -> Vec<u8> {
     [row.epd.as_bytes(), &[0], &sortable(row)].concat()
 }
 
@@ -189,7 +189,7 @@ fn with_epd(row: &Row) -> Vec<u8> {
 fn rows_of_run<'a>(
     run: &'a ByteRun,
     stop: &'a AtomicBool,
-) -> impl Iterator<Item = Result<Row>> + 'a {
+) -> impl Iterator<Item = Result<ObsRow>> + 'a {
     let mut reader = run.reader(0);
     iter::from_fn(move || {
         if stop.load(Ordering::Relaxed) {
@@ -199,7 +199,7 @@ fn rows_of_run<'a>(
         Some(text.map(|text| {
             let end = memchr::memchr(0, &text).expect("an EPD ends");
             let (mv, [active, wins, draws, losses], comment) = parts(&text[end + 1..]);
-            Row {
+            ObsRow {
                 epd: str::from_utf8(&text[..end])
                     .expect("it was text")
                     .to_owned(),
@@ -217,7 +217,7 @@ fn rows_of_run<'a>(
 }
 
 /// A row that is ordered by its position and move.
-struct ByMove(Row);
+struct ByMove(ObsRow);
 
 impl ByMove {
     fn text_bytes(&self) -> usize {
@@ -251,7 +251,7 @@ impl Eq for ByMove {}
 struct PositionRows {
     /// All rows but the last one.
     rows: TextSorter,
-    last: Option<Row>,
+    last: Option<ObsRow>,
     memory: Memory,
 }
 
@@ -269,7 +269,7 @@ impl PositionRows {
     }
 
     /// Adds a row. If it belongs to another position, the rows of the previous one are passed to the gatherer first.
-    fn take(&mut self, row: Row, gatherer: &mut Gatherer<'_>) -> Result<()> {
+    fn take(&mut self, row: ObsRow, gatherer: &mut Gatherer<'_>) -> Result<()> {
         match &self.last {
             Some(last) if last.epd == row.epd => self.rows.push(&sortable(last))?,
             _ => self.finish(gatherer)?,
@@ -304,7 +304,7 @@ impl PositionRows {
 }
 
 /// Encodes a row without its position as bytes that sort by descending number of games, then by move.
-fn sortable(row: &Row) -> Vec<u8> {
+fn sortable(row: &ObsRow) -> Vec<u8> {
     let mut text = (u64::MAX - row.stats.games()).to_be_bytes().to_vec();
     text.extend_from_slice(row.mv.as_bytes());
     text.push(0);
@@ -351,7 +351,7 @@ mod tests {
         ) {
             let (wins, draws, bits) = games;
             let stats = Stats { wins: wins.into(), draws: draws.into(), losses: 1 };
-            let row = Row { epd: String::new(), mv: mv.clone(), active: bits, stats, comment: comment.clone() };
+            let row = ObsRow { epd: String::new(), mv: mv.clone(), active: bits, stats, comment: comment.clone() };
             let numbers = [bits as u64, stats.wins, stats.draws, stats.losses];
             let text = sortable(&row);
             prop_assert_eq!(parts(&text), (&mv[..], numbers, comment.as_deref()));
@@ -359,15 +359,15 @@ mod tests {
 
         #[test]
         fn rows_sort_as_their_texts(rows in proptest::collection::vec((0..4u64, "[a-c]{0,3}"), 0..9)) {
-            let row = |(draws, mv): &(u64, String)| Row {
+            let row = |(draws, mv): &(u64, String)| ObsRow {
                 epd: String::new(),
                 mv: mv.clone(),
-                active: Row::ACTIVE,
+                active: ObsRow::ACTIVE,
                 stats: Stats { draws: *draws, ..Stats::default() },
                 comment: None,
             };
-            let mut sorted: Vec<Row> = rows.iter().map(row).collect();
-            sorted.sort_by(Row::by_games);
+            let mut sorted: Vec<ObsRow> = rows.iter().map(row).collect();
+            sorted.sort_by(ObsRow::by_games);
             prop_assert!(sorted.iter().map(sortable).is_sorted());
         }
     }

@@ -40,9 +40,9 @@ pub use self::{
     info::Info,
     merge::{ObsMergeSummary, merge_databases},
     read::Obs,
-    row::{PassedOver, Row, legal_move},
+    row::{ObsRow, PassedOver, legal_move},
     stream::Rows,
-    verify::{DatabaseFault, Verified, verify},
+    verify::{DatabaseFault, VerifiedDatabase, verify},
     write::{ObsSummary, ObsWriter},
 };
 use crate::{

@@ -9,7 +9,7 @@ use super::{
     connection::{Connections, Lent, open_unshared},
     error::{ObsError, Sql},
     info::{ChecksumCheck, Info},
-    row::{Row, legal_move},
+    row::{ObsRow, legal_move},
     source::{Queries, add_spelling, read_row, respelled},
     stream::Rows,
 };
@@ -93,7 +93,7 @@ impl Obs {
         self.connections.lend()
     }
 
-    /// Returns the query that selects all rows, with the columns of a [`Row`].
+    /// Returns the query that selects all rows, with the columns of an [`ObsRow`].
     pub(super) fn select(&self) -> &str {
         &self.queries.select
     }
@@ -111,7 +111,7 @@ impl Obs {
     /// # Errors
     ///
     /// Returns an error if the database cannot be read, or if a row of the position is malformed.
-    pub fn moves<P: Rules>(&self, pos: &P) -> Result<Vec<Row>> {
+    pub fn moves<P: Rules>(&self, pos: &P) -> Result<Vec<ObsRow>> {
         let wanted = epd_of(pos);
         let fields = wanted.split(' ').count();
         // All programs write the board in the same way, so the rows are found by it and then compared in full.
@@ -129,7 +129,7 @@ impl Obs {
         let end = format!("{board}\x7f");
         let mut found = statement.query([board, &end]).sql(path, doing)?;
         // The rows, by the text of their move.
-        let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+        let mut rows: BTreeMap<String, ObsRow> = BTreeMap::new();
         while let Some(row) = found.next().sql(path, doing)? {
             let row = read_row(row).sql(path, doing)?;
             let mut row = row.map_err(|err| err.at(path))?;
@@ -151,7 +151,7 @@ impl Obs {
             }
         }
         let mut rows = added_up(pos, rows.into_values());
-        rows.sort_by(Row::by_games);
+        rows.sort_by(ObsRow::by_games);
         Ok(rows)
     }
 
@@ -248,9 +248,9 @@ fn holds_pieces(epd: &str) -> bool {
 
 /// Adds up the rows that are the same legal move, such as castling as `e1g1` and as `e1h1`. Active and inactive rows stay
 /// separate.
-fn added_up<P: Rules>(pos: &P, rows: impl Iterator<Item = Row>) -> Vec<Row> {
+fn added_up<P: Rules>(pos: &P, rows: impl Iterator<Item = ObsRow>) -> Vec<ObsRow> {
     let mut places = HashMap::new();
-    let mut sums: Vec<Row> = Vec::new();
+    let mut sums: Vec<ObsRow> = Vec::new();
     for row in rows {
         match legal_move(pos, &row.mv).map(|mv| places.entry((mv, row.is_active()))) {
             Some(Entry::Occupied(place)) => {

@@ -11,7 +11,7 @@ use crate::{
 
 /// A row of a database.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct ObsRow {
     /// The EPD of the position.
     pub epd: String,
     /// The move in coordinates.
@@ -24,9 +24,9 @@ pub struct Row {
     pub comment: Option<String>,
 }
 
-impl Row {
+impl ObsRow {
     /// Compares the rows of a position: by descending number of games, then by move.
-    pub fn by_games(a: &Row, b: &Row) -> Ordering {
+    pub fn by_games(a: &ObsRow, b: &ObsRow) -> Ordering {
         let games = b.stats.games().cmp(&a.stats.games());
         games.then_with(|| a.mv.cmp(&b.mv))
     }
@@ -42,11 +42,11 @@ impl Row {
     /// Returns the approximate number of bytes of memory that the row takes.
     pub(crate) fn bytes(&self) -> usize {
         let comment = self.comment.as_ref().map_or(0, String::len);
-        size_of::<Row>() + self.epd.len() + self.mv.len() + comment
+        size_of::<ObsRow>() + self.epd.len() + self.mv.len() + comment
     }
 
     /// Adds the games of another row of the same position and move. Keeps this row's comment, or takes the other's if it has none.
-    pub(super) fn join(&mut self, other: Row) {
+    pub(super) fn join(&mut self, other: ObsRow) {
         self.stats += other.stats;
         self.comment = self.comment.take().or(other.comment);
     }
@@ -63,7 +63,7 @@ pub struct PassedOver {
 
 impl PassedOver {
     /// Counts a row that was read but is not used.
-    pub(crate) fn row(&mut self, row: &Row, reason: &str) {
+    pub(crate) fn row(&mut self, row: &ObsRow, reason: &str) {
         self.rows += 1;
         self.example
             .get_or_insert_with(|| format!("\"{}\" \"{}\": {reason}", row.epd, row.mv));

@@ -6,7 +6,7 @@ use rusqlite::{Connection, functions::FunctionFlags, types::ValueRef};
 
 use super::{
     error::{ObsError, Sql},
-    row::Row,
+    row::ObsRow,
 };
 use crate::{
     error::Result,
@@ -23,14 +23,14 @@ const LONGEST_EPD: usize = 1 << 10;
 /// The maximum number of characters of a move. No real move is longer.
 const LONGEST_MOVE: usize = 1 << 6;
 
-/// Queries that read the columns of a [`Row`] from wherever a database has them.
+/// Queries that read the columns of an [`ObsRow`] from wherever a database has them.
 #[derive(Debug)]
 pub(super) struct Queries {
-    /// Selects the columns of a [`Row`] from all rows, in the order of the table.
+    /// Selects the columns of an [`ObsRow`] from all rows, in the order of the table.
     pub select: String,
     /// The clause that sorts rows by EPD, then by move, both in byte order, then in the order of the table.
     pub order: String,
-    /// Selects the columns of a [`Row`] in that order, with EPDs respelled by the function that [`add_spelling`] defines.
+    /// Selects the columns of an [`ObsRow`] in that order, with EPDs respelled by the function that [`add_spelling`] defines.
     pub respelled: String,
     /// The expression of the EPD, for conditions.
     pub epd: &'static str,
@@ -113,7 +113,7 @@ fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
 }
 
 /// Reads a row of [`Queries::select`]. The inner result is an error if the row is malformed.
-pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, ObsError>> {
+pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRow, ObsError>> {
     let epd = match text(row.get_ref(0)?, LONGEST_EPD) {
         Ok(epd) => epd,
         Err(problem) => return Ok(malformed(format!("a row has an EPD that {problem}"))),
@@ -143,12 +143,12 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, 
         };
     }
     let [wins, draws, losses] = numbers;
-    let Some(active) = integer(row.get_ref(2)?, Row::ACTIVE) else {
+    let Some(active) = integer(row.get_ref(2)?, ObsRow::ACTIVE) else {
         return Ok(malformed(format!(
             "\"{epd}\" \"{mv}\" has an Active that is not a number"
         )));
     };
-    Ok(Ok(Row {
+    Ok(Ok(ObsRow {
         epd: epd.to_owned(),
         mv: mv.to_owned(),
         active,
@@ -161,7 +161,7 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, 
     }))
 }
 
-fn malformed(problem: String) -> Result<Row, ObsError> {
+fn malformed(problem: String) -> Result<ObsRow, ObsError> {
     Err(ObsError::MalformedRow(problem))
 }
 

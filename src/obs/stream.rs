@@ -16,7 +16,7 @@ use super::{
     connection::Lent,
     error::{ObsError, Sql},
     info::ChecksumCheck,
-    row::{PassedOver, Row},
+    row::{ObsRow, PassedOver},
     source::read_row,
 };
 use crate::{
@@ -36,7 +36,7 @@ const AHEAD: usize = 2;
 /// A thread with a connection of its own reads the rows ahead. The thread ends when the iterator is dropped. After an error the
 /// iterator returns `None`. If a checksum does not match, the iterator returns an error after the last row.
 pub struct Rows {
-    ready: vec::IntoIter<Row>,
+    ready: vec::IntoIter<ObsRow>,
     passed_over: PassedOver,
     /// The chunks from the thread. `None` at the end.
     chunks: Option<Feed<Chunk>>,
@@ -49,13 +49,13 @@ pub struct Rows {
 /// Rows that are sent together.
 #[derive(Default, Debug)]
 struct Chunk {
-    rows: Vec<Row>,
+    rows: Vec<ObsRow>,
     bytes: usize,
     passed_over: PassedOver,
 }
 
 impl Chunk {
-    fn push(&mut self, row: Row) {
+    fn push(&mut self, row: ObsRow) {
         self.bytes += row.bytes();
         self.rows.push(row);
     }
@@ -91,7 +91,7 @@ impl Rows {
     }
 
     /// Returns the next row, [`Error::Interrupted`] if `stop` is set, or `None` at the end.
-    pub(super) fn next_unless(&mut self, stop: &AtomicBool) -> Option<Result<Row>> {
+    pub(super) fn next_unless(&mut self, stop: &AtomicBool) -> Option<Result<ObsRow>> {
         loop {
             if let Some(row) = self.ready.next() {
                 return Some(Ok(row));
@@ -128,10 +128,10 @@ impl Rows {
 }
 
 impl Iterator for Rows {
-    type Item = Result<Row>;
+    type Item = Result<ObsRow>;
 
     #[inline]
-    fn next(&mut self) -> Option<Result<Row>> {
+    fn next(&mut self) -> Option<Result<ObsRow>> {
         match self.ready.next() {
             Some(row) => Some(Ok(row)),
             None => self.next_unless(&AtomicBool::new(false)),

@@ -4,7 +4,7 @@ use std::{ops::Range, path::Path};
 
 use rusqlite::{Connection, Statement};
 
-use super::{error::ObsError, row::Row, source::MOST_GAMES};
+use super::{error::ObsError, row::ObsRow, source::MOST_GAMES};
 use crate::{
     checksum::Checksum,
     error::Result,
@@ -91,7 +91,7 @@ impl RowBlock {
 
     /// Returns the columns to insert. Leaves out the columns in which all rows have the default, because each column takes time.
     fn columns(&self) -> &'static [&'static str] {
-        let is_plain = |row: &NewRow| row.active == Row::ACTIVE && row.comment.is_none();
+        let is_plain = |row: &NewRow| row.active == ObsRow::ACTIVE && row.comment.is_none();
         match self.rows.iter().all(is_plain) {
             true => &COLUMNS[..5],
             false => &COLUMNS,

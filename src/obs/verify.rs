@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// The result of [`verify`].
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verified {
+pub struct VerifiedDatabase {
     /// All faults that were found.
     pub faults: Vec<DatabaseFault>,
     /// The number of rows of the table `Book`.
@@ -38,7 +38,7 @@ pub enum DatabaseFault {
 /// # Errors
 ///
 /// Returns an error if the file is not a database of this schema, or if it is too damaged to be read.
-pub fn verify(path: impl AsRef<Path>) -> Result<Verified> {
+pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
     let path = path.as_ref();
     let obs = Obs::open(path)?;
     let db = obs.lend()?;
@@ -66,7 +66,7 @@ pub fn verify(path: impl AsRef<Path>) -> Result<Verified> {
     if has_checksum && !check.matches() {
         faults.push(DatabaseFault::Checksum);
     }
-    Ok(Verified {
+    Ok(VerifiedDatabase {
         faults,
         rows,
         has_checksum,

@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::{
     error::Sql,
     info::Info,
-    row::Row,
+    row::ObsRow,
     sorted::{Packer, Piles, unpacked},
     table::{BLOCK, BookTable, Gatherer, RowBlock, SETTINGS, TABLES},
     walk::{LegalCount, walk},
@@ -138,7 +138,7 @@ impl ObsWriter {
                 }
                 let (epd, mut rows) = unpacked(packed);
                 rows.try_for_each(|(mv, stats)| {
-                    gatherer.take(text(epd), text(mv), Row::ACTIVE, stats, None)
+                    gatherer.take(text(epd), text(mv), ObsRow::ACTIVE, stats, None)
                 })
             })
         })?;

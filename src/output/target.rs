@@ -30,13 +30,13 @@ pub(super) struct Target {
     /// The files that belong to the old output if it is a directory. Only these files may be removed.
     files: BTreeMap<OsString, FileState>,
     /// A check of the format that is repeated immediately before and after the output gets its name.
-    guard: Option<Guard>,
+    guard: Option<OldOutputCheck>,
 }
 
 /// A function that returns an error if another program uses the file that would be replaced. `target` is the path of
 /// the target, with links followed. `old` is the current path of the old file, which equals `target` until the old and
 /// the new file have been exchanged.
-pub(super) type Guard = fn(target: &Path, old: &Path) -> io::Result<()>;
+pub(super) type OldOutputCheck = fn(target: &Path, old: &Path) -> io::Result<()>;
 
 impl Target {
     /// Creates the target for `name`, following symbolic links. If the target is a directory, call
@@ -64,7 +64,7 @@ impl Target {
     }
 
     /// Sets a check that is repeated immediately before and after the output gets its name.
-    pub(super) fn set_guard(&mut self, guard: Guard) {
+    pub(super) fn set_guard(&mut self, guard: OldOutputCheck) {
         self.guard = Some(guard);
     }
 

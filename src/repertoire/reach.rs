@@ -43,7 +43,7 @@ pub(super) struct Walk<'a> {
 
 /// Returns the player's moves in a position, given its reach so far, or `None` if there is no answer. It is called
 /// again if the walk comes back to a position without an answer, when the reach is higher.
-pub(super) type Answer<'a> =
+pub(super) type AnswerOf<'a> =
     &'a mut dyn FnMut(&Keyed<VariantPosition>, f64) -> Result<Option<Vec<TreeMove>>>;
 
 /// The graph of the positions that a walk visited. Node 0 is the start.
@@ -111,7 +111,7 @@ impl Walk<'_> {
     ///
     /// Returns an error if the source or `answer` does, if the walk was cancelled, or if the positions take more than
     /// the memory.
-    pub(super) fn run(&self, answer: Answer<'_>) -> Result<ReachGraph> {
+    pub(super) fn run(&self, answer: AnswerOf<'_>) -> Result<ReachGraph> {
         let mut met = ReachGraph {
             start: self.start.clone(),
             ids: FxHashMap::default(),
@@ -138,7 +138,7 @@ impl Walk<'_> {
         &self,
         met: &mut ReachGraph,
         done: &mut Portions<'_>,
-        answer: Answer<'_>,
+        answer: AnswerOf<'_>,
     ) -> Result<bool> {
         let mut is_late = false;
         let mut ends = Vec::new();
@@ -199,7 +199,7 @@ impl Walk<'_> {
         met: &mut ReachGraph,
         id: u32,
         ply: usize,
-        answer: Answer<'_>,
+        answer: AnswerOf<'_>,
     ) -> Result<bool> {
         let pos = met.position(id);
         let is_own = pos.position().turn() == self.color;

@@ -16,7 +16,7 @@ use crate::{
 
 /// The data of a position that only the rules of chess give.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-struct Rules {
+struct PositionRules {
     /// The FEN of the position after the line.
     fen: String,
     /// Whether the side to move is in check.
@@ -32,10 +32,10 @@ struct Rules {
 pub(super) struct Board {
     /// The position, or `None` if the request has `legal=0`.
     #[serde(flatten)]
-    rules: Option<Rules>,
+    rules: Option<PositionRules>,
     /// A name in the filters that no game has, if no game passes the filters.
     #[serde(skip_serializing_if = "Option::is_none", rename = "unknownName")]
-    unknown_name: Option<NearestNames>,
+    unknown_name: Option<UnknownNameAnswer>,
     /// The moves whose positions more games reach than played the move. `None` if the request asks for transpositions, but
     /// they are unknown.
     transpositions: Option<Vec<Transpositions>>,
@@ -58,7 +58,7 @@ pub(super) struct Board {
 
 /// A name that no game has, with similar names.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-struct NearestNames {
+struct UnknownNameAnswer {
     name: String,
     /// The most similar names, the best one first.
     nearest: Vec<String>,
@@ -116,12 +116,12 @@ impl WrittenMove {
     }
 }
 
-impl Rules {
-    fn new(line: &Line) -> Rules {
+impl PositionRules {
+    fn new(line: &Line) -> PositionRules {
         let pos = line.position();
         let played = line.positions().iter().zip(line.moves());
         let legal = pos.legal_moves().into_iter();
-        Rules {
+        PositionRules {
             fen: fen_of(pos),
             check: pos.is_check(),
             line: played.map(|(pos, mv)| WrittenMove::new(pos, *mv)).collect(),
@@ -147,7 +147,7 @@ impl Board {
             })
         });
         Board {
-            rules: request.legal.then(|| Rules::new(line)),
+            rules: request.legal.then(|| PositionRules::new(line)),
             unknown_name: None,
             transpositions: is_known.then(|| transpositions.collect()),
             min_game: explorer.min_game(filters),
@@ -160,7 +160,7 @@ impl Board {
 
     /// Sets the name that no game has, with similar names.
     pub(super) fn name_unknown(&mut self, unknown: UnknownName) {
-        self.unknown_name = Some(NearestNames {
+        self.unknown_name = Some(UnknownNameAnswer {
             name: unknown.name,
             nearest: unknown.nearest,
         });

@@ -31,12 +31,12 @@ enum BookFormat {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct BookMoves {
     name: String,
-    moves: Vec<WeighedMove>,
+    moves: Vec<ShownBookMove>,
 }
 
 /// A move of a book with its weight and its share of the position's total weight.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-struct WeighedMove {
+struct ShownBookMove {
     uci: String,
     san: String,
     weight: u16,
@@ -80,7 +80,7 @@ impl BookFile {
             }
             BookFormat::Oobs(obs, scaling) if obs.info().is_for(line.variant()) => {
                 let rows = obs.moves(pos)?;
-                let active = rows.into_iter().filter(obs::Row::is_active);
+                let active = rows.into_iter().filter(obs::ObsRow::is_active);
                 let weighed = active.filter_map(|row| {
                     let weight = Weights::default().weight(row.stats);
                     let mv = obs::legal_move(pos, &row.mv)?;
@@ -97,7 +97,7 @@ impl BookFile {
         let shares = shares(&legal.collect::<Vec<_>>());
         let moves = weighed.into_iter().zip(shares);
         let moves = moves.filter_map(|((mv, weight), share)| {
-            Some(WeighedMove {
+            Some(ShownBookMove {
                 uci: BookMove::from(mv.to_move(pos)?).to_string(),
                 san: mv.san(pos)?,
                 weight,

@@ -66,10 +66,10 @@ pub(super) struct Site {
 }
 
 /// An accepted connection that is passed to a thread.
-type Arrival = (Client, net::TcpStream, Watcher);
+type AcceptedClient = (Client, net::TcpStream, Watcher);
 
 /// The senders to the threads that serve connections. The threads end when this is dropped.
-pub(super) type Threads = Vec<UnboundedSender<Arrival>>;
+pub(super) type Threads = Vec<UnboundedSender<AcceptedClient>>;
 
 /// Starts threads that serve connections. Each thread has a runtime of its own, because a multi-threaded runtime waits
 /// forever for threads that the operating system cannot start.
@@ -89,7 +89,7 @@ pub(super) fn start(count: usize, site: &Site) -> io::Result<Threads> {
 }
 
 /// Serves each connection that the thread receives, until the sender is dropped.
-async fn serve_arrivals(mut arrivals: UnboundedReceiver<Arrival>, site: Site) {
+async fn serve_arrivals(mut arrivals: UnboundedReceiver<AcceptedClient>, site: Site) {
     while let Some((client, stream, watcher)) = arrivals.recv().await {
         // If the conversion fails, the connection is broken and cannot be answered.
         if let Ok(stream) = TcpStream::from_std(stream) {

@@ -30,7 +30,7 @@ use super::{
 /// The maximum time for reading the texts that a request needs.
 const READING: Duration = Duration::from_secs(10);
 
-type Server = State<Arc<AppState>>;
+type ServerState = State<Arc<AppState>>;
 type Asker = Extension<Client>;
 
 /// Returns all routes: those of the page, and those of the API. Pages of `origins` may read the answers of the API.
@@ -46,7 +46,7 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
     let api = of_position
         .into_iter()
         .fold(Router::new(), |api, (path, route)| {
-            let handler = async move |state: Server, client: Asker, request: Request| {
+            let handler = async move |state: ServerState, client: Asker, request: Request| {
                 position(state, client, request, route).await
             };
             api.route(path, get(handler))
@@ -110,14 +110,14 @@ fn index(
     answer: impl Fn(&AppState, &CacheKey) -> Result<Content, Refusal> + Copy + Send + Sync + 'static,
 ) -> MethodRouter<Arc<AppState>> {
     get(
-        async move |state: Server, client: Asker, request: Request| {
+        async move |state: ServerState, client: Asker, request: Request| {
             of_index(state, client, request, answer).await
         },
     )
 }
 
 /// Suggests names. Waits without blocking a thread until the names are read.
-async fn suggest(state: Server, client: Asker, request: Request) -> Result<Response, Refusal> {
+async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<Response, Refusal> {
     let mut names = state.names.clone();
     // An error means that the names were read or could not be read; the answer says which.
     let _ = in_time(async { Ok(names.changed().await) }).await?;
@@ -127,7 +127,7 @@ async fn suggest(state: Server, client: Asker, request: Request) -> Result<Respo
 /// Answers with the counts of a position. If the request asks for clock times, also reads the texts of the newest games
 /// to obtain them.
 async fn position(
-    state: Server,
+    state: ServerState,
     client: Asker,
     request: Request,
     route: Route,
@@ -146,7 +146,7 @@ async fn position(
 }
 
 /// Answers with a list of games, as PGN texts if the client prefers PGN.
-async fn games(state: Server, client: Asker, request: Request) -> Result<Response, Refusal> {
+async fn games(state: ServerState, client: Asker, request: Request) -> Result<Response, Refusal> {
     if CacheKey::of(&request).prefers(PGN, JSON) {
         of_texts(state, client, request, AppState::texts).await
     } else {
@@ -156,7 +156,7 @@ async fn games(state: Server, client: Asker, request: Request) -> Result<Respons
 
 /// Answers with the text or the moves of a game.
 async fn game(
-    state: Server,
+    state: ServerState,
     client: Asker,
     id: Result<Path<String>, PathRejection>,
     request: Request,
@@ -170,7 +170,7 @@ async fn game(
 
 /// Answers with the moves of the books in a position.
 async fn book(
-    State(app): Server,
+    State(app): ServerState,
     Extension(client): Asker,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -185,7 +185,7 @@ async fn book(
 
 /// Answers from the index on a worker thread.
 async fn of_index(
-    state: Server,
+    state: ServerState,
     client: Asker,
     request: Request,
     answer: impl FnOnce(&AppState, &CacheKey) -> Result<Content, Refusal> + Send + 'static,
@@ -195,7 +195,7 @@ async fn of_index(
 
 /// Answers from the index, unless the client's cached answer is still valid or the server has the answer in its cache.
 async fn answered(
-    State(app): Server,
+    State(app): ServerState,
     Extension(client): Asker,
     request: Request,
     thread: Thread,
@@ -222,7 +222,7 @@ async fn answered(
 
 /// Answers from the texts of games. Only few such requests run at a time.
 async fn of_texts(
-    State(app): Server,
+    State(app): ServerState,
     Extension(client): Asker,
     request: Request,
     answer: impl FnOnce(&AppState, &CacheKey, GoesOn<'_>) -> Result<Content, Refusal> + Send + 'static,

@@ -38,7 +38,7 @@ impl Source for Book {
 impl Source for crate::obs::Obs {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let rows = crate::obs::Obs::moves(self, pos.position())?;
-        let active = rows.into_iter().filter(crate::obs::Row::is_active);
+        let active = rows.into_iter().filter(crate::obs::ObsRow::is_active);
         let legal = active.filter_map(|row| {
             let mv = crate::obs::legal_move(pos.position(), &row.mv)?.to_move(pos.position())?;
             let weight = crate::book::Weights::default().weight(row.stats);

@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result},
     pgn::Input,
     position::VariantChoice,
-    provenance::{Games, Provenance, Pruned},
+    provenance::{GameCounts, Provenance, Pruned},
     tally::Grouping,
 };
 
@@ -213,7 +213,7 @@ impl<'a> Inputs<'a> {
     }
 
     /// Returns the provenance of everything that was counted: the inputs, the numbers of games, and the options.
-    pub(super) fn provenance(&self, run: &MakeBook, games: Games) -> Provenance {
+    pub(super) fn provenance(&self, run: &MakeBook, games: GameCounts) -> Provenance {
         let names = |(counted, named): (Option<CountedBefore<'_>>, &Input)| {
             let Some(counted) = counted else {
                 return vec![named.name()];

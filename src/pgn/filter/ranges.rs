@@ -126,8 +126,8 @@ pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     let text = str::from_utf8(value)
         .ok()
         .filter(|text| text.len() <= LONGEST_CONTROL)?;
-    let periods = text.split(':').map(|period| Period::parse(period.trim()));
-    let periods = periods.collect::<Option<Vec<Period>>>()?;
+    let periods = text.split(':').map(|period| TimeControlPeriod::parse(period.trim()));
+    let periods = periods.collect::<Option<Vec<TimeControlPeriod>>>()?;
     let (last, earlier) = periods.split_last()?;
     let (mut millis, mut left) = (0_u64, MOVES);
     for period in earlier {
@@ -145,7 +145,7 @@ pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
 }
 
 /// A period of a time control: `40/7200`, `300+5` or `*180`.
-struct Period {
+struct TimeControlPeriod {
     /// The number of moves after which the period ends, or `None` if it ends with the game.
     moves: Option<u64>,
     /// The base time in milliseconds.
@@ -154,14 +154,14 @@ struct Period {
     increment: u64,
 }
 
-impl Period {
-    fn parse(text: &str) -> Option<Period> {
+impl TimeControlPeriod {
+    fn parse(text: &str) -> Option<TimeControlPeriod> {
         let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
         let (moves, base) = match base.split_once('/') {
             Some((moves, base)) => (Some(number(moves).filter(|moves| *moves > 0)?), base),
             None => (None, base),
         };
-        Some(Period {
+        Some(TimeControlPeriod {
             moves,
             base: millis(base.strip_prefix('*').unwrap_or(base))?,
             increment: millis(increment)?,
