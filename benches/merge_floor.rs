@@ -126,7 +126,7 @@ fn unpacked(block: &[u8]) -> Vec<u8> {
     unpacked.expect("blocks of entries are packed")
 }
 
-/// Returns the CPU time of this thread if the operating system tells it, otherwise the elapsed time.
+/// Returns the CPU time of this thread if the operating system provides it, otherwise the elapsed time.
 fn cpu_seconds() -> f64 {
     static BEGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     let told = fs::read_to_string("/proc/thread-self/schedstat").ok();

@@ -149,7 +149,7 @@ fn replaying(c: &mut Criterion) {
 }
 
 fn counting(c: &mut Criterion) {
-    // Use so many records that the tables do not fit into the cache.
+    // Use more records than fit into the cache.
     let once = records(&pgn());
     let copies = (2_000_000 / once.len()).max(1) as u64;
     let records: Vec<CountRecord> = (0..copies)

@@ -61,7 +61,7 @@ pub enum Error {
     /// The outputs would be empty, and the operation does not allow that by default.
     #[error("nothing was written: {reason}")]
     Empty {
-        /// How many games or moves were read, and why each was left out.
+        /// The number of games or moves that were read, and the reasons why they were left out.
         reason: String,
     },
     /// The content of a file breaks its format. The source is the error type of that format, such as

@@ -8,10 +8,11 @@ use std::{borrow::Cow, io};
 
 use crate::positioned::StoredFile;
 
-/// How many records are read at a time. In a book these are 4 KiB, a page of most disks and of the page cache.
+/// The number of records that are read at a time. For a book, they take 4 KiB, the size of a page of most disks and of the page
+/// cache.
 const BLOCK: u64 = 256;
 
-/// How many rounds interpolate before the search halves the range in each round.
+/// The number of rounds that interpolate before the search halves the range in each round.
 const GUESSES: usize = 6;
 
 /// The storage of sorted records of `SIZE` bytes: memory, or a file and its number of records. Other bytes may follow the

@@ -124,7 +124,7 @@ impl Format {
     }
 }
 
-/// How many bytes of a file show its format.
+/// The number of bytes at the start of a file that are enough to recognize its format.
 pub(crate) const LONGEST_SIGNATURE: usize = 265;
 
 const GZIP: Format = Format::new(

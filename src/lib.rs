@@ -110,7 +110,7 @@ pub use self::{
 #[cfg(all(test, feature = "cli"))]
 mod cli;
 
-/// As the commands call it.
+/// The name by which the commands refer to this crate.
 #[cfg(all(test, feature = "cli"))]
 extern crate self as polybook;
 

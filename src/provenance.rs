@@ -217,7 +217,7 @@ pub struct Rejection {
     pub game: u64,
     /// The offset of the move, or of the other fault, in the unpacked input, in bytes.
     pub offset: u64,
-    /// How many half-moves were played before it.
+    /// The number of half-moves that were played before the problem.
     pub ply: usize,
     /// The move as it is written; empty if something else is wrong.
     #[serde(rename = "move")]

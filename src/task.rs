@@ -22,7 +22,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{At, Error, Result};
 
-/// How often a waiting receiver checks the stop flags.
+/// The interval at which a waiting receiver checks the stop flags.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Returns the result of an operation, or [`Error::Panicked`] if it panics.

@@ -1,4 +1,4 @@
-//! The command `engine`: the protocol, with scripted engines behind it and python-chess in front of it.
+//! Tests of the command `engine`: the protocol, with scripted engines as the second engine and python-chess as the program.
 
 use std::{
     fs,
@@ -423,7 +423,7 @@ fn engines_behind_that_misbehave() {
     }
 }
 
-/// The engine behind waits for a line in a pipe before it answers.
+/// The second engine waits for a line in a pipe before it answers.
 #[cfg(unix)]
 #[test]
 fn slow_engines_do_not_mix_up_searches() {

@@ -527,7 +527,7 @@ class Store:
         configuration = spark.sparkContext._jsc.hadoopConfiguration()
         self.root = self.jvm.org.apache.hadoop.fs.Path(path)
         self.system = self.root.getFileSystem(configuration)
-        # It would leave a file with a checksum beside each.
+        # Hadoop would leave a file with a checksum next to each part.
         self.system.setWriteChecksum(False)
 
     def path(self, text):

@@ -182,7 +182,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
 /// The evaluations of a position and of those after its moves.
 struct MoveEvals {
     here: Option<Eval>,
-    /// One for each move, `None` if none are asked for.
+    /// The evaluation of the position after each move, or `None` if these evaluations are not requested.
     after: Option<Vec<Option<Eval>>>,
 }
 
@@ -247,7 +247,7 @@ fn rating_games(played: &PlayedMove) -> u64 {
     }
 }
 
-/// Returns the JSON document of an answer. `has_results` is `false` if games without a result cannot be told from draws.
+/// Returns the JSON document of an answer. `has_results` is `false` if games without a result cannot be distinguished from draws.
 fn document(
     answer: &Answer,
     pos: &VariantPosition,

@@ -61,12 +61,12 @@ struct ShownMove {
     /// The move in SAN, or `None` if the move is not legal in the position.
     san: Option<String>,
     weight: u16,
-    /// How often a program that follows the weights plays the move, in percent. `None` if the move is illegal.
+    /// The probability that a program which follows the weights plays the move, in percent. `None` if the move is illegal.
     probability: Option<f64>,
     learn: u32,
     #[serde(flatten)]
     games: Option<ShownGames>,
-    /// That of the position after the move.
+    /// The evaluation of the position after the move.
     #[serde(skip_serializing_if = "Option::is_none")]
     eval: Option<Eval>,
 }

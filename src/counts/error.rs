@@ -78,7 +78,7 @@ pub enum CountsError {
         row: u64,
         /// The beginning of the EPD.
         epd: String,
-        /// Why the EPD is invalid.
+        /// The reason why the EPD is invalid.
         reason: String,
     },
     /// Rows that are not in the order that their file states.

@@ -1,4 +1,4 @@
-//! The engine behind the sources.
+//! The second engine.
 
 use std::{
     ffi::OsString,

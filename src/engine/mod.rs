@@ -1,7 +1,7 @@
-//! The moves of books, databases and indexes as a UCI engine, with another engine behind them.
+//! The moves of books, databases and indexes as a UCI engine, with a second engine for other positions.
 //!
-//! [`SourceEngine`] answers `go` from the first source that knows the position. Other positions go to the engine behind
-//! it, or have no move.
+//! [`SourceEngine`] answers `go` from the first source that knows the position. In other positions the second
+//! engine plays, or there is no move.
 //!
 //! ```
 //! use polybook::{MakeBook, book::Book, engine::{EngineSource, Play, Settings, SourceEngine}, pgn::Input};
@@ -39,7 +39,7 @@ use self::{
 };
 use crate::{error::Result, explorer::Explorer, task, uci::read_lines, walk::Source};
 
-/// The maximum number of lines of the program and of the engine behind that may wait until they are handled.
+/// The maximum number of lines of the program and of the second engine that may wait until they are handled.
 const AHEAD: usize = 64;
 
 /// A source of moves.
@@ -66,7 +66,7 @@ impl SourceEngine {
     ///
     /// # Errors
     ///
-    /// Returns an error if the engine behind cannot be started or does not speak UCI, if a source cannot be read, or if
+    /// Returns an error if the second engine cannot be started or does not speak UCI, if a source cannot be read, or if
     /// `output` cannot be written.
     pub fn run(self, input: impl Read + Send + 'static, output: impl Write) -> Result<()> {
         let (feeder, mut events) = task::channel(AHEAD);

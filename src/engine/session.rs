@@ -26,27 +26,27 @@ const LONGEST_LINE: usize = 5;
 /// The maximum number of commands that wait for the end of a search.
 const MOST_WAITING: usize = 64;
 
-/// An event in a conversation: a message from the program that sends commands, or from the engine behind the sources.
+/// An event in a conversation: a message from the program that sends commands, or from the second engine.
 pub(super) enum Event {
     /// A command has arrived.
     Command(String),
     /// No further command will arrive.
     End,
-    /// The engine behind wrote a line.
+    /// The second engine wrote a line.
     Behind(String),
-    /// The engine behind has ended or closed its output.
+    /// The second engine has ended or closed its output.
     BehindEnd,
 }
 
 /// The search that has not been answered yet.
 struct Search {
-    /// The answer of a source, or `None` if the answer is that of the engine behind.
+    /// The answer of a source, or `None` if the answer is that of the second engine.
     answer: Option<String>,
     /// The command that must arrive before the answer of a source may be given.
     wait: Wait,
     /// Whether `stop` has arrived.
     is_stopped: bool,
-    /// The number of moves of a source that were listed before those of the engine behind, or `None` if the engine does
+    /// The number of moves of a source that were listed before those of the second engine, or `None` if the engine does
     /// not search.
     listed: Option<usize>,
 }
@@ -59,7 +59,7 @@ pub(super) struct Session<W> {
     behind: Option<Behind>,
     output: W,
     random: Random,
-    /// The last `position` command, for the engine behind.
+    /// The last `position` command, for the second engine.
     position: String,
     /// The position of the last `position` command, or `None` if it cannot be read.
     pos: Option<VariantPosition>,
@@ -67,7 +67,7 @@ pub(super) struct Session<W> {
     /// The commands that arrived before the search has been answered. Some programs do not wait for the answer after
     /// `stop`.
     waiting: VecDeque<String>,
-    /// The number of `isready` commands that the engine behind has not answered yet.
+    /// The number of `isready` commands that the second engine has not answered yet.
     ready_asked: usize,
 }
 
@@ -162,7 +162,7 @@ impl<W: Write> Session<W> {
             "position" => self.take_position(rest),
             "go" => self.go(rest),
             "stop" | "ponderhit" => self.end_wait(word),
-            // These words concern the engine behind only.
+            // These words concern the second engine only.
             _ => self.pass(format!("{word} {rest}").trim()),
         }
     }
@@ -245,7 +245,7 @@ impl<W: Write> Session<W> {
             is_stopped: false,
             listed: None,
         };
-        // What the engine behind has to do.
+        // The commands that the second engine gets.
         let mut commands = Vec::new();
         let mut refused = Vec::new();
         let known = match self.pos.clone() {
@@ -278,7 +278,7 @@ impl<W: Write> Session<W> {
     }
 
     /// Lists the moves of the sources, and chooses one. Returns the answer, the number of listed moves, and the moves that
-    /// the engine behind has to add; `None` if no source knows the position. Adds the moves that scored too little to
+    /// the second engine has to add; `None` if no source knows the position. Adds the moves that scored too little to
     /// `refused`.
     fn list(
         &mut self,
@@ -352,7 +352,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Gives the answer of a source, unless the program or the engine behind has something to say before.
+    /// Gives the answer of a source, unless the program or the second engine has something to say before.
     fn conclude(&mut self) -> Result<()> {
         let is_over = |search: &mut Search| search.wait == Wait::None && search.listed.is_none();
         match self.search.take_if(is_over) {
@@ -361,7 +361,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles a line of the engine behind.
+    /// Handles a line of the second engine.
     fn hear(&mut self, line: &str) -> Result<()> {
         if self.behind.is_none() {
             return Ok(());
@@ -392,7 +392,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Goes on without the engine behind.
+    /// Goes on without the second engine.
     fn lose_behind(&mut self) -> Result<()> {
         let Some(mut behind) = self.behind.take() else {
             return Ok(());
@@ -406,7 +406,7 @@ impl<W: Write> Session<W> {
         self.end_search_behind()
     }
 
-    /// Gives the answer of a source if the engine behind searched, or a fallback without one.
+    /// Gives the answer of a source if the second engine searched, or a fallback without one.
     fn end_search_behind(&mut self) -> Result<()> {
         let fallback = self.fallback();
         if let Some(search) = &mut self.search
@@ -417,7 +417,7 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Writes a line to the engine behind, if there is one.
+    /// Writes a line to the second engine, if there is one.
     fn pass(&mut self, line: &str) -> Result<()> {
         let Some(behind) = &mut self.behind else {
             return Ok(());
@@ -460,7 +460,7 @@ impl<W: Write> Session<W> {
         Ok(Vec::new())
     }
 
-    /// Returns the moves that the engine behind may search if some moves are refused, separated by spaces. Returns `None` if
+    /// Returns the moves that the second engine may search if some moves are refused, separated by spaces. Returns `None` if
     /// no move is refused, or if no other move is left.
     fn except(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
         let pos = self.pos.as_ref().filter(|_| !refused.is_empty())?;

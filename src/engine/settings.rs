@@ -22,7 +22,7 @@ pub enum Play {
     Uniform,
 }
 
-/// The move that is played in a position that no source knows, if no other engine stands behind the sources.
+/// The move that is played in a position that no source knows, if there is no second engine.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Fallback {
     /// No move: `bestmove (none)`.
@@ -81,7 +81,7 @@ pub struct Settings {
     pub min_games: u64,
     /// The number of half-moves after which no position is known; 0 for no limit.
     pub max_ply: u32,
-    /// The move that is played in a position that no source knows, if no other engine stands behind the sources.
+    /// The move that is played in a position that no source knows, if there is no second engine.
     pub fallback: Fallback,
     /// The number of moves that an answer lists, at least 1.
     pub multi_pv: usize,
@@ -263,7 +263,7 @@ macro_rules! options {
     };
 }
 
-/// All options. The engine behind must know the variants that it is asked about, so the first [`RULES`] options do not exist
+/// All options. The second engine must know the variants that it is asked about, so the first [`RULES`] options do not exist
 /// if it does not have them. If it has one of the first [`SHARED`] options, both have the same value.
 static OPTIONS: [Definition; 23] = options! {
     "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
@@ -294,7 +294,7 @@ static OPTIONS: [Definition; 23] = options! {
 const RULES: usize = 2;
 const SHARED: usize = 4;
 
-/// The word before the name of an option that the engine behind has too.
+/// The word before the name of an option that the second engine has too.
 const PREFIX: &str = "Book ";
 
 /// The value of a string option that is empty, as the protocol writes it.
@@ -304,7 +304,7 @@ const EMPTY: &str = "<empty>";
 pub(super) struct OwnOption {
     pub name: String,
     definition: &'static Definition,
-    /// Whether the engine behind declares the option too.
+    /// Whether the second engine declares the option too.
     is_shared: bool,
 }
 
@@ -337,7 +337,7 @@ impl OwnOption {
     }
 
     /// Returns the line that declares the option with its current value as the default: a program that sends all defaults
-    /// must not change what the command line says. Returns `None` if the engine behind declares the option.
+    /// must not change what the command line says. Returns `None` if the second engine declares the option.
     pub(super) fn declaration(&self, settings: &Settings) -> Option<String> {
         let Definition { kind, range, .. } = self.definition;
         let mut settings = settings.clone();

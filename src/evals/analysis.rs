@@ -36,7 +36,7 @@ pub(super) struct Analysis {
     /// The evaluations of this run, and those of killed runs that the journal had.
     pub records: Vec<EvalRecord>,
     pub report: EngineReport,
-    /// Why the engine was given up: it failed at the last positions. `None` if it was not.
+    /// The message of the run if the engine failed at all of the last positions, so that the run stopped. Otherwise `None`.
     pub given_up: Option<String>,
 }
 

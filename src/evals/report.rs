@@ -82,7 +82,7 @@ pub struct EngineReport {
 pub struct FailedPosition {
     /// The position as FEN.
     pub fen: String,
-    /// How the engine failed.
+    /// A description of the failure.
     pub reason: String,
 }
 

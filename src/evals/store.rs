@@ -501,7 +501,7 @@ mod tests {
         let name = file.path().display().to_string();
         assert!(text.contains(&says) && text.contains(&name), "{text}");
         assert_eq!(in_memory, text);
-        // The blocks beside it are sound.
+        // The neighboring blocks are intact.
         assert!(evals.find(keys[0]).unwrap().is_some());
         assert!(evals.find(keys[2 * BLOCK as usize]).unwrap().is_some());
         assert!(evals.find(*keys.last().unwrap() + 1).unwrap().is_none());

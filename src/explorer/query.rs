@@ -97,7 +97,7 @@ impl Query {
         }
     }
 
-    /// Returns how many recent games are listed beside a number of top games.
+    /// Returns the number of recent games that are listed in addition to `top_games` top games.
     pub(super) fn recent_limit(&self, top_games: usize) -> usize {
         match (self.view, self.recent_games) {
             (View::Masters, _) => 0,

@@ -15,11 +15,11 @@ pub(super) struct Needs {
     pub classes: bool,
     /// The positions in which games started, with numbers of games.
     pub starts: bool,
-    /// Also positions in which no move was played often enough to be kept.
+    /// Positions in which no move was played often enough to be kept.
     pub rare_positions: bool,
     /// The weights of moves in a book.
     pub weights: bool,
-    /// Only variants that have a number in the Polyglot format.
+    /// A restriction to variants that have a number in the Polyglot format. Games of other variants are filtered.
     pub numbered_variants: bool,
     /// The identities of the positions of each game.
     pub game_identities: bool,

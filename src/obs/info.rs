@@ -56,7 +56,7 @@ const ROOM: usize = LONGEST_VALUE - 64;
 pub struct Info {
     /// The variant of chess; `standard` for standard chess.
     pub variant: String,
-    /// Where the counts come from.
+    /// The origin of the counts.
     pub provenance: Provenance,
     /// The filter that every row passes.
     pub move_filter: MoveFilter,

@@ -315,7 +315,7 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_+#=:-/".contains(&byte)
 }
 
-/// Reads the tag pair whose bracket is at `at`. Returns the tag and the offset behind it, or `None` if no tag pair begins
+/// Reads the tag pair whose bracket is at `at`. Returns the tag and the offset after it, or `None` if no tag pair begins
 /// there.
 pub(super) fn read_tag(text: &[u8], at: usize) -> Option<(Tag<'_>, usize)> {
     let (name, quote) = name_and_quote(text, at)?;

@@ -15,7 +15,7 @@ use shakmaty::{
 
 use super::{LineError, Variant};
 
-/// Returns the FEN of a position. It has the en passant square if a pawn stands beside the pawn that has just made a
+/// Returns the FEN of a position. It has the en passant square if a pawn is next to the pawn that has just made a
 /// double step, even if the capture is illegal. The Polyglot key has the en passant file in the same case, so the
 /// position that is read from the FEN has the same key.
 pub fn fen_of<P: Position>(pos: &P) -> String {

@@ -1,4 +1,4 @@
-//! The report of a repertoire on the last position of a line, which `serve` shows beside the board.
+//! The report of a repertoire on the last position of a line, which `serve` shows next to the board.
 
 use rustc_hash::FxHashSet;
 use serde::Serialize;

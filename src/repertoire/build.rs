@@ -18,7 +18,7 @@ use crate::{
     tree::{Branch, Source, TreeMove},
 };
 
-/// How the player's moves are chosen. Of moves with equal values, the one with more games is chosen.
+/// The rule by which the player's moves are chosen. Among moves with equal values, the one with more games is chosen.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OwnMoveRule {
     /// Chooses the move with the highest score, measured by the lower bound of its Wilson interval, so that a few lucky games do
@@ -103,7 +103,7 @@ pub struct Build<'a> {
     pub source: &'a MoveSource,
     /// A repertoire whose moves are kept: where it has a move, none is chosen.
     pub keep: Option<&'a MoveSource>,
-    /// How the other moves of the player are chosen.
+    /// The rule by which the other moves of the player are chosen.
     pub by: OwnMoveRule,
     /// A reply is answered if at least one game in this many is expected to reach the position after it.
     pub one_in: f64,

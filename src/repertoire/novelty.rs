@@ -44,7 +44,8 @@ pub struct NewMove {
     pub games_before: Option<u64>,
     /// The newest of these games, or `None` if there is none.
     pub last_game: Option<GameInfo>,
-    /// Why the rest of the game cannot be played, or `None` if it can. The moves before count.
+    /// The reason why the rest of the game cannot be played, or `None` if the whole game was played. The moves before the fault
+    /// are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The text of the game with a comment after the half-move, if [`Reference::with_text`] is set; otherwise empty.

@@ -93,7 +93,7 @@ pub(super) struct Workers {
     /// The senders to idle threads; the last one used is at the end. Idle threads wait on their own channels, so they do not
     /// contend for this lock.
     idle: Arc<Mutex<Vec<Sender<Job>>>>,
-    /// One permit for each thread.
+    /// Permits for the threads, one for each thread.
     pub(super) permits: Arc<Semaphore>,
 }
 

@@ -22,8 +22,8 @@ use crate::{
 pub enum Order {
     /// Depth first: a move, everything after it, and then the next move of its position.
     Lines,
-    /// As PGN writes variations: a move, then the other moves of its position with everything after them, and then what
-    /// follows the first move.
+    /// The order in which PGN writes variations: a move, then the other moves of its position with everything after them, and
+    /// then everything after the first move.
     Variations {
         /// The maximum nesting of variations. A deeper variation becomes a game of its own.
         deepest: usize,
