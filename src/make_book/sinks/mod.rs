@@ -28,8 +28,10 @@ pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<P
         explorer::plan,
         book::plan,
     ];
-    let mut needs = Needs::default();
-    needs.openings = options.opening.is_some();
+    let mut needs = Needs {
+        openings: options.opening.is_some(),
+        ..Needs::default()
+    };
     let plans = all
         .iter()
         .filter_map(|plan| plan(options, inputs, &mut needs));
