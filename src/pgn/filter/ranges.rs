@@ -126,7 +126,9 @@ pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     let text = str::from_utf8(value)
         .ok()
         .filter(|text| text.len() <= LONGEST_CONTROL)?;
-    let periods = text.split(':').map(|period| TimeControlPeriod::parse(period.trim()));
+    let periods = text
+        .split(':')
+        .map(|period| TimeControlPeriod::parse(period.trim()));
     let periods = periods.collect::<Option<Vec<TimeControlPeriod>>>()?;
     let (last, earlier) = periods.split_last()?;
     let (mut millis, mut left) = (0_u64, MOVES);
