@@ -998,6 +998,7 @@ fn the_page_is_there_while_the_games_are_indexed() {
     let about = served.json("/about");
     assert_eq!(about["sources"][0]["name"], "slow");
     assert!(about["indexing"]["read"].is_u64(), "{about}");
+    assert!(about["indexing"].get("done").is_some(), "{about}");
     assert_eq!(served.get("/").status, 200);
     let refusal = served.get("/lichess");
     assert_eq!(

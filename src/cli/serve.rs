@@ -20,8 +20,8 @@ use polybook::{
     make_book::{Progress, Unfinished},
     position::Variant,
     serve::{
-        BookFile, Cache, CachedIndex, Indexing, Listening, Log, Origin, Served, ServedRepertoire,
-        Server, Stop,
+        BookFile, Cache, CachedIndex, IndexProgress, Indexing, Listening, Log, Origin, Served,
+        ServedRepertoire, Server, Stop,
     },
 };
 
@@ -284,7 +284,10 @@ fn open_while_answering(
         sources: sources.iter().map(|source| source.name.clone()).collect(),
         how_far: Arc::new(move || {
             let running = shown.lock().unwrap_or_else(PoisonError::into_inner);
-            running.as_ref().map_or((0, None), |run| run.bytes())
+            running.as_ref().map_or_else(IndexProgress::default, |run| {
+                let ((read, of), done) = (run.bytes(), run.fraction());
+                IndexProgress { read, of, done }
+            })
         }),
         hosts: args.allow_host.clone(),
     };

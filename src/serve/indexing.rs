@@ -20,8 +20,19 @@ use crate::error::Result;
 /// The header that tells clients after how many seconds to retry.
 const RETRY: [(HeaderName, &str); 1] = [(header::RETRY_AFTER, "1")];
 
-/// Returns the progress of an index: the number of bytes of games read so far, and the total if it is known.
-pub type HowFar = Arc<dyn Fn() -> (u64, Option<u64>) + Send + Sync>;
+/// The progress of an index.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct IndexProgress {
+    /// The number of bytes of games read so far.
+    pub read: u64,
+    /// The total number of bytes of games, if it is known.
+    pub of: Option<u64>,
+    /// The completed part of the whole work, from 0 to 1, if it is known. After all games are read, the index is written.
+    pub done: Option<f64>,
+}
+
+/// Returns the progress of an index.
+pub type HowFar = Arc<dyn Fn() -> IndexProgress + Send + Sync>;
 
 /// A server for games that are still being indexed. When the index is complete, stop this server and serve the games at the
 /// same listener.
@@ -62,7 +73,7 @@ impl Indexing {
 }
 
 /// Returns the description of the server, with the progress of the index.
-fn about(sources: &[String], (read, of): (u64, Option<u64>)) -> Value {
+fn about(sources: &[String], progress: IndexProgress) -> Value {
     let sources = sources
         .iter()
         .map(|name| json!({"name": name, "games": 0, "files": []}));
@@ -73,7 +84,7 @@ fn about(sources: &[String], (read, of): (u64, Option<u64>)) -> Value {
         "years": null,
         "sources": sources.collect::<Vec<_>>(),
         "books": [],
-        "indexing": {"read": read, "of": of},
+        "indexing": {"read": progress.read, "of": progress.of, "done": progress.done},
     })
 }
 

@@ -37,7 +37,7 @@ pub use self::{
     books::{BookFile, source_name},
     cache::{Cache, CachedIndex},
     guard::{Origin, OriginError},
-    indexing::{HowFar, Indexing},
+    indexing::{HowFar, IndexProgress, Indexing},
     log::{Log, Served},
     parameters::Parameters,
     refusal::Refusal,

@@ -607,7 +607,7 @@ const tests = {
     const { page, context, faults } = await open(browser, url, "/");
     const about = await api("/about");
     let read = 1;
-    await page.route("**/about", (route) => route.fulfill({ json: read < 3 ? { ...about, indexing: { read: read++, of: 4 } } : about }));
+    await page.route("**/about", (route) => route.fulfill({ json: read < 3 ? { ...about, indexing: { read: 2 * read, of: 4, done: read++ / 4 } } : about }));
     // The request at the moment when the index becomes ready may fail.
     let breaks = 1;
     await page.route("**/about", (route) => (read === 3 && breaks > 0 ? ((breaks -= 1), route.abort()) : route.fallback()));
@@ -615,7 +615,8 @@ const tests = {
     await page.waitForSelector("[role=progressbar][aria-valuenow='25']");
     assert.equal(await page.locator(".man").count(), 32);
     await page.keyboard.press("Shift+F");
-    await page.waitForSelector("[role=progressbar][aria-valuenow='50']");
+    // All games are read, and the index is written.
+    await page.waitForSelector("[role=progressbar][aria-valuenow='50'][aria-label='Writing the index']");
     await page.waitForSelector("#moves [data-uci]");
     assert.equal(breaks, 0);
     assert.deepEqual(faults.filter((fault) => !fault.includes("ERR_FAILED")), []);

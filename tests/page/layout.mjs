@@ -71,7 +71,7 @@ const STATES = {
   indexing: [
     "/",
     async (page) => {
-      const about = { version: "", games: 0, positions: 0, years: null, books: [], indexing: { read: 62, of: 100 } };
+      const about = { version: "", games: 0, positions: 0, years: null, books: [], indexing: { read: 62, of: 100, done: 0.41 } };
       const sources = [{ name: "masters", games: 0, variant: "auto", files: ["masters.pgn.zst"] }];
       await page.route("**/about", (route) => route.fulfill({ json: { ...about, sources } }));
       await page.reload({ waitUntil: "commit" });

@@ -60,13 +60,14 @@ export function noName(kind, name, near, choose, remove) {
  * @param {Indexing} indexing
  * @param {string} name
  */
-export function reading({ read, of }, name) {
-  const done = of ? Math.min(100, Math.round((100 * read) / of)) : undefined;
+export function reading({ read, of, done: part = null }, name) {
+  const isWritten = of !== null && read >= of;
+  const done = part === null ? undefined : Math.min(100, Math.round(100 * part));
   const inner = make("i");
   inner.style.width = `${done ?? 0}%`;
-  const bar = div({ class: "progress", role: "progressbar", "aria-valuenow": done, "aria-label": "Reading the games" }, inner);
-  const text = `${done === undefined ? "" : `${done}% is read. `}The counts appear when all games are read. The next start uses the finished index.`;
-  return blank("menu", `Reading ${name}`, [bar, p("", text)], []);
+  const bar = div({ class: "progress", role: "progressbar", "aria-valuenow": done, "aria-label": isWritten ? "Writing the index" : "Reading the games" }, inner);
+  const text = `${done === undefined ? "" : `${done}% is done. `}First the games are read, then the index is written. The next start uses the finished index.`;
+  return blank("menu", isWritten ? `Writing the index of ${name}` : `Reading ${name}`, [bar, p("", text)], []);
 }
 
 /** The pauses before further requests to a server that does not answer, in seconds. */
