@@ -147,7 +147,7 @@ fn what_is_shown_is_a_book_and_a_position() {
         );
     }
     let error = fails(dir, "show x.idx", 1);
-    assert!(error.contains("polybook moves --leveldb"), "{error}");
+    assert!(error.contains("polybook moves --index"), "{error}");
     let board = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR";
     for (fen, missing) in [
         (board.to_owned(), "side to move"),
