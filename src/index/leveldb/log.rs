@@ -198,6 +198,16 @@ mod tests {
         assert_eq!(records(&log), Ok(vec![(0, record)]));
     }
 
+    #[test]
+    fn a_record_has_the_offset_at_which_it_begins() {
+        let first = vec![7; BLOCK - PIECE_HEADER];
+        let mut log = [of_record(&first), of_record(b"second")].concat();
+        let expected = vec![(0, first), (BLOCK as u64, b"second".to_vec())];
+        assert_eq!(records(&log), Ok(expected));
+        *log.last_mut().unwrap() ^= 1;
+        assert_eq!(records(&log).unwrap_err().offset, BLOCK as u64);
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_read(bytes: Vec<u8>) {

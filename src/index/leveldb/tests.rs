@@ -375,6 +375,16 @@ fn blocks_end_at_the_size_at_which_those_of_rusty_leveldb_end() {
 }
 
 #[test]
+fn a_long_value_must_have_the_length_that_it_was_said_to_have() {
+    for (length, says) in [(9999, "shorter"), (10_001, "longer")] {
+        let mut builder = TableBuilder::new(Vec::new());
+        let put = |out: &mut dyn FnMut(&[u8]) -> std::io::Result<()>| out(&vec![b'x'; length]);
+        let err = builder.add_long(b"key", 10_000, put).unwrap_err();
+        assert!(err.to_string().contains(says), "{err}");
+    }
+}
+
+#[test]
 fn a_block_whose_restarts_are_wrong_is_damaged() {
     let path = Arc::from(Path::new("x.ldb"));
     assert!(Block::new(vec![0; 4], 0, &path).is_err());
