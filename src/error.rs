@@ -337,7 +337,7 @@ mod tests {
         };
         let dir = tempfile::tempdir().unwrap();
         let [book, text] = ["book.bin", "text.bin"].map(|name| dir.path().join(name));
-        let record = [&1u64.to_be_bytes()[..], &[0, 0x1c, 0, 1, 0, 0, 0, 0]].concat();
+        let record = [&1u64.to_be_bytes()[..], &[0x03, 0x1c, 0, 1, 0, 0, 0, 0]].concat();
         std::fs::write(&book, record).unwrap();
         std::fs::write(&text, "no book\n").unwrap();
         let nothing = Filter {

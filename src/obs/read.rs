@@ -309,7 +309,7 @@ mod tests {
             "w QKqk - hmvc 3;",
             "w HAha - x",
         ];
-        let others = ["b KQkq -", "w KQk -", "w - -", "w", ""];
+        let others = ["b KQkq -", "w KQk -", "w - -"];
         let with_board = |text: &&str| format!("{board} {text}");
         check(
             Variant::Standard,

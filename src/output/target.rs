@@ -339,7 +339,7 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
             }
         }
         let id = FileId::of(path).at(path, "open")?;
-        if id.is_some() && is_its_file(path) {
+        if id.is_some() && !is_stream && is_its_file(path) {
             let problem = "standard output is written to this file: name another file";
             return Err(Error::file(path, problem));
         }

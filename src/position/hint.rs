@@ -60,6 +60,8 @@ fn has_foreign_letters(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let word = text.trim_end_matches(['+', '#', '!', '?']);
     let square = word.rsplit_once('=').map_or(word, |(square, _)| square);
+    // Moves have no other small letters in ASCII, but words have.
+    let is_of_moves = |c: char| !c.is_ascii_lowercase() || matches!(c, 'a'..='h' | 'x');
     let is_foreign = |letter: char| match letter {
         'A'..='Z' => !"KQRBNPO".contains(letter),
         _ => !letter.is_ascii() && letter.is_alphabetic(),
@@ -70,7 +72,7 @@ fn has_foreign_letters(text: &[u8]) -> bool {
         && word.contains(is_foreign)
         && word
             .chars()
-            .all(|c| c.is_alphanumeric() || "-:=".contains(c))
+            .all(|c| is_of_moves(c) && (c.is_alphanumeric() || "-:=".contains(c)))
 }
 
 #[cfg(test)]

@@ -127,8 +127,9 @@ impl GameRow {
         let (month, variant) = (bytes[18] & 15, usize::from(bytes[18] >> 4));
         let eco = u16_at(22);
         let opening = u16::from(bytes[21]) | eco >> 12 << 8;
-        let is_well_formed = month <= 12 && bytes[19] <= 31 && eco & 0xe00 == 0;
-        if !is_well_formed || variant > Variant::ALL.len() {
+        let date = Date::new(u16_at(16), month, bytes[19]);
+        let is_date = (date.month().unwrap_or(0), date.day().unwrap_or(0)) == (month, bytes[19]);
+        if !is_date || eco & 0xe00 != 0 || variant > Variant::ALL.len() {
             return None;
         }
         let own = u64::from_le_bytes(id);
@@ -138,7 +139,7 @@ impl GameRow {
             event: u32_at(8),
             white_elo: u16_at(12),
             black_elo: u16_at(14),
-            date: Date::new(u16_at(16), month, bytes[19]),
+            date,
             has_event_date: traits >> 7 == 1,
             result: GameResult::ALL[usize::from(traits & 3)],
             speed: *Speed::ALL.get(usize::from(traits >> 2 & 7))?,
