@@ -417,6 +417,8 @@ fn counts_by_class_make_what_the_games_make() {
             &format!("make-book {inputs} --by {by} --counts report --force --json"),
         );
         report["seconds"].take();
+        // Counts do not know how many games have no result.
+        report.as_object_mut().unwrap().remove("unfinished");
         report
     });
     assert_eq!(a, b);

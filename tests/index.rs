@@ -1043,9 +1043,12 @@ fn verify_holds_entries_against_each_other() {
     );
 }
 
+/// The key of an entry, its value (`None` to delete it), and a part of the fault that `verify` must find.
+type EntryCase<'a> = (&'a [u8], Option<&'a [u8]>, &'a str);
+
 /// Changes each entry of an index as a case says, with its key, its value (`None` to delete it) and a part of the fault that
 /// `verify` must find. Then changes all entries at random, which must not fail.
-fn holds_entries(index: &Path, cases: &[(&[u8], Option<&[u8]>, &str)]) {
+fn holds_entries(index: &Path, cases: &[EntryCase<'_>]) {
     let whole = entries_of(index);
     let mut missed = Vec::new();
     for (key, value, said) in cases {

@@ -80,8 +80,8 @@ fn openings_of_masters_are_those_that_python_chess_finds() {
     let dir = temp();
     let text = fs::read(corpus.join("masters.pgn")).unwrap();
     let text = String::from_utf8_lossy(&text);
-    let starts = text.match_indices("[Event ").map(|(start, _)| start);
-    let end = starts.skip(3_000).next().unwrap_or(text.len());
+    let mut starts = text.match_indices("[Event ").map(|(start, _)| start);
+    let end = starts.nth(3_000).unwrap_or(text.len());
     let games = dir.path().join("masters.pgn");
     fs::write(&games, &text[..end]).unwrap();
     let mut names: Vec<&str> = text[..end]

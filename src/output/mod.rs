@@ -906,7 +906,8 @@ mod tests {
         let target = dir.path().join("a.obs.db3");
         fs::write(&target, "old").unwrap();
         let mut file = file_of(&target, b"new");
-        file.target.set_guard(|_, _| Err(io::Error::other("in use")));
+        file.target
+            .set_guard(|_, _| Err(io::Error::other("in use")));
         let err = file.commit().unwrap_err().to_string();
         assert!(err.contains("in use") && err.contains("kept as"), "{err}");
         assert_eq!(fs::read(&target).unwrap(), b"old");

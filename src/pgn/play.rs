@@ -96,7 +96,7 @@ impl Games<'_> {
                     }
                     Ok(found)
                 };
-                let read: Vec<Result<Vec<(Option<String>, T)>>> =
+                let read: Vec<Result<Vec<_>>> =
                     task::caught(|| Ok(pool.install(|| batches.par_iter().map(read).collect())))?;
                 for found in read {
                     for (unknown, found) in found? {

@@ -245,10 +245,6 @@ impl Variant {
     /// );
     /// # Ok::<(), polybook::position::LineError>(())
     /// ```
-    #[expect(
-        clippy::missing_panics_doc,
-        reason = "an error means that some fields were read"
-    )]
     pub fn parse_position(self, text: &str) -> Result<VariantPosition, LineError> {
         self.start_of_tag(text).map(|(pos, _)| pos)
     }
