@@ -340,7 +340,7 @@ fn other_formats_are_named_at_every_door() {
     let dir = temp();
     let dir = dir.path();
     fs::write(dir.join("games.pgn"), "1. e4 e5 *\n").unwrap();
-    ok(dir, "make-book -q games.pgn --leveldb games.idx --explorer");
+    ok(dir, "make-book -q games.pgn --explorer games.idx");
     for (file, bytes, name) in [
         ("a.7z", &b"7z\xbc\xaf\x27\x1c\0\x04"[..], "a 7z archive"),
         ("b.7z", b"7z\xbc\xaf\x27\x1c0123456789", "a 7z archive"),

@@ -95,7 +95,7 @@ impl AtomicFile {
             let file = File::options().write(true).open(path).at(path, "open")?;
             return Ok(AtomicFile::special(path, file));
         }
-        let target = Target::resolve(path)?;
+        let mut target = Target::resolve(path)?;
         if target.is_directory() {
             return Err(Error::file(path, "a directory: name a file to write"));
         }
@@ -106,6 +106,7 @@ impl AtomicFile {
             target.refuse_if_held()?;
         }
         let temporary = Temporary::next_to(&target, None)?;
+        target.note_change()?;
         if let Some(attributes) = attributes_of(&target)? {
             let given = attributes.give(temporary.file());
             given.at(&target.name, KEEP)?;

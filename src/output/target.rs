@@ -68,6 +68,15 @@ impl Target {
         self.guard = Some(guard);
     }
 
+    /// Notes when the old output was changed last. If a killed run left a hard link to it, removing the link was a change.
+    pub(super) fn note_change(&mut self) -> Result<()> {
+        let now = FileState::of(&self.path).at(&self.name, "open")?;
+        if now.map(FileState::renamed) == self.before.map(FileState::renamed) {
+            self.before = now;
+        }
+        Ok(())
+    }
+
     /// Returns `true` if something existed at the target when the output was begun.
     pub(super) fn exists(&self) -> bool {
         self.before.is_some()

@@ -58,10 +58,11 @@ def date_of(headers):
             day = numbers[2] if 1 <= numbers[2] <= days else 0
             return (numbers[0], month, day)
         if len(parts) == 3 and len(parts[2].strip()) == 4 and all(numbers):
-            # A date that ends in its year, if only one order of day and month is possible.
+            # A date that ends in its year. Day and month are known if only one order of the two is possible.
             day, month = numbers[:2] if numbers[0] > 12 else numbers[1::-1]
-            if (day > 12 or day == month) and month <= 12 and day <= calendar.monthrange(numbers[2], month)[1]:
-                return (numbers[2], month, day)
+            if month > 12 or day > calendar.monthrange(numbers[2], month)[1]:
+                continue
+            return (numbers[2], month, day) if day > 12 or day == month else (numbers[2], 0, 0)
     return (0, 0, 0)
 
 
