@@ -57,12 +57,13 @@ def date_of(headers):
             days = calendar.monthrange(numbers[0], month)[1] if month else 31
             day = numbers[2] if 1 <= numbers[2] <= days else 0
             return (numbers[0], month, day)
-        if len(parts) == 3 and len(parts[2].strip()) == 4 and all(numbers):
+        if len(parts) == 3 and len(parts[2].strip()) == 4 and numbers[2]:
             # A date that ends in its year. Day and month are known if only one order of the two is possible.
             day, month = numbers[:2] if numbers[0] > 12 else numbers[1::-1]
-            if month > 12 or day > calendar.monthrange(numbers[2], month)[1]:
-                continue
-            return (numbers[2], month, day) if day > 12 or day == month else (numbers[2], 0, 0)
+            if not all(numbers) or month > 12 or not (day > 12 or day == month):
+                return (numbers[2], 0, 0)
+            days = calendar.monthrange(numbers[2], month)[1]
+            return (numbers[2], month, day if day <= days else 0)
     return (0, 0, 0)
 
 
@@ -238,7 +239,9 @@ def answer(board, reached, filters):
         return [{"uci": move, **game.info()} for game, move in best]
 
     def newest(game):
-        return (game.date, game.number)
+        # A day of an unknown month says nothing about the order.
+        year, month, day = game.date
+        return (year, month, day if month else 0, game.number)
 
     top = named(played, lambda game: (game.mean_rating(), *newest(game)), 4)
     others = [(game, move) for game, move in played if all(game.id != other["id"] for other in top)]
