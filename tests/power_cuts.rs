@@ -14,9 +14,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    fs::{self, DirBuilder},
+    fs::{self, DirBuilder, File},
     os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use crate::{
@@ -318,10 +319,14 @@ impl Disk {
             match self.bytes.get(&node) {
                 Some(bytes) => fs::write(dir.join(path), bytes.after(lost)).unwrap(),
                 // A run recognizes temporary directories by this mode.
-                None => DirBuilder::new()
-                    .mode(0o700)
-                    .create(dir.join(path))
-                    .unwrap(),
+                None => {
+                    let path = dir.join(path);
+                    DirBuilder::new().mode(0o700).create(&path).unwrap();
+                    // The next run comes later than a minute after a power cut. Only then, it removes an empty temporary
+                    // directory.
+                    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+                    File::open(&path).unwrap().set_modified(long_ago).unwrap();
+                }
             }
         }
     }

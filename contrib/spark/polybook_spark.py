@@ -39,8 +39,8 @@ HELD = 64 << 20
 
 # The options of make-book that choose what is counted: those with a value, and those without.
 VALUED = (
-    "max-ply variant untagged-variant unfinished piece-letters min-elo max-elo min-plies since until result player white black eco "
-    "time-control tag not-tag"
+    "max-ply variant untagged-variant unfinished opening piece-letters min-elo max-elo min-plies since until result player "
+    "white black eco time-control tag not-tag"
 ).split()
 FLAGS = "keep-prefix variations require-elo require-date exact rated".split()
 
