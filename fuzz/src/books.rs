@@ -234,7 +234,11 @@ fn edited(room: &Room, path: &Path) {
         )
     );
     if edit(&[change("remove-position")]).is_ok() {
-        assert_eq!(Book::open(&out).unwrap().moves(key(&pos)).unwrap().len(), 0);
+        // If only impossible moves are left, the file does not count as a book.
+        match Book::open(&out) {
+            Ok(book) => assert_eq!(book.moves(key(&pos)).unwrap().len(), 0),
+            Err(err) => assert!(err.to_string().contains("not a Polyglot book"), "{err}"),
+        }
     }
 }
 
