@@ -123,34 +123,3 @@ impl<R: Record> Sealed<R> {
         (0..self.shards.len()).any(|shard| !self.is_in_memory(shard))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sort::{Memory, Shards};
-
-    #[test]
-    fn records_are_found_by_their_number_in_memory_and_in_files() {
-        let records: Vec<u128> = (0..1000).map(|number| number << 64 | 1).collect();
-        for is_spilled in [false, true] {
-            let bytes = if is_spilled { 0 } else { 1 << 30 };
-            let shards = Shards::new(Memory::default().part(bytes));
-            shards.append(&records).unwrap();
-            assert_eq!(shards.spilled_bytes() > 0, is_spilled);
-            let sealed = shards.seal().unwrap();
-            assert_eq!(sealed.is_spilled(), is_spilled);
-            assert_eq!((sealed.shard_len(0), sealed.shard_len(1)), (1000, 0));
-            let held = records.get(7).filter(|_| !is_spilled);
-            assert_eq!(sealed.in_memory(0, 7), held);
-            assert_eq!(sealed.in_memory(0, 1000), None);
-            let held = if is_spilled { 0 } else { 16_000 };
-            assert_eq!(sealed.bytes_in_memory(), held);
-            let range = |range: Range<usize>| {
-                let mut buffer = Vec::new();
-                sealed.range(0, range, &mut buffer).unwrap().to_vec()
-            };
-            assert_eq!(range(5..900), records[5..900]);
-            assert_eq!(range(3..3), []);
-        }
-    }
-}
