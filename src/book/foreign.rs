@@ -43,7 +43,7 @@ pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
     if entries.peek().is_none_or(|first| first.key == 0) {
         return Ok(());
     }
-    // A header of which only the first byte is damaged has more null records.
+    // If only the first byte of a header is damaged, the file has further null records.
     let are_moves = entries
         .filter(|entry| entry.key != 0)
         .map(|entry| entry.mv.is_possible());

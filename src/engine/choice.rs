@@ -7,8 +7,8 @@ use shakmaty::Move;
 use super::settings::{Play, Settings};
 use crate::{tally::Stats, walk::TreeMove};
 
-/// Removes the moves that were played in too few games or that have no weight. Moves the moves that scored too little to
-/// `refused`.
+/// Removes the moves that the settings do not allow: moves of too few games, moves without weight, and moves with a score
+/// below the minimum. Adds those with a low score to `refused`.
 pub(super) fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: &mut Vec<Move>) {
     moves.retain(|mv| match mv.stats {
         Some(stats) => {

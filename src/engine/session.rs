@@ -67,7 +67,7 @@ pub(super) struct Session<W> {
     /// The commands that arrived before the search has been answered. Some programs do not wait for the answer after
     /// `stop`.
     waiting: VecDeque<String>,
-    /// The number of `isready` commands that the second engine has not answered yet.
+    /// The number of `isready` commands that wait for the answer of the second engine.
     ready_asked: usize,
 }
 
@@ -437,7 +437,8 @@ impl<W: Write> Session<W> {
         })
     }
 
-    /// Returns the moves of the first source of which `select` leaves a move, the best first.
+    /// Calls `select` with the moves of one source after the other, until it leaves a move. Returns the moves that are left,
+    /// sorted with the best move first.
     fn first_known(
         &mut self,
         pos: &VariantPosition,

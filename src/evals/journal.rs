@@ -227,7 +227,7 @@ fn entry_of(bytes: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes(), &sum.to_be_bytes(), bytes].concat()
 }
 
-/// What a journal has where an entry begins.
+/// The result of reading an entry of a journal.
 enum Entry {
     /// The bytes of a complete entry.
     Whole(Vec<u8>),

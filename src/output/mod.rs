@@ -608,7 +608,7 @@ mod tests {
             assert_eq!(fs::read(&target).unwrap(), b"theirs");
             assert_eq!(fs::read(dir.path().join("book.bin.new")).unwrap(), b"ours");
             assert_eq!(names(dir.path()), ["book.bin", "book.bin.new"]);
-            // Without another program, the old file is gone afterwards.
+            // If no other program writes the target, the commit removes the old file.
             fs::remove_file(dir.path().join("book.bin.new")).unwrap();
             file_of(&target, b"ours").commit().unwrap();
             assert_eq!(fs::read(&target).unwrap(), b"ours");

@@ -102,7 +102,7 @@ impl BookMove {
     /// Returns `true` if a piece can make this move in some position of some variant: along a rank, a file or a diagonal, as a
     /// knight, or as a drop. A promotion is a pawn's move to the last rank. Castling is a move along a rank.
     ///
-    /// Of all 16-bit numbers, about one in thirty is such a move.
+    /// About one in thirty 16-bit numbers is such a move.
     pub fn is_possible(self) -> bool {
         let (from, to) = (self.from_square(), self.to_square());
         let files = from.file().distance(to.file());

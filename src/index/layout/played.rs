@@ -28,10 +28,10 @@ pub const INLINE: usize = 256;
 /// The number of items in a chunk.
 pub const CHUNK: usize = 1 << 14;
 
-/// The value that stands in place of a move in the lists of players and site ids. It is not a move of any variant.
+/// The value in the field for a move in the lists of players and site ids. It is not a move of any variant.
 pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 
-/// The value that stands in place of a move in the lists of name numbers. It is not a move of any variant.
+/// The value in the field for a move in the lists of name numbers. It is not a move of any variant.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
 /// Returns `true` if `mv` is in the list of a position: a move, or the mark of games that end there.

@@ -10,7 +10,7 @@ import { counted, dateWords, finished, number, sum } from "./format.js";
 /** @typedef {import("./api.js").Openings} Openings */
 /** @typedef {import("./dom.js").Child} Child */
 /**
- * What the table does.
+ * The functions that the table calls when a reader clicks in it.
  * @typedef {object} Acts
  * @property {(line: string[]) => void} open Shows the usual position of an opening.
  * @property {(opening: string, result: string) => void} list Lists the games of an opening with a result.
