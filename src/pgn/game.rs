@@ -7,7 +7,7 @@ use super::{
     comment::{CommentEnd, Comments, REACH},
     result::GameResult,
     tags::{
-        NextLines, Tags, damaged_start_tag, end_of_bad_tag, first_tag, is_bad_tag_line,
+        NextLines, Tag, Tags, damaged_start_tag, end_of_bad_tag, first_tag, is_bad_tag_line,
         is_tag_start, line_end, read_tag, tag_on_next_lines,
     },
     word::{blank, first_word, without_marks},
@@ -131,7 +131,10 @@ impl<'a> GameReader<'a> {
             };
             self.game = self.at;
             self.tags_end = self.at;
-            if byte == b'[' && is_tag_start(self.text, self.at) {
+            // A damaged `FEN` or `Variant` tag also begins a game, because the text of the game must contain it.
+            let begins_tags =
+                || is_tag_start(self.text, self.at) || self.damaged_start_tag().1.is_some();
+            if byte == b'[' && begins_tags() {
                 self.first_tag = Some(self.at);
                 self.read_tags();
                 return true;
@@ -199,13 +202,20 @@ impl<'a> GameReader<'a> {
     #[cold]
     fn pass_bad_tag(&mut self) {
         self.bad_tag.get_or_insert(self.at);
-        let end = end_of_bad_tag(self.text, self.at);
-        if let Some(tag) = damaged_start_tag(&self.text[self.at..end])
+        let (end, tag) = self.damaged_start_tag();
+        if let Some(tag) = tag
             && self.tags.get(tag.name).is_none()
         {
             self.tags.push(tag);
         }
         self.at = end;
+    }
+
+    /// Returns the offset at which to continue reading after the bad tag at the current offset, and the `FEN` or `Variant`
+    /// tag that it means, if any.
+    fn damaged_start_tag(&self) -> (usize, Option<Tag<'a>>) {
+        let end = end_of_bad_tag(self.text, self.at);
+        (end, damaged_start_tag(&self.text[self.at..end]))
     }
 
     /// Returns `true` if nothing but comments stands between `at` and the end of the current game, which is the end of
@@ -454,6 +464,53 @@ mod tests {
             tags[at] += " ";
             tags[at] += &rest;
             prop_assert_eq!(contents(&(tags.join("\n") + after)), expected, "{}", rest);
+        }
+    }
+
+    #[test]
+    fn a_damaged_start_tag_begins_its_game() {
+        let text = b"[FEN 8/8 w]\n\n[Event \"a\"]\n\n1. e4 *\n";
+        let mut reader = GameReader::new(text);
+        assert!(reader.next_game());
+        assert_eq!(
+            (reader.game_offset(), reader.first_tag_offset()),
+            (0, Some(0))
+        );
+        assert_eq!(reader.tags().get(b"FEN"), Some(&b"8/8 w"[..]));
+        assert_eq!(reader.tags().get(b"Event"), Some(&b"a"[..]));
+        reader.skip_moves();
+        assert!(!reader.next_game());
+    }
+
+    proptest! {
+        /// An index reads each game again from its offset to that of the next game.
+        #[test]
+        fn a_game_read_alone_has_the_same_tags(
+            parts in proptest::collection::vec(
+                proptest::sample::select(&[
+                    "[FEN ", "[Variant ", "[Event \"a\"]", "[White \"x\"]", "8/8 w", "\"", "]", "\n", "\n\n", "1. e4",
+                    " 1-0", "*", "[", "\0", "[Board 3]", "text", " e5",
+                ][..]),
+                0..20,
+            ),
+        ) {
+            let text = parts.concat().into_bytes();
+            let tags_of = |reader: &GameReader<'_>| {
+                let tags = reader.tags().iter();
+                tags.map(|tag| (tag.name.to_vec(), tag.value.to_vec())).collect::<Vec<_>>()
+            };
+            let mut reader = GameReader::new(&text);
+            let mut games = Vec::new();
+            while reader.next_game() {
+                games.push((reader.game_offset(), tags_of(&reader)));
+                reader.skip_moves();
+            }
+            let ends = games.iter().skip(1).map(|game| game.0).chain([text.len()]);
+            for ((start, tags), end) in games.iter().zip(ends) {
+                let mut alone = GameReader::new(&text[*start..end]);
+                prop_assert!(alone.next_game());
+                prop_assert_eq!((alone.game_offset(), tags_of(&alone)), (0, tags.clone()));
+            }
         }
     }
 
