@@ -126,9 +126,9 @@ impl DuplicateGroups {
     /// Different games can have equal keys only by a collision of 64-bit hashes.
     fn key(&self, source: &OpenIndex, id: u32) -> Option<u64> {
         let (games, at) = (&source.rows, id as usize);
-        let hot = games.get(id)?;
+        let summary = games.get(id)?;
         let own = games.own_number(id);
-        if !hot.traits.counts() || own == 0 {
+        if !summary.traits.counts() || own == 0 {
             return None;
         }
         let [white, black] = games.players[at];
@@ -136,9 +136,9 @@ impl DuplicateGroups {
             self.name_hash(source, white)?,
             self.name_hash(source, black)?,
         );
-        let end = (hot.result(), games.plies[at], own);
+        let end = (summary.result(), games.plies[at], own);
         let mut hasher = DefaultHasher::new();
-        (players, hot.date, end, hot.traits.variant()).hash(&mut hasher);
+        (players, summary.date, end, summary.traits.variant()).hash(&mut hasher);
         Some(hasher.finish())
     }
 }

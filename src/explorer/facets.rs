@@ -8,24 +8,23 @@ use shakmaty::Color;
 
 use super::{
     answer::is_zero,
-    chosen::{Chosen, fold_chosen},
-    count::subjects_of,
+    class_filter::{Split, date_of},
     dates::DateRange,
-    games::{Hot, UNRATED},
+    duplicate_groups::DuplicateGroups,
+    filter::{SourceFilter, SourceFilters},
+    fold::{AcceptedRows, Collector, PassingGames, fold},
+    games::{GameSummary, UNRATED},
     line::Line,
     query::Filters,
     source::OpenIndex,
-    source_filter::{SourceFilter, SourceFilters},
     sources::Explorer,
-    summed::{Split, date_of},
     tally::ResultSum,
 };
 use crate::{
     error::Result,
-    index::layout::counted::CountedRow,
+    index::layout::results::{Period, ResultRow},
     pgn::{RatingGroup, Speed},
     position::{BookMove, Variant},
-    task,
 };
 
 /// The number of games whose variants are counted in one pass.
@@ -112,178 +111,185 @@ struct RatingGroups {
     dates: DateRange,
 }
 
-impl Explorer {
-    /// Counts the games of a position for each value of a filter. All other filters are applied.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the index is damaged, if the source does not exist, or if a filter needs games and a source has counts.
-    pub fn facets(&self, line: &Line, filters: &Filters) -> Result<Facets> {
-        task::caught(|| {
-            let GroupTally { counts, years } = self.grouped(line, filters)?;
-            let speeds = Speed::ALL.map(Speed::name).into_iter();
-            let floors = RatingGroup::all().map(RatingGroup::floor);
-            Ok(Facets {
-                games: counts[GAMES],
-                speeds: speeds.zip(counts[SPEEDS..].iter().copied()).collect(),
-                ratings: floors.zip(counts[RATINGS..].iter().copied()).collect(),
-                unknown_ratings: counts[UNKNOWN_RATINGS],
-                colors: filters.player.as_ref().map(|_| ColorCount {
-                    white: counts[COLORS],
-                    black: counts[COLORS + 1],
-                }),
-                years: years.into_iter().collect(),
-                variants: self.variants(filters)?,
-                min_game: self.min_game(filters),
-            })
-        })
+/// Counts the games of a position for each value of a filter. See [`Explorer::facets`].
+pub(super) fn facets(explorer: &Explorer, line: &Line, filters: &Filters) -> Result<Facets> {
+    let GroupTally { counts, years } = grouped(explorer, line, filters)?;
+    let speeds = Speed::ALL.map(Speed::name).into_iter();
+    let floors = RatingGroup::all().map(RatingGroup::floor);
+    Ok(Facets {
+        games: counts[GAMES],
+        speeds: speeds.zip(counts[SPEEDS..].iter().copied()).collect(),
+        ratings: floors.zip(counts[RATINGS..].iter().copied()).collect(),
+        unknown_ratings: counts[UNKNOWN_RATINGS],
+        colors: filters.player.as_ref().map(|_| ColorCount {
+            white: counts[COLORS],
+            black: counts[COLORS + 1],
+        }),
+        years: years.into_iter().collect(),
+        variants: variants(explorer, filters)?,
+        min_game: explorer.min_game(filters),
+    })
+}
+
+/// The results of the games of each rating group.
+#[derive(Default)]
+struct GroupResults([ResultSum; UNRATED + 1]);
+
+impl Collector for GroupResults {
+    fn accepted_rows(&self) -> AcceptedRows {
+        AcceptedRows::All(Split::Nowhere)
     }
 
-    /// Returns the results of the games of a position for each rating group that has games.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the index is damaged, if the source does not exist, or if a filter needs games and a source has counts.
-    pub fn scores(&self, line: &Line, filters: &Filters) -> Result<Vec<RatingScore>> {
-        task::caught(|| {
-            let filters = self.filters(filters)?;
-            let subjects = subjects_of(line);
-            let subject = subjects[0];
-            let mut sums = [ResultSum::default(); UNRATED + 1];
-            for (source, filter) in &filters.of_sources {
-                let add = |_, row: &CountedRow| sums[row.class.group()].add_all(row.games);
-                if filters.for_each_row(source, &subjects, Split::Nowhere, add)? {
-                    continue;
-                }
-                let list = source.list(subject, source.place(subject)?)?;
-                let begin = || [ResultSum::default(); UNRATED + 1];
-                let add = |sums: &mut [ResultSum; UNRATED + 1], chosen: Chosen<'_>| {
-                    for (_, game) in goes_on(source, &chosen) {
-                        sums[game.traits.group()].add(game.result());
-                    }
-                };
-                let join = |part: [ResultSum; UNRATED + 1]| {
-                    for (sum, more) in sums.iter_mut().zip(part) {
-                        *sum += more;
-                    }
-                };
-                fold_chosen(&filters, source, filter, &list, begin, add, join)?;
-            }
-            let names = RatingGroup::all().map(|group| group.floor().to_string());
-            let names = names.chain(["unknown".to_owned()]);
-            let scores = names.zip(sums).filter(|(_, sum)| sum.games() > 0);
-            let score = |(rating, sum): (String, ResultSum)| RatingScore {
-                rating,
-                white: sum.white(),
-                draws: sum.draws(),
-                black: sum.black(),
-                unfinished: sum.unfinished(),
-            };
-            Ok(scores.map(score).collect())
-        })
+    fn add_row(&mut self, _source: &OpenIndex, _period: Period, row: &ResultRow) {
+        if row.mv != BookMove::NONE {
+            self.0[row.class.group()].add_all(row.games);
+        }
     }
 
-    /// Returns the number of passing games of each variant, regardless of positions. Returns `None` if a source has counts, and
-    /// either there are filters or the counts do not state the number of games.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the index is damaged or the source does not exist.
-    pub fn variants(&self, filters: &Filters) -> Result<Option<BTreeMap<&'static str, u64>>> {
-        let is_all = Filters {
-            source: None,
-            ..filters.clone()
-        } == Filters::default();
-        let filters = self.filters(filters)?;
-        let mut sources = filters.of_sources.iter();
-        if !is_all && sources.any(|(source, _)| source.counted.is_some()) {
-            return Ok(None);
+    fn add_games(
+        &mut self,
+        source: &OpenIndex,
+        _filter: &SourceFilter<'_>,
+        passing: &PassingGames<'_>,
+    ) {
+        for (_, game) in passing.continuing(source) {
+            self.0[game.traits.group()].add(game.result());
         }
-        let mut counted = BTreeMap::new();
-        for (source, filter) in &filters.of_sources {
-            let Some(all) = source.counted_games() else {
-                return Ok(None);
-            };
-            let of_counts = source.counted.as_ref();
-            let of_counts = of_counts.and_then(|_| source.index.variant().only());
-            let of_counts = of_counts.map(|variant| (variant, all));
-            let games = variants_of(&filters, source, filter).into_iter();
-            for (variant, games) in games.chain(of_counts) {
-                *counted.entry(name_of(variant)).or_default() += games;
-            }
-        }
-        Ok(Some(counted))
     }
 
-    fn grouped(&self, line: &Line, filters: &Filters) -> Result<GroupTally> {
-        let groups = RatingGroups::of(filters);
-        // The value of the filter decides which game of a duplicate group is the first, so duplicates are handled per value.
-        let duplicates = filters.once.then(|| self.duplicates()).transpose()?;
-        let filters = self.filters(&Filters {
-            speeds: None,
-            groups: None,
-            since: None,
-            until: None,
-            color: None,
-            once: false,
-            ..filters.clone()
-        })?;
-        let subjects = subjects_of(line);
-        let subject = subjects[0];
-        let mut tally = GroupTally::default();
-        // Each period must lie entirely inside or outside the range of dates.
-        let split = match groups.dates.is_all() {
-            true => Split::ByYear,
-            false => Split::ByMonth,
-        };
-        for (source, filter) in &filters.of_sources {
-            let add = |period, row: &CountedRow| {
-                let (class, date) = (row.class, date_of(period));
-                let places = groups.places(class.speed(), class.group(), date, [false; 2]);
-                tally.add(places, date, row.total());
-            };
-            if filters.for_each_row(source, &subjects, split, add)? {
-                continue;
-            }
-            let list = source.list(subject, source.place(subject)?)?;
-            let add = |tally: &mut GroupTally, chosen: Chosen<'_>| {
-                for (id, game) in goes_on(source, &chosen) {
-                    let mut places = groups.places_of(&game, filter.colors(id as usize));
-                    if let Some(duplicates) = duplicates {
-                        let number = source.first + u64::from(id);
-                        for before in duplicates.earlier_duplicates_of(number) {
-                            if let Some((source, filter, id)) = filters.passing(before) {
-                                let before = source.game(id);
-                                places &= !groups.places_of(&before, filter.colors(id as usize));
-                            }
-                        }
-                    }
-                    tally.add(places, game.date, 1);
-                }
-            };
-            let join = |part| tally.join(part);
-            fold_chosen(
-                &filters,
-                source,
-                filter,
-                &list,
-                GroupTally::default,
-                add,
-                join,
-            )?;
+    fn join(&mut self, other: GroupResults) {
+        for (sum, more) in self.0.iter_mut().zip(other.0) {
+            *sum += more;
         }
-        Ok(tally)
     }
 }
 
-/// Returns an iterator over the games of a part that continue from the position.
-fn goes_on<'a>(
-    source: &'a OpenIndex,
-    chosen: &'a Chosen<'_>,
-) -> impl Iterator<Item = (u32, Hot)> + 'a {
-    let games = chosen.games.iter();
-    let games = games.filter(|(_, number)| chosen.moves[*number as usize] != BookMove::NONE);
-    games.map(|(id, _)| (*id, source.game(*id)))
+/// Returns the results of the games of a position for each rating group that has games.
+pub(super) fn scores(
+    explorer: &Explorer,
+    line: &Line,
+    filters: &Filters,
+) -> Result<Vec<RatingScore>> {
+    let filters = explorer.filters(filters)?;
+    let GroupResults(sums) = fold(&filters, &line.subjects(), GroupResults::default)?;
+    let names = RatingGroup::all().map(|group| group.floor().to_string());
+    let names = names.chain(["unknown".to_owned()]);
+    let scores = names.zip(sums).filter(|(_, sum)| sum.games() > 0);
+    let score = |(rating, sum): (String, ResultSum)| RatingScore {
+        rating,
+        white: sum.white(),
+        draws: sum.draws(),
+        black: sum.black(),
+        unfinished: sum.unfinished(),
+    };
+    Ok(scores.map(score).collect())
+}
+
+/// Returns the number of passing games of each variant. See [`Explorer::variants`].
+pub(super) fn variants(
+    explorer: &Explorer,
+    filters: &Filters,
+) -> Result<Option<BTreeMap<&'static str, u64>>> {
+    let is_all = Filters {
+        source: None,
+        ..filters.clone()
+    } == Filters::default();
+    let filters = explorer.filters(filters)?;
+    let mut sources = filters.of_sources.iter();
+    if !is_all && sources.any(|(source, _)| source.counted.is_some()) {
+        return Ok(None);
+    }
+    let mut counted = BTreeMap::new();
+    for (source, filter) in &filters.of_sources {
+        let Some(all) = source.counted_games() else {
+            return Ok(None);
+        };
+        let of_counts = source.counted.as_ref();
+        let of_counts = of_counts.and_then(|_| source.index.variant().only());
+        let of_counts = of_counts.map(|variant| (variant, all));
+        let games = variants_of(&filters, source, filter).into_iter();
+        for (variant, games) in games.chain(of_counts) {
+            *counted.entry(name_of(variant)).or_default() += games;
+        }
+    }
+    Ok(Some(counted))
+}
+
+fn grouped(explorer: &Explorer, line: &Line, filters: &Filters) -> Result<GroupTally> {
+    let groups = RatingGroups::of(filters);
+    // The value of the filter decides which game of a duplicate group is the first, so duplicates are handled per value.
+    let duplicates = filters.once.then(|| explorer.duplicates()).transpose()?;
+    let filters = &explorer.filters(&Filters {
+        speeds: None,
+        groups: None,
+        since: None,
+        until: None,
+        color: None,
+        once: false,
+        ..filters.clone()
+    })?;
+    let new = || GroupCounter {
+        groups: &groups,
+        duplicates,
+        filters,
+        tally: GroupTally::default(),
+    };
+    Ok(fold(filters, &line.subjects(), new)?.tally)
+}
+
+/// Counts the games of a position for each value of the filters.
+struct GroupCounter<'a> {
+    groups: &'a RatingGroups,
+    /// The groups of duplicate games, if only the first passing game of each group counts.
+    duplicates: Option<&'a DuplicateGroups>,
+    filters: &'a SourceFilters<'a>,
+    tally: GroupTally,
+}
+
+impl Collector for GroupCounter<'_> {
+    fn accepted_rows(&self) -> AcceptedRows {
+        // Each period must lie entirely inside or outside the range of dates.
+        AcceptedRows::OfCounts(match self.groups.dates.is_all() {
+            true => Split::ByYear,
+            false => Split::ByMonth,
+        })
+    }
+
+    fn add_row(&mut self, _source: &OpenIndex, period: Period, row: &ResultRow) {
+        if row.mv == BookMove::NONE {
+            return;
+        }
+        let (class, date) = (row.class, date_of(period));
+        let groups = self.groups;
+        let places = groups.places(class.speed(), class.group(), date, [false; 2]);
+        self.tally.add(places, date, row.total());
+    }
+
+    fn add_games(
+        &mut self,
+        source: &OpenIndex,
+        filter: &SourceFilter<'_>,
+        passing: &PassingGames<'_>,
+    ) {
+        let groups = self.groups;
+        for (id, game) in passing.continuing(source) {
+            let mut places = groups.places_of(&game, filter.colors(id as usize));
+            if let Some(duplicates) = self.duplicates {
+                let number = source.first + u64::from(id);
+                for before in duplicates.earlier_duplicates_of(number) {
+                    if let Some((source, filter, id)) = self.filters.passing(before) {
+                        let before = source.game(id);
+                        places &= !groups.places_of(&before, filter.colors(id as usize));
+                    }
+                }
+            }
+            self.tally.add(places, game.date, 1);
+        }
+    }
+
+    fn join(&mut self, other: Self) {
+        self.tally.join(other.tally);
+    }
 }
 
 impl RatingGroups {
@@ -304,7 +310,7 @@ impl RatingGroups {
 
     /// Returns a bit set with a bit for each index in the array of counts at which the game must be counted. `colors`
     /// contains whether the player has White, and whether Black.
-    fn places_of(&self, game: &Hot, colors: [bool; 2]) -> u32 {
+    fn places_of(&self, game: &GameSummary, colors: [bool; 2]) -> u32 {
         let (speed, group) = (game.traits.speed(), game.traits.group());
         self.places(speed, group, game.date, colors)
     }
@@ -373,10 +379,10 @@ pub(super) fn games_of_stretch(
 ) {
     let (games, only) = (&source.rows, source.index.variant().only());
     let mut marked = Vec::new();
-    let passes = match filter.asked(stretch.clone()) {
+    let passes = match filter.precomputed(stretch.clone()) {
         Some(passes) => passes,
         None => {
-            filter.mark(stretch.clone(), &mut marked);
+            filter.filter_range(stretch.clone(), &mut marked);
             &marked
         }
     };

@@ -4,7 +4,7 @@ use shakmaty::Color;
 
 use super::dates::{date_of_number, earliest, latest};
 use crate::{
-    index::layout::{EcoNumber, GameRow, SiteId, rows::date_number},
+    index::layout::{EcoNumber, GameRow, SiteId, results::Month, rows::date_number},
     openings::OpeningNumber,
     pgn::{Date, GameResult, Mode, RatingGroup, Speed, doubled_mean},
     position::Variant,
@@ -12,7 +12,7 @@ use crate::{
 
 /// The date, ratings and traits of a game, gathered from the columns.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Hot {
+pub(super) struct GameSummary {
     /// The date as a number of [`super::dates`], ascending with time.
     pub date: u32,
     pub elo: [u16; 2],
@@ -121,7 +121,7 @@ impl Traits {
     }
 }
 
-impl Hot {
+impl GameSummary {
     /// Returns the index of the result in [`GameResult::ALL`].
     #[inline]
     pub(super) fn result(&self) -> usize {
@@ -163,10 +163,10 @@ impl Hot {
         (self.date >> 9) as u16
     }
 
-    /// Returns the year in the bits above 4 and the month in bits 0 to 3; unknown parts are 0.
+    /// Returns the month.
     #[inline]
-    pub(super) fn month(&self) -> u32 {
-        self.date >> 5
+    pub(super) fn month(&self) -> Month {
+        Month::new(self.year(), (self.date >> 5 & 15) as u8).unwrap_or_default()
     }
 
     /// Returns twice the mean of the known ratings, 0 if both are unknown.
@@ -183,8 +183,8 @@ impl Hot {
 
 /// The games of a source as columns, indexed by id. Each game takes 34 bytes. All columns have the same length.
 #[derive(Default, Debug)]
-pub(super) struct GameRows {
-    /// The dates, in the form of [`Hot::date`].
+pub(super) struct GameColumns {
+    /// The dates, in the form of [`GameSummary::date`].
     pub dates: Vec<u32>,
     pub elo: Vec<[u16; 2]>,
     pub traits: Vec<Traits>,
@@ -198,10 +198,10 @@ pub(super) struct GameRows {
     own_numbers: Vec<[u8; 6]>,
 }
 
-impl GameRows {
+impl GameColumns {
     /// Creates empty columns with capacity for a number of games.
-    pub(super) fn with_capacity(games: usize) -> GameRows {
-        let mut all = GameRows::default();
+    pub(super) fn with_capacity(games: usize) -> GameColumns {
+        let mut all = GameColumns::default();
         all.dates.reserve_exact(games);
         all.elo.reserve_exact(games);
         all.traits.reserve_exact(games);
@@ -236,9 +236,9 @@ impl GameRows {
 
     /// Returns the game with an id, or `None` if the source has no such game.
     #[inline]
-    pub(super) fn get(&self, id: u32) -> Option<Hot> {
+    pub(super) fn get(&self, id: u32) -> Option<GameSummary> {
         let at = id as usize;
-        Some(Hot {
+        Some(GameSummary {
             date: *self.dates.get(at)?,
             elo: *self.elo.get(at)?,
             traits: *self.traits.get(at)?,

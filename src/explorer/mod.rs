@@ -26,30 +26,25 @@
 //! ```
 
 mod answer;
-mod answering;
-mod arrivals;
-mod chosen;
-mod count;
+mod class_filter;
 mod dates;
 mod duplicate_groups;
 mod facets;
+mod filter;
+mod first_seen;
+mod fold;
 mod games;
 mod line;
-mod listed;
-mod names;
+mod list;
 mod opening_table;
-mod performance;
 mod query;
-mod ranked;
 mod source;
-mod source_filter;
 mod sources;
 mod suggest;
-mod summed;
 mod tally;
 #[cfg(test)]
 mod tests;
-mod timed;
+mod times;
 mod unknown_name;
 mod words;
 
@@ -60,16 +55,15 @@ pub use self::{
     },
     facets::{ColorCount, Facets, RatingScore},
     line::Line,
-    names::SuggestField,
     opening_table::{OpeningRow, OpeningTable},
     query::{Filters, Page, Query, Sort, UnknownSort, View},
     sources::{Explorer, NeedsGames},
-    suggest::Suggestion,
-    timed::{MoveTime, Times},
+    suggest::{SuggestField, Suggestion},
+    times::{MoveTime, Times},
     unknown_name::UnknownName,
 };
 pub(crate) use self::{
-    arrivals::{Arrivals, Ask, Reached, first_day, last_departure},
+    first_seen::{FirstSeen, Probe, Visits, first_day, last_departure},
     unknown_name::{NearestNames, did_you_mean},
 };
 pub use crate::{

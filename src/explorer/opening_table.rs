@@ -6,24 +6,21 @@ use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
-    answer::is_zero,
-    answering::performance_of,
-    chosen::{Chosen, fold_chosen},
-    count::{count_games, subject_of},
+    answer::{is_zero, performance_of},
     dates::text_of_number,
     facets::{games_of_stretch, stretches},
-    games::Hot,
+    filter::{SourceFilter, SourceFilters},
+    fold::{Collector, PassingGames, fold},
+    games::GameSummary,
     line::Line,
     query::Filters,
     source::OpenIndex,
-    source_filter::{SourceFilter, SourceFilters},
     sources::Explorer,
-    tally::{PlayerTally, RatingSum, ResultSum},
+    tally::{PlayerTally, RatingSum, ResultSum, count_games},
 };
 use crate::{
     error::{Error, Result},
     openings::OpeningNumber,
-    task,
 };
 
 /// The quantile of the normal distribution that leaves 10 % on each side of a range.
@@ -143,11 +140,11 @@ struct OpeningTally {
 }
 
 impl OpeningTally {
-    fn add(&mut self, hot: &Hot, player: Color) {
-        self.results.add(hot.result());
-        self.player.add(hot, player);
-        self.finished[player as usize] += u64::from(hot.has_result());
-        for rating in hot.elo {
+    fn add(&mut self, summary: &GameSummary, player: Color) {
+        self.results.add(summary.result());
+        self.player.add(summary, player);
+        self.finished[player as usize] += u64::from(summary.has_result());
+        for rating in summary.elo {
             self.ratings.add(rating);
         }
     }
@@ -183,10 +180,10 @@ struct Average {
 
 impl Average {
     /// Adds a game in which the player has the color `player`.
-    fn add(&mut self, hot: &Hot, player: Color) {
-        if hot.has_result() {
+    fn add(&mut self, summary: &GameSummary, player: Color) {
+        if summary.has_result() {
             self.finished[player as usize] += 1;
-            self.half_points[player as usize] += match hot.winner() {
+            self.half_points[player as usize] += match summary.winner() {
                 Some(winner) => 2 * u64::from(winner == player),
                 None => 1,
             };
@@ -211,76 +208,95 @@ impl Average {
     }
 }
 
-impl Explorer {
-    /// Returns the openings of the games that reached the position of a line.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the index is damaged, if the source does not exist, or if a source has counts instead of games.
-    pub fn openings(&self, line: &Line, filters: &Filters) -> Result<OpeningTable> {
-        task::caught(|| self.opening_table(line, filters))
+/// The games of each opening, by the number of the opening.
+struct OpeningTallies {
+    tallies: Vec<OpeningTally>,
+    of_player: bool,
+}
+
+impl OpeningTallies {
+    fn new(of_player: bool) -> OpeningTallies {
+        OpeningTallies {
+            tallies: vec![OpeningTally::default(); OpeningNumber::COUNT],
+            of_player,
+        }
+    }
+}
+
+impl Collector for OpeningTallies {
+    fn add_games(
+        &mut self,
+        source: &OpenIndex,
+        filter: &SourceFilter<'_>,
+        passing: &PassingGames<'_>,
+    ) {
+        for (id, _) in passing.games {
+            let opening = source.rows.openings[*id as usize];
+            let player = color_of(filter, *id, self.of_player);
+            self.tallies[opening.number()].add(&source.game(*id), player);
+        }
     }
 
-    fn opening_table(&self, line: &Line, asked: &Filters) -> Result<OpeningTable> {
-        self.check_source(asked.source.as_deref())?;
-        if let Some(needs) = self.needs_all_games(asked.source.as_deref(), "a table of openings") {
-            return Err(Error::file(needs.source(), needs.problem()));
+    fn join(&mut self, other: OpeningTallies) {
+        for (sum, more) in self.tallies.iter_mut().zip(other.tallies) {
+            *sum += more;
         }
-        let filters = self.filters(asked)?;
-        // All lists below are filtered.
-        for (_, filter) in &filters.of_sources {
-            filter.ask_all();
-        }
-        let of_player = asked.player.is_some();
-        let color_of = |filter: &SourceFilter<'_>, id: u32| match of_player {
-            true => filter.player_of(id as usize),
-            false => Color::White,
-        };
-        let mut average = Average::default();
-        let mut tallies = vec![OpeningTally::default(); OpeningNumber::COUNT];
-        for (source, filter) in &filters.of_sources {
-            let color_of = |id| color_of(filter, id);
-            average = average.joined(average_of(&filters, source, filter, line, color_of));
-            let subject = subject_of(line);
-            let list = source.list(subject, source.place(subject)?)?;
-            let add = |tallies: &mut Vec<OpeningTally>, chosen: Chosen<'_>| {
-                for (id, _) in chosen.games {
-                    let opening = source.rows.openings[*id as usize];
-                    tallies[opening.number()].add(&source.game(*id), color_of(*id));
-                }
-            };
-            let begin = || vec![OpeningTally::default(); OpeningNumber::COUNT];
-            let join = |part: Vec<OpeningTally>| {
-                for (sum, more) in tallies.iter_mut().zip(part) {
-                    *sum += more;
-                }
-            };
-            fold_chosen(&filters, source, filter, &list, begin, add, join)?;
-        }
-        let mut total = OpeningTally::default();
-        tallies.iter().for_each(|tally| total += *tally);
-        let rows = OpeningRows {
-            filters: &filters,
-            line,
-            tallies: &tallies,
-            average,
-            of_player,
-        };
-        let families = rows.families()?;
-        let named: u64 = families.iter().map(OpeningRow::games).sum();
-        let finished: u64 = average.finished.iter().sum();
-        let points = average.expected(average.finished);
-        Ok(OpeningTable {
-            games: total.results.games(),
-            white: total.results.white(),
-            draws: total.results.draws(),
-            black: total.results.black(),
-            unfinished: total.results.unfinished(),
-            unnamed: total.results.games() - named,
-            average_score: percent(points, finished),
-            families,
-        })
     }
+}
+
+/// Returns the color of the player of a passing game, or White if the filters name no player.
+fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
+    match of_player {
+        true => filter.player_of(id as usize),
+        false => Color::White,
+    }
+}
+
+/// Returns the openings of the games that reached a position. See [`Explorer::openings`].
+pub(super) fn opening_table(
+    explorer: &Explorer,
+    line: &Line,
+    asked: &Filters,
+) -> Result<OpeningTable> {
+    explorer.check_source(asked.source.as_deref())?;
+    if let Some(needs) = explorer.needs_all_games(asked.source.as_deref(), "a table of openings") {
+        return Err(Error::file(needs.source(), needs.problem()));
+    }
+    let filters = explorer.filters(asked)?;
+    // All lists below are filtered.
+    for (_, filter) in &filters.of_sources {
+        filter.precompute();
+    }
+    let of_player = asked.player.is_some();
+    let mut average = Average::default();
+    for (source, filter) in &filters.of_sources {
+        average = average.joined(average_of(&filters, source, filter, line, of_player));
+    }
+    let new = || OpeningTallies::new(of_player);
+    let tallies = fold(&filters, &[line.subject()], new)?.tallies;
+    let mut total = OpeningTally::default();
+    tallies.iter().for_each(|tally| total += *tally);
+    let rows = OpeningRows {
+        filters: &filters,
+        line,
+        tallies: &tallies,
+        average,
+        of_player,
+    };
+    let families = rows.families()?;
+    let named: u64 = families.iter().map(OpeningRow::games).sum();
+    let finished: u64 = average.finished.iter().sum();
+    let points = average.expected(average.finished);
+    Ok(OpeningTable {
+        games: total.results.games(),
+        white: total.results.white(),
+        draws: total.results.draws(),
+        black: total.results.black(),
+        unfinished: total.results.unfinished(),
+        unnamed: total.results.games() - named,
+        average_score: percent(points, finished),
+        families,
+    })
 }
 
 /// Returns the points and games of all passing games of a source that have the variant of a line.
@@ -289,13 +305,13 @@ fn average_of(
     source: &OpenIndex,
     filter: &SourceFilter<'_>,
     line: &Line,
-    color_of: impl Fn(u32) -> Color + Sync,
+    of_player: bool,
 ) -> Average {
     let of_stretch = |stretch| {
         let mut sum = Average::default();
         games_of_stretch(filters, source, filter, stretch, |id, variant| {
             if variant == line.variant() {
-                sum.add(&source.game(id), color_of(id));
+                sum.add(&source.game(id), color_of(filter, id, of_player));
             }
         });
         sum

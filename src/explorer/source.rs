@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::SystemTime};
 
-use super::games::{GameRows, Hot};
+use super::games::{GameColumns, GameSummary};
 use crate::{
     error::{Error, Result},
     index::{
@@ -27,7 +27,7 @@ pub(super) struct OpenIndex {
     pub changed: Option<SystemTime>,
     /// The number of the first game: the sum of the games of the sources before it.
     pub first: u64,
-    pub rows: GameRows,
+    pub rows: GameColumns,
 }
 
 impl OpenIndex {
@@ -52,7 +52,7 @@ impl OpenIndex {
         })?;
         // Bounds the allocation, because a damaged index may claim any number of games.
         let likely = (index.game_count() as usize).min(1 << 24);
-        let mut rows = GameRows::with_capacity(likely);
+        let mut rows = GameColumns::with_capacity(likely);
         for number in 0..index.game_count().div_ceil(ROWS) {
             for row in index.row_entry(number)? {
                 rows.push(&row);
@@ -101,7 +101,7 @@ impl OpenIndex {
     ///
     /// Panics if the source has no such game.
     #[inline]
-    pub(super) fn game(&self, id: u32) -> Hot {
+    pub(super) fn game(&self, id: u32) -> GameSummary {
         self.rows.get(id).expect("the source has the game")
     }
 
@@ -137,12 +137,13 @@ impl OpenIndex {
         self.index.for_each_name(f)
     }
 
-    /// Returns the counts of a position. Returns `None` if the source has games instead of counts, and `Some(None)` if
-    /// the counts do not contain the position.
-    pub(super) fn counts(&self, subject: Subject) -> Result<Option<Option<CountedList>>> {
-        let counted = self.counted.as_ref();
-        let list = counted.map(|counted| self.index.counted_list(counted.paging(), subject));
-        list.transpose()
+    /// Returns the counts of a position, or `None` if the source has games instead of counts or does not contain the
+    /// position.
+    pub(super) fn counts(&self, subject: Subject) -> Result<Option<CountedList>> {
+        match &self.counted {
+            Some(counted) => self.index.counted_list(counted.paging(), subject),
+            None => Ok(None),
+        }
     }
 
     /// Finds the place in the index at which the list of a subject is stored.

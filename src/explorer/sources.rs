@@ -1,6 +1,7 @@
 //! The explorer: one or several open indexes whose games are numbered consecutively.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
@@ -10,12 +11,22 @@ use std::{
 use shakmaty::Color;
 
 use super::{
-    answer::{GameInfo, Overview, Player, SourceOverview},
+    answer::{
+        Answer, GameInfo, GameList, ListedGame, Overview, PlayedGame, Player, SourceOverview,
+        answer,
+    },
     duplicate_groups::DuplicateGroups,
-    names::Suggestions,
-    query::{Filters, View},
+    facets::{self, Facets, RatingScore},
+    filter::SourceFilters,
+    line::Line,
+    list,
+    opening_table::{OpeningTable, opening_table},
+    query::{Filters, Page, Query, View},
     source::OpenIndex,
-    source_filter::SourceFilters,
+    suggest::{SuggestField, Suggestion, Suggestions, suggest},
+    tally::count_games,
+    times::{Times, times},
+    unknown_name::{UnknownName, unknown_name},
 };
 use crate::{
     error::{Error, Result},
@@ -24,7 +35,11 @@ use crate::{
         layout::{SiteId, Subject},
     },
     position::Variant,
+    task,
 };
+
+/// The maximum number of positions on a line for which games are counted.
+const MOST_REACHED: usize = 600;
 
 /// Answers queries about positions from one or several indexes. Any number of threads may use it at the same time.
 ///
@@ -102,15 +117,15 @@ impl Explorer {
     /// Returns the minimum number of moves that must have been counted in a position so that all selected sources
     /// contain it. Returns `None` if none of these sources was pruned.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
-        let asked = self.asked(filters.source.as_deref());
-        asked.filter_map(OpenIndex::min_game).max()
+        let selected = self.selected(filters.source.as_deref());
+        selected.filter_map(OpenIndex::min_game).max()
     }
 
     /// Returns the half-move after which counting stopped in the selected sources, the smallest if they differ, or `None` if all
     /// half-moves were counted.
     pub fn max_ply(&self, filters: &Filters) -> Option<usize> {
-        let asked = self.asked(filters.source.as_deref());
-        asked.filter_map(OpenIndex::max_ply).min()
+        let selected = self.selected(filters.source.as_deref());
+        selected.filter_map(OpenIndex::max_ply).min()
     }
 
     /// Returns a message that says which positions the selected sources lack because they were pruned or not counted.
@@ -122,8 +137,8 @@ impl Explorer {
         if few.is_none() && end.is_none() {
             return None;
         }
-        let mut asked = self.asked(filters.source.as_deref());
-        let which = match asked.all(|one| one.min_game() == fewest && one.max_ply() == last) {
+        let mut selected = self.selected(filters.source.as_deref());
+        let which = match selected.all(|one| one.min_game() == fewest && one.max_ply() == last) {
             true => "these",
             false => "some of these",
         };
@@ -139,7 +154,9 @@ impl Explorer {
 
     /// Like [`needs_games`](Explorer::needs_games), for an operation `what` that needs the games of every selected source.
     pub fn needs_all_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
-        let source = self.asked(wanted).find(|source| source.counted.is_some())?;
+        let source = self
+            .selected(wanted)
+            .find(|source| source.counted.is_some())?;
         Some(NeedsGames {
             what,
             source: source.name.clone(),
@@ -148,7 +165,7 @@ impl Explorer {
 
     /// Like [`needs_games`](Explorer::needs_games), for an operation `what` that needs the games of at least one selected source.
     pub fn lacks_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
-        let mut sources = self.asked(wanted).peekable();
+        let mut sources = self.selected(wanted).peekable();
         let first = sources.peek()?.name.clone();
         let lacks_all = sources.all(|source| source.counted.is_some());
         lacks_all.then_some(NeedsGames {
@@ -158,9 +175,9 @@ impl Explorer {
     }
 
     /// Returns the selected sources: the one with the name `wanted`, or all of them.
-    pub(super) fn asked(&self, wanted: Option<&str>) -> impl Iterator<Item = &OpenIndex> {
-        let is_asked = move |source: &&OpenIndex| wanted.is_none_or(|name| *name == source.name);
-        self.sources.iter().filter(is_asked)
+    pub(super) fn selected(&self, wanted: Option<&str>) -> impl Iterator<Item = &OpenIndex> {
+        let is_selected = move |source: &&OpenIndex| wanted.is_none_or(|name| *name == source.name);
+        self.sources.iter().filter(is_selected)
     }
 
     /// Returns the files that the games of the selected sources come from, each with its number of games when it was indexed.
@@ -171,7 +188,7 @@ impl Explorer {
     pub fn files(&self, filters: &Filters) -> Result<Vec<(PathBuf, u64)>> {
         self.check(filters)?;
         let mut files = Vec::new();
-        for source in self.asked(filters.source.as_deref()) {
+        for source in self.selected(filters.source.as_deref()) {
             if source.counted.is_some() {
                 let problem = "has counts and no games, so it names no files";
                 return Err(Error::file(&source.name, problem));
@@ -286,6 +303,175 @@ impl Explorer {
         }
     }
 
+    /// Answers a query.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged, if the source does not exist, or if a filter needs games and a source has counts.
+    pub fn answer(&self, query: &Query) -> Result<Answer> {
+        task::caught(|| answer(self, query))
+    }
+
+    /// Returns a page of the games of a position that pass the filters, including games that ended there.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged, if the source does not exist, or if no source has games.
+    pub fn games(&self, query: &Query, page: &Page) -> Result<GameList> {
+        task::caught(|| list::list(self, query, page))
+    }
+
+    /// Returns the number of games that [`games`](Explorer::games) finds, and an iterator over the numbers of the games on the page.
+    /// Memory stays bounded for pages of any length.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`games`](Explorer::games).
+    pub fn game_numbers<'a>(
+        &'a self,
+        query: &'a Query,
+        page: &Page,
+    ) -> Result<(u64, impl Iterator<Item = Result<u64>> + use<'a>)> {
+        let filters = self.filters_of_games(&query.filters)?;
+        let (total, games) = list::numbers(filters, query, page)?;
+        Ok((total, games.map(|game| Ok(game?.0))))
+    }
+
+    /// Returns the entry that an unfiltered list contains for the game `number`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has the number, or if the index is damaged.
+    pub fn listed_game(&self, number: u64) -> Result<ListedGame> {
+        let game = self.info(number, View::Lichess)?;
+        let filters = self.filters(&Filters::default())?;
+        list::with_details(self, &filters, PlayedGame { uci: None, game }, None)
+    }
+
+    /// Returns, for each move of a line, the number of games of the selected source that reach the position after it; `None`
+    /// if the index does not state it. Other filters are ignored.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Interrupted`] when `goes_on` returns `false`, and an error if the index is damaged or the source does not
+    /// exist.
+    pub fn reached(
+        &self,
+        line: &Line,
+        filters: &Filters,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<Option<u64>>> {
+        let filters = self.filters(&Filters {
+            source: filters.source.clone(),
+            skip_unfinished: filters.skip_unfinished,
+            ..Filters::default()
+        })?;
+        let mut all = Vec::with_capacity(line.moves().len());
+        for pos in line.positions().iter().skip(1) {
+            if !goes_on() {
+                return Err(Error::Interrupted);
+            }
+            let here = Line::at(line.variant(), pos.clone());
+            let games = match all.len() < MOST_REACHED {
+                true => count_games(&filters, &here)?,
+                false => None,
+            };
+            // The game of the line reaches the position, so 0 means that the index ends before it.
+            all.push(games.filter(|games| *games > 0));
+        }
+        Ok(all)
+    }
+
+    /// Counts the games of a position for each value of a filter. All other filters are applied.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged, if the source does not exist, or if a filter needs games and a source has counts.
+    pub fn facets(&self, line: &Line, filters: &Filters) -> Result<Facets> {
+        task::caught(|| facets::facets(self, line, filters))
+    }
+
+    /// Returns the results of the games of a position for each rating group that has games.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged, if the source does not exist, or if a filter needs games and a source has counts.
+    pub fn scores(&self, line: &Line, filters: &Filters) -> Result<Vec<RatingScore>> {
+        task::caught(|| facets::scores(self, line, filters))
+    }
+
+    /// Returns the number of passing games of each variant, regardless of positions. Returns `None` if a source has counts, and
+    /// either there are filters or the counts do not state the number of games.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged or the source does not exist.
+    pub fn variants(&self, filters: &Filters) -> Result<Option<BTreeMap<&'static str, u64>>> {
+        facets::variants(self, filters)
+    }
+
+    /// Returns the openings of the games that reached the position of a line.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged, if the source does not exist, or if a source has counts instead of games.
+    pub fn openings(&self, line: &Line, filters: &Filters) -> Result<OpeningTable> {
+        task::caught(|| opening_table(self, line, filters))
+    }
+
+    /// Returns the mean time that each move of a position took in the `most` newest passing games.
+    ///
+    /// Times are known from `[%emt]`, or from `[%clk]` and a `TimeControl` of one period. If a game repeats the position, its
+    /// last move there counts. The text of each game is read until `goes_on` returns `false`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the games are in a packed file, and the errors of [`games`](Explorer::games) and
+    /// [`text_while`](Explorer::text_while).
+    pub fn times(&self, query: &Query, most: usize, goes_on: &dyn Fn() -> bool) -> Result<Times> {
+        times(self, query, most, goes_on)
+    }
+
+    /// Returns the names that a text may mean, at most `limit` and at most 50.
+    ///
+    /// A name matches if each word of the text begins one of its words. A name without other words comes first, then the names
+    /// with the most games. If fewer than `limit` names match, names that match with one or two typing errors follow. An empty
+    /// text matches every name.
+    ///
+    /// The first call for a field reads all names and takes longer; [`warm_up`](Explorer::warm_up) does that beforehand.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged or there is no source with the given name.
+    pub fn suggest(
+        &self,
+        field: SuggestField,
+        text: &str,
+        limit: usize,
+        source: Option<&str>,
+    ) -> Result<Vec<Suggestion>> {
+        suggest(self, field, text, limit, source)
+    }
+
+    /// Reads all names, so that no call of [`suggest`](Explorer::suggest) has to wait for them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged.
+    pub fn warm_up(&self) -> Result<()> {
+        self.suggestions.warm_up(&self.sources)
+    }
+
+    /// Returns the first name in the filters that occurs in no game, with similar names. Returns `None` if all names
+    /// occur.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged.
+    pub fn unknown_name(&self, filters: &Filters) -> Result<Option<UnknownName>> {
+        unknown_name(self, filters)
+    }
+
     /// Returns the number of the game that `id` identifies. The id is a Lichess id, or the game's number with leading
     /// zeros. Returns `None` if no game has the id.
     ///
@@ -352,6 +538,19 @@ impl Explorer {
         source.index.text_while(id, goes_on)
     }
 
+    /// Returns the variant as which a game was indexed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such game.
+    pub fn variant_of_game(&self, number: u64) -> Result<Variant> {
+        let (source, id) = self.place(number)?;
+        let indexed = source.rows.traits[id as usize].variant();
+        Ok(indexed
+            .or(source.index.variant().only())
+            .unwrap_or_default())
+    }
+
     /// Returns `true` if exactly one game of all sources has the Lichess id.
     fn is_of_one_game(&self, id: SiteId) -> Result<bool> {
         let mut games = 0;
@@ -383,10 +582,10 @@ impl Explorer {
     /// and mode unless `view` is [`View::Masters`].
     pub(super) fn info(&self, number: u64, view: View) -> Result<GameInfo> {
         let (source, id) = self.place(number)?;
-        let hot = source.game(id);
+        let summary = source.game(id);
         let [white, black] = source.rows.players[id as usize];
-        let (speed, mode) = hot.speed_and_mode();
-        let date = hot.date();
+        let (speed, mode) = summary.speed_and_mode();
+        let date = summary.date();
         let of_masters = view == View::Masters;
         Ok(GameInfo {
             number,
@@ -394,17 +593,17 @@ impl Explorer {
                 Some(id) if !is_number(&id.text()) && self.is_of_one_game(id)? => id.text(),
                 _ => format!("{number:08}"),
             },
-            winner: hot.winner(),
+            winner: summary.winner(),
             speed: (!of_masters).then_some(speed),
             mode: (!of_masters).then_some(mode),
             black: Player {
                 name: source.name(black)?,
-                rating: hot.elo_of(Color::Black),
+                rating: summary.elo_of(Color::Black),
                 title: None,
             },
             white: Player {
                 name: source.name(white)?,
-                rating: hot.elo_of(Color::White),
+                rating: summary.elo_of(Color::White),
                 title: None,
             },
             year: date.year().unwrap_or(0),
@@ -412,7 +611,7 @@ impl Explorer {
                 .year()
                 .zip(date.month())
                 .map(|(year, month)| format!("{year:04}-{month:02}")),
-            unfinished: !hot.has_result(),
+            unfinished: !summary.has_result(),
         })
     }
 }

@@ -1,11 +1,27 @@
-//! Adding up games.
+//! Adding up the results of a position.
 
 use std::ops::AddAssign;
 
-use shakmaty::Color;
+use rustc_hash::FxHashMap;
+use shakmaty::{Color, Position};
 
-use super::games::Hot;
-use crate::index::layout::{counted::CountedRow, sums::MoveSum};
+use super::{
+    class_filter::Split,
+    filter::{SourceFilter, SourceFilters},
+    fold::{AcceptedRows, Collector, PassingGames, fold},
+    games::GameSummary,
+    line::Line,
+    query::{Query, View},
+    source::OpenIndex,
+};
+use crate::{
+    error::Result,
+    index::{
+        explored::Best,
+        layout::results::{Month, Period, ResultRow},
+    },
+    position::BookMove,
+};
 
 /// The numbers of games by result.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -22,9 +38,9 @@ impl ResultSum {
     }
 
     /// Adds numbers of games, one for each result, in the order of [`GameResult::ALL`](crate::pgn::GameResult::ALL).
-    pub(super) fn add_all<N: Into<u64>>(&mut self, games: impl IntoIterator<Item = N>) {
+    pub(super) fn add_all(&mut self, games: [u64; 4]) {
         for (sum, more) in self.by_result.iter_mut().zip(games) {
-            *sum += more.into();
+            *sum += more;
         }
     }
 
@@ -106,7 +122,7 @@ pub(super) struct MoveTally {
     pub ratings: RatingSum,
     /// The results and ratings of the player, if the query is about one.
     pub player: PlayerTally,
-    /// The number of one of the games, or `None` if the source has counts.
+    /// The number of the game if there is only one and its source has games.
     pub game: Option<u64>,
 }
 
@@ -121,25 +137,25 @@ pub(super) struct PlayerTally {
     pub half_points: u64,
     /// The player's own ratings.
     pub own: RatingSum,
-    /// The date of the last game, in the form of [`Hot::date`].
+    /// The date of the last game, in the form of [`GameSummary::date`].
     pub last: u32,
 }
 
 impl PlayerTally {
     /// Adds a game in which the player has the color `player`.
-    pub(super) fn add(&mut self, hot: &Hot, player: Color) {
-        let winner = hot.winner();
+    pub(super) fn add(&mut self, summary: &GameSummary, player: Color) {
+        let winner = summary.winner();
         self.wins += u64::from(winner == Some(player));
         self.losses += u64::from(winner == Some(!player));
-        self.own.add(hot.elo_of(player));
-        if hot.has_result() && hot.elo_of(!player) > 0 {
-            self.opponents.add(hot.elo_of(!player));
+        self.own.add(summary.elo_of(player));
+        if summary.has_result() && summary.elo_of(!player) > 0 {
+            self.opponents.add(summary.elo_of(!player));
             self.half_points += match winner {
                 Some(winner) => 2 * u64::from(winner == player),
                 None => 1,
             };
         }
-        self.last = self.last.max(hot.date);
+        self.last = self.last.max(summary.date);
     }
 }
 
@@ -157,26 +173,18 @@ impl AddAssign for PlayerTally {
 impl MoveTally {
     /// Adds a game. `rating` is the rating of the side that moved, or 0 if it is unknown.
     #[inline]
-    pub(super) fn add(&mut self, hot: &Hot, rating: u16, number: u64) {
-        self.results.add(hot.result());
+    pub(super) fn add(&mut self, summary: &GameSummary, rating: u16, number: u64) {
+        self.results.add(summary.result());
         self.ratings.add(rating);
         self.game = Some(number);
     }
 
-    /// Adds the games that a stored sum contains. `first` is the number of the first game of the source.
-    pub(super) fn add_sum(&mut self, sum: &MoveSum, first: u64) {
-        self.results.add_all(sum.games);
-        self.ratings.sum += sum.ratings;
-        self.ratings.games += u64::from(sum.rated);
-        self.game = Some(first + u64::from(sum.game));
-    }
-
-    /// Adds the games of a row of counts.
-    pub(super) fn add_row(&mut self, row: &CountedRow) {
+    /// Adds the games of a row. `first` is the number of the first game of the source.
+    fn add_row(&mut self, row: &ResultRow, first: u64) {
         self.results.add_all(row.games);
         self.ratings.sum += row.ratings;
         self.ratings.games += row.rated;
-        self.game = None;
+        self.game = row.game.map(|id| first + u64::from(id));
     }
 }
 
@@ -188,5 +196,242 @@ impl AddAssign for MoveTally {
         if other.results.games() > 0 {
             self.game = other.game;
         }
+    }
+}
+
+/// A sort key for game lists, followed by the game's number and move. Lists are sorted by it in descending order.
+pub(super) type Rank = (u64, u64, BookMove);
+
+/// Returns the rank of a game by the mean of its known ratings, then by its date.
+#[inline]
+pub(super) fn by_rating(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
+    let rank = u64::from(summary.doubled_rating()) << u32::BITS | u64::from(summary.date);
+    (rank, number, mv)
+}
+
+/// Returns the rank of a game by its date.
+#[inline]
+pub(super) fn by_date(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
+    (summary.date.into(), number, mv)
+}
+
+/// The counts that answer a query.
+pub(super) struct PositionTally {
+    pub moves: FxHashMap<BookMove, MoveTally>,
+    pub top: Best<Rank>,
+    pub recent: Best<Rank>,
+    /// The results by month, if the query asks for a history.
+    pub months: Option<FxHashMap<Month, ResultSum>>,
+    /// The results by year and move, if the query asks for years.
+    pub years: Option<FxHashMap<(u16, BookMove), ResultSum>>,
+    /// The side to move.
+    color: Color,
+    of_player: bool,
+}
+
+impl PositionTally {
+    /// Counts the games for a query.
+    pub(super) fn new(filters: &SourceFilters<'_>, query: &Query) -> Result<PositionTally> {
+        let subjects = query.line.subjects();
+        let mut tally = fold(filters, &subjects, || PositionTally::empty(query))?;
+        let pos = query.line.position();
+        // An illegal move belongs to another position with the same hash.
+        tally
+            .moves
+            .retain(|mv, tally| tally.results.games() > 0 && mv.to_move(pos).is_some());
+        Ok(tally)
+    }
+
+    /// Creates a tally without games.
+    fn empty(query: &Query) -> PositionTally {
+        PositionTally {
+            moves: FxHashMap::default(),
+            top: Best::new(query.top_limit()),
+            recent: Best::new(query.recent_candidates()),
+            months: query.history.then(FxHashMap::default),
+            years: query.years.then(FxHashMap::default),
+            color: query.line.position().turn(),
+            of_player: query.view == View::Player,
+        }
+    }
+}
+
+impl Collector for PositionTally {
+    fn accepted_rows(&self) -> AcceptedRows {
+        let split = match (&self.months, &self.years) {
+            (Some(_), _) => Split::ByMonth,
+            (None, Some(_)) => Split::ByYear,
+            (None, None) => Split::Nowhere,
+        };
+        match self.of_player {
+            true => AcceptedRows::OfCounts(split),
+            false => AcceptedRows::All(split),
+        }
+    }
+
+    fn add_row(&mut self, source: &OpenIndex, period: Period, row: &ResultRow) {
+        if row.mv == BookMove::NONE {
+            return;
+        }
+        let tally = self.moves.entry(row.mv).or_default();
+        tally.add_row(row, source.first);
+        if let Some(months) = &mut self.months
+            && let Period::Month(month) = period
+        {
+            months.entry(month).or_default().add_all(row.games);
+        }
+        if let Some(years) = &mut self.years {
+            let year = match period {
+                Period::Month(month) => month.year(),
+                Period::Year(year) => year,
+                Period::All => return,
+            };
+            let results = years.entry((year, row.mv)).or_default();
+            results.add_all(row.games);
+        }
+    }
+
+    fn add_candidate(&mut self, source: &OpenIndex, id: u32, mv: BookMove) {
+        let (summary, game) = (source.game(id), source.first + u64::from(id));
+        self.top.offer(by_rating(&summary, game, mv));
+        self.recent.offer(by_date(&summary, game, mv));
+    }
+
+    fn add_games(
+        &mut self,
+        source: &OpenIndex,
+        filter: &SourceFilter<'_>,
+        passing: &PassingGames<'_>,
+    ) {
+        let mut tallies = vec![MoveTally::default(); passing.moves.len()];
+        // Starts with the last game, because in many collections it is the newest: then few others replace it.
+        for (id, number) in passing.games.iter().rev() {
+            let mv = passing.moves[*number as usize];
+            if mv == BookMove::NONE {
+                continue;
+            }
+            let summary = source.game(*id);
+            let game = source.first + u64::from(*id);
+            let tally = &mut tallies[*number as usize];
+            tally.add(&summary, summary.elo_of(self.color), game);
+            if self.of_player {
+                tally.player.add(&summary, filter.player_of(*id as usize));
+            }
+            self.top.offer(by_rating(&summary, game, mv));
+            self.recent.offer(by_date(&summary, game, mv));
+            if let Some(months) = &mut self.months {
+                months
+                    .entry(summary.month())
+                    .or_default()
+                    .add(summary.result());
+            }
+            if let Some(years) = &mut self.years {
+                let year = summary.year();
+                years.entry((year, mv)).or_default().add(summary.result());
+            }
+        }
+        for (mv, tally) in passing.moves.iter().zip(tallies) {
+            *self.moves.entry(*mv).or_default() += tally;
+        }
+    }
+
+    fn join(&mut self, other: PositionTally) {
+        for (mv, tally) in other.moves {
+            *self.moves.entry(mv).or_default() += tally;
+        }
+        self.top.join(&other.top);
+        self.recent.join(&other.recent);
+        for (month, results) in other.months.into_iter().flatten() {
+            let months = self.months.get_or_insert_default();
+            *months.entry(month).or_default() += results;
+        }
+        for (year, results) in other.years.into_iter().flatten() {
+            let years = self.years.get_or_insert_default();
+            *years.entry(year).or_default() += results;
+        }
+    }
+}
+
+/// Counts games, including games that end in the position.
+#[derive(Default)]
+struct GameCount {
+    games: u64,
+    /// Whether a source lacks the position although games may have reached it.
+    is_incomplete: bool,
+}
+
+impl Collector for GameCount {
+    fn accepted_rows(&self) -> AcceptedRows {
+        AcceptedRows::All(Split::Nowhere)
+    }
+
+    fn add_row(&mut self, _source: &OpenIndex, _period: Period, row: &ResultRow) {
+        self.games += row.total();
+    }
+
+    fn add_games(&mut self, _: &OpenIndex, _: &SourceFilter<'_>, passing: &PassingGames<'_>) {
+        self.games += passing.len();
+    }
+
+    fn lack(&mut self, source: &OpenIndex) {
+        self.is_incomplete |= source.min_game().is_some();
+    }
+
+    fn join(&mut self, other: GameCount) {
+        self.games += other.games;
+        self.is_incomplete |= other.is_incomplete;
+    }
+}
+
+/// Returns the number of passing games that reached the position at the end of a line, including games that end there.
+/// Returns `None` if a source cannot tell: pruned counts lack positions, and counts of other programs may lack the
+/// games that end in a position.
+pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<u64>> {
+    let mut counted = filters
+        .of_sources
+        .iter()
+        .filter_map(|(source, _)| source.counted.as_ref());
+    if counted.any(|counted| !counted.has_ends) {
+        return Ok(None);
+    }
+    let count = fold(filters, &line.subjects(), GameCount::default)?;
+    Ok((!count.is_incomplete).then_some(count.games))
+}
+
+/// The rating difference for each score from 50 to 100 percent, from the table in FIDE's rating regulations, B.02, section
+/// 8.1.1. Scores below 50 percent have the negative difference.
+const ABOVE: [i32; 51] = [
+    0, 7, 14, 21, 29, 36, 43, 50, 57, 65, 72, 80, 87, 95, 102, 110, 117, 125, 133, 141, 149, 158,
+    166, 175, 184, 193, 202, 211, 220, 230, 240, 251, 262, 273, 284, 296, 309, 322, 336, 351, 366,
+    383, 401, 422, 444, 470, 501, 538, 589, 677, 800,
+];
+
+/// Returns the performance of a player who scored `half_points / 2` in `games` against opponents with a mean rating.
+///
+/// # Panics
+///
+/// Panics if `games` is 0.
+pub(super) fn performance(opponents: u64, half_points: u64, games: u64) -> u64 {
+    // The score in percent, rounded half up.
+    let percent = (100 * half_points + games) / (2 * games);
+    let above = match percent.checked_sub(50) {
+        Some(above) => ABOVE[above.min(50) as usize],
+        None => -ABOVE[50 - percent as usize],
+    };
+    opponents.saturating_add_signed(i64::from(above))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_and_ratings() {
+        assert_eq!(performance(2400, 10, 10), 2400);
+        assert_eq!(performance(2400, 20, 10), 3200);
+        assert_eq!(performance(2400, 0, 10), 1600);
+        assert_eq!(performance(2400, 13, 10), 2510);
+        assert_eq!(performance(2400, 7, 10), 2290);
+        assert_eq!(performance(100, 0, 1), 0);
     }
 }

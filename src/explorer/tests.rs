@@ -18,8 +18,7 @@ use crate::{
         CountedSource, IndexWriter,
         layout::{
             AboutCounts, Subject,
-            counted::{CountedRow, MonthNumber},
-            sums::Class,
+            results::{Class, Month, ResultRow},
         },
         verify,
     },
@@ -28,25 +27,25 @@ use crate::{
     progress::Meter,
 };
 
-type Rows = BTreeMap<Subject, Vec<CountedRow>>;
+type Rows = BTreeMap<Subject, Vec<ResultRow>>;
 
 /// Returns the rows of all positions, counted game by game, and the positions by key.
 fn counted(explorer: &Explorer) -> (Rows, HashMap<u64, VariantPosition>) {
     let (mut rows, mut positions) = (Rows::new(), HashMap::new());
     let source = &explorer.sources[0];
     for id in 0..source.games() as u32 {
-        let hot = source.rows.get(id).unwrap();
+        let summary = source.rows.get(id).unwrap();
         let text = source.index.text(id).unwrap();
         let mut game = GameReader::new(&text);
         assert!(game.next_game());
-        if !hot.traits.counts() || game.tags().get(b"FEN").is_some() {
+        if !summary.traits.counts() || game.tags().get(b"FEN").is_some() {
             continue;
         }
-        let (speed, _) = hot.speed_and_mode();
-        let group = RatingGroup::all().nth(hot.traits.group());
-        assert_eq!(group.is_none(), hot.traits.group() == UNRATED);
-        let date = hot.date();
-        let month = MonthNumber::new(date.year().unwrap_or(0), date.month().unwrap_or(0));
+        let (speed, _) = summary.speed_and_mode();
+        let group = RatingGroup::all().nth(summary.traits.group());
+        assert_eq!(group.is_none(), summary.traits.group() == UNRATED);
+        let date = summary.date();
+        let month = Month::of(date);
         let mut pos = Keyed::new(Variant::Standard.start());
         let mut last = HashMap::new();
         while let Token::Move { text, .. } = game.next_token() {
@@ -54,20 +53,21 @@ fn counted(explorer: &Explorer) -> (Rows, HashMap<u64, VariantPosition>) {
                 break;
             };
             positions.insert(pos.identity(), pos.position().clone());
-            let rating = hot.elo_of(pos.position().turn());
+            let rating = summary.elo_of(pos.position().turn());
             last.insert(pos.identity(), (BookMove::from(mv), rating));
             pos.play(mv);
         }
         for (identity, (mv, rating)) in last {
-            let mut games = [0; 3];
-            games[hot.result() % 3] = 1;
-            rows.entry(Subject(identity)).or_default().push(CountedRow {
+            let mut games = [0; 4];
+            games[summary.result() % 3] = 1;
+            rows.entry(Subject(identity)).or_default().push(ResultRow {
                 mv,
                 class: Class::new(speed, group),
-                month: month.unwrap(),
+                month,
                 games,
                 rated: u64::from(rating > 0),
                 ratings: rating.into(),
+                game: None,
             });
         }
     }

@@ -56,58 +56,56 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
     }
 }
 
-impl Explorer {
-    /// Returns the first name in the filters that occurs in no game, with similar names. Returns `None` if all names
-    /// occur.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the index is damaged.
-    pub fn unknown_name(&self, filters: &Filters) -> Result<Option<UnknownName>> {
-        let names = [
-            (&filters.player, NameRole::Player),
-            (&filters.opponent, NameRole::Player),
-            (&filters.event, NameRole::Event),
-        ];
-        for (name, role) in names {
-            if let Some(name) = name
-                && !self.is_known(filters, role, name)?
-            {
-                return Ok(Some(UnknownName {
-                    name: name.clone(),
-                    nearest: self.nearest(filters, role, name)?,
-                    role,
-                    how: filters.names,
-                }));
-            }
+/// Returns the first name in the filters that occurs in no game. See [`Explorer::unknown_name`].
+pub(super) fn unknown_name(explorer: &Explorer, filters: &Filters) -> Result<Option<UnknownName>> {
+    let names = [
+        (&filters.player, NameRole::Player),
+        (&filters.opponent, NameRole::Player),
+        (&filters.event, NameRole::Event),
+    ];
+    for (name, role) in names {
+        if let Some(name) = name
+            && !is_known(explorer, filters, role, name)?
+        {
+            return Ok(Some(UnknownName {
+                name: name.clone(),
+                nearest: nearest(explorer, filters, role, name)?,
+                role,
+                how: filters.names,
+            }));
         }
-        Ok(None)
     }
+    Ok(None)
+}
 
-    fn is_known(&self, filters: &Filters, role: NameRole, name: &str) -> Result<bool> {
-        for source in self.asked(filters.source.as_deref()) {
-            let used = used(source, role);
-            let numbers = source.numbers_of(name, filters.names)?;
-            if numbers.iter().any(|number| used.contains(number)) {
-                return Ok(true);
-            }
+fn is_known(explorer: &Explorer, filters: &Filters, role: NameRole, name: &str) -> Result<bool> {
+    for source in explorer.selected(filters.source.as_deref()) {
+        let used = used(source, role);
+        let numbers = source.numbers_of(name, filters.names)?;
+        if numbers.iter().any(|number| used.contains(number)) {
+            return Ok(true);
         }
-        Ok(false)
     }
+    Ok(false)
+}
 
-    /// Returns the names that are most similar to a name.
-    fn nearest(&self, filters: &Filters, role: NameRole, wanted: &str) -> Result<Vec<String>> {
-        let mut nearest = NearestNames::new(wanted);
-        for source in self.asked(filters.source.as_deref()) {
-            let used = used(source, role);
-            source.for_each_name(|number, name| {
-                if used.contains(&number) {
-                    nearest.offer(name);
-                }
-            })?;
-        }
-        Ok(nearest.names())
+/// Returns the names that are most similar to a name.
+fn nearest(
+    explorer: &Explorer,
+    filters: &Filters,
+    role: NameRole,
+    wanted: &str,
+) -> Result<Vec<String>> {
+    let mut nearest = NearestNames::new(wanted);
+    for source in explorer.selected(filters.source.as_deref()) {
+        let used = used(source, role);
+        source.for_each_name(|number, name| {
+            if used.contains(&number) {
+                nearest.offer(name);
+            }
+        })?;
     }
+    Ok(nearest.names())
 }
 
 /// Returns the numbers of the names of a source's players or events.

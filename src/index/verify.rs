@@ -7,13 +7,12 @@ use super::{
     layout::{
         self, COUNTS, Contents, CountedContents, GameHeader, IdReader, LISTS, ListKey,
         PositionStats, Subject,
-        counted::CountedRow,
         details::DETAILED,
         list_key,
         names::NAMES,
         played::{ChunkedList, List, NAMED},
+        results::{Period, games_of},
         rows::ROWS,
-        sums::{ClassSums, Period, PeriodEntry, games_of},
     },
     leveldb::TableValue,
     read::Index,
@@ -391,7 +390,7 @@ impl IndexCheck<'_> {
     /// which must refer to it.
     fn list(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match (list_key(LISTS, key), self.contents) {
-            (Some(ListKey::Chunk(_) | ListKey::Sums), Some(_)) => self.apart += 1,
+            (Some(ListKey::Chunk(_) | ListKey::Period), Some(_)) => self.apart += 1,
             (Some(ListKey::Page(last)), Some(contents))
                 if contents.paging.last_of(last) == last =>
             {
@@ -407,7 +406,7 @@ impl IndexCheck<'_> {
     fn counts(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let paging = self.counted.as_ref().map(CountedContents::paging);
         match (list_key(COUNTS, key), paging) {
-            (Some(ListKey::Sums), Some(_)) => self.apart += 1,
+            (Some(ListKey::Period), Some(_)) => self.apart += 1,
             (Some(ListKey::Page(last)), Some(paging)) if paging.last_of(last) == last => {
                 let (mut apart, mut positions, mut items) = (Vec::new(), 0, 0);
                 let read = paging.for_each_counted(value, last, |subject, rows, games| {
@@ -422,7 +421,7 @@ impl IndexCheck<'_> {
                 self.items += items;
                 let mut expected = 0;
                 for (subject, games) in apart {
-                    let (entries, rows) = self.periods::<CountedRow>(subject, games)?;
+                    let (entries, rows) = self.periods(COUNTS, subject, games)?;
                     expected += entries;
                     self.items += rows;
                 }
@@ -436,28 +435,27 @@ impl IndexCheck<'_> {
     }
 
     /// Checks the entries of the periods of a subject that has `games` games. Returns the number of these entries, and
-    /// the number of elements in the entries of months.
-    fn periods<T: PeriodEntry>(&mut self, subject: Subject, games: u64) -> Result<(u64, u64)> {
-        let (years, _) = self.index.sums_of_all::<T>(subject, games)?;
-        let (mut entries, mut parts, mut of_years, mut of_months) = (1, 0, 0, 0);
+    /// the number of rows in the entries of months.
+    fn periods(&mut self, of: &[u8; 2], subject: Subject, games: u64) -> Result<(u64, u64)> {
+        let (years, _) = self.index.results_of_all(of, subject, games)?;
+        let (mut entries, mut rows, mut of_years, mut of_months) = (1, 0, 0, 0);
         for year in years {
-            let sums = self.index.sums::<T>(subject, Period::Year(year.year))?;
-            of_years += games_of(&sums);
+            let results = self.index.results(of, subject, Period::Year(year.year))?;
+            of_years += games_of(&results.rows);
             entries += 1;
             for month in year.months() {
-                let month = Period::Month(year.year, month);
-                let sums = self.index.sums::<T>(subject, month)?;
-                of_months += games_of(&sums);
-                parts += sums.len() as u64;
+                let results = self.index.results(of, subject, Period::Month(month))?;
+                of_months += games_of(&results.rows);
+                rows += results.rows.len() as u64;
                 entries += 1;
             }
         }
         if [of_years, of_months] != [games; 2] {
-            let key = layout::sums_key(T::KEYS, subject, Period::All);
+            let key = layout::period_key(of, subject, Period::All);
             self.found
                 .fault("has years or months that do not add up to it", &key);
         }
-        Ok((entries, parts))
+        Ok((entries, rows))
     }
 
     fn page(&mut self, key: &[u8], last: Subject, page: &[u8], contents: Contents) -> Result<()> {
@@ -518,10 +516,10 @@ impl IndexCheck<'_> {
             };
             least = next;
         }
-        if !apart.has_sums {
+        if !apart.has_periods {
             return Ok(entries);
         }
-        let (periods, _) = self.periods::<ClassSums>(subject, apart.items)?;
+        let (periods, _) = self.periods(LISTS, subject, apart.items)?;
         Ok(entries + periods)
     }
 

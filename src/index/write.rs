@@ -21,7 +21,7 @@ use super::{
     GameRecords,
     explored::{CountedPages, ExploredGames, ListRecord, list_entries},
     layout::{
-        self, AboutCounts, Contents, CountedContents, Subject, counted::CountedRow, played::Paging,
+        self, AboutCounts, Contents, CountedContents, Subject, played::Paging, results::ResultRow,
     },
     leveldb::{TableFile, is_file_of_database, manifest},
     pieces::{Piece, pieces},
@@ -90,7 +90,7 @@ pub(crate) struct CountedSource<'a> {
 
 /// A function that passes all rows of counts to its argument.
 pub(crate) type RowsOfCounts<'a> =
-    Box<dyn FnOnce(&mut dyn FnMut(Subject, CountedRow) -> Result<()>) -> Result<()> + Send + 'a>;
+    Box<dyn FnOnce(&mut dyn FnMut(Subject, ResultRow) -> Result<()>) -> Result<()> + Send + 'a>;
 
 /// The size of an index that was written.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]

@@ -12,7 +12,7 @@ use shakmaty::{Color, Move, variant::VariantPosition};
 use super::{MoveSource, check::name_of, position_after, san};
 use crate::{
     error::{Error, Result},
-    explorer::{Arrivals, Ask, Explorer, GameInfo, Reached, first_day, last_departure},
+    explorer::{Explorer, FirstSeen, GameInfo, Probe, Visits, first_day, last_departure},
     index::layout::Subject,
     pgn::{Date, GameReader, Games, NameMatch, commented, folded, play_from_start, tag_text},
     position::{Keyed, Variant, fen_of},
@@ -100,7 +100,7 @@ pub fn new_moves(
     let lookup = Lookup {
         reference,
         explored: match explorer {
-            Some(explorer) => Some((explorer, explorer.arrivals()?)),
+            Some(explorer) => Some((explorer, FirstSeen::new(explorer)?)),
             None => None,
         },
         pool: task::pool(games.threads)?,
@@ -150,7 +150,7 @@ impl Game {
     /// Returns an estimate of the memory that the game takes until it is finished, in bytes.
     fn bytes(&self) -> usize {
         let of_moves =
-            size_of::<Move>() + size_of::<Subject>() + size_of::<Ask>() + size_of::<bool>();
+            size_of::<Move>() + size_of::<Subject>() + size_of::<Probe>() + size_of::<bool>();
         size_of::<Game>() + self.moves.len() * of_moves + self.found.text.len() * 2
     }
 
@@ -172,7 +172,7 @@ impl Game {
 
 struct Lookup<'a> {
     reference: &'a Reference<'a>,
-    explored: Option<(&'a Explorer, Arrivals<'a>)>,
+    explored: Option<(&'a Explorer, FirstSeen<'a>)>,
     pool: ThreadPool,
     /// The folded name of [`Reference::player`].
     player: Option<String>,
@@ -268,9 +268,9 @@ impl Lookup<'_> {
         let finished = task::caught(|| {
             self.pool.install(|| {
                 let mut reached = vec![None; games.len()];
-                if let Some((_, arrivals)) = &self.explored {
-                    find_known(arrivals, &games, self.reference.earlier)?;
-                    count_games(arrivals, &games, self.reference.first, &mut reached)?;
+                if let Some((_, first_seen)) = &self.explored {
+                    find_known(first_seen, &games, self.reference.earlier)?;
+                    count_games(first_seen, &games, self.reference.first, &mut reached)?;
                 }
                 let games = games.into_par_iter().zip(reached);
                 let found = games.map(|(game, reached)| self.finished(game, reached));
@@ -281,7 +281,7 @@ impl Lookup<'_> {
     }
 
     /// Returns the new move of a game. `reached` counts the games that reached the position before it.
-    fn finished(&self, game: Game, reached: Option<Reached>) -> Result<NewMove> {
+    fn finished(&self, game: Game, reached: Option<Visits>) -> Result<NewMove> {
         let new = game
             .new_move(self.reference.first)
             .map(|number| (number, game.before(number)));
@@ -308,33 +308,33 @@ impl Lookup<'_> {
 /// Marks the positions in `games` that no reference game has reached as unknown. With `earlier`, a reference game
 /// counts only if it was certainly played before the game that contains the position. Looks up the positions in sorted
 /// order, so that each page of the index is read once.
-fn find_known(arrivals: &Arrivals<'_>, games: &[Game], earlier: bool) -> Result<()> {
+fn find_known(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Result<()> {
     let all = games.par_iter().enumerate();
-    let mut asked: Vec<Ask> = all
+    let mut asked: Vec<Probe> = all
         .flat_map_iter(|(number, game)| {
             let after = game.subjects.iter().skip(1).enumerate();
-            after.map(move |(ply, subject)| Ask {
+            after.map(move |(ply, subject)| Probe {
                 subject: *subject,
                 game: number as u32,
                 ply: ply as u32,
             })
         })
         .collect();
-    asked.par_sort_unstable_by_key(|ask| ask.subject);
-    let day = |ask: &Ask| games[ask.game as usize].before.unwrap_or(u32::MAX);
-    arrivals.for_each_new(&asked, earlier.then_some(day), |ask| {
-        let known = &games[ask.game as usize].known;
-        known[ask.ply as usize].store(false, Ordering::Relaxed);
+    asked.par_sort_unstable_by_key(|probe| probe.subject);
+    let day = |probe: &Probe| games[probe.game as usize].before.unwrap_or(u32::MAX);
+    first_seen.for_each_new(&asked, earlier.then_some(day), |probe| {
+        let known = &games[probe.game as usize].known;
+        known[probe.ply as usize].store(false, Ordering::Relaxed);
     })
 }
 
 /// Counts the games of the reference that reached the position before the new move of each game. `reached` gets the
 /// counts, indexed like `games`.
 fn count_games(
-    arrivals: &Arrivals<'_>,
+    first_seen: &FirstSeen<'_>,
     games: &[Game],
     first: bool,
-    reached: &mut [Option<Reached>],
+    reached: &mut [Option<Visits>],
 ) -> Result<()> {
     let with_new = games.par_iter().enumerate();
     let mut asked: Vec<(Subject, usize)> = with_new
@@ -342,7 +342,7 @@ fn count_games(
         .collect();
     asked.par_sort_unstable();
     let counted = asked.par_iter().map(|(subject, number)| {
-        let counted = arrivals.reached(*subject, games[*number].before)?;
+        let counted = first_seen.visits(*subject, games[*number].before)?;
         Ok((*number, counted))
     });
     for (number, counted) in counted.collect::<Result<Vec<_>>>()? {

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The version of the contents of indexes. Increase it when they change, so that indexes of older versions are made again.
-const GENERATION: u32 = 10;
+const GENERATION: u32 = 11;
 
 /// A directory of indexes. Each is named by a hash of its PGN file's path and state.
 #[derive(Debug)]

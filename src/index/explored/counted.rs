@@ -1,19 +1,16 @@
 //! Writing pages of counts to an index without games, and reading them.
 
+use super::sums::push_periods;
 use crate::{
     error::{Error, Result},
     index::{
         Index,
         layout::{
             self, COUNTS, CountedContents, Subject,
-            counted::{
-                CountedList, CountedPage, CountedRow, INLINE, MOST_GAMES, MOST_ROWS, periods_of,
-                write_period,
-            },
+            counted::{CountedList, CountedPage, INLINE, MOST_ROWS},
             page_key,
             played::Paging,
-            sums::{Period, games_of, write_years},
-            sums_key,
+            results::{MOST_GAMES, ResultRow, games_of},
         },
         positions::EntryBatch,
     },
@@ -29,7 +26,7 @@ pub(in crate::index) struct CountedPages {
     /// The current position.
     subject: Subject,
     /// The rows of the current position.
-    rows: Vec<CountedRow>,
+    rows: Vec<ResultRow>,
     about: AboutRows,
 }
 
@@ -70,7 +67,7 @@ impl CountedPages {
     /// sum is too large.
     pub(in crate::index) fn add_all(
         &mut self,
-        rows: Vec<(Subject, CountedRow)>,
+        rows: Vec<(Subject, ResultRow)>,
     ) -> Result<EntryBatch, &'static str> {
         for (subject, row) in rows {
             if subject < self.subject {
@@ -97,7 +94,7 @@ impl CountedPages {
         if rows.is_empty() {
             return Ok(());
         }
-        rows.sort_unstable_by_key(CountedRow::kind);
+        rows.sort_unstable_by_key(ResultRow::kind);
         rows.dedup_by(|row, sum| {
             let is_same = row.kind() == sum.kind();
             if is_same {
@@ -105,7 +102,7 @@ impl CountedPages {
             }
             is_same
         });
-        if !rows.iter().all(CountedRow::is_possible) {
+        if !rows.iter().all(ResultRow::is_possible) {
             return Err(TOO_LARGE);
         }
         self.made.positions += 1;
@@ -128,24 +125,11 @@ impl CountedPages {
                 return Err(TOO_LARGE);
             }
             self.page.push_apart(self.subject, games);
-            self.push_periods();
+            let entries = &mut self.made.entries;
+            push_periods(COUNTS, self.subject, rows, |_| Vec::new(), entries);
         }
         self.rows.clear();
         Ok(())
-    }
-
-    /// Adds the entries of the periods of the current position.
-    fn push_periods(&mut self) {
-        let (periods, years) = periods_of(&self.rows);
-        for (period, rows) in periods {
-            let mut value = Vec::new();
-            if period == Period::All {
-                write_years(&years, &mut value);
-            }
-            value.extend(write_period(&rows));
-            let key = sums_key(COUNTS, self.subject, period);
-            self.made.entries.push(&key, &value);
-        }
     }
 
     /// Adds the entry of the current page, if it has positions.
@@ -207,22 +191,23 @@ impl Index {
 mod tests {
     use super::*;
     use crate::{
-        index::layout::{counted::MonthNumber, sums::Class},
+        index::layout::results::{Class, Month},
         pgn::Speed,
     };
 
-    fn row(mv: u16, games: u64) -> CountedRow {
-        CountedRow {
+    fn row(mv: u16, games: u64) -> ResultRow {
+        ResultRow {
             mv: BookMove(mv),
             class: Class::new(Speed::Blitz, None),
-            month: MonthNumber::new(2024, 1).unwrap(),
-            games: [games, 0, 0],
+            month: Month::new(2024, 1).unwrap(),
+            games: [games, 0, 0, 0],
             rated: 0,
             ratings: 0,
+            game: None,
         }
     }
 
-    fn ends(rows: Vec<(Subject, CountedRow)>) -> Result<(), &'static str> {
+    fn ends(rows: Vec<(Subject, ResultRow)>) -> Result<(), &'static str> {
         let mut pages = CountedPages::new(Paging::for_items(1));
         pages.add_all(rows)?;
         pages.finish().map(drop)

@@ -160,11 +160,11 @@ impl<'a> PageMaker<'a> {
         self.end_chunk(false)?;
         self.chunks = 0;
         let sums = std::mem::take(&mut self.sums);
-        let has_sums = sums.write(self.subject, &mut self.made.entries);
+        let has_periods = sums.write(self.subject, &mut self.made.entries);
         let list = ChunkedList {
             items,
             is_of_position: is_position,
-            has_sums,
+            has_periods,
         };
         list.write(self.white_to_move, &mut self.lists);
         Ok(())

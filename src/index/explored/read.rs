@@ -10,14 +10,14 @@ use crate::{
     index::{
         Index,
         layout::{
-            self, GameHeader, GameRow, LISTS, Subject, chunk_key,
+            self, COUNTS, GameHeader, GameRow, LISTS, Subject, chunk_key,
             details::{DETAILED, GameDetails},
             names::{NAMES, parse_names},
-            page_key,
+            page_key, period_key,
+            periods::{PeriodResults, take_years},
             played::{CHUNK, ChunkedList, List, Paging},
+            results::{Period, YearMonths, games_of},
             rows::{ROW, ROWS},
-            sums::{Period, PeriodEntry, YearMonths, games_of, take_years},
-            sums_key,
         },
     },
     task,
@@ -208,38 +208,43 @@ impl Index {
         }
     }
 
-    /// Returns the sums of all games of a subject, and the years and months that have sums of their own. The subject
-    /// must have sums. `games` is the number of its games.
+    /// Returns the results of all games of a position, and the years and months that have results of their own. The
+    /// position must have results by period. `of` is [`LISTS`] or [`COUNTS`], and `games` is the number of its games.
     ///
     /// # Errors
     ///
     /// Returns an error if the entry cannot be read, is malformed, or does not contain `games` games.
-    pub(crate) fn sums_of_all<T: PeriodEntry>(
+    pub(crate) fn results_of_all(
         &self,
+        of: &[u8; 2],
         subject: Subject,
         games: u64,
-    ) -> Result<(Vec<YearMonths>, Vec<T>)> {
-        let key = sums_key(T::KEYS, subject, Period::All);
+    ) -> Result<(Vec<YearMonths>, PeriodResults)> {
+        let key = period_key(of, subject, Period::All);
         let value = self.value(&key)?.unwrap_or_default();
         let parse = |mut rest: &[u8]| {
             let years = take_years(&mut rest)?;
-            let parts = T::parse(rest)?;
-            (games_of(&parts) == games).then_some((years, parts))
+            let results = PeriodResults::parse(rest, of != COUNTS)?;
+            (games_of(&results.rows) == games).then_some((years, results))
         };
         parse(&value).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the sums of a subject's games in a year or a month.
+    /// Returns the results of a position in a year or a month. `of` is [`LISTS`] or [`COUNTS`].
     ///
     /// # Errors
     ///
     /// Returns an error if the entry cannot be read, is missing or is malformed.
-    pub(crate) fn sums<T: PeriodEntry>(&self, subject: Subject, period: Period) -> Result<Vec<T>> {
-        let key = sums_key(T::KEYS, subject, period);
+    pub(crate) fn results(
+        &self,
+        of: &[u8; 2],
+        subject: Subject,
+        period: Period,
+    ) -> Result<PeriodResults> {
+        let key = period_key(of, subject, period);
         let value = self.value(&key)?.unwrap_or_default();
-        T::parse(&value)
-            .filter(|parts| !parts.is_empty())
-            .ok_or_else(|| self.malformed(&key))
+        let results = PeriodResults::parse(&value, of != COUNTS);
+        results.ok_or_else(|| self.malformed(&key))
     }
 
     /// Returns the ids of a subject's list, ascending.

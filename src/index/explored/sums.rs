@@ -1,4 +1,4 @@
-//! Sums of the games of positions that very many games reached.
+//! The results by period of positions with very many games or rows.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,11 @@ use crate::{
     index::{
         entries::Entries,
         layout::{
-            GameRow, LISTS, Subject,
+            COUNTS, GameRow, LISTS, Subject, period_key,
+            periods::{Candidate, PeriodResults, RECENT, SUMMED, TOP, periods_of, write_years},
             played::{Item, is_of_position},
+            results::{Class, Month, Period, ResultRow},
             rows::date_number,
-            sums::{
-                Class, ClassSums, MoveSum, Period, RECENT, SUMMED, TOP, YearMonths, write_years,
-            },
-            sums_key,
         },
     },
     position::BookMove,
@@ -87,7 +85,7 @@ impl<'a> ListSums<'a> {
         Ok(())
     }
 
-    /// Appends the entries of the sums. Returns `true` if there are any.
+    /// Appends the entries of the periods. Returns `true` if there are any.
     pub(super) fn write(self, subject: Subject, entries: &mut Entries) -> bool {
         match self {
             ListSums::Sums(adder) => {
@@ -99,54 +97,55 @@ impl<'a> ListSums<'a> {
     }
 }
 
-/// The sums of the games of a period and a class.
+/// The results of the games of a month and a class.
 #[derive(Clone, Debug)]
-struct Summed {
-    /// The sums of each move, sorted by move.
-    moves: Vec<MoveSum>,
+struct ClassResults {
+    /// The rows, sorted by move.
+    rows: Vec<ResultRow>,
+    best: BestGames,
+}
+
+impl ClassResults {
+    fn new() -> ClassResults {
+        ClassResults {
+            rows: Vec::new(),
+            best: BestGames::new(),
+        }
+    }
+}
+
+/// The games that answers may list.
+#[derive(Clone, Debug)]
+struct BestGames {
     /// The games with the highest ratings. Each has twice the mean of its known ratings, its date, id and move.
     top: Best<(u32, u32, u32, BookMove)>,
     /// The newest games. Each has its date, id and move.
     recent: Best<(u32, u32, BookMove)>,
 }
 
-impl Default for Summed {
-    fn default() -> Self {
-        Summed {
-            moves: Vec::new(),
+impl BestGames {
+    fn new() -> BestGames {
+        BestGames {
             top: Best::new(TOP),
             recent: Best::new(RECENT),
         }
     }
-}
 
-impl Summed {
-    /// Returns the sum of a move. Adds an empty one if there is none.
-    fn sum_of(&mut self, mv: BookMove) -> &mut MoveSum {
-        let found = self.moves.binary_search_by_key(&mv, |sum| sum.mv);
-        let place = found.unwrap_or_else(|place| {
-            self.moves.insert(place, MoveSum::new(mv));
-            place
-        });
-        &mut self.moves[place]
+    /// Adds games of the same class.
+    fn join(&mut self, other: &BestGames) {
+        self.top.join(&other.top);
+        self.recent.join(&other.recent);
     }
 
-    /// Returns the sums in the form in which they are stored.
-    fn as_class(&self, class: Class) -> ClassSums {
-        let top = self.top.iter().map(|(_, _, id, mv)| (id, mv));
-        let recent = self.recent.iter().map(|(_, id, mv)| (id, mv));
-        let mut games: Vec<Item> = top.chain(recent).collect();
-        games.sort_unstable();
-        games.dedup();
-        let place = |mv| self.moves.binary_search_by_key(&mv, |sum| sum.mv);
-        ClassSums {
-            class,
-            moves: self.moves.clone(),
-            games: games
-                .into_iter()
-                .map(|(id, mv)| (id, place(mv).expect("the games of a class are added up")))
-                .collect(),
-        }
+    /// Appends the games, sorted by id.
+    fn add_to(&self, class: Class, candidates: &mut Vec<Candidate>) {
+        let start = candidates.len();
+        let top = self.top.iter().map(|(_, _, game, mv)| (game, mv));
+        let recent = self.recent.iter().map(|(_, game, mv)| (game, mv));
+        let games = top.chain(recent);
+        candidates.extend(games.map(|(game, mv)| Candidate { class, game, mv }));
+        candidates[start..].sort_unstable();
+        candidates.dedup();
     }
 }
 
@@ -154,9 +153,9 @@ impl Summed {
 pub(super) struct Adder<'a> {
     white_to_move: bool,
     rows: RowReader<'a>,
-    months: FxHashMap<(Period, Class), Summed>,
-    /// The number of sums of moves in `months`.
-    move_sums: usize,
+    months: FxHashMap<(Month, Class), ClassResults>,
+    /// The number of rows in `months`.
+    rows_of_months: usize,
     /// The number of entries of `months` with a game that continues after the position.
     classes: usize,
 }
@@ -168,7 +167,7 @@ impl<'a> Adder<'a> {
             white_to_move,
             rows: games.row_reader(),
             months: FxHashMap::default(),
-            move_sums: 0,
+            rows_of_months: 0,
             classes: 0,
         }
     }
@@ -191,78 +190,99 @@ impl<'a> Adder<'a> {
 
     /// Adds a game in which `mv` was played.
     fn add(&mut self, id: u32, mv: BookMove, row: &GameRow) {
-        let date = row.date;
-        let month = Period::Month(date.year().unwrap_or(0), date.month().unwrap_or(0));
+        let month = Month::of(row.date);
         let class = Class::new(row.speed, row.group());
         let rating = match self.white_to_move {
             true => row.white_elo,
             false => row.black_elo,
         };
-        let summed = self.months.entry((month, class)).or_default();
-        self.move_sums -= summed.moves.len();
-        let sum = summed.sum_of(mv);
+        let results = self.months.entry((month, class));
+        let results = results.or_insert_with(ClassResults::new);
+        let rows = &mut results.rows;
+        let found = rows.binary_search_by_key(&mv, |row| row.mv);
+        let at = found.unwrap_or_else(|at| {
+            rows.insert(at, ResultRow::new(mv, class, month));
+            self.rows_of_months += 1;
+            at
+        });
+        let sum = &mut rows[at];
         sum.games[row.result as usize] += 1;
-        sum.rated += u32::from(rating > 0);
+        sum.rated += u64::from(rating > 0);
         sum.ratings += u64::from(rating);
-        sum.game = id;
-        self.move_sums += summed.moves.len();
+        sum.game = Some(id);
         if mv != BookMove::NONE {
-            let date = date_number(row.date);
-            self.classes += usize::from(summed.recent.iter().next().is_none());
-            summed.top.offer((row.doubled_rating(), date, id, mv));
-            summed.recent.offer((date, id, mv));
+            let (best, date) = (&mut results.best, date_number(row.date));
+            self.classes += usize::from(best.recent.iter().next().is_none());
+            best.top.offer((row.doubled_rating(), date, id, mv));
+            best.recent.offer((date, id, mv));
         }
     }
 
     /// Returns `true` if the sums exceed [`MOST_MOVE_SUMS`] or [`MOST_CLASSES`].
     fn is_too_large(&self) -> bool {
-        self.move_sums > MOST_MOVE_SUMS || self.classes > MOST_CLASSES
+        self.rows_of_months > MOST_MOVE_SUMS || self.classes > MOST_CLASSES
     }
 
     /// Appends the entries of all periods.
     fn write(self, subject: Subject, entries: &mut Entries) {
-        let months: PeriodSums = self.months.into_iter().collect();
+        let rows = self.months.values().flat_map(|results| &results.rows);
+        let mut rows: Vec<ResultRow> = rows.copied().collect();
+        rows.sort_unstable_by_key(ResultRow::kind);
+        let of_month = |((month, class), results): (_, ClassResults)| {
+            ((Period::Month(month), class), results.best)
+        };
+        let months: BestOfPeriods = self.months.into_iter().map(of_month).collect();
         let years = of_longer_periods(&months);
-        let all = of_longer_periods(&years);
-        let mut with_months: Vec<YearMonths> = Vec::new();
-        for (period, _) in months.keys() {
-            if let Period::Month(year, month) = *period {
-                YearMonths::note(&mut with_months, year, month);
+        let mut best = of_longer_periods(&years);
+        best.extend(years.into_iter().chain(months));
+        let candidates = |period| {
+            let mut candidates = Vec::new();
+            let classes = (period, Class::FIRST)..=(period, Class::LAST);
+            for ((_, class), best) in best.range(classes) {
+                best.add_to(*class, &mut candidates);
             }
-        }
-        for sums in [all, years, months] {
-            let sums: Vec<((Period, Class), Summed)> = sums.into_iter().collect();
-            for classes in sums.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
-                let period = classes[0].0.0;
-                let key = sums_key(LISTS, subject, period);
-                let value = entries.begin(&key);
-                if period == Period::All {
-                    write_years(&with_months, value);
-                }
-                for ((_, class), summed) in classes {
-                    summed.as_class(*class).write(value);
-                }
-                entries.end(key.len());
-            }
-        }
+            candidates
+        };
+        push_periods(LISTS, subject, &rows, candidates, entries);
     }
 }
 
-/// Sums of all months, all years, or all time, sorted by period and class.
-type PeriodSums = BTreeMap<(Period, Class), Summed>;
+/// The games that answers may list, by period and class.
+type BestOfPeriods = BTreeMap<(Period, Class), BestGames>;
 
-/// Adds up the sums of months to years, or of years to all time.
-fn of_longer_periods(sums: &PeriodSums) -> PeriodSums {
-    let mut longer = PeriodSums::new();
-    for ((period, class), part) in sums {
-        let all = longer.entry((period.longer(), *class)).or_default();
-        for sum in &part.moves {
-            all.sum_of(sum.mv).add(sum);
-        }
-        all.top.join(&part.top);
-        all.recent.join(&part.recent);
+/// Returns the games of the years from those of the months, or the games of all time from those of the years.
+fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
+    let mut longer = BestOfPeriods::new();
+    for ((period, class), best) in games {
+        let all = longer.entry((period.longer(), *class));
+        all.or_insert_with(BestGames::new).join(best);
     }
     longer
+}
+
+/// Appends the entries of all periods of a position. `of` is [`LISTS`] or [`COUNTS`]. `rows` are the rows of all months,
+/// sorted by move, class and month, and `candidates` returns the candidates of a period.
+pub(super) fn push_periods(
+    of: &[u8; 2],
+    subject: Subject,
+    rows: &[ResultRow],
+    candidates: impl Fn(Period) -> Vec<Candidate>,
+    entries: &mut Entries,
+) {
+    let (periods, years) = periods_of(rows);
+    for (period, rows) in periods {
+        let key = period_key(of, subject, period);
+        let value = entries.begin(&key);
+        if period == Period::All {
+            write_years(&years, value);
+        }
+        let results = PeriodResults {
+            rows,
+            candidates: candidates(period),
+        };
+        results.write(of != COUNTS, value);
+        entries.end(key.len());
+    }
 }
 
 #[cfg(test)]
@@ -275,8 +295,8 @@ mod tests {
             entries::Value,
             layout::{
                 EcoNumber,
+                periods::take_years,
                 played::{LISTED, NAMED},
-                sums::{parse_sums, take_years},
             },
         },
         pgn::{Date, GameResult, Mode, Speed},
@@ -315,31 +335,31 @@ mod tests {
         )
     }
 
-    /// Returns the sums of the games of a period and a class, added up one by one.
-    fn expected(games: &[(u32, BookMove, GameRow)], period: Period, class: usize) -> Vec<MoveSum> {
-        let mut sums: BTreeMap<BookMove, MoveSum> = BTreeMap::new();
+    /// Returns the rows of the games of a period, added up one by one.
+    fn expected(games: &[(u32, BookMove, GameRow)], period: Period) -> Vec<ResultRow> {
+        let mut sums: BTreeMap<(BookMove, Class), ResultRow> = BTreeMap::new();
         for (id, mv, row) in games {
-            let month = row.date.year().unwrap_or(0);
-            let month = Period::Month(month, row.date.month().unwrap_or(0));
-            let is_in = [month, month.longer(), Period::All].contains(&period);
-            if is_in && Class::new(row.speed, row.group()).number() == class {
-                let sum = sums.entry(*mv).or_insert(MoveSum::new(*mv));
+            let month = Period::Month(Month::of(row.date));
+            if [month, month.longer(), Period::All].contains(&period) {
+                let class = Class::new(row.speed, row.group());
+                let sum = sums.entry((*mv, class));
+                let sum = sum.or_insert(ResultRow::new(*mv, class, Month::default()));
                 sum.games[row.result as usize] += 1;
-                sum.rated += u32::from(row.black_elo > 0);
+                sum.rated += u64::from(row.black_elo > 0);
                 sum.ratings += u64::from(row.black_elo);
-                sum.game = *id;
+                sum.game = Some(*id);
             }
         }
-        let mut sums: Vec<MoveSum> = sums.into_values().collect();
+        let mut sums: Vec<ResultRow> = sums.into_values().collect();
         for sum in sums.iter_mut().filter(|sum| sum.total() > 1) {
-            sum.game = 0;
+            sum.game = None;
         }
         sums
     }
 
     proptest! {
         #[test]
-        fn sums_are_those_of_the_games(games in proptest::collection::vec((rows(), 0..3u16), 1..120)) {
+        fn results_are_those_of_the_games(games in proptest::collection::vec((rows(), 0..3u16), 1..120)) {
             let mut kept = ExploredGames::new(1 << 20, std::env::temp_dir());
             let mut all = Vec::new();
             let names = ["a", "b", "c"].map(Box::from);
@@ -354,30 +374,37 @@ mod tests {
             adder.write(SUBJECT, &mut entries);
             let mut found = BTreeMap::new();
             for number in 0..entries.len() {
-                let Value::Held(value) = entries.value(number) else { unreachable!("sums are held") };
+                let Value::Held(value) = entries.value(number) else { unreachable!("results are held") };
                 found.insert(entries.key(number).to_vec(), value);
             }
-            let mut rest = found[&sums_key(LISTS, SUBJECT, Period::All)];
+            let mut rest = found[&period_key(LISTS, SUBJECT, Period::All)];
             let years = take_years(&mut rest).unwrap();
             let mut periods = vec![(Period::All, rest)];
             for year in years {
-                let months = year.months().map(|month| Period::Month(year.year, month));
+                let months = year.months().map(Period::Month);
                 let of_year = [Period::Year(year.year)].into_iter().chain(months);
-                periods.extend(of_year.map(|period| (period, found[&sums_key(LISTS, SUBJECT, period)])));
+                periods.extend(of_year.map(|period| (period, found[&period_key(LISTS, SUBJECT, period)])));
             }
             prop_assert_eq!(periods.len(), found.len());
             for (period, value) in periods {
-                let classes = parse_sums(value).unwrap();
-                prop_assert!(!classes.is_empty());
-                for class in 0..Class::COUNT {
-                    let wanted = expected(&all, period, class);
-                    let sums = classes.iter().find(|sums| sums.class.number() == class);
-                    prop_assert_eq!(sums.map_or(&[][..], |sums| &sums.moves), &wanted);
-                    let played = |(id, place): &(u32, usize), sums: &ClassSums| {
-                        all[*id as usize].1 == sums.moves[*place].mv
-                    };
-                    let agree = sums.is_none_or(|sums| sums.games.iter().all(|game| played(game, sums)));
-                    prop_assert!(agree, "{:?}", sums);
+                let results = PeriodResults::parse(value, true).unwrap();
+                prop_assert!(!results.rows.is_empty());
+                prop_assert_eq!(results.rows, expected(&all, period));
+                let mut newest: BTreeMap<Class, (u32, u32)> = BTreeMap::new();
+                for (id, mv, row) in &all {
+                    let month = Period::Month(Month::of(row.date));
+                    if *mv != BookMove::NONE && [month, month.longer(), Period::All].contains(&period) {
+                        let newest = newest.entry(Class::new(row.speed, row.group())).or_default();
+                        *newest = (*newest).max((date_number(row.date), *id));
+                    }
+                }
+                for Candidate { class, game, mv } in &results.candidates {
+                    let (_, played, row) = all[*game as usize];
+                    prop_assert_eq!((played, Class::new(row.speed, row.group())), (*mv, *class));
+                }
+                for (class, (_, id)) in newest {
+                    let is_listed = results.candidates.iter().any(|game| (game.class, game.game) == (class, id));
+                    prop_assert!(is_listed);
                 }
             }
         }

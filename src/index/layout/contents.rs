@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::{parse_number, played::Paging};
 
 /// The version of the layout that is written and read.
-const VERSION: u64 = 6;
+const VERSION: u64 = 7;
 
 /// The description of an explorer's index of games: decimal numbers, separated by vertical bars.
 ///
 /// | field | meaning |
 /// |---|---|
-/// | 0 | the version of the layout: 6 |
+/// | 0 | the version of the layout: 7 |
 /// | 1 | the number of leading bits that the subjects of a page have in common |
 /// | 2 | the number of positions |
 /// | 3 | the number of items in all lists |
@@ -268,7 +268,7 @@ mod tests {
             names: 12,
             max_ply: None,
         };
-        assert_eq!(contents.write(), b"6|16|4000000|5000000|12");
+        assert_eq!(contents.write(), b"7|16|4000000|5000000|12");
         for max_ply in [None, Some(30)] {
             let contents = Contents {
                 max_ply,
@@ -278,16 +278,16 @@ mod tests {
         }
         for malformed in [
             "",
-            "5",
-            "5|16|1|1|1",
-            "6|99|1|1|1",
-            "6|16|1|1|x",
-            "6|16|1|1|1|",
-            "6|16|1|1|1|1|1",
+            "6",
+            "6|16|1|1|1",
+            "7|99|1|1|1",
+            "7|16|1|1|x",
+            "7|16|1|1|1|",
+            "7|16|1|1|1|1|1",
         ] {
             assert_eq!(Contents::parse(malformed.as_bytes()), None, "{malformed}");
         }
-        for (value, is_other) in [("5|16|1|1|1", true), ("6|16|1|1|x", false), ("x", false)] {
+        for (value, is_other) in [("6|16|1|1|1", true), ("7|16|1|1|x", false), ("x", false)] {
             assert_eq!(Contents::is_of_other_version(value.as_bytes()), is_other);
         }
     }

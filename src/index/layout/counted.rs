@@ -2,28 +2,29 @@
 //! results and the ratings of the players who moved.
 //!
 //! Positions with the same first bits are stored in *pages*, as lists of games are. A position with more than
-//! [`INLINE`] rows has an entry for each [`Period`] instead. Pages and periods are bit strings. `g(k)` is an
+//! [`INLINE`] rows has an entry for each [`Period`](super::results::Period) instead. Pages and periods are bit strings. `g(k)` is an
 //! exponential Golomb code of order k.
 //!
 //! | part | encoding |
 //! |---|---|
 //! | a page | g(6) the number of positions minus 1; 17 bits: the first month; g(6) the number of months minus 1; the positions, ascending |
 //! | a position | g(d) its number minus the previous number minus 1 (for the first position, its last bits); g(0) the number of moves minus 1, or [`INLINE`] for a position with separate periods; the moves, or g(10) the number of games of a position with separate periods |
-//! | a period | g(0) the number of moves minus 1; the moves, with a single month |
+//! | a [period](super::periods) | g(0) the number of moves minus 1; the moves, with a single month |
 //! | a move, ascending | 13 bits: the squares, and whether 4 bits of the promotion follow; g(0) the number of rows minus 1; the rows |
 //! | a row, ascending | g(e) its number minus the previous number minus 1, where the number is class times months, plus 0 for an unknown month or the month minus the first month plus 1 |
-//! | then | g(0) the number of games minus 1; White's wins in the bits of the games; Black's wins in the bits of the other games |
+//! | then | g(0) the number of games minus 1; White's wins in the bits of the games; Black's wins in the bits of the other games; only in an index of games, games without a result in the bits of the others |
 //! | then | a bit that is 1 if all players who moved have a rating, otherwise followed by their number in the bits of the games; g(f) the zigzag code of the sum of the ratings minus their number times the middle of the rating group |
+//! | then, only in an index of games, for a row of one game | g(20) the id of the game |
 //!
 //! d is chosen so that the code is short if the positions of a page are evenly distributed, and e likewise for the rows
 //! of a move. f is 7 plus half the number of bits of the number of ratings. A month is 13 times the year plus the
 //! month, which is 0 if unknown. In a page, 0 stands for unknown and 1 for the first month.
 
 use super::{
-    COUNTS, Subject,
+    Subject,
     bits::{BitReader, BitWriter},
     played::Paging,
-    sums::{Class, Period, PeriodEntry, YearMonths},
+    results::{Class, MOST_GAMES, Month, ResultRow},
 };
 use crate::{pgn::RatingGroup, position::BookMove};
 
@@ -36,103 +37,22 @@ pub const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 /// The number that is stored in place of the number of moves if a position has separate periods.
 const APART: u64 = INLINE as u64 + 1;
 
-/// The greatest number of games in a row, so that sums of all rows cannot overflow.
-pub const MOST_GAMES: u64 = 1 << 48;
-
 /// The number of bits of a month.
 const MONTH_BITS: u32 = 17;
 
-/// The highest rating of a player.
-const HIGHEST: u64 = (1 << 12) - 1;
-
-/// A month of a year as a number, in the order of time.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
-pub struct MonthNumber(u32);
-
-impl MonthNumber {
-    /// Returns the number of a month. `month` is 1 to 12, or 0 if unknown; `year` is 0 if unknown. Returns `None` if
-    /// there is no such month.
-    pub fn new(year: u16, month: u8) -> Option<MonthNumber> {
-        let is_month = year < 10_000 && month <= 12 && (year > 0 || month == 0);
-        is_month.then(|| MonthNumber(13 * u32::from(year) + u32::from(month)))
-    }
-
-    /// Returns the year, or 0 if it is unknown.
-    pub fn year(self) -> u16 {
-        (self.0 / 13) as u16
-    }
-
-    /// Returns the month as a period.
-    pub fn period(self) -> Period {
-        Period::Month(self.year(), (self.0 % 13) as u8)
-    }
-}
-
-/// The sums of the games of one class and one month in which a move was played in a position.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct CountedRow {
-    /// The move.
-    pub mv: BookMove,
-    /// The class.
-    pub class: Class,
-    /// The month.
-    pub month: MonthNumber,
-    /// The number of games that neither side won, that White won, and that Black won.
-    pub games: [u64; 3],
-    /// The number of games in which the rating of the player who moved is known.
-    pub rated: u64,
-    /// The sum of the known ratings of the players who moved.
-    pub ratings: u64,
-}
-
-impl CountedRow {
-    /// Returns the number of games.
-    pub fn total(&self) -> u64 {
-        self.games.iter().sum()
-    }
-
-    /// Returns the sort key of the row. Rows with equal keys add up.
-    pub fn kind(&self) -> (BookMove, Class, MonthNumber) {
-        (self.mv, self.class, self.month)
-    }
-
-    /// Adds the games of a row of the same move and class. A sum that overflows is not [possible](Self::is_possible)
-    /// afterwards.
-    pub fn add(&mut self, other: &CountedRow) {
-        for (sum, more) in self.games.iter_mut().zip(other.games) {
-            *sum = sum.saturating_add(more);
-        }
-        self.rated = self.rated.saturating_add(other.rated);
-        self.ratings = self.ratings.saturating_add(other.ratings);
-    }
-
-    /// Returns `true` if the numbers are consistent and within their limits.
-    pub fn is_possible(&self) -> bool {
-        let games = self
-            .games
-            .iter()
-            .try_fold(0u64, |sum, games| sum.checked_add(*games));
-        games.is_some_and(|games| {
-            (1..=MOST_GAMES).contains(&games)
-                && self.rated <= games
-                && (self.rated..=self.rated * HIGHEST).contains(&self.ratings)
-        })
-    }
-}
-
 /// The range of months of a page's rows. The number 0 stands for unknown months, 1 for `first`, and so on.
 #[derive(Copy, Clone, Debug)]
-struct Months {
+pub(super) struct Months {
     first: u32,
     count: u64,
 }
 
 impl Months {
     /// The range for the rows of a period, which are stored without a month.
-    const NONE: Months = Months { first: 0, count: 1 };
+    pub(super) const NONE: Months = Months { first: 0, count: 1 };
 
     /// Returns the range of months of these rows.
-    fn of(rows: &[CountedRow]) -> Months {
+    fn of(rows: &[ResultRow]) -> Months {
         let known = rows
             .iter()
             .map(|row| row.month.0)
@@ -148,7 +68,7 @@ impl Months {
     }
 
     /// Returns the number that encodes a row's class and month.
-    fn number(self, row: &CountedRow) -> u64 {
+    fn number(self, row: &ResultRow) -> u64 {
         let month = match row.month.0 {
             _ if self.count == 1 => 0,
             0 => 0,
@@ -158,14 +78,14 @@ impl Months {
     }
 
     /// Returns the class and the month that a number encodes, or `None` if the number is invalid.
-    fn parse(self, number: u64) -> Option<(Class, MonthNumber)> {
+    fn parse(self, number: u64) -> Option<(Class, Month)> {
         let class = Class::of_number(u8::try_from(number / self.count).ok()?)?;
         let month = match (number % self.count) as u32 {
             0 => 0,
             month => self.first + month - 1,
         };
         let is_month = month == 0 || (13..13 * 10_000).contains(&month);
-        is_month.then_some((class, MonthNumber(month)))
+        is_month.then_some((class, Month(month)))
     }
 
     /// Returns the order of the code for the differences between the numbers of `rows` rows.
@@ -184,8 +104,8 @@ fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }
 
-/// Appends the rows of a position, sorted by move.
-fn put_moves(rows: &[CountedRow], months: Months, out: &mut BitWriter) {
+/// Appends the rows of a position, sorted by move. `of_games` says whether they are in an index of games.
+pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out: &mut BitWriter) {
     let moves = rows.chunk_by(|a, b| a.mv == b.mv).count();
     out.put_golomb(moves as u64 - 1, 0);
     for rows in rows.chunk_by(|a, b| a.mv == b.mv) {
@@ -202,18 +122,21 @@ fn put_moves(rows: &[CountedRow], months: Months, out: &mut BitWriter) {
             let number = months.number(row);
             out.put_golomb(number - next, order);
             next = number + 1;
-            put_games(row, out);
+            put_games(row, of_games, out);
         }
     }
 }
 
 /// Appends the games and ratings of a row.
-fn put_games(row: &CountedRow, out: &mut BitWriter) {
+fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
     let total = row.total();
-    let [_, white, black] = row.games;
+    let [_, white, black, unfinished] = row.games;
     out.put_golomb(total - 1, 0);
     out.put(white, bits_of(total));
     out.put(black, bits_of(total - white));
+    if of_games {
+        out.put(unfinished, bits_of(total - white - black));
+    }
     out.put(u64::from(row.rated == total), 1);
     if row.rated < total {
         out.put(row.rated, bits_of(total));
@@ -226,20 +149,28 @@ fn put_games(row: &CountedRow, out: &mut BitWriter) {
             order_of_ratings(row.rated),
         );
     }
+    if of_games && total == 1 {
+        out.put_golomb(row.game.unwrap_or(0).into(), ORDER_OF_IDS);
+    }
 }
+
+/// The order of the code for the id of a game.
+const ORDER_OF_IDS: u32 = 20;
 
 /// Returns the order of the code for the sum of `rated` ratings.
 fn order_of_ratings(rated: u64) -> u32 {
     7 + rated.ilog2() / 2
 }
 
-/// Reads `moves` moves and appends their rows, at most `most` rows in total. Returns `None` if they are malformed.
-fn take_moves(
+/// Reads `moves` moves and appends their rows, at most `most` rows in total. `of_games` says whether they are in an index
+/// of games. Returns `None` if they are malformed.
+pub(super) fn take_moves(
     bits: &mut BitReader<'_>,
     moves: u64,
     months: Months,
+    of_games: bool,
     most: usize,
-    rows: &mut Vec<CountedRow>,
+    rows: &mut Vec<ResultRow>,
 ) -> Option<()> {
     let mut last = None;
     for _ in 0..moves {
@@ -262,60 +193,42 @@ fn take_moves(
             let number = next.checked_add(bits.take_golomb(order)?)?;
             next = number.checked_add(1)?;
             let (class, month) = months.parse(number)?;
-            rows.push(take_games(bits, mv, class, month)?);
+            let mut row = ResultRow::new(mv, class, month);
+            take_games(bits, of_games, &mut row)?;
+            rows.push(row);
         }
     }
     Some(())
 }
 
 /// Reads the games and ratings of a row. Returns `None` if they are malformed.
-fn take_games(
-    bits: &mut BitReader<'_>,
-    mv: BookMove,
-    class: Class,
-    month: MonthNumber,
-) -> Option<CountedRow> {
+fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> Option<()> {
     let total = bits.take_golomb(0)?.checked_add(1)?;
-    let white = bits.take(bits_of(total))?;
-    let black = bits.take(bits_of(total.checked_sub(white)?))?;
-    let draws = (total - white).checked_sub(black)?;
-    let rated = match bits.take(1)? {
-        1 => total,
-        _ => bits.take(bits_of(total)).filter(|rated| *rated < total)?,
-    };
-    let mut row = CountedRow {
-        mv,
-        class,
-        month,
-        games: [draws, white, black],
-        rated,
-        ratings: 0,
-    };
     if total > MOST_GAMES {
         return None;
     }
-    if rated > 0 {
-        let doubled = bits.take_golomb(order_of_ratings(rated))?;
+    let white = bits.take(bits_of(total))?;
+    let black = bits.take(bits_of(total.checked_sub(white)?))?;
+    let others = (total - white).checked_sub(black)?;
+    let unfinished = match of_games {
+        true => bits.take(bits_of(others))?,
+        false => 0,
+    };
+    let draws = others.checked_sub(unfinished)?;
+    row.games = [draws, white, black, unfinished];
+    row.rated = match bits.take(1)? {
+        1 => total,
+        _ => bits.take(bits_of(total)).filter(|rated| *rated < total)?,
+    };
+    if row.rated > 0 {
+        let doubled = bits.take_golomb(order_of_ratings(row.rated))?;
         let more = (doubled >> 1).cast_signed() ^ -((doubled & 1).cast_signed());
-        row.ratings = (rated * middle_of(class)).checked_add_signed(more)?;
+        row.ratings = (row.rated * middle_of(row.class)).checked_add_signed(more)?;
     }
-    row.is_possible().then_some(row)
-}
-
-impl PeriodEntry for CountedRow {
-    const KEYS: &[u8; 2] = COUNTS;
-
-    fn parse(value: &[u8]) -> Option<Vec<CountedRow>> {
-        parse_period(value)
+    if of_games && total == 1 {
+        row.game = Some(u32::try_from(bits.take_golomb(ORDER_OF_IDS)?).ok()?);
     }
-
-    fn games(&self) -> u64 {
-        self.total()
-    }
-
-    fn class(&self) -> Class {
-        self.class
-    }
+    row.is_possible().then_some(())
 }
 
 /// Returns the middle of a class's rating group, which is close to the mean rating of its players.
@@ -324,58 +237,11 @@ fn middle_of(class: Class) -> u64 {
     group.map_or(0, |group| u64::from(group.floor()) + 100)
 }
 
-/// Returns the encoded rows of a period, which must be sorted.
-pub fn write_period(rows: &[CountedRow]) -> Vec<u8> {
-    let mut out = BitWriter::default();
-    put_moves(rows, Months::NONE, &mut out);
-    out.finish()
-}
-
-/// Decodes the rows that [`write_period`] encoded. Their months are unknown. Returns `None` if they are malformed.
-pub fn parse_period(bytes: &[u8]) -> Option<Vec<CountedRow>> {
-    let (mut bits, mut rows) = (BitReader::new(bytes), Vec::new());
-    let moves = bits.take_golomb(0)?.checked_add(1)?;
-    take_moves(&mut bits, moves, Months::NONE, MOST_ROWS, &mut rows)?;
-    bits.is_at_end().then_some(rows)
-}
-
-/// Adds up the rows of a position for each period: all time, each year and each month. Returns each period with its
-/// sorted rows, first all time, then the years, then the months. Also returns the years, each with its months that
-/// occur in `rows`.
-pub fn periods_of(rows: &[CountedRow]) -> (Vec<(Period, Vec<CountedRow>)>, Vec<YearMonths>) {
-    let mut periods = Vec::new();
-    let mut years: Vec<YearMonths> = Vec::new();
-    let reductions: [fn(MonthNumber) -> Period; 3] = [
-        |_| Period::All,
-        |month| Period::Year(month.year()),
-        MonthNumber::period,
-    ];
-    for period_of in reductions {
-        let mut rows = rows.to_vec();
-        rows.sort_unstable_by_key(|row| (period_of(row.month), row.mv, row.class));
-        for rows in rows.chunk_by(|a, b| period_of(a.month) == period_of(b.month)) {
-            let period = period_of(rows[0].month);
-            let of_kind = rows.chunk_by(|a, b| (a.mv, a.class) == (b.mv, b.class));
-            let summed = of_kind.map(|rows| {
-                let mut sum = rows[0];
-                sum.month = MonthNumber::default();
-                rows[1..].iter().for_each(|row| sum.add(row));
-                sum
-            });
-            periods.push((period, summed.collect()));
-            if let Period::Month(year, month) = period {
-                YearMonths::note(&mut years, year, month);
-            }
-        }
-    }
-    (periods, years)
-}
-
 /// The counts of a position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CountedList {
     /// The rows of an inline position.
-    Rows(Vec<CountedRow>),
+    Rows(Vec<ResultRow>),
     /// The number of games of a position whose periods have separate entries.
     Apart(u64),
 }
@@ -385,7 +251,7 @@ pub enum CountedList {
 pub struct CountedPage {
     /// For each position, the end of its rows in `rows`, and the number of its games if its periods are separate.
     positions: Vec<(Subject, usize, Option<u64>)>,
-    rows: Vec<CountedRow>,
+    rows: Vec<ResultRow>,
 }
 
 impl CountedPage {
@@ -395,7 +261,7 @@ impl CountedPage {
     }
 
     /// Adds a position with its sorted rows. Its subject must be greater than all subjects so far.
-    pub fn push(&mut self, subject: Subject, rows: &[CountedRow]) {
+    pub fn push(&mut self, subject: Subject, rows: &[ResultRow]) {
         self.rows.extend_from_slice(rows);
         self.positions.push((subject, self.rows.len(), None));
     }
@@ -425,7 +291,7 @@ impl CountedPage {
                     out.put_golomb(APART - 1, 0);
                     out.put_golomb(games, 10);
                 }
-                None => put_moves(&self.rows[start..end], months, &mut out),
+                None => put_moves(&self.rows[start..end], months, false, &mut out),
             }
             start = end;
         }
@@ -456,7 +322,7 @@ impl Paging {
         self,
         page: &[u8],
         any: Subject,
-        mut f: impl FnMut(Subject, &mut Vec<CountedRow>, Option<u64>),
+        mut f: impl FnMut(Subject, &mut Vec<ResultRow>, Option<u64>),
     ) -> Option<()> {
         let mut bits = BitReader::new(page);
         let count = bits.take_golomb(6)?.checked_add(1)?;
@@ -481,7 +347,7 @@ impl Paging {
             let apart = match moves {
                 APART => Some(bits.take_golomb(10).filter(|games| *games <= MOST_GAMES)?),
                 1..APART => {
-                    take_moves(&mut bits, moves, months, INLINE, &mut rows)?;
+                    take_moves(&mut bits, moves, months, false, INLINE, &mut rows)?;
                     None
                 }
                 _ => return None,
@@ -498,51 +364,12 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::*;
-
-    fn games() -> impl Strategy<Value = ([u64; 3], u64, u64)> {
-        let few = prop_oneof![Just(0u64), Just(1), 0..40u64, 0..MOST_GAMES / 4];
-        ([few.clone(), few.clone(), few], any::<u64>(), 1..=HIGHEST).prop_map(
-            |([draws, white, black], rated, rating)| {
-                let games = [draws + u64::from(white + black == 0), white, black];
-                let total: u64 = games.iter().sum();
-                let rated = if rated % 3 == 0 {
-                    total
-                } else {
-                    rated % (total + 1)
-                };
-                (games, rated, rated * rating)
-            },
-        )
-    }
-
-    fn rows() -> impl Strategy<Value = Vec<CountedRow>> {
-        let month = prop_oneof![
-            Just((0, 0)),
-            (2013..2026u16, 0..=12u8),
-            (1..9999u16, 0..=12u8)
-        ];
-        let kind = (0..30u16, 0..Class::COUNT as u8, month);
-        proptest::collection::btree_map(kind, games(), 1..=INLINE).prop_map(|rows| {
-            let row = |((mv, class, (year, month)), (games, rated, ratings)): (
-                (u16, _, (u16, u8)),
-                _,
-            )| CountedRow {
-                mv: BookMove(mv * 0x333),
-                class: Class::of_number(class).unwrap(),
-                month: MonthNumber::new(year, month).unwrap(),
-                games,
-                rated,
-                ratings,
-            };
-            rows.into_iter().map(row).collect()
-        })
-    }
+    use super::{super::results::strategies::results, *};
 
     proptest! {
         #[test]
         fn pages_come_back(
-            positions in proptest::collection::btree_map(any::<u64>(), (rows(), proptest::option::of(0..MOST_GAMES)), 1..30),
+            positions in proptest::collection::btree_map(any::<u64>(), (results(), proptest::option::of(0..MOST_GAMES)), 1..30),
             bits in 8..=40u32,
         ) {
             let paging = Paging::of_bits(bits).unwrap();
@@ -571,41 +398,8 @@ mod tests {
         }
 
         #[test]
-        fn periods_have_all_rows(rows in rows()) {
-            let (periods, years) = periods_of(&rows);
-            let mut sums: BTreeMap<(Period, BookMove, Class), CountedRow> = BTreeMap::new();
-            for row in &rows {
-                for period in [Period::All, Period::Year(row.month.year()), row.month.period()] {
-                    let sum = CountedRow { month: MonthNumber::default(), ..*row };
-                    sums.entry((period, row.mv, row.class)).and_modify(|all| all.add(row)).or_insert(sum);
-                }
-            }
-            let found: Vec<_> = periods.iter().flat_map(|(period, rows)| {
-                rows.iter().map(|row| ((*period, row.mv, row.class), *row))
-            }).collect();
-            prop_assert_eq!(found, Vec::from_iter(sums));
-            for (period, rows) in &periods {
-                let bytes = write_period(rows);
-                let read = parse_period(&bytes);
-                prop_assert_eq!(read.as_ref(), Some(rows));
-                prop_assert_eq!(parse_period(&bytes[..bytes.len() - 1]), None);
-                let is_listed = match *period {
-                    Period::All => true,
-                    Period::Year(year) => years.iter().any(|known| known.year == year),
-                    Period::Month(year, month) => {
-                        years.iter().any(|known| known.year == year && known.months().any(|known| known == month))
-                    }
-                };
-                prop_assert!(is_listed);
-            }
-        }
-
-        #[test]
         fn any_bytes_are_read(bytes: Vec<u8>, subject: u64) {
-            let is_possible = |rows: &[CountedRow]| rows.iter().all(CountedRow::is_possible);
-            if let Some(rows) = parse_period(&bytes) {
-                prop_assert!(is_possible(&rows));
-            }
+            let is_possible = |rows: &[ResultRow]| rows.iter().all(ResultRow::is_possible);
             let _ = Paging::for_items(1000).for_each_counted(&bytes, Subject(subject), |_, rows, _| {
                 assert!(is_possible(rows));
             });
@@ -614,32 +408,23 @@ mod tests {
 
     #[test]
     fn more_rows_than_are_written_are_malformed() {
-        let row = |number: usize| CountedRow {
+        let row = |number: usize| ResultRow {
             mv: BookMove(796),
             class: Class::of_number((number % Class::COUNT) as u8).unwrap(),
-            month: MonthNumber::default(),
-            games: [1, 0, 0],
+            month: Month::default(),
+            games: [1, 0, 0, 0],
             rated: 0,
             ratings: 0,
+            game: None,
         };
         let paging = Paging::of_bits(13).unwrap();
         for (rows, is_read) in [(INLINE, true), (INLINE + 1, false)] {
             let mut page = CountedPage::default();
-            let rows: Vec<CountedRow> = (0..rows).map(row).collect();
+            let rows: Vec<ResultRow> = (0..rows).map(row).collect();
             page.push(Subject(7), &rows);
             let (last, bytes) = page.take(paging).unwrap();
             assert_eq!(paging.find_counts(&bytes, last).is_some(), is_read);
         }
-        let of_moves = |moves: usize| {
-            let row = |number| CountedRow {
-                mv: BookMove((number / Class::COUNT) as u16),
-                ..row(number)
-            };
-            write_period(&(0..moves * Class::COUNT).map(row).collect::<Vec<_>>())
-        };
-        let most = MOST_ROWS / Class::COUNT;
-        assert!(parse_period(&of_moves(most)).is_some());
-        assert!(parse_period(&of_moves(most + 1)).is_none());
     }
 
     #[test]
@@ -648,14 +433,14 @@ mod tests {
         let mut page = CountedPage::default();
         for number in 0..128u64 {
             let class = Class::of_number((number % 54) as u8).unwrap();
-            let row = CountedRow {
+            let row = ResultRow {
                 mv: BookMove(796),
                 class,
-                month: MonthNumber::new(2013 + (number % 12) as u16, 1 + (number % 7) as u8)
-                    .unwrap(),
-                games: [u64::from(number % 9 == 0), u64::from(number % 9 > 0), 0],
+                month: Month::new(2013 + (number % 12) as u16, 1 + (number % 7) as u8).unwrap(),
+                games: [u64::from(number % 9 == 0), u64::from(number % 9 > 0), 0, 0],
                 rated: 1,
                 ratings: middle_of(class) + number,
+                game: None,
             };
             page.push(Subject(number * 0x5f_ffff_ffff), &[row]);
         }

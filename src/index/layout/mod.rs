@@ -24,7 +24,7 @@
 //! | `xn`, 4 bytes | names, see [`names`] |
 //! | `xp`, 8 bytes of a [`Subject`], byte 255 | a page of lists, see [`played`]; the key contains the greatest subject that the page may contain |
 //! | `xp`, 8 bytes of a [`Subject`], byte 0, 4 bytes | a chunk of a list that is too long for a page; the 4 bytes are the number of the chunk |
-//! | `xp`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | the sums of the games of such a list in a period, see [`sums`]. The period is encoded as byte 0 for all time; byte 1 and 2 bytes for a year; or byte 2, 2 bytes for the year and 1 byte for the month |
+//! | `xp`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | the results of the games of such a list in a period, see [`periods`]. The period is encoded as byte 0 for all time; byte 1 and 2 bytes for a year; or byte 2, 2 bytes for the year and 1 byte for the month |
 //! | `xz` | the description of these data, see [`Contents`] |
 //!
 //! The explorer's index of counts contains neither games nor any of these keys. It contains these instead:
@@ -32,7 +32,7 @@
 //! | key | value |
 //! |---|---|
 //! | `xq`, 8 bytes of a [`Subject`], byte 255 | a page of positions, see [`counted`]; the key contains the greatest subject that the page may contain |
-//! | `xq`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | the rows of a period, for a position that has too many rows for a page. The value for all time begins with the years and months, as in [`sums`] |
+//! | `xq`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | the rows of a period, for a position that has too many rows for a page. See [`periods`] |
 //! | `xy` | the description of the counts, see [`CountedContents`] |
 //!
 //! An index of counts is always for standard chess.
@@ -48,11 +48,12 @@ pub mod details;
 mod game;
 mod ids;
 pub mod names;
+pub mod periods;
 pub mod played;
+pub mod results;
 pub mod rows;
 mod stats;
 mod subject;
-pub mod sums;
 
 pub use self::{
     contents::{AboutCounts, Contents, CountedContents},
@@ -64,7 +65,7 @@ pub use self::{
 };
 pub(super) use stats::joined_stats;
 
-use self::sums::Period;
+use self::results::Period;
 use super::leveldb::{put_varint, take_size, take_varint};
 
 /// The key of the number of games in all inputs.
@@ -100,7 +101,7 @@ pub fn names_key(number: u32) -> Vec<u8> {
     [b"xn", &number.to_be_bytes()[..]].concat()
 }
 
-/// The prefix of the keys of lists.
+/// The prefix of the keys of lists, and of the results of long lists.
 pub const LISTS: &[u8; 2] = b"xp";
 
 /// The prefix of the keys of counts.
@@ -117,8 +118,8 @@ pub fn chunk_key(subject: Subject, number: u32) -> Vec<u8> {
     [&subject_start(subject)[..], &[0], &number.to_be_bytes()].concat()
 }
 
-/// Returns the key of the sums or, if `of` is [`COUNTS`], the rows of a period.
-pub fn sums_key(of: &[u8; 2], subject: Subject, period: Period) -> Vec<u8> {
+/// Returns the key of the results of a position in a period. `of` is [`LISTS`] or [`COUNTS`].
+pub fn period_key(of: &[u8; 2], subject: Subject, period: Period) -> Vec<u8> {
     let subject = subject.0.to_be_bytes();
     [&of[..], &subject, &[1], &period.key_bytes()].concat()
 }
@@ -130,18 +131,18 @@ pub(super) enum ListKey {
     Page(Subject),
     /// A chunk of the list of a subject.
     Chunk(Subject),
-    /// The sums of a list's games, or the rows of a period.
-    Sums,
+    /// The results of a position in a period.
+    Period,
 }
 
-/// Parses the key of a page, a chunk or sums. `of` is [`LISTS`] or [`COUNTS`]. Returns `None` for any other key.
+/// Parses the key of a page, a chunk or a period. `of` is [`LISTS`] or [`COUNTS`]. Returns `None` for any other key.
 pub(super) fn list_key(of: &[u8; 2], key: &[u8]) -> Option<ListKey> {
     let (subject, rest) = key.strip_prefix(of)?.split_first_chunk()?;
     let subject = Subject(u64::from_be_bytes(*subject));
     match rest {
         [0xff] => Some(ListKey::Page(subject)),
         [0, _, _, _, _] => Some(ListKey::Chunk(subject)),
-        [1, 0] | [1, 1, _, _] | [1, 2, _, _, _] => Some(ListKey::Sums),
+        [1, 0] | [1, 1, _, _] | [1, 2, _, _, _] => Some(ListKey::Period),
         _ => None,
     }
 }
@@ -153,7 +154,7 @@ pub(super) fn subject_start(subject: Subject) -> [u8; 10] {
     key
 }
 
-/// Returns the subject in the key of a page, a chunk or sums, or `None` for any other key.
+/// Returns the subject in the key of a page, a chunk or a period, or `None` for any other key.
 pub(super) fn list_subject(key: &[u8]) -> Option<Subject> {
     let (subject, _) = key.strip_prefix(LISTS)?.split_first_chunk()?;
     Some(Subject(u64::from_be_bytes(*subject)))

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | a page | for each subject: its last bits in as many whole bytes as they need, high ones first, and its list |
 //! | a list | varint 2n + t, where n is the number of items, or 0 for a list in chunks, and t is 1 if White is to move; the items |
-//! | a list in chunks | after varint t: varint 4n + 2p + s, where n is the number of items, p is 1 if the subject is a position, and s is 1 if the list has [`sums`](super::sums) |
+//! | a list in chunks | after varint t: varint 4n + 2p + s, where n is the number of items, p is 1 if the subject is a position, and s is 1 if the position has results by [`period`](super::periods) |
 //! | a chunk | a byte that is 1 if another chunk follows and 0 otherwise; a list |
 //! | one item | the move, 2 bytes; varint of the id |
 //! | several items | varint m and the m different moves, 2 bytes each, in the order of their first occurrence; for each item a varint: the id minus the previous id minus 1 (for the first item, the id), times 2^b, plus the index of its move, where b is the least number of bits that m - 1 fits into |
@@ -81,15 +81,15 @@ pub struct ChunkedList {
     pub items: u64,
     /// Whether the subject is a position.
     pub is_of_position: bool,
-    /// Whether the list has [`sums`](super::sums).
-    pub has_sums: bool,
+    /// Whether the position has results by [period](super::periods).
+    pub has_periods: bool,
 }
 
 impl ChunkedList {
     /// Appends the description of the list, which is stored in a page in place of the list.
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
-        let flags = u64::from(self.is_of_position) << 1 | u64::from(self.has_sums);
+        let flags = u64::from(self.is_of_position) << 1 | u64::from(self.has_periods);
         put_varint(out, self.items << 2 | flags);
     }
 
@@ -105,7 +105,7 @@ impl ChunkedList {
         (items > INLINE as u64).then_some(ChunkedList {
             items,
             is_of_position: number >> 1 & 1 == 1,
-            has_sums: number & 1 == 1,
+            has_periods: number & 1 == 1,
         })
     }
 }
@@ -409,7 +409,7 @@ mod tests {
         let apart = ChunkedList {
             items: 70_000,
             is_of_position: true,
-            has_sums: true,
+            has_periods: true,
         };
         let mut bytes = Vec::new();
         apart.write(true, &mut bytes);

@@ -25,9 +25,9 @@ use crate::{
     task,
 };
 
-/// The least key of pages, chunks and sums.
+/// The least key of pages, chunks and periods.
 const START: &[u8] = b"xp";
-/// The end of the keys of pages, chunks and sums.
+/// The end of the keys of pages, chunks and periods.
 const END: &[u8] = b"xq";
 
 /// Merges the lists of all inputs.
@@ -341,8 +341,8 @@ impl<'p> ListStream<'p> {
         {
             match (list_key(LISTS, key), self.entries.value()) {
                 (Some(ListKey::Chunk(_)), _) => self.chunks += 1,
-                // Sums are calculated again for the merged lists.
-                (Some(ListKey::Sums), _) => {}
+                // The results by period are calculated again for the merged lists.
+                (Some(ListKey::Period), _) => {}
                 (Some(ListKey::Page(last)), TableValue::Held(page)) => {
                     self.page.clear();
                     self.page.extend_from_slice(page);

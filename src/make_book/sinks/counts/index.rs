@@ -10,8 +10,7 @@ use crate::{
         CountedSource, IndexWriter,
         layout::{
             AboutCounts, Subject,
-            counted::{CountedRow, MonthNumber},
-            sums::Class,
+            results::{Class, Month, ResultRow},
         },
     },
     make_book::{
@@ -131,19 +130,20 @@ impl Sink for CountedIndexSink<'_> {
 
 /// Converts a row of counts to a row of the index. Returns `None` if the row contains no games, or counts only for
 /// books.
-fn counted_row(row: &ClassRow) -> Option<CountedRow> {
+fn counted_row(row: &ClassRow) -> Option<ResultRow> {
     let (class, stats) = (row.class, row.row.stats.turned(row.row.turn));
     let speed = Speed::ALL[usize::from(class.speed)];
     let group = usize::from(class.group).checked_sub(1);
     let group = group.and_then(|number| RatingGroup::all().nth(number));
-    let month = MonthNumber::new((class.month / 100) as u16, (class.month % 100) as u8)?;
+    let month = Month::new((class.month / 100) as u16, (class.month % 100) as u8)?;
     let has_games = stats.games() > 0;
-    (!class.book_only && has_games).then_some(CountedRow {
+    (!class.book_only && has_games).then_some(ResultRow {
         mv: row.row.mv,
         class: Class::new(speed, group),
         month,
-        games: [stats.draws, stats.wins, stats.losses],
+        games: [stats.draws, stats.wins, stats.losses, 0],
         rated: row.ratings.games,
         ratings: row.ratings.sum,
+        game: None,
     })
 }

@@ -1,18 +1,19 @@
-//! Filters that sums and counts can apply, because they depend only on speed, rating group and month.
+//! Filters that rows of counts and results by period can answer, because they depend only on speed, rating group and month.
 
-use super::{dates::DateRange, query::Filters, source::OpenIndex};
+use super::{dates::DateRange, fold::Collector, query::Filters, source::OpenIndex};
 use crate::{
     error::Result,
     index::layout::{
-        Subject,
-        counted::{CountedList, CountedRow},
+        COUNTS, Subject,
+        counted::CountedList,
+        periods::PeriodResults,
+        results::{Class, Period, YearMonths},
         rows::date_number,
-        sums::{Class, Period, PeriodEntry, YearMonths},
     },
     pgn::{Date, RatingGroup, Speed},
 };
 
-/// The longest period that a sum may cover.
+/// The longest period that a row may cover.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Split {
     Nowhere,
@@ -25,7 +26,7 @@ pub(super) fn date_of(period: Period) -> u32 {
     date_number(match period {
         Period::All => Date::default(),
         Period::Year(year) => Date::new(year, 0, 0),
-        Period::Month(year, month) => Date::new(year, month, 0),
+        Period::Month(month) => Date::new(month.year(), month.month(), 0),
     })
 }
 
@@ -60,34 +61,98 @@ impl ClassFilter {
         })
     }
 
-    /// Calls `f` with the passing rows of the counts of a position, each with its period, which is at most as long as `split`
-    /// allows.
-    pub(super) fn for_each_row(
+    /// Passes the rows of a position in a source of counts to a collector. The position may be stored under any of
+    /// `subjects`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged.
+    pub(super) fn fold_counts(
         &self,
         source: &OpenIndex,
-        subject: Subject,
-        list: Option<CountedList>,
+        subjects: &[Subject],
         split: Split,
-        mut f: impl FnMut(Period, &CountedRow),
+        collector: &mut impl Collector,
     ) -> Result<()> {
-        match list {
-            None => Ok(()),
-            Some(CountedList::Apart(games)) => {
-                self.for_each_part(source, subject, games, split, |period, row| {
-                    f(period, row);
-                    Some(())
-                })
-            }
-            Some(CountedList::Rows(rows)) => {
-                for row in &rows {
-                    let period = row.month.period();
-                    if self.contains(period) && self.classes[row.class.number()] {
-                        f(period, row);
+        let mut is_known = false;
+        for subject in subjects {
+            let Some(list) = source.counts(*subject)? else {
+                continue;
+            };
+            is_known = true;
+            match list {
+                CountedList::Rows(rows) => {
+                    for row in rows.iter().filter(|row| self.admits(row.class)) {
+                        let period = Period::Month(row.month);
+                        if self.contains(period) {
+                            collector.add_row(source, period, row);
+                        }
                     }
                 }
-                Ok(())
+                CountedList::Apart(games) => {
+                    self.fold_periods(source, COUNTS, *subject, games, split, collector)?;
+                }
             }
         }
+        if !is_known {
+            collector.lack(source);
+        }
+        Ok(())
+    }
+
+    /// Passes the results by period of a position to a collector. The periods do not overlap, and are as long as `split`
+    /// and the filter allow. `of` is [`LISTS`](crate::index::layout::LISTS) or [`COUNTS`], and `games` is the number of games of the position.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged.
+    pub(super) fn fold_periods(
+        &self,
+        source: &OpenIndex,
+        of: &[u8; 2],
+        subject: Subject,
+        games: u64,
+        split: Split,
+        collector: &mut impl Collector,
+    ) -> Result<()> {
+        let (years, all) = source.index.results_of_all(of, subject, games)?;
+        if split == Split::Nowhere && self.dates.is_all() {
+            return self.fold_period(source, Period::All, &all, collector);
+        }
+        for period in self.periods(&years, split) {
+            let results = source.index.results(of, subject, period)?;
+            self.fold_period(source, period, &results, collector)?;
+        }
+        Ok(())
+    }
+
+    /// Passes the results of one period to a collector. All days of the period must pass.
+    fn fold_period(
+        &self,
+        source: &OpenIndex,
+        period: Period,
+        results: &PeriodResults,
+        collector: &mut impl Collector,
+    ) -> Result<()> {
+        let has_game = |id: u32| u64::from(id) < source.games();
+        let rows = results.rows.iter();
+        let candidates = results.candidates.iter();
+        let mut ids = rows.clone().filter_map(|row| row.game);
+        if !ids.all(has_game) || !candidates.clone().all(|game| has_game(game.game)) {
+            return Err(source.damaged("the results of a position name an unknown game"));
+        }
+        for row in rows.filter(|row| self.admits(row.class)) {
+            collector.add_row(source, period, row);
+        }
+        for game in candidates.filter(|game| self.admits(game.class)) {
+            collector.add_candidate(source, game.game, game.mv);
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if the games of a class pass.
+    fn admits(&self, class: Class) -> bool {
+        self.classes[class.number()]
     }
 
     /// Returns `true` if the games of a month pass.
@@ -95,45 +160,12 @@ impl ClassFilter {
         self.dates.contains(date_of(period))
     }
 
-    /// Calls `f` with entries that together contain all passing games of a subject. Each entry contains the passing
-    /// games of one period. The periods do not overlap, and are as long as `split` allows. `games` is the number of
-    /// games of the subject. `f` must return `None` if an entry is malformed.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the index is damaged.
-    pub(super) fn for_each_part<T: PeriodEntry>(
-        &self,
-        source: &OpenIndex,
-        subject: Subject,
-        games: u64,
-        split: Split,
-        mut f: impl FnMut(Period, &T) -> Option<()>,
-    ) -> Result<()> {
-        let (years, all) = source.index.sums_of_all(subject, games)?;
-        let mut add = |period: Period, parts: &[T]| {
-            let mut passing = parts
-                .iter()
-                .filter(|part| self.classes[part.class().number()]);
-            passing
-                .try_for_each(|part| f(period, part))
-                .ok_or_else(|| source.damaged("the sums of a list name an unknown game"))
-        };
-        if split == Split::Nowhere && self.dates.is_all() {
-            return add(Period::All, &all);
-        }
-        for period in self.periods(&years, split) {
-            add(period, &source.index.sums(subject, period)?)?;
-        }
-        Ok(())
-    }
-
     /// Returns the periods that together contain all passing games: whole years if all their months pass and `split`
     /// allows years, otherwise months.
     fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {
-            let months = year.months().map(|month| Period::Month(year.year, month));
+            let months = year.months().map(Period::Month);
             let passing: Vec<Period> = months.filter(|month| self.contains(*month)).collect();
             if passing.len() == year.months().count() && split != Split::ByMonth {
                 periods.push(Period::Year(year.year));
@@ -148,6 +180,7 @@ impl ClassFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::layout::results::Month;
 
     fn filter(since: &str, until: &str) -> Option<ClassFilter> {
         ClassFilter::new(&Filters {
@@ -167,16 +200,17 @@ mod tests {
             year(2017, 0b110),
         ];
         let periods = |since, until, split| filter(since, until).unwrap().periods(&years, split);
-        use Period::{Month, Year};
+        use Period::Year;
+        let month = |year, month| Period::Month(Month::new(year, month).unwrap());
         assert_eq!(
             periods("2015.03", "2017.01", Split::Nowhere),
             [
                 Year(0),
-                Month(2015, 0),
-                Month(2015, 3),
-                Month(2015, 4),
+                month(2015, 0),
+                month(2015, 3),
+                month(2015, 4),
                 Year(2016),
-                Month(2017, 1)
+                month(2017, 1)
             ]
         );
         assert_eq!(
@@ -185,7 +219,7 @@ mod tests {
         );
         assert_eq!(
             periods("2016", "", Split::ByMonth),
-            [Month(0, 0), Month(2016, 3), Month(2017, 1), Month(2017, 2)]
+            [month(0, 0), month(2016, 3), month(2017, 1), month(2017, 2)]
         );
         assert!(filter("2016.01.02", "").is_none());
     }

@@ -6,22 +6,21 @@ use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
+    class_filter::ClassFilter,
     dates::DateRange,
     duplicate_groups::DuplicateGroups,
-    games::{AskedTraits, GameRows, Traits},
+    games::{AskedTraits, GameColumns, Traits},
     query::Filters,
     source::OpenIndex,
-    summed::{ClassFilter, Split},
 };
 use crate::{
     error::Result,
     index::{
         explored::ListPlace,
-        layout::{EcoNumber, Subject, counted::CountedRow, sums::Period},
+        layout::{EcoNumber, Subject},
     },
     openings::OpeningFilter,
     pgn::{GameResult, NameMatch, folded},
-    position::BookMove,
 };
 
 /// If at most one game in this many is left, the remaining filters are evaluated game by game instead of column by column.
@@ -53,46 +52,6 @@ impl<'a> SourceFilters<'a> {
             duplicates: None,
             class_filter: ClassFilter::new(query),
         })
-    }
-
-    /// Calls `f` with the rows of moves that pass the filters, in the counts of the [lists](super::count::subjects_of)
-    /// of a position, each with a period as long as the split allows. Returns `false` if the source stores games
-    /// instead of counts.
-    pub(super) fn for_each_row(
-        &self,
-        source: &OpenIndex,
-        subjects: &[Subject],
-        split: Split,
-        mut f: impl FnMut(Period, &CountedRow),
-    ) -> Result<bool> {
-        let found = self.for_each_row_and_end(source, subjects, split, |period, row| {
-            if row.mv != BookMove::NONE {
-                f(period, row);
-            }
-        })?;
-        Ok(found.is_some())
-    }
-
-    /// Like [`for_each_row`](SourceFilters::for_each_row), but also passes rows without a move: games that end in
-    /// the position. Returns `None` if the source stores games instead of counts, otherwise whether it contains
-    /// the position.
-    pub(super) fn for_each_row_and_end(
-        &self,
-        source: &OpenIndex,
-        subjects: &[Subject],
-        split: Split,
-        mut f: impl FnMut(Period, &CountedRow),
-    ) -> Result<Option<bool>> {
-        let mut has = false;
-        for subject in subjects {
-            let (Some(counts), Some(filter)) = (source.counts(*subject)?, &self.class_filter)
-            else {
-                return Ok(None);
-            };
-            has |= counts.is_some();
-            filter.for_each_row(source, *subject, counts, split, &mut f)?;
-        }
-        Ok(Some(has))
     }
 
     /// Counts only the first passing game of each group of duplicates.
@@ -151,7 +110,7 @@ impl<'a> SourceFilters<'a> {
     /// can answer. Returns `true` if there is such a source.
     ///
     /// This saves time if several lists that share most of their games are filtered afterwards.
-    pub(super) fn ask_long(&self, subject: Subject) -> Result<bool> {
+    pub(super) fn precompute_long(&self, subject: Subject) -> Result<bool> {
         let mut are_any = false;
         if self.class_filter.as_ref().is_some() {
             return Ok(are_any);
@@ -160,7 +119,7 @@ impl<'a> SourceFilters<'a> {
             if let ListPlace::Apart(apart) = source.place(subject)?
                 && apart.items > source.games() / LONG
             {
-                filter.ask_all();
+                filter.precompute();
                 are_any = true;
             }
         }
@@ -170,7 +129,7 @@ impl<'a> SourceFilters<'a> {
 
 /// The filters of a query, prepared for the games of one source.
 pub(super) struct SourceFilter<'a> {
-    games: &'a GameRows,
+    games: &'a GameColumns,
     /// A bit for each game of the source. It is set for the games of the player whom the filters name or, if they name
     /// no player, of the opponent. `None` if the bits are not needed.
     of_somebody: Option<Vec<u64>>,
@@ -184,8 +143,8 @@ pub(super) struct SourceFilter<'a> {
     /// For each number that encodes an ECO code, whether games with this code pass. `None` if all pass.
     eco: Option<Box<[bool; EcoNumber::COUNT]>>,
     opening: Option<OpeningFilter>,
-    /// For each game, whether it passes. Set by [`ask_all`](SourceFilter::ask_all).
-    asked: OnceLock<Vec<bool>>,
+    /// For each game, whether it passes. Set by [`precompute`](SourceFilter::precompute).
+    precomputed: OnceLock<Vec<bool>>,
 }
 
 /// The players of a filter, as the numbers of their names.
@@ -236,20 +195,20 @@ impl<'a> SourceFilter<'a> {
             traits: traits_that_pass(filters),
             eco: eco_that_pass(filters),
             opening: filters.opening.clone(),
-            asked: OnceLock::new(),
+            precomputed: OnceLock::new(),
         }))
     }
 
     /// Evaluates the filter for all games, on all cores, and keeps the results.
-    pub(super) fn ask_all(&self) {
-        self.asked.get_or_init(|| {
+    pub(super) fn precompute(&self) {
+        self.precomputed.get_or_init(|| {
             let games = self.games();
             let marked: Vec<Vec<bool>> = (0..games.div_ceil(STRETCH))
                 .into_par_iter()
                 .map(|number| {
                     let first = number * STRETCH;
                     let mut passes = Vec::new();
-                    self.mark(first..games.min(first + STRETCH), &mut passes);
+                    self.filter_range(first..games.min(first + STRETCH), &mut passes);
                     passes
                 })
                 .collect();
@@ -258,9 +217,9 @@ impl<'a> SourceFilter<'a> {
     }
 
     /// Returns, for each game in a range of ids, whether it passes. Returns `None` if
-    /// [`ask_all`](SourceFilter::ask_all) has not been called.
-    pub(super) fn asked(&self, stretch: Range<usize>) -> Option<&[bool]> {
-        Some(&self.asked.get()?[stretch])
+    /// [`precompute`](SourceFilter::precompute) has not been called.
+    pub(super) fn precomputed(&self, ids: Range<usize>) -> Option<&[bool]> {
+        Some(&self.precomputed.get()?[ids])
     }
 
     /// Returns whether the player whom the filters name has White in a game, and whether Black. Both are `false` if the
@@ -289,8 +248,8 @@ impl<'a> SourceFilter<'a> {
     /// Returns `true` if the game passes.
     #[inline]
     pub(super) fn admits(&self, id: usize) -> bool {
-        if let Some(asked) = self.asked.get() {
-            return asked[id];
+        if let Some(passes) = self.precomputed.get() {
+            return passes[id];
         }
         self.of_somebody
             .as_ref()
@@ -324,18 +283,18 @@ impl<'a> SourceFilter<'a> {
     /// Writes for each game of a range whether it passes, and returns `true` if any game passes.
     ///
     /// Filters are applied one after the other to all games of the range, so that the compiler can vectorize each loop.
-    pub(super) fn mark(&self, stretch: Range<usize>, passes: &mut Vec<bool>) -> bool {
+    pub(super) fn filter_range(&self, stretch: Range<usize>, passes: &mut Vec<bool>) -> bool {
         passes.clear();
         match &self.of_somebody {
             Some(bits) => {
                 passes.extend(stretch.clone().map(|id| is_set(bits, id)));
                 if count(passes) <= passes.len() / FEW {
-                    return self.mark_few(stretch.start, passes);
+                    return self.filter_few(stretch.start, passes);
                 }
             }
             None => passes.resize(stretch.len(), true),
         }
-        self.mark_columns(stretch.clone(), passes);
+        self.filter_columns(stretch.clone(), passes);
         if let Some(players) = &self.players {
             for (passes, id) in passes
                 .iter_mut()
@@ -349,7 +308,7 @@ impl<'a> SourceFilter<'a> {
     }
 
     /// Evaluates the remaining filters for the games that are still marked, one by one.
-    fn mark_few(&self, first: usize, passes: &mut [bool]) -> bool {
+    fn filter_few(&self, first: usize, passes: &mut [bool]) -> bool {
         let mut are_any = false;
         for (at, passes) in passes.iter_mut().enumerate().filter(|(_, passes)| **passes) {
             *passes = self.admits_others(first + at);
@@ -358,7 +317,7 @@ impl<'a> SourceFilter<'a> {
         are_any
     }
 
-    fn mark_columns(&self, stretch: Range<usize>, passes: &mut [bool]) {
+    fn filter_columns(&self, stretch: Range<usize>, passes: &mut [bool]) {
         let games = self.games;
         match self.event.as_deref() {
             Some([event]) => keep(passes, &games.events[stretch.clone()], |other| {
@@ -474,7 +433,7 @@ impl EloRange {
 
 impl Players {
     /// Returns `true` if the players of a game match, with the wanted color and result.
-    fn admit(&self, games: &GameRows, id: usize) -> bool {
+    fn admit(&self, games: &GameColumns, id: usize) -> bool {
         let [white, black] = games.players[id];
         if self.player.is_none() {
             let is_opponent = |name| is_one_of(&self.opponent, name);
@@ -488,7 +447,7 @@ impl Players {
     }
 
     /// Returns whether the player has White, and whether Black, in a game with the wanted opponent and result.
-    fn colors(&self, games: &GameRows, id: usize) -> [bool; 2] {
+    fn colors(&self, games: &GameColumns, id: usize) -> [bool; 2] {
         let [white, black] = games.players[id];
         let winner = games.traits[id].winner();
         let has = |color: Color, player, opponent| {

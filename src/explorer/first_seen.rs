@@ -6,13 +6,13 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
-    chosen::{Chosen, fold_chosen},
-    count::{Rank, by_date},
     dates::earliest,
+    filter::{SourceFilter, SourceFilters},
+    fold::{Collector, PassingGames, fold},
     query::Filters,
     source::OpenIndex,
-    source_filter::SourceFilters,
     sources::Explorer,
+    tally::{Rank, by_date},
 };
 use crate::{
     error::{Error, Result},
@@ -22,15 +22,15 @@ use crate::{
 };
 
 /// The games of an explorer, prepared for looking up many positions.
-pub(crate) struct Arrivals<'a> {
+pub(crate) struct FirstSeen<'a> {
     filters: SourceFilters<'a>,
-    /// The results of [`first_day`](Arrivals::first_day) for spilled lists, which are long. There are few of them, and most
+    /// The results of [`first_day`](FirstSeen::first_day) for spilled lists, which are long. There are few of them, and most
     /// games reach some, so reading them once for each batch of games would take quadratic time.
     first_days: Mutex<FxHashMap<Subject, u32>>,
 }
 
 /// A position to look up, with the game and the half-move after which it occurs.
-pub(crate) struct Ask {
+pub(crate) struct Probe {
     pub subject: Subject,
     pub game: u32,
     pub ply: u32,
@@ -38,23 +38,25 @@ pub(crate) struct Ask {
 
 /// The games that reached a position.
 #[derive(Copy, Clone, Default, Debug)]
-pub(crate) struct Reached {
+pub(crate) struct Visits {
     /// The number of games.
     pub games: u64,
     /// The earliest day by which at least one of the games had certainly been played: the minimum of their last
     /// possible days. `None` if there are no games.
     pub first: Option<u32>,
     last: Option<Rank>,
+    /// If given, only games that are known to have been played before this day count.
+    before: Option<u32>,
 }
 
-impl Reached {
+impl Visits {
     /// Returns the number of the newest game.
     pub fn last(self) -> Option<u64> {
         self.last.map(|(_, number, _)| number)
     }
 }
 
-/// Returns the first day that a date can mean, in the form that [`Arrivals::reached`] accepts. For a date without a
+/// Returns the first day that a date can mean, in the form that [`FirstSeen::visits`] accepts. For a date without a
 /// year, the result is later than every day.
 pub(crate) fn first_day(date: Date) -> u32 {
     match date.year() {
@@ -73,27 +75,25 @@ pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
     (departure < known.len()).then_some(departure)
 }
 
-impl Explorer {
-    /// Prepares the games for looking up many positions.
+impl FirstSeen<'_> {
+    /// Prepares the games of an explorer.
     ///
     /// # Errors
     ///
     /// Returns an error if a source has counts instead of games.
-    pub(crate) fn arrivals(&self) -> Result<Arrivals<'_>> {
-        let counted = self.sources.iter().find(|source| source.counted.is_some());
-        if let Some(source) = counted {
+    pub(crate) fn new(explorer: &Explorer) -> Result<FirstSeen<'_>> {
+        let mut sources = explorer.sources.iter();
+        if let Some(source) = sources.find(|source| source.counted.is_some()) {
             return Err(Error::file(&source.name, "has counts and no games"));
         }
-        Ok(Arrivals {
-            filters: self.filters(&Filters::default())?,
+        Ok(FirstSeen {
+            filters: explorer.filters(&Filters::default())?,
             first_days: Mutex::default(),
         })
     }
-}
 
-impl Arrivals<'_> {
-    /// Calls `new` for each position in `asked` that no game has reached. With `before`, a game counts only if it was
-    /// certainly played before the day that `before` returns. `asked` must be sorted by position, so that each page of
+    /// Calls `new` for each position in `probes` that no game has reached. With `before`, a game counts only if it was
+    /// certainly played before the day that `before` returns. `probes` must be sorted by position, so that each page of
     /// the index is read once.
     ///
     /// # Errors
@@ -101,32 +101,32 @@ impl Arrivals<'_> {
     /// Returns an error if the index is damaged.
     pub fn for_each_new(
         &self,
-        asked: &[Ask],
-        before: Option<impl Fn(&Ask) -> u32 + Sync>,
-        new: impl Fn(&Ask) + Sync,
+        probes: &[Probe],
+        before: Option<impl Fn(&Probe) -> u32 + Sync>,
+        new: impl Fn(&Probe) + Sync,
     ) -> Result<()> {
         // Every game passes the filters.
         let Some((source, _)) = self.filters.of_sources.first() else {
-            asked.iter().for_each(new);
+            probes.iter().for_each(new);
             return Ok(());
         };
-        let page_of = |ask: &Ask| source.contents.paging.page(ask.subject);
-        let pages = asked.par_chunk_by(|a, b| page_of(a) == page_of(b));
-        pages.try_for_each(|asked| {
-            let mut left = asked.iter().peekable();
-            source.for_each_list(asked[0].subject, |subject, list| {
-                while let Some(ask) = left.next_if(|ask| ask.subject < subject) {
-                    new(ask);
+        let page_of = |probe: &Probe| source.contents.paging.page(probe.subject);
+        let pages = probes.par_chunk_by(|a, b| page_of(a) == page_of(b));
+        pages.try_for_each(|probes| {
+            let mut left = probes.iter().peekable();
+            source.for_each_list(probes[0].subject, |subject, list| {
+                while let Some(probe) = left.next_if(|probe| probe.subject < subject) {
+                    new(probe);
                 }
                 let mut first = None;
-                while let Some(ask) = left.next_if(|ask| ask.subject == subject) {
+                while let Some(probe) = left.next_if(|probe| probe.subject == subject) {
                     let Some(before) = &before else { continue };
                     let first = match first {
                         Some(first) => first,
                         None => *first.insert(self.first_day(source, subject, &list)?),
                     };
-                    if first >= before(ask) {
-                        new(ask);
+                    if first >= before(probe) {
+                        new(probe);
                     }
                 }
                 Ok(())
@@ -142,13 +142,13 @@ impl Arrivals<'_> {
             if let Some(day) = task::lock(&self.first_days).get(&subject) {
                 return Ok(*day);
             }
-            let day = self.reached(subject, None)?.first.unwrap_or(u32::MAX);
+            let day = self.visits(subject, None)?.first.unwrap_or(u32::MAX);
             task::lock(&self.first_days).insert(subject, day);
             return Ok(day);
         }
         let mut first = u32::MAX;
         list.for_each(|id, _| {
-            let day = source.rows.get(id).map(|hot| hot.last_day());
+            let day = source.rows.get(id).map(|summary| summary.last_day());
             first = first.min(day.unwrap_or(u32::MAX));
         });
         Ok(first)
@@ -160,40 +160,38 @@ impl Arrivals<'_> {
     /// # Errors
     ///
     /// Returns an error if the index is damaged.
-    pub fn reached(&self, subject: Subject, before: Option<u32>) -> Result<Reached> {
-        let mut reached = Reached::default();
-        for (source, filter) in &self.filters.of_sources {
-            let list = source.list(subject, source.place(subject)?)?;
-            let add = |reached: &mut Reached, chosen: Chosen<'_>| {
-                for (id, number) in chosen.games {
-                    let hot = source.rows.get(*id).expect("only known games are chosen");
-                    let day = hot.last_day();
-                    if before.is_some_and(|before| day >= before) {
-                        continue;
-                    }
-                    let game = source.first + u64::from(*id);
-                    let rank = by_date(&hot, game, chosen.moves[*number as usize]);
-                    reached.games += 1;
-                    reached.first = Some(reached.first.map_or(day, |first| first.min(day)));
-                    reached.last = reached.last.max(Some(rank));
-                }
-            };
-            let join = |part: Reached| {
-                reached.games += part.games;
-                reached.first = reached.first.into_iter().chain(part.first).min();
-                reached.last = reached.last.max(part.last);
-            };
-            fold_chosen(
-                &self.filters,
-                source,
-                filter,
-                &list,
-                Reached::default,
-                add,
-                join,
-            )?;
+    pub fn visits(&self, subject: Subject, before: Option<u32>) -> Result<Visits> {
+        fold(&self.filters, &[subject], || Visits {
+            before,
+            ..Visits::default()
+        })
+    }
+}
+
+impl Collector for Visits {
+    fn add_games(
+        &mut self,
+        source: &OpenIndex,
+        _filter: &SourceFilter<'_>,
+        passing: &PassingGames<'_>,
+    ) {
+        for (id, mv) in passing.iter() {
+            let summary = source.game(id);
+            let day = summary.last_day();
+            if self.before.is_some_and(|before| day >= before) {
+                continue;
+            }
+            let rank = by_date(&summary, source.first + u64::from(id), mv);
+            self.games += 1;
+            self.first = Some(self.first.map_or(day, |first| first.min(day)));
+            self.last = self.last.max(Some(rank));
         }
-        Ok(reached)
+    }
+
+    fn join(&mut self, other: Visits) {
+        self.games += other.games;
+        self.first = self.first.into_iter().chain(other.first).min();
+        self.last = self.last.max(other.last);
     }
 }
 

@@ -34,48 +34,43 @@ pub struct MoveTime {
     pub mean: f64,
 }
 
-impl Explorer {
-    /// Returns the mean time that each move of a position took in the `most` newest passing games.
-    ///
-    /// Times are known from `[%emt]`, or from `[%clk]` and a `TimeControl` of one period. If a game repeats the position, its
-    /// last move there counts. The text of each game is read until `goes_on` returns `false`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the games are in a packed file, and the errors of [`games`](Explorer::games) and
-    /// [`text_while`](Explorer::text_while).
-    pub fn times(&self, query: &Query, most: usize, goes_on: &dyn Fn() -> bool) -> Result<Times> {
-        let page = Page {
-            skip: 0,
-            limit: most,
-            sort: Sort::Recent,
-            fold_matches: false,
-        };
-        let (games, numbers) = self.game_numbers(query, &page)?;
-        let mut times = Times {
-            games,
-            ..Times::default()
-        };
-        let (variant, identity) = (query.line.variant(), identity(query.line.position()));
-        for number in numbers {
-            let number = number?;
-            let (source, id) = self.place(number)?;
-            if source.index.is_slow_to_read(id)? {
-                let (path, _) = source.index.file_of(id)?;
-                let problem = "is packed, and its clocks would take a whole reading for each game: unpack it and index it again";
-                return Err(Error::file(path, problem));
-            }
-            times.read += 1;
-            if let Some((mv, seconds)) =
-                time_in(&self.text_while(number, goes_on)?, variant, identity)
-            {
-                let time = times.moves.entry(mv).or_default();
-                time.games += 1;
-                time.mean += (seconds - time.mean) / time.games as f64;
-            }
+/// Returns the mean time of each move of a position. See [`Explorer::times`].
+pub(super) fn times(
+    explorer: &Explorer,
+    query: &Query,
+    most: usize,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Times> {
+    let page = Page {
+        skip: 0,
+        limit: most,
+        sort: Sort::Recent,
+        fold_matches: false,
+    };
+    let (games, numbers) = explorer.game_numbers(query, &page)?;
+    let mut times = Times {
+        games,
+        ..Times::default()
+    };
+    let (variant, identity) = (query.line.variant(), identity(query.line.position()));
+    for number in numbers {
+        let number = number?;
+        let (source, id) = explorer.place(number)?;
+        if source.index.is_slow_to_read(id)? {
+            let (path, _) = source.index.file_of(id)?;
+            let problem = "is packed, and its clocks would take a whole reading for each game: unpack it and index it again";
+            return Err(Error::file(path, problem));
         }
-        Ok(times)
+        times.read += 1;
+        if let Some((mv, seconds)) =
+            time_in(&explorer.text_while(number, goes_on)?, variant, identity)
+        {
+            let time = times.moves.entry(mv).or_default();
+            time.games += 1;
+            time.mean += (seconds - time.mean) / time.games as f64;
+        }
     }
+    Ok(times)
 }
 
 /// Returns the last move that was played in a position of a game, and the time that it took in seconds. Returns `None`

@@ -1,0 +1,424 @@
+//! Lists of the games of a position. Only a window of a list is in memory at a time, and the games of a match can be folded
+//! into one entry.
+
+use std::{collections::BTreeSet, iter};
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    answer::{GameList, ListedGame, MatchGames, PlayedGame, games_of},
+    dates::text_of_number,
+    duplicate_groups::DuplicateGroups,
+    filter::{SourceFilter, SourceFilters},
+    fold::{Collector, PassingGames, fold},
+    query::{Page, Query, Sort},
+    source::OpenIndex,
+    sources::Explorer,
+    tally::{Rank, by_date, by_rating},
+};
+use crate::{error::Result, index::explored::Best, position::BookMove};
+
+/// The largest number of games in memory. For each further window, all games of the position are ranked again.
+const WINDOW: usize = if cfg!(test) { 7 } else { 1 << 16 };
+
+/// The number of a game, its move, and the number of other games of its match.
+type First = (u64, BookMove, u64);
+
+/// Returns a page of the list of a position's games.
+///
+/// # Errors
+///
+/// Returns an error if the index is damaged, if the source does not exist, or if no source has games.
+pub(super) fn list(explorer: &Explorer, query: &Query, page: &Page) -> Result<GameList> {
+    let filters = explorer.filters_of_games(&query.filters)?;
+    // One more game tells whether there is another page.
+    let longer = &Page {
+        limit: page.limit.saturating_add(1),
+        ..*page
+    };
+    let (total, mut games) = match page.fold_matches {
+        true => folded(explorer.duplicates()?, &filters, query, longer)?,
+        false => {
+            let (total, games) =
+                numbers(explorer.filters_of_games(&query.filters)?, query, longer)?;
+            let games = games.map(|game| game.map(|(number, mv)| (number, mv, 0)));
+            (total, games.collect::<Result<Vec<_>>>()?)
+        }
+    };
+    let has_next = page.limit > 0 && games.len() > page.limit;
+    let next = has_next.then_some(page.skip.saturating_add(page.limit));
+    games.truncate(page.limit);
+    let played = games.iter().map(|(number, mv, _)| (*number, *mv));
+    let played = games_of(explorer, query, played)?.into_iter();
+    let listed = played.zip(&games).map(|(played, (.., more))| {
+        with_details(
+            explorer,
+            &filters,
+            played,
+            Some(*more).filter(|more| *more > 0),
+        )
+    });
+    Ok(GameList {
+        total,
+        next,
+        games: listed.collect::<Result<_>>()?,
+    })
+}
+
+/// Returns the entry of a list for a game. `more` is the number of other games of its match, if there are any.
+pub(super) fn with_details(
+    explorer: &Explorer,
+    filters: &SourceFilters<'_>,
+    played: PlayedGame,
+    more: Option<u64>,
+) -> Result<ListedGame> {
+    let number = played.game.number;
+    let (source, id) = explorer.place(number)?;
+    let (games, at) = (&source.rows, id as usize);
+    let event = source.name(games.events[at])?;
+    let eco = games.eco[at].code();
+    Ok(ListedGame {
+        date: text_of_number(games.dates[at]),
+        event: Some(event).filter(|event| event != "?" && !event.is_empty()),
+        eco: eco.map(|code| code.map(char::from).iter().collect()),
+        plies: games.plies[at],
+        copies: filters.copies_of(number),
+        of_match: more.map(|more| MatchGames { more }),
+        played,
+    })
+}
+
+/// Returns the number of games of the whole list, and an iterator over the numbers and moves of the games on the page.
+///
+/// # Errors
+///
+/// Returns an error if the index is damaged. The iterator returns such errors too.
+pub(super) fn numbers<'a>(
+    filters: SourceFilters<'a>,
+    query: &'a Query,
+    page: &Page,
+) -> Result<(u64, impl Iterator<Item = Result<(u64, BookMove)>> + use<'a>)> {
+    let Page {
+        mut skip,
+        mut limit,
+        sort,
+        ..
+    } = *page;
+    let mut last = None;
+    // Returns the next games on the page, the number of all games, and whether more games follow.
+    let mut next_window = move || -> Result<(Vec<Rank>, u64, bool)> {
+        let wanted = skip.saturating_add(limit).min(WINDOW);
+        let subject = query.line.subject();
+        let new = || RankedGames::new(sort, wanted, last);
+        let RankedGames { total, best, .. } = fold(&filters, &[subject], new)?;
+        let mut ranks = best.into_sorted();
+        last = ranks.last().copied();
+        let go_on = ranks.len() == wanted;
+        let skipped = skip.min(ranks.len());
+        ranks.drain(..skipped);
+        skip -= skipped;
+        limit -= ranks.len();
+        Ok((ranks, total, go_on && limit > 0))
+    };
+    let (first, total, mut go_on) = next_window()?;
+    let rest = iter::from_fn(move || {
+        go_on.then(|| {
+            let next = next_window();
+            go_on = next.as_ref().is_ok_and(|next| next.2);
+            next.map(|(ranks, ..)| ranks)
+        })
+    });
+    let games = iter::once(Ok(first)).chain(rest).flat_map(move |ranks| {
+        let (ranks, err) = match ranks {
+            Ok(ranks) => (ranks, None),
+            Err(err) => (Vec::new(), Some(err)),
+        };
+        let game = move |(_, number, mv)| (number_of(number, sort), mv);
+        ranks
+            .into_iter()
+            .map(move |rank| Ok(game(rank)))
+            .chain(err.map(Err))
+    });
+    Ok((total, games))
+}
+
+/// Returns the number of a game from the second field of its rank, which is inverted if games are sorted by number.
+fn number_of(ranked: u64, sort: Sort) -> u64 {
+    match sort {
+        Sort::Id => u64::MAX - ranked,
+        Sort::Recent | Sort::Rating => ranked,
+    }
+}
+
+/// Collects the first games of a list.
+struct RankedGames {
+    sort: Sort,
+    /// If given, only games that rank below it are collected.
+    after: Option<Rank>,
+    /// The number of all passing games.
+    total: u64,
+    best: Best<Rank>,
+}
+
+impl RankedGames {
+    /// Creates a collector of the first `wanted` games.
+    fn new(sort: Sort, wanted: usize, after: Option<Rank>) -> RankedGames {
+        RankedGames {
+            sort,
+            after,
+            total: 0,
+            best: Best::new(wanted),
+        }
+    }
+}
+
+impl Collector for RankedGames {
+    fn add_games(
+        &mut self,
+        source: &OpenIndex,
+        _filter: &SourceFilter<'_>,
+        passing: &PassingGames<'_>,
+    ) {
+        let RankedGames {
+            sort, after, best, ..
+        } = self;
+        self.total += passing.len();
+        let offer = |(id, mv)| {
+            let rank = rank_of(source, id, mv, *sort);
+            if after.is_none_or(|after| rank < after) {
+                best.offer(rank);
+            }
+        };
+        // Offers games that probably rank high first, so that few of them are replaced.
+        match sort {
+            Sort::Id => passing.iter().for_each(offer),
+            Sort::Recent | Sort::Rating => passing.iter().rev().for_each(offer),
+        }
+    }
+
+    fn join(&mut self, other: RankedGames) {
+        self.total += other.total;
+        self.best.join(&other.best);
+    }
+}
+
+/// Returns the rank of a game in an order.
+#[inline]
+fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
+    let summary = source.game(id);
+    let game = source.first + u64::from(id);
+    match sort {
+        Sort::Recent => by_date(&summary, game, mv),
+        Sort::Rating => by_rating(&summary, game, mv),
+        Sort::Id => by_number(game, mv),
+    }
+}
+
+/// Returns a rank by the game's number, so that games with lower numbers come first.
+fn by_number(number: u64, mv: BookMove) -> Rank {
+    (0, u64::MAX - number, mv)
+}
+
+/// Returns the number of passing games of a position, and for each match on the page its first game with the number of
+/// other games.
+fn folded(
+    duplicates: &DuplicateGroups,
+    filters: &SourceFilters<'_>,
+    query: &Query,
+    page: &Page,
+) -> Result<(u64, Vec<First>)> {
+    let subjects = [query.line.subject()];
+    let wanted = page.skip.saturating_add(page.limit);
+    let new = || FirstGames::new(duplicates, page.sort, wanted);
+    let FirstGames { total, ranks, .. } = fold(filters, &subjects, new)?;
+    let ranks = ranks.into_iter().rev().skip(page.skip);
+    let ranks: Vec<(Rank, u64)> = ranks.collect();
+    let matches: FxHashMap<u64, u64> = ranks.iter().map(|(_, key)| (*key, 0)).collect();
+    let new = || MatchSizes {
+        duplicates,
+        games: matches.clone(),
+    };
+    let sizes = fold(filters, &subjects, new)?.games;
+    let first = |((_, number, mv), key): (Rank, u64)| {
+        let more = sizes[&key].saturating_sub(1);
+        (number_of(number, page.sort), mv, more)
+    };
+    Ok((total, ranks.into_iter().map(first).collect()))
+}
+
+/// Counts the games of some matches.
+struct MatchSizes<'a> {
+    duplicates: &'a DuplicateGroups,
+    /// The number of games of each match, by the hash of the match.
+    games: FxHashMap<u64, u64>,
+}
+
+impl Collector for MatchSizes<'_> {
+    fn add_games(
+        &mut self,
+        source: &OpenIndex,
+        _filter: &SourceFilter<'_>,
+        passing: &PassingGames<'_>,
+    ) {
+        for (id, _) in passing.games {
+            let hash = self.duplicates.match_hash(source, *id);
+            if let Some(games) = self.games.get_mut(&hash) {
+                *games += 1;
+            }
+        }
+    }
+
+    fn join(&mut self, other: Self) {
+        for (key, more) in other.games {
+            *self.games.entry(key).or_default() += more;
+        }
+    }
+}
+
+/// Collects the highest-ranked game of each match, for the `wanted` matches whose games rank highest.
+struct FirstGames<'a> {
+    duplicates: &'a DuplicateGroups,
+    sort: Sort,
+    /// The number of all passing games.
+    total: u64,
+    wanted: usize,
+    of_match: FxHashMap<u64, Rank>,
+    ranks: BTreeSet<(Rank, u64)>,
+}
+
+impl<'a> FirstGames<'a> {
+    fn new(duplicates: &'a DuplicateGroups, sort: Sort, wanted: usize) -> FirstGames<'a> {
+        FirstGames {
+            duplicates,
+            sort,
+            total: 0,
+            wanted,
+            of_match: FxHashMap::default(),
+            ranks: BTreeSet::new(),
+        }
+    }
+
+    /// Offers a game. `key` returns the hash of its match, and is called only if the game ranks high enough.
+    fn offer(&mut self, rank: Rank, key: impl FnOnce() -> u64) {
+        let is_full = self.ranks.len() == self.wanted;
+        if is_full && self.ranks.first().is_none_or(|last| rank < last.0) {
+            return;
+        }
+        let key = key();
+        if let Some(known) = self.of_match.get(&key).copied() {
+            if rank <= known {
+                return;
+            }
+            self.ranks.remove(&(known, key));
+        } else if is_full && let Some((_, last)) = self.ranks.pop_first() {
+            self.of_match.remove(&last);
+        }
+        self.of_match.insert(key, rank);
+        self.ranks.insert((rank, key));
+    }
+}
+
+impl Collector for FirstGames<'_> {
+    fn add_games(
+        &mut self,
+        source: &OpenIndex,
+        _filter: &SourceFilter<'_>,
+        passing: &PassingGames<'_>,
+    ) {
+        self.total += passing.len();
+        let duplicates = self.duplicates;
+        for (id, mv) in passing.iter().rev() {
+            let rank = rank_of(source, id, mv, self.sort);
+            self.offer(rank, || duplicates.match_hash(source, id));
+        }
+    }
+
+    fn join(&mut self, other: Self) {
+        self.total += other.total;
+        for (rank, key) in other.ranks {
+            self.offer(rank, || key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        MakeBook,
+        explorer::{Line, View},
+        pgn::Input,
+        position::Variant,
+    };
+
+    #[test]
+    fn the_first_games_of_the_first_matches_are_kept() {
+        let rank = |rank| (rank, rank, BookMove::NONE);
+        let duplicates = DuplicateGroups::default();
+        let mut firsts = FirstGames::new(&duplicates, Sort::Id, 2);
+        for (key, number) in [(1, 5), (2, 4), (3, 3), (3, 9), (1, 1), (2, 8), (1, 6)] {
+            firsts.offer(rank(number), || key);
+        }
+        let kept: Vec<_> = firsts
+            .ranks
+            .iter()
+            .map(|(rank, key)| (rank.0, *key))
+            .collect();
+        assert_eq!(kept, [(8, 2), (9, 3)]);
+        assert_eq!(firsts.of_match.len(), 2);
+        let mut none = FirstGames::new(&duplicates, Sort::Id, 0);
+        none.offer(rank(1), || 1);
+        assert!(none.ranks.is_empty());
+    }
+
+    #[test]
+    fn pages_are_parts_of_one_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("idx");
+        let input = Input::file("data/famous.pgn");
+        let run = MakeBook::new([input]).explorer(&path);
+        run.run().unwrap();
+        let explorer = Explorer::open([(String::new(), path)]).unwrap();
+        let line = Line::parse(Variant::Standard, None, "").unwrap();
+        let query = Query::new(line, View::Lichess);
+        let numbers = |page: Page| {
+            let (total, numbers) = explorer.game_numbers(&query, &page).unwrap();
+            (total, numbers.collect::<Result<Vec<u64>>>().unwrap())
+        };
+        for sort in [Sort::Id, Sort::Recent, Sort::Rating] {
+            let page = |skip, limit| {
+                numbers(Page {
+                    skip,
+                    limit,
+                    sort,
+                    fold_matches: false,
+                })
+            };
+            let (total, all) = page(0, usize::MAX);
+            assert_eq!(all.len() as u64, total);
+            let month = |number: &u64| {
+                let game = explorer.game(*number).unwrap();
+                (game.year, game.month)
+            };
+            match sort {
+                Sort::Id => assert!(all.is_sorted()),
+                Sort::Recent => assert!(all.iter().rev().is_sorted_by_key(month)),
+                Sort::Rating => {}
+            }
+            let mut sorted = all.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), all.len());
+            for (skip, limit) in [(0, 0), (0, 1), (0, 7), (3, 9), (7, 7), (20, 20), (40, 99)] {
+                let end = all.len().min(skip + limit);
+                assert_eq!(
+                    page(skip, limit).1,
+                    all[skip.min(end)..end],
+                    "{sort} {skip} {limit}"
+                );
+                assert_eq!(page(skip, limit).0, total);
+            }
+            assert!(page(usize::MAX, usize::MAX).1.is_empty());
+        }
+    }
+}

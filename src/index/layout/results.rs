@@ -1,0 +1,302 @@
+//! The results of the moves of a position, added up by class and by month or a longer period.
+
+use crate::{
+    pgn::{Date, RatingGroup, Speed},
+    position::BookMove,
+};
+
+/// The greatest number of games in a row, so that sums of all rows cannot overflow.
+pub const MOST_GAMES: u64 = 1 << 48;
+
+/// The highest rating of a player.
+const HIGHEST: u64 = (1 << 12) - 1;
+
+/// A month of a year, or a year whose month is unknown, or an unknown year. Months are in the order of time.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Month(pub(super) u32);
+
+impl Month {
+    /// Returns a month of a year. `month` is 1 to 12, or 0 if unknown; `year` is 0 if unknown. Returns `None` if there is
+    /// no such month.
+    pub fn new(year: u16, month: u8) -> Option<Month> {
+        let is_month = year < 10_000 && month <= 12 && (year > 0 || month == 0);
+        is_month.then(|| Month(13 * u32::from(year) + u32::from(month)))
+    }
+
+    /// Returns the month of a date. The month of a date without a year is unknown too.
+    pub fn of(date: Date) -> Month {
+        let month = date.year().and(date.month()).unwrap_or(0);
+        Month(13 * u32::from(date.year().unwrap_or(0)) + u32::from(month))
+    }
+
+    /// Returns the year, or 0 if it is unknown.
+    pub fn year(self) -> u16 {
+        (self.0 / 13) as u16
+    }
+
+    /// Returns the month from 1 to 12, or 0 if it is unknown.
+    pub fn month(self) -> u8 {
+        (self.0 % 13) as u8
+    }
+}
+
+/// A period of time. The periods of a position are sorted in the order of this type.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Period {
+    /// All time.
+    All,
+    /// A year; 0 for games of an unknown year.
+    Year(u16),
+    /// A month of a year.
+    Month(Month),
+}
+
+impl Period {
+    /// Returns the bytes of the period in a key.
+    pub fn key_bytes(self) -> Vec<u8> {
+        let of_year = |kind: u8, year: u16| [&[kind][..], &year.to_be_bytes()].concat();
+        match self {
+            Period::All => vec![0],
+            Period::Year(year) => of_year(1, year),
+            Period::Month(month) => [&of_year(2, month.year())[..], &[month.month()]].concat(),
+        }
+    }
+
+    /// Returns the next longer period that contains this one.
+    pub fn longer(self) -> Period {
+        match self {
+            Period::Month(month) => Period::Year(month.year()),
+            Period::Year(_) | Period::All => Period::All,
+        }
+    }
+}
+
+/// A year, and its months that have games, as bits.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct YearMonths {
+    /// The year, or 0 for games of an unknown year.
+    pub year: u16,
+    /// The months: bit 0 for games of an unknown month, bits 1 to 12 for the months.
+    pub months: u16,
+}
+
+impl YearMonths {
+    /// Adds a month to `years`, which is sorted and ends with this year or an earlier one.
+    pub fn note(years: &mut Vec<YearMonths>, month: Month) {
+        let (year, months) = (month.year(), 1 << month.month());
+        match years.last_mut() {
+            Some(last) if last.year == year => last.months |= months,
+            _ => years.push(YearMonths { year, months }),
+        }
+    }
+
+    /// Returns an iterator over the months, ascending.
+    pub fn months(self) -> impl Iterator<Item = Month> {
+        let months = (0..=12).filter(move |month| self.months >> month & 1 == 1);
+        months.map(move |month| Month(13 * u32::from(self.year) + month))
+    }
+}
+
+/// A speed and a rating group. Games without a known rating form the last group.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Class(u8);
+
+impl Class {
+    /// The number of classes.
+    pub const COUNT: usize = (RatingGroup::COUNT + 1) * Speed::ALL.len();
+    /// The class with the lowest number.
+    pub const FIRST: Class = Class(0);
+    /// The class with the highest number.
+    pub const LAST: Class = Class(Class::COUNT as u8 - 1);
+
+    /// Returns the class of a speed and a group; the group is `None` for games without a known rating.
+    pub fn new(speed: Speed, group: Option<RatingGroup>) -> Class {
+        let group = group.map_or(RatingGroup::COUNT, RatingGroup::number);
+        Class((group * Speed::ALL.len() + speed as usize) as u8)
+    }
+
+    /// Returns the class with this number, or `None` if there is none.
+    pub fn of_number(number: u8) -> Option<Class> {
+        (usize::from(number) < Class::COUNT).then_some(Class(number))
+    }
+
+    /// Returns the number of the class, from 0.
+    pub fn number(self) -> usize {
+        self.0.into()
+    }
+
+    /// Returns the index of the rating group in [`RatingGroup::all`], or the number of groups if no rating is known.
+    pub fn group(self) -> usize {
+        self.number() / Speed::ALL.len()
+    }
+
+    /// Returns the number of the speed.
+    pub fn speed(self) -> usize {
+        self.number() % Speed::ALL.len()
+    }
+}
+
+/// The results of one move in a position, in the games of one class and of one month or longer period.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ResultRow {
+    /// The move, or [`BookMove::NONE`] for games that end in the position.
+    pub mv: BookMove,
+    /// The class.
+    pub class: Class,
+    /// The month; unknown in the rows of longer periods.
+    pub month: Month,
+    /// The number of games with each result, by the [numbers of results](crate::pgn::GameResult::ALL). Counts have no
+    /// games without a result.
+    pub games: [u64; 4],
+    /// The number of games in which the rating of the player who moved is known.
+    pub rated: u64,
+    /// The sum of the known ratings of the players who moved.
+    pub ratings: u64,
+    /// The id of the game if there is only one, otherwise the id of any of the games. `None` in counts, which have no
+    /// games.
+    pub game: Option<u32>,
+}
+
+impl ResultRow {
+    /// Creates a row without games.
+    pub fn new(mv: BookMove, class: Class, month: Month) -> ResultRow {
+        ResultRow {
+            mv,
+            class,
+            month,
+            games: [0; 4],
+            rated: 0,
+            ratings: 0,
+            game: None,
+        }
+    }
+
+    /// Returns the number of games.
+    pub fn total(&self) -> u64 {
+        self.games.iter().sum()
+    }
+
+    /// Returns the sort key of the row. Rows with equal keys add up.
+    pub fn kind(&self) -> (BookMove, Class, Month) {
+        (self.mv, self.class, self.month)
+    }
+
+    /// Adds the games of another row of the move. A sum that overflows is not [possible](Self::is_possible) afterwards.
+    pub fn add(&mut self, other: &ResultRow) {
+        for (sum, more) in self.games.iter_mut().zip(other.games) {
+            *sum = sum.saturating_add(more);
+        }
+        self.rated = self.rated.saturating_add(other.rated);
+        self.ratings = self.ratings.saturating_add(other.ratings);
+        self.game = other.game;
+    }
+
+    /// Returns `true` if the numbers are consistent and within their limits.
+    pub fn is_possible(&self) -> bool {
+        let games = self
+            .games
+            .iter()
+            .try_fold(0u64, |sum, games| sum.checked_add(*games));
+        games.is_some_and(|games| {
+            (1..=MOST_GAMES).contains(&games)
+                && self.rated <= games
+                && (self.rated..=self.rated * HIGHEST).contains(&self.ratings)
+        })
+    }
+}
+
+/// Returns the number of games of all rows.
+pub fn games_of(rows: &[ResultRow]) -> u64 {
+    rows.iter().map(ResultRow::total).sum()
+}
+
+#[cfg(test)]
+pub(super) mod strategies {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::index::layout::counted::INLINE;
+
+    fn games() -> impl Strategy<Value = ([u64; 3], u64, u64)> {
+        let few = prop_oneof![Just(0u64), Just(1), 0..40u64, 0..MOST_GAMES / 4];
+        ([few.clone(), few.clone(), few], any::<u64>(), 1..=HIGHEST).prop_map(
+            |([draws, white, black], rated, rating)| {
+                let games = [draws + u64::from(white + black == 0), white, black];
+                let total: u64 = games.iter().sum();
+                let rated = if rated % 3 == 0 {
+                    total
+                } else {
+                    rated % (total + 1)
+                };
+                (games, rated, rated * rating)
+            },
+        )
+    }
+
+    /// Generates sorted rows of one position in an index of counts.
+    pub(in crate::index::layout) fn results() -> impl Strategy<Value = Vec<ResultRow>> {
+        let month = prop_oneof![
+            Just((0, 0)),
+            (2013..2026u16, 0..=12u8),
+            (1..9999u16, 0..=12u8)
+        ];
+        let kind = (0..30u16, 0..Class::COUNT as u8, month);
+        proptest::collection::btree_map(kind, games(), 1..=INLINE).prop_map(|rows| {
+            let row = |((mv, class, (year, month)), ([draws, white, black], rated, ratings)): (
+                (u16, _, (u16, u8)),
+                ([u64; 3], _, _),
+            )| ResultRow {
+                mv: BookMove(mv * 0x333),
+                class: Class::of_number(class).unwrap(),
+                month: Month::new(year, month).unwrap(),
+                games: [draws, white, black, 0],
+                rated,
+                ratings,
+                game: None,
+            };
+            rows.into_iter().map(row).collect()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_have_numbers_of_their_own() {
+        let mut numbers: Vec<usize> = RatingGroup::all()
+            .map(Some)
+            .chain([None])
+            .flat_map(|group| Speed::ALL.map(|speed| Class::new(speed, group).number()))
+            .collect();
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..Class::COUNT));
+    }
+
+    #[test]
+    fn keys_of_periods_are_in_their_order() {
+        let month = |year, month| Period::Month(Month::new(year, month).unwrap());
+        let periods = [
+            Period::All,
+            Period::Year(0),
+            Period::Year(300),
+            month(0, 0),
+            month(300, 1),
+            month(301, 0),
+        ];
+        assert!(periods.is_sorted());
+        assert!(periods.map(Period::key_bytes).is_sorted());
+    }
+
+    #[test]
+    fn months_are_those_of_dates() {
+        let of = |year, month, day| {
+            let month = Month::of(Date::new(year, month, day));
+            (month.year(), month.month())
+        };
+        assert_eq!(of(2024, 12, 31), (2024, 12));
+        assert_eq!(of(2024, 0, 0), (2024, 0));
+        assert_eq!(of(0, 5, 0), (0, 0));
+    }
+}
