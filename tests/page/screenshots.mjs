@@ -14,16 +14,27 @@ const sample = (name) => join(root, "data", name);
 const [program = join(root, "target/release/polybook"), ...given] = process.argv.slice(2);
 const sources = given.length ? given : [sample("selfplay.pgn"), sample("famous.pgn")];
 
-/** The screenshots: a file, a path of the page, the window, and the element at which the pointer is. */
-const PICTURES = [
-  ["docs/explorer.png", "/?play=e2e4", { viewport: { width: 1280, height: 800 } }, "#moves [data-uci]:nth-child(2)"],
-  [
-    "docs/explorer-phone.png",
-    "/?player=Morphy,+Paul",
-    { viewport: { width: 390, height: 844 }, deviceScaleFactor: 1.5, colorScheme: "dark" },
-    "",
-  ],
-];
+/**
+ * The screenshots: a file, a path of the page, the window, and the element at which the pointer is. The first one shows a player of a
+ * collection that is not in the repository, so it is taken only of given PGN files, and the other one only of the sample games.
+ */
+const PICTURES = given.length
+  ? [
+      [
+        "docs/explorer.png",
+        "/?player=Carlsen,M&play=e2e4",
+        { viewport: { width: 1280, height: 800 } },
+        "#moves [data-uci]:nth-child(2)",
+      ],
+    ]
+  : [
+      [
+        "docs/explorer-phone.png",
+        "/?player=Morphy,+Paul",
+        { viewport: { width: 390, height: 844 }, deviceScaleFactor: 1.5, colorScheme: "dark" },
+        "",
+      ],
+    ];
 
 const cache = mkdtempSync(join(tmpdir(), "polybook-"));
 const server = spawn(program, ["serve", "-q", "--listen", "127.0.0.1:0", ...sources], {
