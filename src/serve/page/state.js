@@ -135,3 +135,25 @@ export function commonPlies(one, other) {
 export function narrowing(filters) {
   return Object.keys(filters).filter((name) => name !== "source");
 }
+
+/**
+ * Returns only the filter by source.
+ * @param {Filters} filters
+ * @returns {Filters}
+ */
+export function sourceOnly({ source }) {
+  return source ? { source } : {};
+}
+
+/**
+ * Returns the filters without some of them.
+ * @param {Filters} all
+ * @param {string[]} names
+ */
+export function withoutFilters(all, names) {
+  /** @type {Filters} */
+  const filters = Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)));
+  // A win or a loss refers to the player.
+  if (!filters.player && /win|loss|^draw$/.test(filters.result ?? "")) delete filters.result;
+  return filters;
+}

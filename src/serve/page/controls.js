@@ -1,0 +1,114 @@
+// @ts-check
+// The controls: buttons, keys, the mouse on the board, and the search field.
+
+import { flip } from "./boardview.js";
+import { closeOnPressOutside, openBook, openFilters } from "./dialogs.js";
+import { byId, copy, icon, on } from "./dom.js";
+import { board, menu, notice, searchField, widest } from "./elements.js";
+import { listen } from "./keys.js";
+import { changeFilters, go, goHome, leave, play, refresh, walk } from "./navigation.js";
+import { table } from "./panelview.js";
+import { goToRead } from "./readtext.js";
+import { edit } from "./recovery.js";
+import { buildSearch } from "./search.js";
+import { session } from "./session.js";
+
+/** Connects all controls with their actions. */
+export function connectControls() {
+  const openKeys = listenToKeys();
+  const acts = /** @type {Record<string, () => void>} */ ({
+    first: () => walk("first"),
+    back: () => walk("back"),
+    forward: () => walk("forward"),
+    last: () => walk("last"),
+    flip,
+    fen: () => void copy(session.answer?.polybook.fen ?? "", "FEN"),
+    link: () => void share(),
+    book: () => void openBook("book"),
+    mark: () => void openBook("repertoire"),
+    clock: toggleTimes,
+    filters: () => openFilters(),
+    keys: openKeys,
+    more: () => menu.showModal(),
+  });
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-act], [data-icon]"))) {
+    const { act = "", icon: picture = act } = element.dataset;
+    element.prepend(icon(picture));
+    on(element, "click", () => {
+      if (!act || element.getAttribute("aria-disabled") === "true") return;
+      menu.close();
+      acts[act]?.();
+    });
+  }
+  closeOnPressOutside();
+  on(board, "play", (event) => play(/** @type {CustomEvent<string>} */ (event).detail));
+  // The wheel does not play new moves: a turn by mistake must not change the line.
+  board.addEventListener("step", (event) => {
+    if (/** @type {CustomEvent<number>} */ (event).detail < 0) walk("back");
+    else if (session.view.play.length < session.known.length) walk("forward");
+  });
+  on(byId("home"), "click", (event) => {
+    event.preventDefault();
+    goHome();
+  });
+  connectSearch();
+}
+
+/** Starts listening for keys, and returns the function that opens their help. */
+function listenToKeys() {
+  const open = listen([
+    { keys: ["ArrowLeft", "ArrowRight"], does: "go one move back or forward; at the end of the line, play the most played move", act: (key) => walk(key === "ArrowLeft" ? "back" : "forward") },
+    { keys: ["Home", "End"], does: "go to the start or the end of the line", act: (key) => walk(key === "Home" ? "first" : "last") },
+    { keys: ["ArrowUp", "ArrowDown"], does: "select a move in the table", act: (key) => table.choose(key === "ArrowUp" ? -1 : 1) },
+    { keys: ["Enter"], does: "play the selected move" },
+    { keys: ["/"], does: "search players, events and openings, or paste a FEN or moves", act: () => searchField.focus() },
+    { keys: ["f"], does: "flip the board", act: flip },
+    { keys: ["F"], does: "open the filters", act: () => openFilters() },
+    { keys: ["b"], does: "make a book", act: () => void openBook("book") },
+    { keys: ["r"], does: "make a repertoire", act: () => void openBook("repertoire") },
+    { keys: ["g"], does: "go to the games", act: () => void goToGames() },
+    { keys: ["t"], does: "show the mean time of each move, from the clocks in the games", act: toggleTimes },
+    { keys: ["c"], does: "copy the link", act: () => void share() },
+    { keys: ["?"], does: "open this help", act: () => open() },
+    { keys: ["Escape"], does: "go back to the open game, or close it", act: leave },
+  ]);
+  return open;
+}
+
+function connectSearch() {
+  buildSearch(searchField, {
+    player: (name) => {
+      session.view = { ...session.view, game: "" };
+      changeFilters({ ...session.view.filters, player: name });
+    },
+    event: (name) => changeFilters({ ...session.view.filters, event: name }),
+    opening: (moves) => {
+      session.known = [];
+      void go({ variant: "", fen: "", play: moves, game: "" }, { push: true });
+    },
+    position: (read) => void goToRead(read),
+    wrong: (problem, text) => notice.show("Not a position:", `${problem}. The board stays as it was.`, ["Edit", () => edit(text)]),
+    where: () => ({ variant: session.view.variant, source: session.view.filters.source }),
+  });
+}
+
+/** Shows the mean times of the moves, or hides them. */
+function toggleTimes() {
+  session.timed = !session.timed;
+  void refresh();
+}
+
+/** Shows the games, and focuses the first one. */
+async function goToGames() {
+  if (session.view.tab) await go({ tab: "" }, { push: true });
+  byId("side").scrollIntoView();
+  const first = byId("games").querySelector(".game");
+  if (first instanceof HTMLElement) first.focus({ preventScroll: true });
+}
+
+/** Shares the address with another app on phones, and copies it elsewhere. */
+async function share() {
+  if (!widest.matches && typeof navigator.share === "function" && matchMedia("(pointer: coarse)").matches) {
+    await navigator.share({ url: location.href, title: document.title }).catch(() => undefined);
+  } else await copy(location.href, "Link");
+}

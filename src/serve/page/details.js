@@ -1,0 +1,98 @@
+// @ts-check
+// The details of a position, which load after its counts: the list of games, the openings and the trends.
+
+import { ask, words } from "./api.js";
+import { byId, fill, p } from "./dom.js";
+import { sum } from "./format.js";
+import { GamesList } from "./games.js";
+import { changeShown } from "./history.js";
+import { go, listResult } from "./navigation.js";
+import { OpeningsTable } from "./openings.js";
+import { table, trendsAreBelow } from "./panelview.js";
+import { comeBack, leaveForGame } from "./returning.js";
+import { hasCounts, hasOnlyCounts, session } from "./session.js";
+import { put, question, ucis } from "./state.js";
+import { showSpark, showTrends } from "./trends.js";
+
+/** @typedef {import("./api.js").Answer} Answer */
+/** @typedef {import("./api.js").AnyYear} AnyYear */
+/** @typedef {import("./api.js").RatingScore} RatingScore */
+/** @typedef {import("./api.js").Year} Year */
+
+const games = new GamesList(
+  byId("games"),
+  byId("games-head"),
+  (id) => {
+    leaveForGame();
+    void go({ game: id }, { push: true, opens: true });
+  },
+  (sort) => changeShown({ sort }),
+  listResult,
+);
+const openings = new OpeningsTable(byId("openings"), {
+  open: (line) => {
+    session.known = [];
+    void go({ play: line, tab: "" }, { push: true });
+  },
+  list: (opening, result) => void go({ filters: { ...session.view.filters, opening }, tab: "", list: result }, { push: true }),
+});
+
+/**
+ * Requests and shows the details of a position.
+ * @param {Answer} counts
+ * @param {AbortSignal} signal
+ */
+export async function showDetails(counts, signal) {
+  const { view, opened, lastShared } = session;
+  const tabled = lastShared ?? counts;
+  const sans = new Map(tabled.polybook.legal.map(({ uci, san }) => [uci, san]));
+  const of = question({ ...view, play: ucis(tabled.polybook.line) });
+  const { player = "", result: filtered } = view.filters;
+  const hasGames = !hasOnlyCounts();
+  const result = filtered ? "" : view.list;
+  const list = result ? put(new URLSearchParams(of), { result }) : of;
+  const counted = hasCounts() ? undefined : sum(tabled);
+  const listed = games.show({ question: list, hasGames, sans, player, open: view.game, sort: view.sort, result, choosesResult: !filtered && !opened, counted }).then(() => {
+    if (!signal.aborted && !session.opened) comeBack(table.buttons()[0]);
+  });
+  if (!opened && view.tab === "openings" && hasGames) await showOpenings(of, signal);
+  if (!opened) await trends(of, sans, signal);
+  await listed;
+}
+
+/**
+ * @param {URLSearchParams} of
+ * @param {AbortSignal} signal
+ */
+async function showOpenings(of, signal) {
+  try {
+    const found = /** @type {import("./api.js").Openings} */ (await ask("openings", of, signal));
+    if (!signal.aborted) openings.show(found, Boolean(session.view.filters.player));
+  } catch (error) {
+    if (!signal.aborted) fill(byId("openings"), p("problem", words(error)));
+  }
+}
+
+/**
+ * Shows the small chart of the years, and the trends if they are visible.
+ * @param {URLSearchParams} of
+ * @param {Map<string, string>} sans
+ * @param {AbortSignal} signal
+ */
+async function trends(of, sans, signal) {
+  const where = (/** @type {Record<string, string | number>} */ values) => put(new URLSearchParams(of), values);
+  const byYear = where({ history: "moves", moves: 8, topGames: 0, recentGames: 0 });
+  const isShown = trendsAreBelow() || session.view.tab === "trends";
+  try {
+    const [{ history: all }, ratings] = await Promise.all([
+      /** @type {Promise<{ history: AnyYear[] }>} */ (ask("lichess", byYear, signal)),
+      isShown ? /** @type {Promise<RatingScore[]>} */ (ask("scores", where({ by: "rating" }), signal)) : [],
+    ]);
+    if (signal.aborted) return;
+    const years = /** @type {Year[]} */ (all.filter(({ year }) => year !== null));
+    showSpark(byId("heading").querySelector(".spark"), years);
+    if (isShown) showTrends(byId("trends"), years, ratings, sans);
+  } catch (error) {
+    if (!signal.aborted && isShown) fill(byId("trends"), p("problem", words(error)));
+  }
+}

@@ -1,0 +1,158 @@
+// @ts-check
+// Navigation: along the line, to the open game and back, to other filters, and to the address.
+//
+// The modules that draw the page import this one, so it does not import them. `connect` passes it the functions that show a view.
+
+import { byId } from "./dom.js";
+import { replaceNext } from "./history.js";
+import { close } from "./returning.js";
+import { servedVariant, session } from "./session.js";
+import { commonPlies, readView, sourceOnly, ucis, withoutFilters } from "./state.js";
+
+/** @typedef {import("./state.js").Filters} Filters */
+/** @typedef {import("./state.js").View} View */
+/**
+ * Options for showing a view.
+ * @typedef {object} How
+ * @property {boolean} [push] Whether the view becomes a new entry of the browser's history.
+ * @property {boolean} [opens] Whether a game is opened at the position that is shown.
+ * @property {boolean} [keeps] Whether the message on the page stays.
+ */
+
+/** @type {(how?: How) => Promise<void>} */
+let show = async () => undefined;
+/** @type {() => Promise<void>} */
+let start = async () => undefined;
+
+/**
+ * Sets the functions that other modules reach through this one.
+ * @param {(how?: How) => Promise<void>} showView Shows the requested view.
+ * @param {() => Promise<void>} startAgain Requests the served games and books again, and shows the view of the address.
+ */
+export function connect(showView, startAgain) {
+  show = showView;
+  start = startAgain;
+}
+
+/** Shows the requested view again. */
+export function refresh() {
+  return show();
+}
+
+/** Starts the page again. */
+export function restart() {
+  return start();
+}
+
+/**
+ * Goes to another view. The address changes when the view is shown.
+ * @param {Partial<View>} change
+ * @param {How} [how]
+ */
+export function go(change, how) {
+  session.view = { ...session.view, ...change };
+  session.ahead = 0;
+  return show(how);
+}
+
+/** Goes to the view of the address. If the address names no variant, uses the variant of all sources. */
+export function goToAddress() {
+  replaceNext();
+  const view = readView(location.search);
+  return go({ ...view, variant: view.variant || servedVariant() });
+}
+
+/** Goes to the starting position, without filters. */
+export function goHome() {
+  session.known = [];
+  void go({ fen: "", play: [], game: "", variant: servedVariant(), filters: {}, flip: "", sort: "", list: "", tab: "" }, { push: true });
+}
+
+/** @param {string} uci */
+export function play(uci) {
+  void go({ play: [...session.view.play, uci] });
+}
+
+/**
+ * Goes to a position of the known line.
+ * @param {number} ply The number of moves before the position.
+ */
+export function goToPly(ply) {
+  void go({ play: ucis(session.known.slice(0, ply)) });
+}
+
+/**
+ * Goes to a position of the open game.
+ * @param {number} ply The number of moves before the position.
+ */
+export function goInGame(ply) {
+  if (session.opened) void go({ play: ucis(session.opened.moves.slice(0, ply)) });
+}
+
+/**
+ * Moves along the line. After its end, `forward` plays the most played move.
+ * @param {"first" | "back" | "forward" | "last"} where
+ */
+export function walk(where) {
+  const { answer, known, opened, shown, view } = session;
+  const ply = view.play.length;
+  const target = { first: 0, back: ply - 1, forward: ply + 1, last: known.length }[where];
+  const best = answer?.moves[0];
+  if (where === "back" && session.ahead) session.ahead -= 1;
+  else if (target < 0 || target === ply) return;
+  else if (target <= known.length) goToPly(target);
+  else if (opened || !shown) return;
+  else if (view.play.length !== shown.play.length) session.ahead += 1;
+  else if (best) play(best.uci);
+}
+
+/** Plays the moves that the user requested after the end of the line, as far as the counts of the shown position allow. */
+export function walkAhead() {
+  if (!session.ahead) return;
+  const rest = session.answer?.moves.length ? session.ahead - 1 : 0;
+  walk("forward");
+  session.ahead = rest;
+}
+
+/** Goes back to the position in which the line left the open game. */
+export function backToGame() {
+  if (session.opened) goInGame(commonPlies(session.view.play, ucis(session.opened.moves)));
+}
+
+export function closeGame() {
+  close(session.view.game);
+  void go({ game: "" }, { push: true });
+}
+
+/** Goes back to the open game if the line left it. Otherwise closes the game. */
+export function leave() {
+  if (!session.opened) return;
+  if (byId("left-game").firstChild) backToGame();
+  else closeGame();
+}
+
+/** @param {Filters} filters */
+export function changeFilters(filters) {
+  void go({ list: "", filters: Object.fromEntries(Object.entries(filters).filter(([, value]) => value)) }, { push: true });
+}
+
+/** @param {string[]} names */
+export function removeFilters(names) {
+  const filters = withoutFilters(session.view.filters, names);
+  const isVariant = names.includes("variant");
+  void go({ list: "", filters, ...(isVariant && { variant: "", fen: "", play: [] }) }, { push: true });
+}
+
+export function clearFilters() {
+  const { filters, variant } = session.view;
+  void go({ list: "", filters: sourceOnly(filters), ...(variant && { variant: "", fen: "", play: [] }) }, { push: true });
+}
+
+/**
+ * Lists the games with a result. The counts stay those of all results.
+ * @param {string} result
+ * @param {string} [uci] The move to play first.
+ */
+export function listResult(result, uci) {
+  void go({ list: result, tab: "", ...(uci && { play: [...session.view.play, uci] }) }).then(() => result && byId("side").scrollIntoView({ block: "nearest" }));
+}

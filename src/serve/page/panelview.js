@@ -1,0 +1,182 @@
+// @ts-check
+// The panel next to the board: the heading, the line, the open game, the table of moves, the filters and the number of games.
+
+import { bar } from "./bars.js";
+import { drawArrows, drawBoard } from "./boardview.js";
+import { showChips } from "./chips.js";
+import { openFilters } from "./dialogs.js";
+import { b, button, byId, div, fill, icon, make, p } from "./dom.js";
+import { searchField, widest } from "./elements.js";
+import { explain } from "./explain.js";
+import { counted, number, plyNumber, sum } from "./format.js";
+import { markEvaluation, markMove, showEvaluations, showGameHeading, showGameMoves, showLastShared } from "./game.js";
+import { positionName, resultWords, showOpening, showPlayer } from "./heading.js";
+import { firstPly, showLine } from "./line.js";
+import { MovesTable } from "./moves.js";
+import { backToGame, changeFilters, clearFilters, closeGame, go, goInGame, goToPly, listResult, removeFilters } from "./navigation.js";
+import { goToText } from "./readtext.js";
+import { repertoireLines } from "./repertoire.js";
+import { chosenSource, hasCounts, hasOnlyCounts, hasVariants, session, sourceGames } from "./session.js";
+import { drawSources } from "./sources.js";
+import { commonPlies, filterQuestion, narrowing, ucis } from "./state.js";
+import { chosenView, showViews } from "./views.js";
+
+/** @typedef {import("./api.js").Answer} Answer */
+/** @typedef {import("./api.js").Book} Book */
+/** @typedef {import("./api.js").OpenGame} OpenGame */
+
+export const table = new MovesTable(byId("moves"));
+
+/** Whether only the open game reached the position that was shown before. */
+let wasAlone = false;
+/** The game whose heading, moves and evaluations are on the page. */
+let drawnGame = /** @type {OpenGame | undefined} */ (undefined);
+
+/**
+ * Shows the counts of a position, and everything else that arrived together with them.
+ * @param {Answer} counts
+ * @param {Book[]} books
+ * @param {AbortSignal} signal Ends further requests for this position.
+ */
+export function draw(counts, books, signal) {
+  const { view, opened, lastShared, repertoires } = session;
+  const { line, minGame, maxPly } = counts.polybook;
+  const { filters } = view;
+  const gameLine = opened?.moves ?? [];
+  const common = commonPlies(view.play, ucis(gameLine));
+  const isInGame = !!opened && common === view.play.length;
+  const start = `${view.variant} ${view.fen}`;
+  if (isInGame) session.known = gameLine;
+  else if (start !== session.knownStart || commonPlies(view.play, ucis(session.known)) < view.play.length) session.known = line;
+  session.knownStart = start;
+  const tabled = lastShared ?? counts;
+  const tabledPlay = lastShared ? ucis(lastShared.polybook.line) : view.play;
+  const total = sum(counts);
+  const ofPlayer = Boolean(filters.player) && !opened && total > 0;
+  const isCounts = hasCounts();
+  document.body.classList.toggle("of-counts", isCounts);
+  searchField.placeholder = isCounts ? "Opening, FEN or moves" : innerWidth < 560 ? "Player, opening, FEN…" : "Player, event, opening, FEN or moves";
+  document.body.classList.toggle("in-game", !!opened);
+  const isStart = !line.length && !view.fen;
+  drawBoard(counts);
+  drawHeading(counts, ofPlayer, isStart);
+  showLine(byId("line"), session.known, line.length, view.fen, goToPly);
+  drawGame(counts, common, isInGame);
+  fill(byId("repertoires"), ...repertoireLines(repertoires, counts, filterQuestion(view), (text) => void goToText(text)));
+  const isEmpty = !sum(tabled) && ![...books, ...repertoires].some(({ moves }) => moves.length);
+  const pruned = minGame ? p("none", `Positions with fewer than ${minGame} counted moves were left out.`) : "";
+  const ended = isEmpty && maxPly ? p("none", `Counts end at move ${(maxPly + 1) >> 1}.`) : "";
+  fill(byId("results"), isEmpty || ofPlayer ? "" : bar(tabled, false, opened ? undefined : listOfResult(), !opened), pruned, ended);
+  if (isEmpty) void explain(counts, signal);
+  else {
+    const gameMove = isInGame ? (gameLine[tabledPlay.length]?.uci ?? "") : "";
+    const playFrom = (/** @type {string} */ uci) => void go({ play: [...tabledPlay, uci] });
+    // The board shows another position than the table.
+    const pointAt = lastShared ? () => undefined : drawArrows;
+    const list = opened || !listOfResult() ? undefined : (/** @type {string} */ result, /** @type {string} */ uci) => listResult(result, uci);
+    table.show(tabled, { books, repertoires, ofPlayer, gameMove, play: playFrom, point: pointAt, list });
+  }
+  drawTally(total, isStart);
+  drawSources();
+  drawViews();
+  showChips(byId("chips"), filters, view.variant, { hasGames: !isCounts, hasVariants: hasVariants() }, { edit: openFilters, remove: removeFilters, clear: clearFilters });
+  const last = line.at(-1)?.san;
+  say(`${last ? `${last}. ` : ""}${positionName(counts, isStart)}, ${resultWords(counts, ofPlayer)}`);
+  const names = opened ? `${opened.white.name} – ${opened.black.name}` : (filters.player ?? "");
+  document.title = [last && line.map(({ san }) => san).slice(-4).join(" "), names, "polybook"].filter(Boolean).join(" · ");
+}
+
+/**
+ * @param {Answer} counts
+ * @param {boolean} ofPlayer
+ * @param {boolean} isStart
+ */
+function drawHeading(counts, ofPlayer, isStart) {
+  const { opened, view, colors } = session;
+  const place = byId("heading");
+  const { player, color = "" } = view.filters;
+  if (opened) {
+    if (drawnGame !== opened) showGameHeading(place, opened, closeGame);
+  } else if (ofPlayer && player) {
+    showPlayer(place, counts, player, color, colors, isStart, (chosen) => changeFilters({ ...session.view.filters, color: chosen }), listOfResult());
+  } else showOpening(place, counts, isStart);
+}
+
+/**
+ * @param {Answer} counts
+ * @param {number} common The number of moves that the line shares with the game.
+ * @param {boolean} isInGame
+ */
+function drawGame(counts, common, isInGame) {
+  const { opened: game, lastShared, view } = session;
+  const [moves, evaluations, left, others] = [byId("game-moves"), byId("evaluations"), byId("left-game"), byId("others")];
+  moves.hidden = !game;
+  others.hidden = !game;
+  fill(left);
+  const isNew = game !== drawnGame;
+  if (isNew) {
+    evaluations.hidden = true;
+    if (game) {
+      showGameMoves(moves, game, sourceGames(), goInGame);
+      showEvaluations(evaluations, game, goInGame);
+    }
+  }
+  drawnGame = game;
+  if (!game) return;
+  const isFiltered = narrowing(view.filters).length > 0;
+  const reached = isInGame && common && !isFiltered ? game.reached[common - 1] : undefined;
+  // If filters are set, it is unknown whether the counts include the open game.
+  const came = reached ? counted(reached - 1, "other game") : counted(sum(counts));
+  if (lastShared) showLastShared(others, game, lastShared.polybook.line.length, goInGame);
+  else fill(others, make("h3", "", `${came}${isFiltered ? " with these filters" : ""} reached this position`));
+  markMove(moves, common, isNew);
+  markEvaluation(evaluations, game, common);
+  if (lastShared && !wasAlone) say("Only this game from here");
+  wasAlone = !!lastShared;
+  if (isInGame) return;
+  const at = common ? b(`${plyNumber(firstPly(game.start ?? "") + common - 1)}${game.moves[common - 1]?.san ?? ""}`) : "the start";
+  const back = button("small main", [icon("back"), "Back to the game", make("kbd", "", "Esc")], backToGame);
+  fill(left, div("banner", icon("info"), p("", "You left the game after ", at, "."), back));
+}
+
+/**
+ * Shows how many games reached the position.
+ * @param {number} total
+ * @param {boolean} isStart
+ */
+function drawTally(total, isStart) {
+  const { about, view } = session;
+  const known = sourceGames();
+  const all = known ?? total;
+  const isFiltered = narrowing(view.filters).length > 0 || view.variant !== "";
+  const years = (chosenSource()?.years ?? about.years)?.join("–");
+  // Games without moves and games from other positions are not in the table.
+  const inTable = all === total ? "" : ` · ${number(total)} in the table`;
+  const text = isStart && !isFiltered ? ` games${inTable}${years ? ` · ${years}` : ""}` : `${known === null ? "" : ` of ${number(all)}`} games${isStart ? "" : " here"}`;
+  fill(byId("tally"), b(number(isStart && !isFiltered ? all : total)), text);
+}
+
+function drawViews() {
+  const has = { trends: !trendsAreBelow(), openings: !hasOnlyCounts() };
+  document.body.classList.toggle("with-trends", !has.trends);
+  document.body.classList.toggle("without-games", hasOnlyCounts());
+  showViews(byId("views"), chosenView(session.view.tab, has), has, (tab) => void go({ tab }, { push: true }));
+}
+
+/** Returns true if the trends are below the moves: in the widest windows, and in place of the games of counts. */
+export function trendsAreBelow() {
+  return widest.matches || hasOnlyCounts();
+}
+
+/** Returns the function that lists the games of the position with a result, unless a filter already chooses a result. */
+function listOfResult() {
+  return session.view.filters.result || hasOnlyCounts() ? undefined : (/** @type {string} */ result) => listResult(result);
+}
+
+/**
+ * Lets screen readers read a text.
+ * @param {string} text
+ */
+function say(text) {
+  byId("said").textContent = text;
+}

@@ -1,0 +1,32 @@
+// @ts-check
+// Lines that the server reads from a text, such as a FEN, moves or a game.
+
+import { ask } from "./api.js";
+import { notice } from "./elements.js";
+import { go } from "./navigation.js";
+import { fail } from "./recovery.js";
+import { session } from "./session.js";
+import { put, ucis } from "./state.js";
+
+/** @typedef {import("./api.js").Moves} Moves */
+
+/**
+ * Goes to a line that the server read.
+ * @param {Moves} read
+ */
+export async function goToRead(read) {
+  const variant = read.variant === "normal" ? session.view.variant : read.variant;
+  session.known = [];
+  await go({ variant, fen: read.start ?? "", play: ucis(read.moves), game: "" }, { push: true });
+  if (read.problem) notice.show("Some of it was not read.", `The line stops before ${read.problem}.`, undefined, "warn");
+}
+
+/**
+ * Lets the server read a text, and goes to its line.
+ * @param {string} text
+ */
+export async function goToText(text) {
+  const { variant } = session.view;
+  const parameters = put(new URLSearchParams(), { text, ...(variant && { variant }) });
+  await ask("read", parameters).then((read) => goToRead(/** @type {Moves} */ (read)), fail);
+}

@@ -1,0 +1,73 @@
+// @ts-check
+// Recovery from errors: a message about the error, and the view that the page shows instead.
+
+import { Refused, Unreachable, ask, words } from "./api.js";
+import { drawBoard } from "./boardview.js";
+import { notice, searchField } from "./elements.js";
+import { replaceNext, restoreView } from "./history.js";
+import { go, goToAddress, restart } from "./navigation.js";
+import { session } from "./session.js";
+import { address } from "./state.js";
+
+/** @typedef {import("./api.js").About} About */
+/** @typedef {import("./state.js").View} View */
+
+/**
+ * Reports an error. The page continues to show what it showed before.
+ * @param {unknown} error
+ */
+export async function fail(error) {
+  replaceNext();
+  session.ahead = 0;
+  if (error instanceof Unreachable) {
+    stay();
+    notice.stopped(() => void restart());
+    return;
+  }
+  if (error instanceof Refused && error.status === 503) {
+    const now = await ask("about").catch(() => undefined);
+    if (/** @type {About | undefined} */ (now)?.indexing) {
+      await restart();
+      return;
+    }
+    stay();
+    notice.show("This cannot be shown:", `${error.message}.`, ["Retry", () => void goToAddress()]);
+    return;
+  }
+  const { shown, view } = session;
+  const { fen } = view;
+  const problem = words(error).replace(/^FEN "[^"]*": | in \S+\/.*/, "");
+  if (shown) {
+    stay();
+    notice.show(fen && fen !== shown.fen ? "Not a position:" : "This cannot be shown:", `${problem}. The board stays as it was.`, undefined);
+    return;
+  }
+  // The address is wrong. Show the part of it that is valid.
+  const [title, change] = view.game
+    ? ["This game cannot be shown:", { game: "" }]
+    : fen
+      ? ["Not a position:", { fen: "", play: [] }]
+      : view.play.length
+        ? ["This line cannot be played:", { play: [] }]
+        : ["A filter cannot be read:", { filters: {}, variant: "" }];
+  const readable = /** @type {View} */ ({ ...view, ...change });
+  notice.show(/** @type {string} */ (title), `${problem}.${fen ? " This is the starting position." : ""}`, fen ? ["Edit", () => edit(fen)] : undefined);
+  if (address(readable) !== address(view)) await go(readable, { keeps: true });
+}
+
+/** Goes back to the view that is shown. */
+function stay() {
+  const { shown, answer } = session;
+  if (!shown || !answer) return;
+  restoreView(shown);
+  drawBoard(answer);
+}
+
+/**
+ * Puts a text into the search field, so that the user can correct it.
+ * @param {string} text
+ */
+export function edit(text) {
+  searchField.value = text.replaceAll("_", " ");
+  searchField.focus();
+}

@@ -1,0 +1,94 @@
+// @ts-check
+// The requests for a view: the counts of its position, the open game, and the games of the player's colors.
+
+import { Refused, ask, words } from "./api.js";
+import { toast } from "./dom.js";
+import { sum } from "./format.js";
+import { sharedPlies } from "./game.js";
+import { session } from "./session.js";
+import { commonPlies, filterQuestion, narrowing, put, question, sourceOnly, ucis } from "./state.js";
+
+/** @typedef {import("./api.js").Answer} Answer */
+/** @typedef {import("./api.js").Facets} Facets */
+/** @typedef {import("./api.js").OpenGame} OpenGame */
+/** @typedef {import("./state.js").View} View */
+
+/**
+ * Requests the counts of a position: those of all games, or those of the player.
+ * @param {View} of
+ * @param {boolean} isPlayer
+ * @param {AbortSignal} signal
+ * @returns {Promise<Answer>}
+ */
+export async function count(of, isPlayer, signal) {
+  const parameters = put(question(of), { moves: 100, recentGames: 0, transpositions: "true" });
+  if (!isPlayer) put(parameters, { topGames: 0 });
+  else if (!of.filters.color) put(parameters, { color: "both" });
+  const route = isPlayer ? "player" : "lichess";
+  try {
+    if (session.timed) return await ask(route, put(new URLSearchParams(parameters), { clocks: "true" }), signal);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    // For example, the games are compressed. Counts do not need their texts.
+    session.timed = false;
+    toast(words(error));
+  }
+  return ask(route, parameters, signal);
+}
+
+/**
+ * Requests the number of games, without their moves.
+ * @param {URLSearchParams} parameters
+ * @param {AbortSignal} signal
+ */
+export async function countGames(parameters, signal) {
+  const all = put(new URLSearchParams(parameters), { moves: 0, topGames: 0, recentGames: 0 });
+  return sum(/** @type {Answer} */ (await ask("lichess", all, signal)));
+}
+
+/**
+ * Requests the number of games that the player has with each color.
+ * @param {AbortSignal} signal
+ */
+export async function countColors(signal) {
+  const parameters = filterQuestion(session.view);
+  parameters.delete("color");
+  const key = parameters.toString();
+  if (session.colors.key === key) return;
+  const facets = /** @type {Facets} */ (await ask("facets", parameters, signal));
+  session.colors = { key, white: 0, black: 0, ...facets.colors };
+}
+
+/**
+ * Requests the game that the view names, unless it is already open. If the game does not play the line of the view, changes the
+ * view to the position in which the game reaches it, or to the start of the game.
+ * @param {boolean} opens Whether the game is opened at the position that is shown.
+ * @param {AbortSignal} signal
+ */
+export async function openGame(opens, signal) {
+  const { view: wanted, opened, shown } = session;
+  if (!wanted.game) return;
+  if (!/^[\w-]+$/.test(wanted.game)) throw new Refused(`“${wanted.game}” is not the id of a game`, 404);
+  if (opened?.id === wanted.game && !opens && wanted.filters.source === shown?.filters.source) return opened;
+  const parameters = question({ ...wanted, filters: sourceOnly(wanted.filters) });
+  const game = { .../** @type {OpenGame} */ (await ask(`game/${encodeURIComponent(wanted.game)}`, parameters, signal)), id: wanted.game };
+  if (signal.aborted) return game;
+  const line = ucis(game.moves);
+  const start = game.start ?? "";
+  const isOther = wanted.fen !== start;
+  if (isOther || (opens && commonPlies(wanted.play, line) < wanted.play.length)) {
+    // The game reaches the position by another move order, or starts from another position.
+    session.view = { ...wanted, fen: start, play: line.slice(0, game.ply ?? 0), variant: game.variant === "normal" ? "" : game.variant };
+  }
+  return game;
+}
+
+/**
+ * Returns the line of the requested view, without the moves after the last position that other games share with the open game.
+ * With filters, returns the whole line, because it is unknown which of the positions have games.
+ * @param {OpenGame | undefined} game
+ */
+export function sharedLine(game) {
+  const { play, filters } = session.view;
+  return game && !narrowing(filters).length ? play.slice(0, sharedPlies(game, play)) : play;
+}

@@ -1,0 +1,72 @@
+// @ts-check
+// Shows the requested view: requests its data, writes its address, and draws it.
+
+import { Asking, Refused, ask } from "./api.js";
+import { showDetails } from "./details.js";
+import { byId } from "./dom.js";
+import { notice } from "./elements.js";
+import { pushNext, writeView } from "./history.js";
+import { walkAhead } from "./navigation.js";
+import { draw } from "./panelview.js";
+import { fail } from "./recovery.js";
+import { count, countColors, openGame, sharedLine } from "./requests.js";
+import { fenProblem } from "./search.js";
+import { session } from "./session.js";
+import { question, ucis } from "./state.js";
+
+/** @typedef {import("./api.js").Book} Book */
+/** @typedef {import("./api.js").Repertoire} Repertoire */
+
+/** The time in milliseconds for which the previous numbers are shown as if they were current. */
+const STALE = 150;
+
+const asking = new Asking();
+
+/**
+ * Shows the requested view. If another view is requested before its data arrive, does nothing more.
+ * @param {import("./navigation.js").How} [how]
+ */
+export async function show({ push = false, opens = false, keeps = false } = {}) {
+  if (push) pushNext();
+  const signal = asking.next();
+  document.body.setAttribute("aria-busy", "true");
+  const stale = setTimeout(() => byId("panel").classList.add("stale"), STALE);
+  try {
+    const { fen, filters, game: id } = session.view;
+    const wrong = fen && fenProblem(fen);
+    if (wrong) throw new Refused(wrong, 400);
+    const isPlayer = Boolean(filters.player) && !id;
+    const game = await openGame(opens, signal);
+    const { about, view, opened, lastShared } = session;
+    const play = sharedLine(game);
+    const isAlone = play.length < view.play.length;
+    const isKnown = lastShared && game === opened && ucis(lastShared.polybook.line).join() === play.join();
+    const [counts, shared, books, known] = await Promise.all([
+      count(view, isPlayer, signal),
+      !isAlone ? undefined : isKnown ? lastShared : count({ ...view, play }, isPlayer, signal),
+      about.books.length ? ask("book", question({ ...view, filters: {} }), signal) : { books: [] },
+      about.repertoires?.length ? ask("repertoire", question(view), signal) : { repertoires: [] },
+      isPlayer ? countColors(signal) : undefined,
+    ]);
+    if (signal.aborted) return;
+    session.opened = game;
+    session.lastShared = shared;
+    // Use the server's spelling of castling, because moves are compared as texts.
+    session.view = { ...session.view, play: ucis(counts.polybook.line) };
+    writeView();
+    session.answer = counts;
+    session.repertoires = /** @type {{ repertoires: Repertoire[] }} */ (known).repertoires;
+    if (!keeps) notice.clear();
+    draw(counts, /** @type {{ books: Book[] }} */ (books).books, signal);
+    walkAhead();
+    if (!signal.aborted) void showDetails(counts, signal);
+  } catch (error) {
+    if (!signal.aborted) await fail(error);
+  } finally {
+    clearTimeout(stale);
+    if (asking.signal === signal) {
+      byId("panel").classList.remove("stale");
+      document.body.removeAttribute("aria-busy");
+    }
+  }
+}
