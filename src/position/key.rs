@@ -11,8 +11,8 @@
 use std::{iter::once, ops::BitXor};
 
 use shakmaty::{
-    Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, Move, Piece, Position, Rank, Role,
-    Square, attacks,
+    Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, File, Move, Piece, Position, Rank,
+    Role, Square, attacks,
     zobrist::{Zobrist64, ZobristValue},
 };
 
@@ -205,24 +205,24 @@ fn has_no_en_passant<P: Position>(pos: &P) -> bool {
 
 /// Returns the positions that differ from one without a legal en passant capture only by an en passant
 /// right that no legal move uses: the last move may have been a double step next to a pinned pawn.
-fn with_idle_right<P: Rules>(pos: &P) -> impl Iterator<Item = P> {
+fn with_idle_right<P: Rules>(pos: &P) -> Vec<P> {
     let (us, board) = (pos.turn(), pos.board());
-    let [from, over, to] = us.fold_wb(
-        [Rank::Seventh, Rank::Sixth, Rank::Fifth],
-        [Rank::Second, Rank::Third, Rank::Fourth],
-    );
+    let (fifth, back) = us.fold_wb((Rank::Fifth, -8), (Rank::Fourth, 8));
     let pawns = board.by_piece(us.pawn());
-    let steps = board.by_piece((!us).pawn()) & Bitboard::from_rank(to);
-    let may_be_step = move |step: &Square| {
-        let [from, over] = [from, over].map(|rank| Square::from_coords(step.file(), rank));
-        let takers = attacks::pawn_attacks(!us, over) & pawns;
-        takers.any() && !board.occupied().contains(from) && !board.occupied().contains(over)
-    };
-    let squares = steps.into_iter().filter(may_be_step);
-    squares.filter_map(move |step| {
-        let stepped = pos.with_en_passant(Square::from_coords(step.file(), over))?;
+    let beside = (pawns & !Bitboard::from_file(File::H)).shift(1)
+        | (pawns & !Bitboard::from_file(File::A)).shift(-1);
+    // A pawn that has just made a double step left two empty squares.
+    let empty = !board.occupied();
+    let steps = board.by_piece((!us).pawn())
+        & Bitboard::from_rank(fifth)
+        & beside
+        & empty.shift(back)
+        & empty.shift(2 * back);
+    let after_step = |step: Square| {
+        let stepped = pos.with_en_passant(step.offset(-back)?)?;
         has_no_en_passant(&stepped).then_some(stepped)
-    })
+    };
+    steps.into_iter().filter_map(after_step).collect()
 }
 
 /// A position with its key, which each move updates incrementally.
@@ -276,25 +276,32 @@ impl<P: Rules> Keyed<P> {
     }
 
     /// Returns the positions with the same identity as the current one but another key. There is hardly ever one.
-    fn equal_positions(&self) -> impl Iterator<Item = P> {
+    // Returns a `Vec`, which is nearly always empty: an iterator would contain positions and be slow to move.
+    fn equal_positions(&self) -> Vec<P> {
         // An en passant right that a legal move uses is part of the identity.
         let has_capture = self.en_passant != 0 && !has_no_en_passant(&self.pos);
-        let others = (!has_capture).then(|| with_idle_right(&self.pos));
-        others.into_iter().flatten()
+        match has_capture {
+            true => Vec::new(),
+            false => with_idle_right(&self.pos),
+        }
     }
 
     /// Returns the [exact identities](Keyed::exact_identity) of all positions with the identity of the current one. The
     /// identity itself comes first. Counts may store the games of one position under any of them.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions();
-        once(self.identity()).chain(others.map(|pos| Keyed::new(pos).exact_identity()))
+        once(self.identity()).chain(
+            others
+                .into_iter()
+                .map(|pos| Keyed::new(pos).exact_identity()),
+        )
     }
 
     /// Returns the Polyglot keys of all positions with the identity of the current one. A LevelDB index may store the
     /// games of one position under any of them.
     pub fn equal_keys(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions();
-        once(self.key_without_idle_right()).chain(others.map(|pos| key(&pos)))
+        once(self.key_without_idle_right()).chain(others.into_iter().map(|pos| key(&pos)))
     }
 
     /// Returns the current position.
