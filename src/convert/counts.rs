@@ -129,7 +129,7 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
         let pos = Keyed::new(pos);
         let turn = pos.position().turn();
         let in_book = !has_inner_castling_rook(pos.position());
-        let hides = pos.exact_identities().nth(1).is_some();
+        let hides = !pos.other_exact_identities().is_empty();
         found.names_pinned |= pinned::pinned_square(pos.position()).is_some();
         for row in rows {
             let Some(mv) = legal_move(pos.position(), &row.mv) else {

@@ -185,8 +185,7 @@ impl<F> CountWalk<'_, F> {
             let line = &mut lines[number];
             legal.clear();
             let mut is_new = None;
-            // The first range is the one of `identity`, which is the first exact identity.
-            let others = line.exact_identities().skip(1);
+            let others = line.other_exact_identities().into_iter();
             let others = others.map(|identity| self.finder.part(identity));
             for part in once(*part).chain(others) {
                 let Some(found) = self.finder.find(part, scratch)? else {

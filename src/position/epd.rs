@@ -45,8 +45,8 @@ pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
     write_epd_with(pos, EnPassantMode::Legal, text);
 }
 
-/// Returns the EPD of a position with the en passant square if the Polyglot key has the en passant file, so that the
-/// position that is read from the EPD has the same key.
+/// Returns the EPD of a position. The EPD has the en passant square whenever the Polyglot key has the en passant file. A
+/// position that is parsed from this EPD therefore has the key of `pos`.
 pub(crate) fn exact_epd_of<P: Position>(pos: &P) -> String {
     let mut epd = Vec::new();
     write_epd_with(pos, EnPassantMode::PseudoLegal, &mut epd);
@@ -192,8 +192,8 @@ pub(crate) fn stored(pos: &VariantPosition) -> String {
     Fen::from_position(pos, EnPassantMode::Always).to_string()
 }
 
-/// Returns the position of a text that [`stored`] wrote, or `None` if the text is not such a text. The variant and the
-/// castling mode are those of `rules`.
+/// Parses a text that [`stored`] wrote. Returns `None` if the text is not a FEN or its position is illegal. The variant and
+/// the castling mode are those of `rules`.
 pub(crate) fn restored(text: &str, rules: &VariantPosition) -> Option<VariantPosition> {
     from_setup(Setup::from(text.parse::<Fen>().ok()?), rules)
 }

@@ -186,8 +186,8 @@ fn state_key(state: u64) -> u64 {
         .wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Returns the identities that positions of standard chess may have if a position of a variant has the identity
-/// `identity` and neither pieces in hand nor promoted pieces.
+/// Returns the identities that a position of a variant may have in standard chess. `identity` is the [identity](identity) of the
+/// position in the variant. The position must have no pieces in hand and no promoted pieces.
 pub(crate) fn standard_identities(variant: Variant, identity: u64) -> impl Iterator<Item = u64> {
     let number = variant.number().unwrap_or(0);
     // The hidden state of three-check is the number of checks that each side has given.
@@ -203,26 +203,44 @@ fn has_no_en_passant<P: Position>(pos: &P) -> bool {
     pos.ep_square(EnPassantMode::Legal).is_none()
 }
 
-/// Returns the positions that differ from one without a legal en passant capture only by an en passant
-/// right that no legal move uses: the last move may have been a double step next to a pinned pawn.
-fn with_idle_right<P: Rules>(pos: &P) -> Vec<P> {
+/// Returns the squares of the pawns that may have made a double step next to an enemy pawn with the last move.
+#[inline]
+fn possible_double_steps<P: Position>(pos: &P) -> Bitboard {
     let (us, board) = (pos.turn(), pos.board());
-    let (fifth, back) = us.fold_wb((Rank::Fifth, -8), (Rank::Fourth, 8));
+    let (rank, back) = us.fold_wb((Rank::Fifth, -8), (Rank::Fourth, 8));
     let pawns = board.by_piece(us.pawn());
-    let beside = (pawns & !Bitboard::from_file(File::H)).shift(1)
-        | (pawns & !Bitboard::from_file(File::A)).shift(-1);
-    // A pawn that has just made a double step left two empty squares.
+    // The squares that such a pawn left and passed are empty.
     let empty = !board.occupied();
-    let steps = board.by_piece((!us).pawn())
-        & Bitboard::from_rank(fifth)
-        & beside
+    board.by_piece((!us).pawn())
+        & Bitboard::from_rank(rank)
+        & squares_beside(pawns)
         & empty.shift(back)
-        & empty.shift(2 * back);
-    let after_step = |step: Square| {
-        let stepped = pos.with_en_passant(step.offset(-back)?)?;
-        has_no_en_passant(&stepped).then_some(stepped)
-    };
-    steps.into_iter().filter_map(after_step).collect()
+        & empty.shift(2 * back)
+}
+
+/// Returns the squares to the left and to the right of the squares of a set.
+#[inline]
+fn squares_beside(squares: Bitboard) -> Bitboard {
+    (squares & !Bitboard::from_file(File::H)).shift(1)
+        | (squares & !Bitboard::from_file(File::A)).shift(-1)
+}
+
+/// Returns the position with the right to capture the pawn on `step` en passant, or `None` if a legal move uses this right.
+/// The position must have no legal en passant capture.
+fn with_idle_right<P: Rules>(pos: &P, step: Square) -> Option<P> {
+    let us = pos.turn();
+    if pos.rules() == Variant::Standard {
+        // A capture is illegal only if it exposes the king. The pawns next to `step` and the pawn on it leave their squares.
+        let board = pos.board();
+        let king = board.king_of(us)?;
+        let takers = squares_beside(Bitboard::from_square(step)) & board.by_piece(us.pawn());
+        let rest = board.occupied() ^ takers ^ step;
+        if board.attacks_to(king, !us, rest).is_empty() {
+            return None;
+        }
+    }
+    let stepped = pos.with_en_passant(step.offset(us.fold_wb(8, -8))?)?;
+    has_no_en_passant(&stepped).then_some(stepped)
 }
 
 /// A position with its key, which each move updates incrementally.
@@ -276,32 +294,41 @@ impl<P: Rules> Keyed<P> {
     }
 
     /// Returns the positions with the same identity as the current one but another key. There is hardly ever one.
-    // Returns a `Vec`, which is nearly always empty: an iterator would contain positions and be slow to move.
+    // This returns a `Vec`, because an iterator would contain positions, and moving it would take time.
+    #[inline]
     fn equal_positions(&self) -> Vec<P> {
+        let steps = possible_double_steps(&self.pos);
         // An en passant right that a legal move uses is part of the identity.
-        let has_capture = self.en_passant != 0 && !has_no_en_passant(&self.pos);
-        match has_capture {
-            true => Vec::new(),
-            false => with_idle_right(&self.pos),
+        if steps.is_empty() || self.en_passant != 0 && !has_no_en_passant(&self.pos) {
+            return Vec::new();
         }
+        let stepped = |step| with_idle_right(&self.pos, step);
+        steps.into_iter().filter_map(stepped).collect()
+    }
+
+    /// Returns the [exact identities](Keyed::exact_identity) of all positions with the identity of the current one, except
+    /// this identity. Counts may store the games of one position under any of them.
+    #[inline]
+    pub(crate) fn other_exact_identities(&self) -> Vec<u64> {
+        let others = self.equal_positions();
+        if others.is_empty() {
+            return Vec::new();
+        }
+        let exact = |pos| Keyed::new(pos).exact_identity();
+        others.into_iter().map(exact).collect()
     }
 
     /// Returns the [exact identities](Keyed::exact_identity) of all positions with the identity of the current one. The
     /// identity itself comes first. Counts may store the games of one position under any of them.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
-        let others = self.equal_positions();
-        once(self.identity()).chain(
-            others
-                .into_iter()
-                .map(|pos| Keyed::new(pos).exact_identity()),
-        )
+        once(self.identity()).chain(self.other_exact_identities())
     }
 
     /// Returns the Polyglot keys of all positions with the identity of the current one. A LevelDB index may store the
     /// games of one position under any of them.
     pub fn equal_keys(&self) -> impl Iterator<Item = u64> {
-        let others = self.equal_positions();
-        once(self.key_without_idle_right()).chain(others.into_iter().map(|pos| key(&pos)))
+        let others = self.equal_positions().into_iter();
+        once(self.key_without_idle_right()).chain(others.map(|pos| key(&pos)))
     }
 
     /// Returns the current position.

@@ -58,7 +58,7 @@ pub fn read_word<P: Rules>(pos: &P, word: Word) -> Option<Move> {
     pos.quick_san(word.without_check())
 }
 
-/// Reads a move without its check sign in any form: first as strict SAN, then as a normalized spelling.
+/// Reads a move in any notation: first as strict SAN, then as a normalized spelling. `text` must not end in a check sign.
 #[cold]
 fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     // `bb4` can be a bishop's move as well as a pawn's, which strict SAN would not notice.
