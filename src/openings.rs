@@ -296,7 +296,7 @@ impl Names {
     }
 }
 
-/// Returns the named positions, and reads the table at the first call.
+/// Returns the named positions. The first call parses the table.
 fn names() -> &'static Names {
     static NAMES: OnceLock<Names> = OnceLock::new();
     NAMES.get_or_init(|| {

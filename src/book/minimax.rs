@@ -153,8 +153,8 @@ struct MinimaxEdge {
 impl MinimaxEdge {
     const NOWHERE: u64 = u64::MAX;
 
-    /// Returns the score that the value of the position after the move leaves for the side that moves: 1 minus that
-    /// value, or 1 if that position has no moves.
+    /// Returns the score of the move for the side that plays it. This is 1 minus the value of the next position for the
+    /// opponent, or 1 if the graph has no moves for the next position.
     fn left(&self, values: &[f64]) -> f64 {
         let after = usize::try_from(self.after).ok();
         let value = after.and_then(|after| values.get(after));

@@ -139,7 +139,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, document)
 }
 
-/// Returns the edits of the options, followed by the edits of the script.
+/// Returns the edits that the command line lists, followed by those of the script. `variant` is the variant of positions
+/// that are written without one; `only` is the variant that the user named, or `None`.
 fn edits(
     args: &Args,
     variant: Variant,

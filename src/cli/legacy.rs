@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command};
 
-/// The commands that polyglot has.
+/// The commands that exist in polyglot, too.
 pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
 
 /// Combinations of short options that are not long options with a single dash.

@@ -132,8 +132,8 @@ fn paint(mut state: impl FnMut() -> (String, Option<f64>), is_done: &AtomicBool)
     clear();
 }
 
-/// Returns an estimate of the remaining time, as minutes and seconds, from the time that the done part took. Returns `None` in the
-/// first half second and below one percent, when the estimate would be too rough.
+/// Estimates the remaining time, and returns it as minutes and seconds. `elapsed` is the time that the finished `fraction` of
+/// the work took. Returns `None` in the first half second and below one percent, when the estimate would be too rough.
 fn time_left(elapsed: Duration, fraction: f64) -> Option<String> {
     if fraction < 0.01 || elapsed < Duration::from_millis(500) {
         return None;

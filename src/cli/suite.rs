@@ -80,12 +80,12 @@ pub struct SuiteArgs {
     opcodes: bool,
 }
 
-/// Parses a range of scores in percent.
+/// Parses a range of scores in percent, such as `45-55`. The result is in percent, too.
 fn balance(text: &str) -> Result<(f64, f64), String> {
     range(text, "scores", "45-55")
 }
 
-/// Parses a range of draw rates in percent.
+/// Parses a range of draw rates in percent, such as `40-70`. The result is in percent, too.
 fn draw_rate(text: &str) -> Result<(f64, f64), String> {
     range(text, "draws", "40-70")
 }

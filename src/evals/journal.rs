@@ -47,8 +47,8 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or written, if it is not a journal or that of other settings, or if
-    /// another run has locked it.
+    /// Returns an error if the file cannot be read or written, if it is not a journal, if the journal belongs to a run
+    /// with other settings, or if another run has locked it.
     pub(super) fn open(
         out: &Path,
         asked: &EngineSettings<'_>,
@@ -120,7 +120,7 @@ impl Journal {
         }
     }
 
-    /// Removes all entries and writes the first one.
+    /// Empties the journal, and then writes `first` as its first entry.
     fn begin(&mut self, first: &[u8]) -> Result<()> {
         self.file.set_len(0).at(&self.path, "write")?;
         self.append(first)?;

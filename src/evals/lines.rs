@@ -172,8 +172,8 @@ struct LichessLineScore {
     mate: Option<i64>,
 }
 
-/// Reads a line of Lichess's file. Returns the score of the first, best variation of its deepest evaluation, or `None` if
-/// the line has no evaluation.
+/// Reads a line of Lichess's file. Returns the score of its deepest evaluation, or `None` if the line has no evaluation. If
+/// this evaluation has several variations, the score is that of the first one, which is the best.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
     let pos = parse_fen(&line.fen).map_err(problem_of)?;

@@ -394,8 +394,8 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// Moves the amounts that the current game has added to the totals into the candidate, and restores the totals from
-    /// before the game.
+    /// Takes the current game out of the totals, because the game may be a duplicate. The candidate receives the totals and
+    /// the numbers of records of this game alone.
     fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
             totals,

@@ -211,8 +211,8 @@ impl<'a> GameReader<'a> {
         self.at = end;
     }
 
-    /// Returns the offset at which to continue reading after the bad tag at the current offset, and the `FEN` or `Variant`
-    /// tag that it means, if any.
+    /// Examines the bracket at the current offset, which does not begin a tag pair. Returns the offset at which reading
+    /// continues after the damaged tag, and this tag if its name is `FEN` or `Variant`.
     fn damaged_start_tag(&self) -> (usize, Option<Tag<'a>>) {
         let end = end_of_bad_tag(self.text, self.at);
         (end, damaged_start_tag(&self.text[self.at..end]))

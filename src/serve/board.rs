@@ -100,7 +100,7 @@ pub(super) struct WrittenMove {
     san: String,
 }
 
-/// The number of games that reach the position after a move by another move order.
+/// A move, and the number of games that reach the position after this move without playing it here, by another move order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct Transpositions {
     uci: String,

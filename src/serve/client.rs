@@ -53,10 +53,11 @@ type ClientLimits = [usize; 6];
 
 /// The limits of the whole server, in the order of the variants of [`Share`].
 const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8];
-/// The limits of each address, in the order of the variants of [`Share`].
+/// The limits of the clients of one IP address together, in the order of the variants of [`Share`].
 const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, Semaphore::MAX_PERMITS];
 
-/// The limits of each address if the server listens only on this machine, where all clients have the same address.
+/// The limits of the clients of one IP address if the server listens only on this machine, where all clients have the same
+/// address.
 const OF_THIS_MACHINE: ClientLimits = [Semaphore::MAX_PERMITS; 6];
 
 /// A semaphore for each limit.

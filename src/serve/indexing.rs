@@ -52,7 +52,7 @@ impl std::fmt::Debug for Indexing {
 }
 
 impl Indexing {
-    /// Starts the threads of the server, and takes a listener that is already bound.
+    /// Starts the threads of the server on a listener that is already bound.
     ///
     /// # Errors
     ///

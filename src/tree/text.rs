@@ -58,7 +58,7 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// Returns the line of a move.
+/// Returns the line of text for a move of the tree: the move, its numbers, and a mark for a transposition.
 fn line(branch: &Branch<'_>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);

@@ -193,8 +193,8 @@ impl<S: Source> Source for UntilDone<'_, S> {
     }
 }
 
-/// Returns the legal moves after which a source has a move. Moves of `known` come first, sorted by games in descending
-/// order. The others follow, sorted by the games of their answers in descending order.
+/// Returns the legal moves that lead to a position in which the source contains moves. Moves of `known` come first, sorted
+/// by their games in descending order. The other moves follow, sorted in descending order by the games of all replies to them.
 fn answered(
     source: &impl Source,
     pos: &Keyed<VariantPosition>,

@@ -107,7 +107,7 @@ impl NameMatch {
         }
     }
 
-    /// Returns `true` if the value of a tag matches one of the names.
+    /// Returns `true` if the value of a tag matches one of the names, with both [`folded`] before.
     pub(super) fn matches_any(self, value: &[u8], names: &[String]) -> bool {
         let value = folded(&tag_text(value));
         names.iter().any(|name| self.matches(&value, &folded(name)))
