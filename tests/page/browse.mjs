@@ -264,7 +264,7 @@ const tests = {
     assert.equal(await page.locator("#line button").count(), 0);
     await paste(page, "1. e4 e5 2. Nf6");
     await reaches(page, "e2e4,e7e5");
-    assert.match(await text(page, "#notice"), /The line stops before 2\. Nf6: illegal move/);
+    assert.match(await text(page, "#notice"), /The line ends before 2\. Nf6: illegal move/);
     await paste(page, '[White "A"]\n[Black "B"]\n\n1. d4 d5 *');
     await reaches(page, "d2d4,d7d5");
     assert.equal(await page.locator("#notice .banner").count(), 0);
@@ -333,7 +333,7 @@ const tests = {
       assert.ok(current.y >= list.y && current.y + current.height <= list.y + list.height, `${viewport.width}: the list shows the last move`);
       assert.ok(await boardIsVisible(page));
       // The table stays that of the last position that another game shares.
-      assert.match(await text(page, "#others"), /^Last shared with \d+ games?after \d\.+ \S+; what was played there/);
+      assert.match(await text(page, "#others"), /^Last shared with \d+ games?After \d\.+ \S+, these moves were played:/);
       assert.equal(await page.locator(".mark.check").count(), 1);
       await page.keyboard.press("Home");
       await reaches(page, "");

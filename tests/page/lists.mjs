@@ -194,7 +194,7 @@ const tests = {
     const listed = (await api("/games?duplicates=once")).total;
     const { white, draws, black } = await api("/lichess");
     assert.notEqual(listed, white + draws + black);
-    assert.match(await page.locator("#games .foot").textContent(), new RegExp(`The moves have ${white + draws + black} games: they count duplicates, and leave out games that end here`));
+    assert.match(await page.locator("#games .foot").textContent(), new RegExp(`The table of moves has ${white + draws + black} games. It counts duplicates, and leaves out games that end here`));
     await reaches(page, "");
     assert.deepEqual(faults, []);
     await context.close();

@@ -57,7 +57,7 @@ export function connectControls() {
 /** Starts listening for keys, and returns the function that opens their help. */
 function listenToKeys() {
   const open = listen([
-    { keys: ["ArrowLeft", "ArrowRight"], does: "go one move back or forward; at the end of the line, play the most played move", act: (key) => walk(key === "ArrowLeft" ? "back" : "forward") },
+    { keys: ["ArrowLeft", "ArrowRight"], does: "go one move back or forward; after the end of the line, play the most played move", act: (key) => walk(key === "ArrowLeft" ? "back" : "forward") },
     { keys: ["Home", "End"], does: "go to the start or the end of the line", act: (key) => walk(key === "Home" ? "first" : "last") },
     { keys: ["ArrowUp", "ArrowDown"], does: "select a move in the table", act: (key) => table.choose(key === "ArrowUp" ? -1 : 1) },
     { keys: ["Enter"], does: "play the selected move" },

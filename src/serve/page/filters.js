@@ -117,7 +117,7 @@ export class FiltersDialog {
     return [
       pair(this.#name("event", "Event", "Any event", "event"), this.#name("eco", "Opening", "Name or ECO code: B90-B99", "opening")),
       pair(this.#variants(variant), this.#least()),
-      toggle("duplicates", "Count duplicates once", "The same players, result and moves", this.#choice.filters.duplicates === "once", (isOn) =>
+      toggle("duplicates", "Count duplicates once", "Games with the same players, result and moves count as one", this.#choice.filters.duplicates === "once", (isOn) =>
         this.#set("duplicates", isOn ? "once" : "")),
     ];
   }
@@ -249,7 +249,7 @@ export class FiltersDialog {
     const note = p("note wrong");
     on(input, "input", () => {
       const moves = /^\s*(\d{1,3})(\s+moves?)?\s*$/.exec(input.value)?.[1];
-      complain(input, note, input.value.trim() && !moves ? "Write a number of moves, such as 10." : "");
+      complain(input, note, input.value.trim() && !moves ? "Enter a number of moves, such as 10." : "");
       this.#set("minPly", moves && Number(moves) ? String(2 * Number(moves)) : "");
     });
     return field("minPly", "At least", "moves", input, note);

@@ -136,9 +136,9 @@ export class GamesList {
     const shown = `${number(this.#games.length)} of ${number(this.#total)}${copies ? ` · ${counted(copies, "duplicate")} hidden` : ""}`;
     // The list and the counts of the moves may differ by a few games, which looks like an error.
     const all = listed.result ? undefined : listed.counted;
-    const duplicates = listed.question.get("duplicates") === "once" ? "" : "count duplicates, and ";
+    const duplicates = listed.question.get("duplicates") === "once" ? "" : "counts duplicates, and ";
     const isSame = all === undefined || all === this.#total || (all === this.#total + copies && this.#next === null);
-    const foot = p("foot", span("", shown, ...(isSame ? [] : [" ", small(`The moves have ${counted(all)}: they ${duplicates}leave out games that end here.`)])));
+    const foot = p("foot", span("", shown, ...(isSame ? [] : [" ", small(`The table of moves has ${counted(all)}. It ${duplicates}leaves out games that end here.`)])));
     if (this.#next !== null) foot.append(button({ "data-focus": "more-games" }, ["Show more"], () => void this.#more(listed)));
     fill(this.#place, div("card games", list, foot));
   }

@@ -88,7 +88,7 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
  * @param {number | undefined} mean The mean rating of these opponents.
  */
 function performanceWords(rated, mean) {
-  return rated < 10 ? `${number(rated)} of 10 rated opponents` : `opponents ${mean ?? "–"} in ${counted(rated)}`;
+  return rated < 10 ? `needs 10 games against rated opponents, has ${number(rated)}` : `against an average of ${mean ?? "–"}, in ${counted(rated)}`;
 }
 
 /**

@@ -20,7 +20,7 @@ export function listen(keys) {
     dialogTop(dialog, "Keys"),
     div("body",
       make("dl", "", ...rows),
-      p("quiet", "The number of games of a move counts the games that played it in this position. “+3” means that three more games reach the position after the move by another move order."),
+      p("quiet", "The number next to a move counts the games that played it in this position. “+3” means that three more games reached the resulting position by another move order."),
       toggle("keys", "Single-letter shortcuts", "", isOn(), (isOn) => store(isOn ? "on" : "off")),
     ),
   );

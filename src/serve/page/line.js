@@ -25,7 +25,7 @@ export function firstPly(fen) {
 export function showLine(place, moves, shown, fen, go) {
   if (!moves.length) {
     place.className = "line quiet";
-    fill(place, "Play a move", span("keys", ", or press ", make("kbd", "", "→"), " for the most played"));
+    fill(place, "Play a move", span("keys", ", or press ", make("kbd", "", "→"), " for the most played one"));
     return;
   }
   place.className = "line";

@@ -16,7 +16,7 @@ const PAUSE = 250;
 const FIRST_MOVES = 5;
 const FIRST_LINES = 6;
 /** The formats, with the usual one of books first. */
-const FORMATS = /** @type {[string, string, string][]} */ ([["bin", ".bin", "Polyglot, for engines and GUIs"], ["pgn", ".pgn", "lines with variations, to study"]]);
+const FORMATS = /** @type {[string, string, string][]} */ ([["bin", ".bin", "Polyglot book, for engines and chess programs"], ["pgn", ".pgn", "lines with variations, for study"]]);
 
 export class BookDialog {
   #dialog;
@@ -102,7 +102,7 @@ export class BookDialog {
             choice("weights", "Weights", [["results", "By results"], ["games", "By number of games"], ["uniform", "All equal"]]),
           ]
         : [
-            field("reach", "Replies", "that occur in one game of this many", this.#number("reach", "One game of", 10, 1000)),
+            field("reach", "Answer replies", "played in at least one game out of", this.#number("reach", "One game out of", 10, 1000)),
             choice("by", "Own moves", [["games", "Most games"], ["score", "Best score"]]),
           ]),
       field(
@@ -204,7 +204,7 @@ export class BookDialog {
     fill(
       this.#preview,
       p("size", counted(made, entries === undefined ? "answer" : "move")),
-      p("quiet", made ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}. To keep more moves, require fewer games of each move${this.#choice.weights === "results" ? ", or choose weights by number of games" : ""}.`),
+      p("quiet", made ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}. To keep more moves, lower the minimum number of games${this.#choice.weights === "results" ? ", or choose weights by number of games" : ""}.`),
       ...(entries ? this.#firstMoves() : []),
       make("details", { open: "" }, make("summary", "", "Command for the terminal"), make("code", "command", commandLines(command))),
     );

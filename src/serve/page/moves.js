@@ -187,12 +187,12 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
     cells: moves.map(({ uci, weight, probability }) => ({ uci, value: weight, text: percent(probability / 100), title: `weight ${weight}` })),
   }));
   if (evals) {
-    const cells = evals.map((one) => ({ uci: one.uci, value: "mate" in one ? Math.sign(one.mate) * (1e6 - Math.abs(one.mate)) : one.cp, text: evaluationWords(one, 2), title: `depth ${one.depth || "not known"}` }));
+    const cells = evals.map((one) => ({ uci: one.uci, value: "mate" in one ? Math.sign(one.mate) * (1e6 - Math.abs(one.mate)) : one.cp, text: evaluationWords(one, 2), title: `depth ${one.depth || "unknown"}` }));
     columns.push({ name: "Eval", title: "Evaluation after the move, from White's point of view", cells });
   }
   if (clocks) {
     const cells = clocks.moves.map(({ uci, mean, games }) => ({ uci, value: mean, text: mean.toFixed(1), of: games, title: `mean of ${counted(games)}` }));
-    columns.push({ name: "Time", title: `Mean time of the move in seconds, and the number of games whose clocks give it, of the ${counted(clocks.read, "newest game")} read`, cells });
+    columns.push({ name: "Time", title: `Mean time for the move in seconds, and the number of games with clock times for it, among the ${counted(clocks.read, "newest game")}`, cells });
   }
   return columns;
 }
@@ -262,7 +262,7 @@ function headings(answer, { ofPlayer }, columns, sort, choose) {
     cell("games", "", "Games", "Games", answer.polybook.transpositions?.length ? small("+ transposed") : ""),
     cell("results", ofPlayer ? "Sorts by the share of losses" : "Sorts by White's score", long, span("long", long), span({ class: "short", "aria-hidden": "true" }, short)),
     ...(ofPlayer
-      ? [cell("score", "", "Score"), cell("performance", "Performance rating; needs ten games with a result and a rated opponent", "Perf."), cell("latest", "", "Last")]
+      ? [cell("score", "", "Score"), cell("performance", "Performance rating. It needs ten games with a result and a rated opponent.", "Perf."), cell("latest", "", "Last")]
       : [cell("rating", "Mean of the known ratings of the players who made the move", "Rating")]),
     ...columns.map(({ name, title }) => cell(`extra ${name}`, title, name)),
   );

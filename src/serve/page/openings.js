@@ -127,7 +127,7 @@ export class OpeningsTable {
     const mark = markOf(opening, average);
     const lost = points === undefined || points === null ? "" : `, ${number(Math.abs(points))} points ${points < 0 ? "below" : "above"} the average`;
     const label = `${opening.name}, ${counted(games)}${score === null ? "" : `, score ${Math.round(score)}%`}${lost}`;
-    const title = lineGames === games ? undefined : `Goes to its usual position, in ${number(lineGames)} of ${counted(games)}`;
+    const title = lineGames === games ? undefined : `Goes to the usual position of this opening, which ${number(lineGames)} of ${counted(games)} reached`;
     const open = button({ "aria-label": label, title, tabindex: -1, "data-focus": `opening ${filter}` }, [make(family ? "span" : "b", "", name)], () => this.#acts.open(line));
     const unfold = fold
       ? button({ class: "plain fold", "aria-expanded": fold.isOpen, "aria-label": `Variations of ${opening.name}`, tabindex: -1, "data-focus": `fold ${filter}` }, [icon(fold.isOpen ? "down" : "forward")], fold.toggle)

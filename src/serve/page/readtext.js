@@ -18,7 +18,7 @@ export async function goToRead(read) {
   const variant = read.variant === "normal" ? session.view.variant : read.variant;
   session.known = [];
   await go({ variant, fen: read.start ?? "", play: ucis(read.moves), game: "" }, { push: true });
-  if (read.problem) notice.show("Some of it was not read.", `The line stops before ${read.problem}.`, undefined, "warn");
+  if (read.problem) notice.show("Only a part of the text could be read.", `The line ends before ${read.problem}.`, undefined, "warn");
 }
 
 /**

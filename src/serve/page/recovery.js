@@ -49,7 +49,7 @@ export async function fail(error) {
       ? ["Not a position:", { fen: "", play: [] }]
       : view.play.length
         ? ["This line cannot be played:", { play: [] }]
-        : ["A filter cannot be read:", { filters: {}, variant: "" }];
+        : ["A filter is not valid:", { filters: {}, variant: "" }];
   const readable = /** @type {View} */ ({ ...view, ...change });
   notice.show(/** @type {string} */ (title), `${problem}.${fen ? " This is the starting position." : ""}`, fen ? ["Edit", () => edit(fen)] : undefined);
   if (address(readable) !== address(view)) await go(readable, { keeps: true });

@@ -144,7 +144,7 @@ async function positionGroups(text, signal, variant, take) {
   if (!found.moves.length && !found.start) return [{ message: found.problem ?? "No moves", options: [] }];
   const count = counted(found.moves.length, "half-move");
   const options = [{ content: [lineWords(found)], more: found.moves.length ? count : "position", take: take(found) }];
-  return [{ message: found.problem ? `Stops before ${found.problem}` : undefined, options }];
+  return [{ message: found.problem ? `The line ends before ${found.problem}` : undefined, options }];
 }
 
 /**

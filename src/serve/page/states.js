@@ -51,7 +51,7 @@ export function noGames({ all, unfiltered, back, one, isFiltered, isOver, isEnd,
  */
 export function noName(kind, name, near, choose, remove) {
   const ways = near.map((one) => button("", [one.name, small(counted(one.games))], () => choose(one.name)));
-  const text = near.length ? "Did you mean:" : "The search finds names by the beginning of a word, even with two typing errors.";
+  const text = near.length ? "Did you mean:" : "Search for the beginning of any word of the name. Up to two typing errors are allowed.";
   return blank("search", `No ${kind} is called “${name}”`, [p("", text)], [...ways, button("plain", ["Remove this filter"], remove)]);
 }
 
@@ -126,7 +126,7 @@ export class Notice {
       left -= 1;
       if (left < 0) again();
     };
-    const text = p("", b("polybook serve does not answer."), " The numbers below are from the last answer. Your position and filters stay.");
+    const text = p("", b("polybook serve does not answer."), " The page still shows its last answer, and keeps your position and filters.");
     const isNew = !this.#place.querySelector(".stopped");
     const way = button({ class: "small", "data-focus": "retry" }, [icon("retry"), "Retry ", seconds], again);
     if (isNew) fill(this.#place, div({ class: "banner bad stopped", role: "alert" }, icon("plug"), text, way));

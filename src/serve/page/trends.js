@@ -192,7 +192,7 @@ function sharesChart(years, sans) {
   const rows = years.map((year, index) => [String(year.year), ...shares.map((share) => percent(share[index] ?? 0))]);
   return figure(
     "Share of the moves",
-    years.some((_, index) => isThin(index)) ? "Mean of three years; pale: few games" : "Mean of three years",
+    years.some((_, index) => isThin(index)) ? "Mean of three years. Pale: few games" : "Mean of three years",
     ["Year", ...moves.map((uci) => sans.get(uci) ?? uci)],
     rows,
     div("shares", picture, div({ class: "shares-labels", "aria-hidden": "true" }, ...labels)),
@@ -222,7 +222,7 @@ function ratingsChart(groups) {
   const rows = groups.map((group, index) => [group.rating, percent(scores[index] ?? 0), number(sum(group))]);
   return figure(
     "White's score by rating",
-    "Mean of the known ratings of both players; games with a result",
+    "By the mean of both players' known ratings, for games with a result",
     ["Rating", "Score", "Games"],
     rows,
     div("curve-field", picture, half, ...dots),
