@@ -255,7 +255,21 @@ fn files_of_other_formats_are_named_and_nothing_is_written() {
     }
 }
 
-/// Books, databases and stores are merged with a file of each of them, and there are fewer open files than inputs.
+/// Copies a file or a directory of files.
+#[cfg(unix)]
+fn copy(from: &Path, to: &Path) {
+    if !from.is_dir() {
+        fs::copy(from, to).unwrap();
+        return;
+    }
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+/// Books, databases, stores and indexes are merged with a file of each of them, and there are fewer open files than inputs.
 #[cfg(unix)]
 #[test]
 fn three_hundred_inputs_of_a_merge_need_few_open_files() {
@@ -263,19 +277,22 @@ fn three_hundred_inputs_of_a_merge_need_few_open_files() {
     let dir = dir.path();
     ok(
         dir,
-        "make-book games.pgn --bin b.bin --obs o.obs.db3 --min-game 1",
+        "make-book games.pgn --bin b.bin --obs o.obs.db3 --leveldb fork.idx --min-game 1",
     );
+    ok(dir, "make-book games.pgn --explorer explorer.idx");
     fs::write(dir.join("e.pgn"), "1. e4 { [%eval 0.3] } *\n").unwrap();
     ok(dir, "evals e.pgn --out s.evals");
     let inputs = [
         ("merge-book", "b.bin"),
         ("merge-book", "o.obs.db3"),
         ("evals", "s.evals"),
+        ("merge-index", "fork.idx"),
+        ("merge-index", "explorer.idx"),
     ];
     for (command, input) in inputs {
         let names: Vec<String> = (0..300).map(|number| format!("{number}{input}")).collect();
         for name in &names {
-            fs::copy(dir.join(input), dir.join(name)).unwrap();
+            copy(&dir.join(input), &dir.join(name));
         }
         let out = format!("all-{input}");
         let output = std::process::Command::new("sh")
@@ -299,13 +316,9 @@ fn three_hundred_directories_of_counts_need_few_open_files() {
     ok(dir.path(), "make-book games.pgn --counts counts");
     let mut names = Vec::new();
     for number in 0..300 {
-        let copy = format!("counts{number}");
-        fs::create_dir(dir.path().join(&copy)).unwrap();
-        for entry in fs::read_dir(dir.path().join("counts")).unwrap() {
-            let entry = entry.unwrap();
-            fs::copy(entry.path(), dir.path().join(&copy).join(entry.file_name())).unwrap();
-        }
-        names.push(copy);
+        let name = format!("counts{number}");
+        copy(&dir.path().join("counts"), &dir.path().join(&name));
+        names.push(name);
     }
     let output = std::process::Command::new("sh")
         .current_dir(dir.path())

@@ -2,8 +2,10 @@
 //!
 //! Tables are opened with their database and held open, so that an open database keeps working when it is replaced or
 //! removed. A database may have more tables than a process may have open files, so at most half of the process's limit
-//! is used for tables. Further tables are opened for each use. Such a use fails if the file is no longer the one that
-//! the database was opened with. This module never raises the limit; the program may do so before it opens a database.
+//! is used for tables that are held. A further table is opened when it is used. It stays open as long as it is used if
+//! the open tables take less than three quarters of the limit; otherwise it is opened for each read. Such a use fails if
+//! the file is no longer the one that the database was opened with. This module never raises the limit; the program may
+//! do so before it opens a database.
 
 use std::{
     fs::File,
@@ -16,10 +18,13 @@ use std::{
     time::SystemTime,
 };
 
-use super::{manifest::TableFile, table::Table};
+use super::{
+    manifest::TableFile,
+    table::{self, Table},
+};
 use crate::{
     error::{At, Error, Result},
-    output::FileId,
+    output::{FileId, parent},
 };
 
 /// The greatest size in bytes of a file that is read into memory: a manifest or a log. LevelDB limits a log to a few
@@ -60,14 +65,85 @@ pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The number of tables that all databases of this process hold open.
-static HELD: AtomicUsize = AtomicUsize::new(0);
+/// The number of tables that this process has open.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// A permit to keep a table open.
+#[derive(Debug)]
+pub(super) struct OpenPermit;
+
+impl OpenPermit {
+    /// Returns a permit if the process has fewer than `limit` open tables.
+    fn acquire(limit: usize) -> Option<OpenPermit> {
+        let one_more = |open| (open < limit).then_some(open + 1);
+        let acquired = OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        // A permit that is made and dropped would count as a closed table.
+        acquired.is_ok().then(|| OpenPermit)
+    }
+}
+
+impl Drop for OpenPermit {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The file of a table.
+#[derive(Debug)]
+pub(super) enum TableSource {
+    Open(File, OpenPermit),
+    /// A file that is opened for each read, with its stamp.
+    Closed(Stamp),
+}
+
+impl TableSource {
+    /// Calls `read` with the open file, which has the path `path`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `read`, and an error if the file cannot be opened or was replaced.
+    pub(super) fn with_file<T>(
+        &self,
+        path: &Path,
+        read: impl FnOnce(&File) -> Result<T>,
+    ) -> Result<T> {
+        match self {
+            TableSource::Open(file, _) => read(file),
+            TableSource::Closed(stamp) => {
+                let directory = parent(path);
+                let file = unless_missing(directory, open_regular(path))?;
+                match stamp_of(&file).at(path, "read")? == *stamp {
+                    true => read(&file),
+                    false => Err(replaced(directory)),
+                }
+            }
+        }
+    }
+}
+
+/// Returns an error that a database was replaced.
+fn replaced(directory: &Path) -> Error {
+    Error::changed(
+        directory,
+        "was replaced or removed, and has too many tables to hold them all open: open it again",
+    )
+}
+
+/// Converts the error that a table is missing or has another size to the error that its database was replaced.
+fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T> {
+    opened.map_err(|err| match err {
+        Error::Io { ref source, .. } if source.kind() != ErrorKind::NotFound => err,
+        _ => replaced(directory),
+    })
+}
 
 /// The tables of a database, sorted by number.
 #[derive(Debug)]
 pub(super) struct Tables {
     directory: PathBuf,
     tables: Vec<KnownTable>,
+    /// The number of open tables of the process from which tables are opened for each read.
+    most_open: usize,
 }
 
 /// A table as it was when the database was opened.
@@ -75,7 +151,7 @@ pub(super) struct Tables {
 struct KnownTable {
     file: TableFile,
     stamp: Stamp,
-    /// The open table, or `None` if the limit was reached and the table is opened for each use.
+    /// The open table, or `None` if the limit was reached and the table is opened when it is used.
     held: Option<Arc<Table>>,
 }
 
@@ -99,13 +175,19 @@ impl Tables {
         let mut tables = Tables {
             directory: directory.to_owned(),
             tables: Vec::new(),
+            most_open: limit.saturating_add(limit / 2),
         };
         for file in files {
-            let table = Table::open(directory, file)?;
+            let (path, opened) = table::open(directory, file)?;
+            let stamp = stamp_of(&opened).at(directory, "read")?;
+            let held = OpenPermit::acquire(limit).map(|permit| {
+                let source = TableSource::Open(opened, permit);
+                Arc::new(Table::new(file.clone(), path, source))
+            });
             tables.tables.push(KnownTable {
                 file: file.clone(),
-                stamp: stamp_of(&table).at(directory, "read")?,
-                held: hold(limit).then(|| Arc::new(table)),
+                stamp,
+                held,
             });
         }
         Ok(tables)
@@ -117,6 +199,7 @@ impl Tables {
     }
 
     /// Returns the number of tables that are held open.
+    #[cfg(all(test, unix))]
     fn held(&self) -> usize {
         let tables = self.tables.iter();
         tables.filter(|table| table.held.is_some()).count()
@@ -140,34 +223,17 @@ impl Tables {
         if let Some(table) = held {
             return Ok(Arc::clone(table));
         }
-        let replaced = || {
-            Error::changed(
-                &self.directory,
-                "was replaced or removed, and has too many tables to hold them all open: open it again",
-            )
-        };
-        let table = Table::open(&self.directory, file).map_err(|err| match err {
-            Error::Io { ref source, .. } if source.kind() != ErrorKind::NotFound => err,
-            _ => replaced(),
-        })?;
-        if stamp_of(&table).at(&self.directory, "read")? != *stamp {
-            return Err(replaced());
+        let opened = table::open(&self.directory, file);
+        let (path, opened) = unless_missing(&self.directory, opened)?;
+        if stamp_of(&opened).at(&self.directory, "read")? != *stamp {
+            return Err(replaced(&self.directory));
         }
-        Ok(Arc::new(table))
+        let source = match OpenPermit::acquire(self.most_open) {
+            Some(permit) => TableSource::Open(opened, permit),
+            None => TableSource::Closed(*stamp),
+        };
+        Ok(Arc::new(Table::new(file.clone(), path, source)))
     }
-}
-
-impl Drop for Tables {
-    fn drop(&mut self) {
-        HELD.fetch_sub(self.held(), Ordering::Relaxed);
-    }
-}
-
-/// Adds one to [`HELD`] if it is less than `limit`. Returns `true` if it was.
-fn hold(limit: usize) -> bool {
-    let one_more = |held| (held < limit).then_some(held + 1);
-    HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
-        .is_ok()
 }
 
 /// Returns the greatest number of tables that all databases of this process may hold open: half of its soft limit on
@@ -187,11 +253,11 @@ fn most_held() -> usize {
 /// The identity, the size and the modification time of a file. Another file of the same name has a different stamp.
 type Stamp = (FileId, u64, Option<SystemTime>);
 
-/// Returns the stamp of a table's open file.
-fn stamp_of(table: &Table) -> io::Result<Stamp> {
-    let metadata = table.file().metadata()?;
-    let file = FileId::of_open(table.file())?;
-    Ok((file, metadata.len(), metadata.modified().ok()))
+/// Returns the stamp of an open file.
+fn stamp_of(file: &File) -> io::Result<Stamp> {
+    let metadata = file.metadata()?;
+    let modified = metadata.modified().ok();
+    Ok((FileId::of_open(file)?, metadata.len(), modified))
 }
 
 // Windows does not remove a directory that contains open files.
@@ -271,7 +337,7 @@ mod tests {
         let files = tables_in(&path, b"old");
         let all = Tables::open_up_to(usize::MAX, &path, files.iter().collect()).unwrap();
         assert_eq!(all.held(), TABLES as usize);
-        // A limit of 0 makes each table be opened when it is used.
+        // A limit of 0 makes each table be opened for each read.
         let none = Tables::open_up_to(0, &path, files.iter().collect()).unwrap();
         assert_eq!(none.held(), 0);
         for number in (0..TABLES).chain([0, 0, TABLES - 1]) {

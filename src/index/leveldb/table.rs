@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock},
 };
 
@@ -12,7 +12,7 @@ use super::{
     block::{Block, EntryState},
     builder::{BLOCK_TRAILER, FOOTER, Handle, MAGIC, SNAPPY, UNCOMPRESSED},
     coding::{masked, take_varint},
-    files::open_regular,
+    files::{TableSource, open_regular},
     key::EntryKind,
     manifest::TableFile,
 };
@@ -50,7 +50,7 @@ pub(super) struct Table {
     /// The manifest's description of the table.
     pub known: TableFile,
     pub(super) path: Arc<Path>,
-    file: File,
+    source: TableSource,
     /// The index block, which maps keys to the handles of the data blocks; empty until it is read. It is set only by
     /// the thread that holds `sets_index`, so that nothing waits for a thread that a fork left behind in the parent
     /// process.
@@ -58,47 +58,47 @@ pub(super) struct Table {
     sets_index: Mutex<()>,
 }
 
+/// Opens the file of a table in `directory`, and returns it with its path. The file may have the name that older versions
+/// of LevelDB gave it.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be opened, is not a regular file, or does not have the size that the manifest names.
+pub(super) fn open(directory: &Path, table: &TableFile) -> Result<(PathBuf, File)> {
+    let is_missing = |opened: &Result<File>| matches!(opened, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound);
+    let mut path = directory.join(TableFile::name(table.number));
+    let mut file = open_regular(&path);
+    if is_missing(&file) {
+        let old = directory.join(TableFile::old_name(table.number));
+        let opened = open_regular(&old);
+        if !is_missing(&opened) {
+            (path, file) = (old, opened);
+        }
+    }
+    let file = file?;
+    let size = file.metadata().at(&path, "read")?.len();
+    if size != table.size {
+        return Err(Error::damaged(
+            &path,
+            format!(
+                "is damaged: it has {size} bytes instead of {}; make the index again",
+                table.size
+            ),
+        ));
+    }
+    Ok((path, file))
+}
+
 impl Table {
-    /// Opens a table in `directory`. The file may have the name that older versions of LevelDB gave it.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the file cannot be opened, is not a regular file, or does not have the size that the
-    /// manifest names.
-    pub(super) fn open(directory: &Path, table: &TableFile) -> Result<Table> {
-        let is_missing = |opened: &Result<File>| matches!(opened, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound);
-        let mut path = directory.join(TableFile::name(table.number));
-        let mut file = open_regular(&path);
-        if is_missing(&file) {
-            let old = directory.join(TableFile::old_name(table.number));
-            let opened = open_regular(&old);
-            if !is_missing(&opened) {
-                (path, file) = (old, opened);
-            }
-        }
-        let file = file?;
-        let size = file.metadata().at(&path, "read")?.len();
-        if size != table.size {
-            return Err(Error::damaged(
-                &path,
-                format!(
-                    "is damaged: it has {size} bytes instead of {}; make the index again",
-                    table.size
-                ),
-            ));
-        }
-        Ok(Table {
-            known: table.clone(),
+    /// Creates a table from its file, which has the path `path`.
+    pub(super) fn new(known: TableFile, path: PathBuf, source: TableSource) -> Table {
+        Table {
+            known,
             path: path.into(),
-            file,
+            source,
             index: OnceLock::new(),
             sets_index: Mutex::default(),
-        })
-    }
-
-    /// Returns the open file, so that its identity can be compared.
-    pub(super) fn file(&self) -> &File {
-        &self.file
+        }
     }
 
     /// Returns the newest entry of a key: `Some(Some(value))` if it sets the value, `Some(None)` if it deletes the key,
@@ -243,7 +243,9 @@ impl Table {
 
     /// Fills `bytes` from the file, beginning at `offset`.
     pub(super) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
-        read_exact_at(&self.file, bytes, offset).at(&self.path, "read")
+        self.source.with_file(&self.path, |file| {
+            read_exact_at(file, bytes, offset).at(&self.path, "read")
+        })
     }
 
     /// Returns the stored length of a block in bytes, including the trailer.

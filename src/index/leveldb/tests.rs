@@ -14,8 +14,9 @@ use super::{
     builder::{BLOCK_TRAILER, FOOTER},
     coding::take_size,
     cursor::TableCursor,
+    files::Tables,
     manifest,
-    table::{LastBlocks, Table},
+    table::LastBlocks,
 };
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -237,9 +238,10 @@ fn check_bytes(bytes: Vec<u8>, key: &[u8]) {
         last_key: vec![0xff],
     };
     fs::write(dir.path().join(TableFile::name(3)), bytes).unwrap();
-    let table = Table::open(dir.path(), &file).unwrap();
+    let tables = Tables::open(dir.path(), [&file].into_iter()).unwrap();
+    let table = tables.get(file.number).unwrap();
     let _ = table.get(key, &LastBlocks::default());
-    if let Ok(mut cursor) = TableCursor::new(Arc::new(table), 0, b"") {
+    if let Ok(mut cursor) = TableCursor::new(table, 0, b"") {
         while cursor.advance().is_ok_and(|is_there| is_there) {
             let _ = cursor.value();
         }
