@@ -673,6 +673,60 @@ fn a_store_that_another_run_adds_to_meanwhile() {
     assert!(both > 0 && one > 0, "{both} {one}");
 }
 
+/// Readers whose input is replaced by another good one at each call that opens, examines or locks a file.
+#[test]
+fn an_input_that_is_replaced_while_it_is_read_is_not_called_damaged() {
+    let Some(injector) = injector() else { return };
+    let outputs = "--bin F.bin --obs F.db3 --leveldb F.fork --index-stats --explorer F.idx --counts F.counts";
+    for line in [
+        "verify new.fork",
+        "verify new.idx",
+        "verify new.db3",
+        "verify new.bin",
+        "verify new.evals",
+        "moves --index new.fork",
+        "moves --index new.idx",
+        "show new.db3",
+        "show new.bin",
+        "games --leveldb new.fork",
+        "tree new.idx --max-ply 2",
+        "info-book new.bin",
+        "make-book new.counts --bin x --force --min-game 1",
+    ] {
+        let scene = Scene::new(line, |dir| {
+            for (name, pgn, first) in [("new", "famous.pgn", 0), ("other", "selfplay.pgn", 40)] {
+                write_games(dir, &format!("{name}.pgn"), pgn, first, 5);
+                let outputs = outputs.replace('F', name);
+                ok(
+                    dir,
+                    &format!("make-book {name}.pgn {outputs} --min-game 1 -q"),
+                );
+                let evaluated = format!("1. {} {{ [%eval 0.1] }} *\n", ["a3", "e4"][first / 40]);
+                fs::write(dir.join(format!("{name}.txt")), evaluated).unwrap();
+                ok(dir, &format!("evals {name}.txt --out {name}.evals -q"));
+            }
+        });
+        let calls = scene.run(injector, "meanwhile at open", 0).calls;
+        assert!(calls > 0, "{line}");
+        let input = line
+            .split(' ')
+            .find(|word| word.starts_with("new."))
+            .unwrap();
+        let other = input.replace("new", "other");
+        for nth in 1..=calls {
+            scene.restore();
+            let meanwhile = format!("mv {input} old && mv {other} {input}");
+            let outcome = scene.run_beside(injector, "meanwhile at open", nth, &meanwhile);
+            let error = String::from_utf8_lossy(&outcome.output.stderr);
+            let asks_again = input == "new.counts" && error.contains("was replaced");
+            assert!(
+                outcome.output.status.success() || asks_again,
+                "{line} at {nth} of {calls}: {error}"
+            );
+        }
+    }
+}
+
 /// Tests new and replaced outputs on a file system that has only plain renames.
 #[test]
 fn outputs_on_a_bare_file_system() {

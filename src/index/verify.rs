@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind, Result},
+    output::read_again_if_replaced,
     progress::Meter,
     task,
 };
@@ -83,30 +84,36 @@ impl fmt::Display for IndexFault {
 /// Returns an error if the directory is not an index, if the index is too damaged to be opened, or if a file cannot be
 /// read.
 pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<VerifiedIndex> {
-    task::caught(|| {
-        let index = Index::open(path)?;
-        let sizes = index.database().table_sizes();
-        let longest = sizes.iter().max();
-        let is_seconded = longest.is_none_or(|size| *size <= LONGEST_SECONDED);
-        let passes = 1 + u64::from(is_seconded);
-        meter.add_total(passes * sizes.iter().sum::<u64>());
-        let mut found = VerifiedIndex::default();
-        let checked = check(&index, &mut found, meter);
-        found.file_fault(checked)?;
-        if found.faults.is_empty() && is_seconded {
-            let compared = task::caught(|| {
-                let second = SecondOpinion::open(index.path())?;
-                compare(&index, second, &mut found, meter)
-            });
-            if let Err(Error::Panicked { message }) = compared {
-                found.fault(&format!("rusty-leveldb gives up: {message}"), b"");
-            } else {
-                found.file_fault(compared)?;
-            }
-            found.has_second_opinion = true;
+    let path = path.as_ref();
+    // Both readers open the directory by its name, so they may find two indexes, which look like a damaged one.
+    let is_damaged = |found: &VerifiedIndex| !found.faults.is_empty();
+    task::caught(|| read_again_if_replaced(path, || verify_once(path, meter), is_damaged))
+}
+
+/// Checks an index without noticing whether it is replaced in the meantime.
+fn verify_once(path: &Path, meter: &Meter) -> Result<VerifiedIndex> {
+    let index = Index::open(path)?;
+    let sizes = index.database().table_sizes();
+    let longest = sizes.iter().max();
+    let is_seconded = longest.is_none_or(|size| *size <= LONGEST_SECONDED);
+    let passes = 1 + u64::from(is_seconded);
+    meter.add_total(passes * sizes.iter().sum::<u64>());
+    let mut found = VerifiedIndex::default();
+    let checked = check(&index, &mut found, meter);
+    found.file_fault(checked)?;
+    if found.faults.is_empty() && is_seconded {
+        let compared = task::caught(|| {
+            let second = SecondOpinion::open(index.path())?;
+            compare(&index, second, &mut found, meter)
+        });
+        if let Err(Error::Panicked { message }) = compared {
+            found.fault(&format!("rusty-leveldb gives up: {message}"), b"");
+        } else {
+            found.file_fault(compared)?;
         }
-        Ok(found)
-    })
+        found.has_second_opinion = true;
+    }
+    Ok(found)
 }
 
 impl VerifiedIndex {

@@ -104,16 +104,25 @@ fn opened(path: &Path, flags: u32) -> io::Result<File> {
 
 /// Opens the files of a directory, or a file more than once, with `open`. If this fails and another directory or file has
 /// taken the name in the meantime, calls `open` again, because parts of two together look like damage.
-pub(crate) fn open_again_if_replaced<T>(
+pub(crate) fn open_again_if_replaced<T>(path: &Path, open: impl FnMut() -> Result<T>) -> Result<T> {
+    read_again_if_replaced(path, open, |_| false)
+}
+
+/// Reads a directory or a file by its name, more than once, with `read`. If this fails or finds damage, and another directory
+/// or file has taken the name in the meantime, calls `read` again. `has_damage` returns `true` for a result that may be due
+/// to parts of two directories.
+pub(crate) fn read_again_if_replaced<T>(
     path: &Path,
-    mut open: impl FnMut() -> Result<T>,
+    mut read: impl FnMut() -> Result<T>,
+    has_damage: impl Fn(&T) -> bool,
 ) -> Result<T> {
     loop {
         let before = FileId::of(path).at(path, "open")?;
-        let opened = open();
+        let result = read();
+        let is_sound = result.as_ref().is_ok_and(|found| !has_damage(found));
         // A directory that is being exchanged may have no name for a moment.
-        if opened.is_ok() || FileId::of(path).at(path, "open")? == before {
-            return opened;
+        if is_sound || FileId::of(path).at(path, "open")? == before {
+            return result;
         }
     }
 }

@@ -32,7 +32,7 @@ use self::{
 };
 pub(crate) use self::{
     claim::left_behind as claim_left_behind,
-    identity::{FileId, FileState, is_absent, open_again_if_replaced},
+    identity::{FileId, FileState, is_absent, open_again_if_replaced, read_again_if_replaced},
     in_use::{check_not_in_use, side_file},
     target::{parent, refuse_append_only},
     temporary::{own_files, shortened},
