@@ -810,18 +810,68 @@ fn a_book_of_files_that_have_changed_is_refused() {
     assert_eq!(served.get("/book.bin?minGame=1&moves=3").status, 400);
     let hill = served.get("/book.bin?variant=kingOfTheHill");
     assert_eq!(hill.status, 400, "{}", hill.text());
-    fs::write(
-        dir.path().join("games.pgn"),
-        format!("{GAMES}\n\n1. a3 *\n"),
-    )
-    .unwrap();
-    let refusal = served.get("/book.bin?minGame=2");
-    assert_eq!(refusal.status, 400);
-    assert!(
-        refusal.text().contains("make the index again"),
-        "{}",
-        refusal.text()
+    let pgn = dir.path().join("games.pgn");
+    let refused = |served: &Served, expected: &str| {
+        for path in ["/book.bin?minGame=2", "/repertoire.pgn?side=white"] {
+            let refusal = served.get(path);
+            let text = refusal.text();
+            assert_eq!(refusal.status, 400, "{text}");
+            assert!(text.contains(expected), "{text}");
+        }
+    };
+    // The file has as many games as before, and as many bytes.
+    let changed = GAMES.replacen("1-0", "0-1", 2);
+    assert_ne!(changed, GAMES);
+    fs::write(&pgn, &changed).unwrap();
+    refused(
+        &served,
+        "games.pgn has changed since the server started: start the server again",
     );
+    // A server that starts with the changed file indexes it again.
+    drop(served);
+    let served = Served::start(dir.path(), "games.pgn");
+    assert_eq!(served.get("/book.bin?minGame=1").status, 200);
+    // Another file takes the name. It has the same content and the same time.
+    let copy = dir.path().join("copy.pgn");
+    fs::write(&copy, &changed).unwrap();
+    let time = pgn.metadata().unwrap().modified().unwrap();
+    set_modified(&copy, time);
+    fs::rename(&copy, &pgn).unwrap();
+    refused(&served, "has changed since the server started");
+}
+
+/// Sets the modification time of a file.
+fn set_modified(path: &std::path::Path, time: std::time::SystemTime) {
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(time).unwrap();
+}
+
+#[test]
+fn a_book_of_files_that_were_changed_before_the_server_started_is_refused() {
+    let dir = temp();
+    let pgn = dir.path().join("games.pgn");
+    fs::write(&pgn, GAMES).unwrap();
+    ok(dir.path(), "make-book -q games.pgn --explorer games.idx");
+    let made = dir.path().join("games.idx").metadata().unwrap();
+    let made = made.modified().unwrap();
+    let second = std::time::Duration::from_secs(1);
+    fs::write(&pgn, GAMES.replacen("1-0", "0-1", 2)).unwrap();
+    for (time, status) in [(made - second, 200), (made + second / 1000, 400)] {
+        set_modified(&pgn, time);
+        let served = Served::start(dir.path(), "games.idx");
+        let book = served.get("/book.bin?minGame=1");
+        assert_eq!(book.status, status);
+        let text = book.text();
+        let expected =
+            "games.pgn was modified after the index of games was made: make the index again";
+        assert_eq!(text.contains(expected), status == 400, "{text}");
+    }
+    ok(
+        dir.path(),
+        "make-book -q games.pgn --explorer games.idx --force",
+    );
+    let served = Served::start(dir.path(), "games.idx");
+    assert_eq!(served.get("/book.bin?minGame=1").status, 200);
 }
 
 #[test]
@@ -839,9 +889,8 @@ fn an_operator_limits_the_games_of_books() {
 fn one_book_is_made_at_a_time_and_none_for_a_client_that_is_gone() {
     use std::{io::Write, thread};
 
-    let (dir, served) = served();
-    let pgn = dir.path().join("games.pgn");
-    make_slow(&pgn);
+    let (dir, pgn) = slow_games();
+    let served = Served::start(dir.path(), "games.idx");
     let mut client = served.connect();
     let host = served.address;
     write!(
@@ -852,6 +901,8 @@ fn one_book_is_made_at_a_time_and_none_for_a_client_that_is_gone() {
     let mut games = fs::OpenOptions::new().write(true).open(&pgn).unwrap();
     fs::remove_file(&pgn).unwrap();
     fs::write(&pgn, GAMES).unwrap();
+    // The server refuses a file that is newer than its index.
+    set_modified(&pgn, std::time::SystemTime::UNIX_EPOCH);
 
     thread::scope(|scope| {
         // This request waits for the book of the first client.
@@ -914,6 +965,17 @@ fn make_slow(pgn: &std::path::Path) {
     crate::common::make_fifo(pgn);
 }
 
+/// Makes an index of games, and replaces their file by a pipe. Returns the directory and the path of the pipe.
+#[cfg(unix)]
+fn slow_games() -> (TempDir, std::path::PathBuf) {
+    let dir = temp();
+    let pgn = dir.path().join("games.pgn");
+    fs::write(&pgn, GAMES).unwrap();
+    ok(dir.path(), "make-book -q games.pgn --explorer games.idx");
+    make_slow(&pgn);
+    (dir, pgn)
+}
+
 #[cfg(unix)]
 #[test]
 fn few_wait_for_books_and_the_run_ends_with_the_server() {
@@ -923,14 +985,12 @@ fn few_wait_for_books_and_the_run_ends_with_the_server() {
         time::Duration,
     };
 
-    let dir = temp();
-    let (pgn, temporary) = (dir.path().join("games.pgn"), dir.path().join("temporary"));
-    fs::write(&pgn, GAMES).unwrap();
+    let (dir, pgn) = slow_games();
+    let temporary = dir.path().join("temporary");
     fs::create_dir(&temporary).unwrap();
-    let served = Served::start_with(dir.path(), "games.pgn", |serve| {
+    let served = Served::start_with(dir.path(), "games.idx", |serve| {
         serve.env("TMPDIR", &temporary);
     });
-    make_slow(&pgn);
     let host = served.address;
     // A waiting request holds a permit, and an answered request holds none.
     let mut clients = Vec::new();

@@ -3,9 +3,11 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    fs::Metadata,
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
     sync::OnceLock,
+    time::SystemTime,
 };
 
 use shakmaty::Color;
@@ -204,6 +206,31 @@ impl Explorer {
             }
         }
         Ok(files)
+    }
+
+    /// Returns an iterator over the files that the games of all sources come from.
+    #[cfg(feature = "serve")]
+    pub(crate) fn all_files(&self) -> impl Iterator<Item = &Path> {
+        let sources = self.sources.iter();
+        sources.flat_map(|source| source.index.files().map(|(_, path)| path))
+    }
+
+    /// Returns a file of the selected sources that was modified after its index was made, with the name of the source. Ignores
+    /// times in the future, which clocks of other machines may give.
+    #[cfg(feature = "serve")]
+    pub(crate) fn newer_file(&self, wanted: Option<&str>) -> Option<(PathBuf, &str)> {
+        let now = SystemTime::now();
+        self.selected(wanted).find_map(|source| {
+            let made = source.changed?;
+            let is_newer = |path: &Path| {
+                let file = path.metadata().ok().filter(Metadata::is_file);
+                let modified = file.and_then(|file| file.modified().ok());
+                modified.is_some_and(|modified| made < modified && modified <= now)
+            };
+            let mut files = source.index.files().map(|(_, path)| path);
+            let newer = files.find(|path| is_newer(path))?;
+            Some((newer.to_owned(), &*source.name))
+        })
     }
 
     /// Returns the variant of the games, or `None` if there are several.

@@ -160,7 +160,7 @@ impl FileState {
 
     /// Returns the state without the time of change, to compare it with the state after a rename, which changes this
     /// time.
-    pub(super) fn renamed(self) -> FileState {
+    pub(crate) fn renamed(self) -> FileState {
         FileState {
             changed: None,
             ..self

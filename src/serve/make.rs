@@ -1,6 +1,7 @@
 //! Making books from filtered games, as `make-book` does from PGN files, with the equivalent command.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io::{BufWriter, Write},
     path::{Path, PathBuf},
@@ -8,7 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -28,9 +29,9 @@ use super::{
 use crate::{
     book::{Book, Factors, Weights},
     error::{At, Error, Result},
-    explorer::{Filters, Speed},
+    explorer::{Explorer, Filters, Speed},
     make_book::{MakeBook, Report, Unfinished},
-    output::TemporaryDir,
+    output::{FileState, TemporaryDir},
     pgn::{GameFilter, GameResult, Input},
     position::Variant,
     progress::Meter,
@@ -58,7 +59,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const MAKING: Duration = Duration::from_secs(60);
 
 /// The message for files that contain more or fewer games than the index.
-const CHANGED: &str = "the files contain other games than the index: make the index again";
+const OTHER_GAMES: &str = "the files contain other games than the index: make the index again";
 
 /// The end of the message for a filter that `make-book` does not have.
 const NO_OPTION: &str = "make-book has no such filter; remove it";
@@ -166,13 +167,58 @@ async fn while_wanted<T>(
     }
 }
 
-/// The identity of a book or repertoire: the path and the parameters of the request, except `count`, and the sizes and
-/// modification times of the files.
+/// The identity of a book or repertoire: the path and the parameters of the request, except `count`, and the states of the
+/// files.
 #[derive(PartialEq)]
 pub(super) struct MadeOf {
     path: String,
     parameters: Parameters,
-    files: Vec<(PathBuf, u64, Option<SystemTime>)>,
+    files: FileStates,
+}
+
+/// The files that games come from, with their identities, sizes and modification times. `None` stands for a pipe or a
+/// device.
+pub(super) type FileStates = BTreeMap<PathBuf, Option<FileState>>;
+
+/// Returns the current states of the files from which the games of all sources come. Leaves out files that are missing.
+pub(super) fn states_of_all(explorer: &Explorer) -> FileStates {
+    let states = explorer.all_files().filter_map(|path| {
+        let state = state_of(path).ok()?;
+        Some((path.to_owned(), state))
+    });
+    states.collect()
+}
+
+/// Returns the identity, the size and the modification time of the file to which a path leads, or `None` for a pipe or a
+/// device.
+fn state_of(path: &Path) -> Result<Option<FileState>> {
+    let path = fs::canonicalize(path).at(path, "open")?;
+    if !path.metadata().at(&path, "open")?.is_file() {
+        return Ok(None);
+    }
+    let state = FileState::of(&path).at(&path, "open")?;
+    Ok(state.map(FileState::renamed))
+}
+
+/// Checks that files have the states that they had when the server started, and returns these states.
+fn check_unchanged<'a>(
+    files: impl IntoIterator<Item = &'a Path>,
+    at_start: &FileStates,
+) -> Result<FileStates, Refusal> {
+    let mut states = FileStates::new();
+    for path in files {
+        let state = state_of(path)?;
+        let before = at_start.get(path).copied().flatten();
+        if before.is_some_and(|before| state != Some(before)) {
+            let name = path.file_name().unwrap_or_default().display();
+            let problem = format!(
+                "{name} has changed since the server started: start the server again when no program writes the file"
+            );
+            return Err(Refusal::bad(problem));
+        }
+        states.insert(path.to_owned(), state);
+    }
+    Ok(states)
 }
 
 impl AppState {
@@ -183,15 +229,29 @@ impl AppState {
         filters: &Filters,
         parameters: &Parameters,
     ) -> Result<MadeOf, Refusal> {
-        let files = self.explorer.files(filters)?.into_iter().map(|(path, _)| {
-            let metadata = fs::metadata(&path).at(&path, "open")?;
-            Ok((path, metadata.len(), metadata.modified().ok()))
-        });
         Ok(MadeOf {
             path: key.path.clone(),
             parameters: parameters.without("count"),
-            files: files.collect::<Result<_>>()?,
+            files: self.checked_files(filters)?,
         })
+    }
+
+    /// Returns the states of the files of the selected sources.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if a file cannot be examined, or has changed since it was indexed.
+    fn checked_files(&self, filters: &Filters) -> Result<FileStates, Refusal> {
+        let files = self.explorer.files(filters)?;
+        let states = check_unchanged(files.iter().map(|(path, _)| &**path), &self.files)?;
+        if let Some((path, source)) = self.explorer.newer_file(filters.source.as_deref()) {
+            let name = path.file_name().unwrap_or_default().display();
+            let problem = format!(
+                "{name} was modified after the index of {source} was made: make the index again"
+            );
+            return Err(Refusal::bad(problem));
+        }
+        Ok(states)
     }
 
     /// Takes the content that an earlier request for its size has made, if it has the same identity.
@@ -213,6 +273,8 @@ pub(super) struct Counting {
     pub(super) variant: Variant,
     /// The number of games that the files had when they were indexed.
     games: u64,
+    /// The states of the files before they are read.
+    files: FileStates,
 }
 
 impl Counting {
@@ -223,9 +285,10 @@ impl Counting {
             Error::Empty { reason } => Refusal::bad(format!("no {what}: {reason}")),
             err => err.into(),
         })?;
+        check_unchanged(self.files.keys().map(PathBuf::as_path), &self.files)?;
         match report.totals.games.read == self.games {
             true => Ok(report),
-            false => Err(Refusal::bad(CHANGED)),
+            false => Err(Refusal::bad(OTHER_GAMES)),
         }
     }
 }
@@ -368,6 +431,7 @@ impl AppState {
             );
             return Err(Refusal::bad(problem));
         }
+        let states = self.checked_files(filters)?;
         let variant = request::variant(parameters)?;
         if variant.number().is_none() {
             let problem = format!("variant: books cannot have games of {variant}");
@@ -409,6 +473,7 @@ impl AppState {
             run,
             variant,
             games,
+            files: states,
         })
     }
 }

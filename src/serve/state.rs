@@ -21,7 +21,7 @@ use super::{
     client::{Client, in_time},
     content::{Content, JSON, PGN, etag_of},
     hash,
-    make::MadeOf,
+    make::{FileStates, MadeOf, states_of_all},
     request,
     response_cache::{CacheKey, ResponseCache, response_cache},
 };
@@ -69,6 +69,8 @@ pub(super) struct AppState {
     pub(super) makers: Workers,
     /// The last book or repertoire whose size was requested, kept for its download.
     pub(super) last_made: Mutex<Option<(MadeOf, Content)>>,
+    /// The states of the files of the sources when the server started.
+    pub(super) files: FileStates,
     /// The maximum number of games in the files for which books are made.
     pub(super) book_games: u64,
     /// The variant of games without a `Variant` tag, for the books that are made.
@@ -212,6 +214,7 @@ impl AppState {
                 env!("CARGO_PKG_VERSION"),
             )),
             about: explorer.about(),
+            files: states_of_all(&explorer),
             explorer,
             books,
             repertoires,
