@@ -246,6 +246,89 @@ fn a_directory_without_renames_is_refused_before_games_are_read() {
     assert_eq!(fs::read_dir(append).unwrap().count(), 0);
 }
 
+/// A directory with the sticky bit, as `/tmp`, lets a user replace only the user's own files.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_the_user_may_not_rename_is_refused_before_games_are_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = temp();
+    let dir = dir.path();
+    let pgn = sample("famous.pgn").display().to_string();
+    fs::write(dir.join("no.pgn"), "[Event \"?\"]\n\n1. e9 *\n").unwrap();
+    fs::create_dir(dir.join("shared")).unwrap();
+    let outputs = OUTPUTS
+        .iter()
+        .map(|output| format!("{output} shared/{output}.epd"));
+    let outputs: Vec<String> = outputs.collect();
+    let plain = outputs.join(" ");
+    ok(dir, &format!("make-book -q {pgn} --plies 4 {plain}"));
+    let before = names(&dir.join("shared"));
+    let for_all = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for_all(dir, 0o755);
+    for_all(&dir.join("shared"), 0o1777);
+    for entry in fs::read_dir(dir.join("shared")).unwrap() {
+        let path = entry.unwrap().path();
+        for_all(&path, 0o777);
+        if path.is_dir() {
+            for file in fs::read_dir(&path).unwrap() {
+                for_all(&file.unwrap().path(), 0o666);
+            }
+        }
+    }
+    fs::copy(env!("CARGO_BIN_EXE_polybook"), dir.join("polybook")).unwrap();
+    let as_another = |line: &str| {
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]);
+        command.arg("./polybook").args(line.split(' '));
+        command.current_dir(dir).output()
+    };
+    let version = as_another("--version");
+    if !version.is_ok_and(|output| output.status.success()) {
+        leave_out("this user cannot start a program as another");
+        return;
+    }
+    for output in &outputs {
+        let made = as_another(&format!("make-book no.pgn {output} --force")).unwrap();
+        let error = String::from_utf8_lossy(&made.stderr);
+        let expected = "the system does not let you replace it";
+        assert!(error.contains(expected), "{output}: {error}");
+    }
+    assert_eq!(names(&dir.join("shared")), before);
+}
+
+/// Returns the names in a directory, sorted.
+#[cfg(target_os = "linux")]
+fn names(directory: &Path) -> Vec<std::ffi::OsString> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    names
+}
+
+/// A file that may only grow can be neither renamed nor removed, even by the administrator.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_may_only_grow_is_refused_before_games_are_read() {
+    let dir = temp();
+    let dir = dir.path();
+    let pgn = sample("famous.pgn").display().to_string();
+    fs::write(dir.join("no.pgn"), "[Event \"?\"]\n\n1. e9 *\n").unwrap();
+    ok(dir, &format!("make-book -q {pgn} --min-game 1 --bin a.bin"));
+    if !chattr("+a", &dir.join("a.bin")) {
+        leave_out("the file system has no files that may only grow");
+        return;
+    }
+    let made = run(dir, "make-book no.pgn --bin a.bin");
+    assert!(chattr("-a", &dir.join("a.bin")));
+    let error = String::from_utf8_lossy(&made.stderr);
+    let expected = "a.bin: the system does not let you replace it: it may only grow (chattr +a)";
+    assert!(error.contains(expected), "{error}");
+    assert_eq!(names(dir), ["a.bin", "no.pgn"]);
+    ok(dir, &format!("make-book -q {pgn} --min-game 1 --bin a.bin"));
+}
+
 #[cfg(unix)]
 #[test]
 fn outputs_of_the_longest_names() {

@@ -103,6 +103,7 @@ impl AtomicFile {
             target.refuse_mounted_file()?;
             may_replace(&target.name)?;
             target.refuse_read_only()?;
+            target.refuse_fixed_file()?;
             target.refuse_if_held()?;
         }
         let temporary = Temporary::next_to(&target, None)?;

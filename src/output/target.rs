@@ -182,11 +182,25 @@ impl Target {
         Err(Error::file(&self.name, problem))
     }
 
-    /// Returns an error if the target is a directory that cannot be renamed, and so cannot be replaced: a mount point, or one
-    /// in a lower layer of an overlay. `trial` is a directory next to it that is not empty, so POSIX does not allow the
+    /// Returns an error if the target is a file that this user may not rename, and so may not replace: another user's in a
+    /// directory such as `/tmp`, or one that may only grow.
+    ///
+    /// The trial removes the file as an empty directory. Linux checks first whether the user may remove what has the name,
+    /// and then that a file is no directory. Other systems find out only at the end of the run.
+    pub(super) fn refuse_fixed_file(&self) -> Result<()> {
+        match fs::remove_dir(&self.path) {
+            Err(err) if cfg!(unix) && err.kind() == io::ErrorKind::PermissionDenied => {
+                Err(Error::file(&self.name, FIXED))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns an error if the target is a directory that cannot be renamed, and so cannot be replaced: a mount point, one
+    /// in a lower layer of an overlay, or another user's in a directory such as `/tmp`. `trial` is a directory next to it that is not empty, so POSIX does not allow the
     /// target to be renamed to it. The system says so only if the target could be renamed otherwise.
     pub(super) fn refuse_fixed_directory(&self, trial: &Path) -> Result<()> {
-        use io::ErrorKind::{CrossesDevices, ResourceBusy};
+        use io::ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
         let problem = match fs::rename(&self.path, trial).map_err(|err| err.kind()) {
             Err(ResourceBusy) => {
                 "is a mount point, which cannot be replaced: name a directory in it"
@@ -195,6 +209,7 @@ impl Target {
                 "is in a lower layer of its file system, where directories cannot be replaced: remove it first, or name \
                  another directory"
             }
+            Err(PermissionDenied) => FIXED,
             Err(_) => return Ok(()),
             // This file system is not POSIX's.
             Ok(()) => return fs::rename(trial, &self.path).at(&self.name, "restore"),
@@ -252,6 +267,10 @@ impl Target {
         Ok(())
     }
 }
+
+/// The problem of a file or directory that this user may not rename.
+const FIXED: &str = "the system does not let you replace it: it may only grow (chattr +a), or it belongs to another user and \
+                     is in a shared directory such as /tmp; name another output";
 
 /// Returns the path that remains after symbolic links have been followed. The path need not exist.
 fn followed(path: &Path) -> io::Result<PathBuf> {

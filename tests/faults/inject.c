@@ -568,6 +568,13 @@ static void log_rename(FILE *log, const char *what, const struct entry *from, co
         fprintf(log, "%s %llu %s %llu %s\n", what, from->dir, name_of(from), to->dir, name_of(to));
 }
 
+/* A file is not removed as a directory, nor a directory as a file. */
+static void log_removal(FILE *log, const struct entry *entry, int as_directory) {
+    struct stat at;
+    if (lstat(entry->path, &at) == 0 && !S_ISDIR(at.st_mode) == !as_directory)
+        fprintf(log, "unlink %llu %s\n", entry->dir, name_of(entry));
+}
+
 static void log_file(FILE *log, const struct seccomp_notif *asked) {
     int fd = borrow((int)asked->data.args[0]), number = asked->data.nr;
     struct stat at;
@@ -621,8 +628,7 @@ static void log_call(FILE *log, const struct seccomp_notif *asked) {
     case SYS_unlink:
     case SYS_rmdir:
         from = entry_at(asked, AT_FDCWD, args[0]);
-        if (inode_of(&from) != 0)
-            fprintf(log, "unlink %llu %s\n", from.dir, name_of(&from));
+        log_removal(log, &from, asked->data.nr == SYS_rmdir);
         break;
 #endif
     case SYS_openat:
@@ -646,8 +652,7 @@ static void log_call(FILE *log, const struct seccomp_notif *asked) {
     }
     case SYS_unlinkat:
         from = entry_at(asked, (int)args[0], args[1]);
-        if (inode_of(&from) != 0)
-            fprintf(log, "unlink %llu %s\n", from.dir, name_of(&from));
+        log_removal(log, &from, args[2] & AT_REMOVEDIR);
         break;
     default:
         log_file(log, asked);
