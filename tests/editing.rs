@@ -57,7 +57,9 @@ fn both_spellings_of_castling_are_one_move() {
             .map(|mv| format!("{} {}", mv["san"], mv["weight"]))
             .collect()
     };
+    let new = dir.path().join("new.bin");
     let edit = |option: &str, change: &str| {
+        let _ = fs::remove_file(&new);
         ok(
             dir.path(),
             args![
@@ -68,13 +70,14 @@ fn both_spellings_of_castling_are_one_move() {
     };
     assert_eq!(shown("two.bin"), ["\"d3\" 60", "\"O-O\" 40"]);
     assert_eq!(edit("--set", "O-O=5"), ["\"d3\" 60", "\"O-O\" 5"]);
-    assert_eq!(records(&dir.path().join("new.bin")).len(), 2);
+    assert_eq!(records(&new).len(), 2);
     assert_eq!(edit("--set", "O-O=50%"), ["\"O-O\" 60", "\"d3\" 60"]);
     assert_eq!(edit("--remove", "e1g1"), ["\"d3\" 60"]);
     let summary = |option: &str, change: &str| {
         let line = args![
             "edit", "two.bin", "--json", "--out", "new.bin", "--fen", fen, option, change
         ];
+        fs::remove_file(&new).unwrap();
         let done = ok_json(dir.path(), line);
         ["added", "weighed", "removed"].map(|what| done[what].as_u64().unwrap())
     };

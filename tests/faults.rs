@@ -677,7 +677,8 @@ fn a_store_that_another_run_adds_to_meanwhile() {
 #[test]
 fn an_input_that_is_replaced_while_it_is_read_is_not_called_damaged() {
     let Some(injector) = injector() else { return };
-    let outputs = "--bin F.bin --obs F.db3 --leveldb F.fork --index-stats --explorer F.idx --counts F.counts";
+    let outputs =
+        "--bin F.bin --obs F.db3 --leveldb F.fork --index-stats --explorer F.idx --counts F.counts";
     for line in [
         "verify new.fork",
         "verify new.idx",

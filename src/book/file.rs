@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    foreign::{check_replaceable, may_be_replaced},
+    foreign::{ENOUGH, check_replaceable, may_be_replaced},
     header::{create_raw, renewed, split_checksum},
     open::Book,
     records::{BookStorage, Entry, write_entries},
@@ -48,17 +48,35 @@ impl Book {
 /// Creates the output file for a new book at the path `out`. There may be a book, an empty file, or nothing at this
 /// path.
 ///
-/// A command that edits a book must call this before it opens the old book, so that no other run replaces the old book
-/// in between.
+/// A file without a book's header counts as a book if its records are sorted by key, each has a move that a chess piece can
+/// make, and there are at least four records or one of the starting position.
 ///
 /// # Errors
 ///
 /// Returns the errors of [`AtomicFile::create_over`], and an [`Error::File`] if `out` is a file that is not a book.
 pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
-    AtomicFile::create_over(out, |old| match may_be_replaced(old, 1)? {
+    begin_over(out.as_ref(), ENOUGH)
+}
+
+/// Creates the output file for a book that replaces itself, like [`begin_book`]. The old book may have any number of records.
+///
+/// A command that edits a book must call this before it opens the old book, so that no other run replaces the old book
+/// in between.
+///
+/// # Errors
+///
+/// Returns the errors of [`begin_book`].
+pub fn begin_book_in_place(book: impl AsRef<Path>) -> Result<AtomicFile> {
+    begin_over(book.as_ref(), 1)
+}
+
+/// Creates the output file for a book that replaces a file of at least `enough` records, as [`may_be_replaced`] counts them.
+fn begin_over(out: &Path, enough: usize) -> Result<AtomicFile> {
+    AtomicFile::create_over(out, |old| match may_be_replaced(old, enough)? {
         true => Ok(()),
         false => {
-            let problem = "exists and is not a Polyglot book: name another file";
+            let problem =
+                "exists and is not certainly a Polyglot book: remove it, or name another file";
             Err(Error::foreign(old, problem))
         }
     })
@@ -69,7 +87,7 @@ pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
 /// # Errors
 ///
 /// Returns the errors of [`begin_book`].
-pub(crate) fn begin_book_over(out: &Path, force: bool) -> Result<AtomicFile> {
+pub fn begin_book_over(out: &Path, force: bool) -> Result<AtomicFile> {
     AtomicFile::create_over(out, |old| check_replaceable(old, force))
 }
 

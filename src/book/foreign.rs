@@ -176,9 +176,9 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     Err(Error::foreign(path, problem))
 }
 
-/// The number of plausible records from which a file without a header counts as a book, for commands that have
-/// `--force`. Random bytes hardly ever form four records that have plausible moves and are sorted.
-const ENOUGH: usize = 4;
+/// The number of plausible records from which a file without a header certainly is a book. Random bytes hardly ever form four
+/// records that have plausible moves and are sorted.
+pub(super) const ENOUGH: usize = 4;
 
 /// Returns `true` if a book may replace the file without `--force`: if the file is empty, has a book's header, or is
 /// certainly a book without a header. Such a book is sorted by key, each record has a move that a chess piece can make, and

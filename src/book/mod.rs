@@ -41,13 +41,13 @@ cfg_if::cfg_if! {
         mod verify;
         mod weight;
 
-        pub(crate) use self::{file::begin_book_over, foreign::check_replaceable};
+        pub(crate) use self::foreign::check_replaceable;
         pub use self::{
             diff::{MoveDifference, MoveRecords, PositionDifference, differences},
             edit::{
                 Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
             },
-            file::begin_book,
+            file::{begin_book, begin_book_in_place, begin_book_over},
             dropped::LossSummary,
             make::{BookMaker, BookSummary},
             merge::{Filter, MergeSummary, filter_books, merge_books},

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use polybook::{
     Error,
-    book::{Book, Change, ChangeError, PositionEdit, Script, begin_book, edit_book},
+    book::{
+        Book, Change, ChangeError, PositionEdit, Script, begin_book, begin_book_in_place, edit_book,
+    },
     output::refuse_clashes,
     position::Variant,
 };
@@ -84,7 +86,6 @@ fn removal(text: &str) -> Result<Change, ChangeError> {
 }
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
-    let file = file_of(&args.book)?;
     if args.out.is_none() && !args.in_place {
         let usage = "name the book to write with --out, or change this one by --in-place";
         return Err(Usage(usage.to_owned()).into());
@@ -95,13 +96,16 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         return Err(Usage(usage.to_owned()).into());
     }
     if !args.in_place {
-        refuse_clashes(&[out], &[&file])
+        refuse_clashes(&[out], &[&args.book])
             .map_err(|err| anyhow::anyhow!("{err}, or change the book by --in-place"))?;
     }
     refuse_document_beside(args.json, out)?;
     // Claim the output before opening the book, so that no other run can replace the book in between.
-    let edited = begin_book(out)?;
-    let book = Book::open(&file)?;
+    let edited = match args.in_place {
+        true => begin_book_in_place(out)?,
+        false => begin_book(out)?,
+    };
+    let book = Book::open(file_of(&args.book)?)?;
     let variant = of_book(&args.book, &book, args.position.variant)?;
     let edits = edits(&args, variant, book.variant())?;
     if edits.is_empty() {

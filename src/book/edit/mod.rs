@@ -58,8 +58,8 @@ type Edited = BTreeMap<u64, Vec<Entry>>;
 
 /// Writes a book with changes to `out`.
 ///
-/// `out` may replace the file of `book`. In that case, call [`begin_book`](super::begin_book) before opening the book, so that
-/// no other run replaces the file in between. Records of other positions keep their order. A header with a checksum, or with
+/// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place) before opening
+/// the book, so that no other run replaces the file in between. Records of other positions keep their order. A header with a checksum, or with
 /// room for one, gets a last comment line that says that the book was edited.
 ///
 /// If a position is [removed](Change::RemovePosition), the positions after its moves are removed too, and so on. In a
