@@ -7,7 +7,7 @@ use std::{hint::black_box, io::Write, path::PathBuf};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use polybook::{
     MakeBook,
-    book::{Book, BookMaker, Weights},
+    book::{Book, BookMaker, Weights, begin_book},
     convert::Convert,
     evals::{Evals, EvalsFormat, MakeEvals, eval_key},
     index::{Index, MergeIndexes},
@@ -376,7 +376,7 @@ fn obs(c: &mut Criterion) {
         let bin = dir.path().join("bench.bin");
         b.iter(|| {
             let convert = Convert::new(Obs::open(&path).unwrap());
-            convert.to_bin(&bin).unwrap()
+            convert.to_bin(begin_book(&bin).unwrap()).unwrap()
         });
     });
 }

@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn refusals_have_the_kind_of_their_reason() {
         use crate::{
-            book::{Filter, begin_book, filter_books},
+            book::{Book, Filter, begin_book, filter_books},
             progress::Meter,
             sort::Memory,
         };
@@ -346,7 +346,14 @@ mod tests {
         };
         let out = dir.path().join("out.bin");
         let (memory, meter) = (Memory::default(), Meter::default());
-        let filtered = filter_books(&[book], &out, &nothing, None, &memory, &meter);
+        let filtered = filter_books(
+            &[Book::open(book).unwrap()],
+            begin_book(&out).unwrap(),
+            &nothing,
+            None,
+            &memory,
+            &meter,
+        );
         assert_eq!(filtered.unwrap_err().kind(), ErrorKind::Empty);
         let begun = begin_book(&text).unwrap_err();
         assert_eq!(begun.kind(), ErrorKind::Foreign(ForeignFormat::Other));

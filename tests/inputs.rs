@@ -6,7 +6,7 @@ use std::path::Path;
 
 use polybook::{book::Entry, position::BookMove};
 
-use crate::common::{fails, ok, temp};
+use crate::common::{fails, ok, polybook_in, temp};
 
 /// Creates games, and files that other commands make from them.
 fn files() -> tempfile::TempDir {
@@ -74,6 +74,66 @@ fn a_pipe_answers_as_the_file_that_it_sends() {
         let found = ok(dir.path(), &command.replace("FILE", &pipe));
         let found = found.replace(&pipe, file);
         assert_eq!(found, expected, "{command} of {file}");
+    }
+}
+
+/// Reading standard input may take hours, so an output that may not be replaced is refused before.
+#[test]
+fn an_output_is_refused_before_standard_input_is_read() {
+    use std::io::Seek as _;
+
+    let dir = files();
+    for end in ["bin", "pgn", "epd", "csv", "txt", "obs.db3", "evals"] {
+        fs::write(dir.path().join(format!("mine.{end}")), "my notes\n").unwrap();
+    }
+    for (file, command) in [
+        ("games.pgn", "make-book - --bin mine.bin"),
+        ("games.obs.db3", "convert - mine.bin"),
+        ("games.obs.db3", "convert - mine.csv"),
+        ("book.bin", "convert - mine.epd --plies 2"),
+        ("book.bin", "filter - --out mine.bin --best 1"),
+        ("book.bin", "merge-book - book.bin --out mine.bin"),
+        (
+            "games.obs.db3",
+            "merge-book - games.obs.db3 --out mine.obs.db3",
+        ),
+        ("book.bin", "verify - --fix mine.bin"),
+        ("book.bin", "dump-book - --color white --out mine.txt"),
+        ("book.bin", "tree - --out mine.txt"),
+        ("book.bin", "edit - --out mine.bin --set e4=1"),
+        ("games.pgn", "evals - --out mine.evals"),
+        (
+            "games.pgn",
+            "suite-report lines.pgn - --drop-one-sided --out mine.pgn",
+        ),
+        (
+            "games.pgn",
+            "repertoire build - --color white --out mine.pgn",
+        ),
+        (
+            "games.pgn",
+            "repertoire gaps - --color white --against book.bin --add 1 --out mine.pgn",
+        ),
+        (
+            "games.pgn",
+            "repertoire check - games.pgn --color white --out mine.pgn",
+        ),
+        (
+            "games.pgn",
+            "repertoire new lines.pgn --reference - --out mine.pgn",
+        ),
+    ] {
+        // The program shares the offset of this file.
+        let mut input = fs::File::open(dir.path().join(file)).unwrap();
+        let mut program = polybook_in(dir.path());
+        program
+            .args(command.split(' '))
+            .stdin(input.try_clone().unwrap());
+        let output = program.output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        let is_refused = error.contains("exists") || error.contains("not an OOBS database");
+        assert!(is_refused && !output.status.success(), "{command}: {error}");
+        assert_eq!(input.stream_position().unwrap(), 0, "{command}");
     }
 }
 

@@ -7,6 +7,7 @@ use polybook::{
         Book, BookFault, Entry, Filter, MergePolicy, PositionEdit, begin_book, differences,
         edit_book, filter_books, fix, header, lines, merge_books, verify,
     },
+    output::AtomicFile,
     position::{Variant, key},
     progress::Meter,
     tally::Memory,
@@ -108,9 +109,9 @@ fn mended(room: &Room, path: &Path, bytes: &[u8]) {
         return;
     };
     let (once, twice) = (room.path("once.bin"), room.path("twice.bin"));
-    fix(path, &once, &memory).unwrap();
+    fix(path, begin_book(&once).unwrap(), &memory).unwrap();
     assert_eq!(verify(&once, &memory).unwrap().faults, [], "{found:?}");
-    fix(&once, &twice, &memory).unwrap();
+    fix(&once, begin_book(&twice).unwrap(), &memory).unwrap();
     let once = std::fs::read(once).unwrap();
     assert!(once == std::fs::read(twice).unwrap());
     assert!(
@@ -257,8 +258,8 @@ fn filtered(room: &Room, path: &Path, options: u8) {
     let (once, twice) = (room.path("filtered.bin"), room.path("again.bin"));
     let keep = |from: &Path, to: &Path| {
         filter_books(
-            &[from.to_owned()],
-            to,
+            &[Book::open(from)?],
+            begin_book(to)?,
             &filter,
             None,
             &Memory::default(),
@@ -289,7 +290,12 @@ fn merged(data: &[u8]) {
     let inputs = [room.file("a.bin", first), room.file("b.bin", second)];
     for policy in [MergePolicy::Sum, MergePolicy::First] {
         let out = room.path("out.bin");
-        if merge_books(&inputs, &out, policy, &Meter::default()).is_err() {
+        let books: polybook::Result<Vec<Book>> = inputs.iter().map(Book::open).collect();
+        let merged = books.and_then(|books| {
+            let file = AtomicFile::create(&out)?;
+            merge_books(&books, file, policy, &Meter::default())
+        });
+        if merged.is_err() {
             assert!(!out.exists());
             continue;
         }

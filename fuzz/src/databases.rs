@@ -9,6 +9,7 @@ use polybook::{
     MakeBook,
     convert::{Convert, Suite, SuiteFormat, TableFormat},
     obs::{Obs, ObsWriter, merge_databases},
+    output::AtomicFile,
     pgn::Input,
     position::Variant,
     tally::Memory,
@@ -130,10 +131,11 @@ fn used(room: &Room, path: &Path, part: u8) {
         threads: 1,
         ..Convert::new(obs)
     };
+    let out = |name: &str| AtomicFile::create(room.path(name)).unwrap();
     if does(1) {
-        let _ = convert.to_bin(&room.path("out.bin"));
-        let _ = convert.to_table(&room.path("out.csv"), TableFormat::Csv);
-        let _ = convert.to_table(&room.path("out.jsonl"), TableFormat::Jsonl);
+        let _ = convert.to_bin(out("out.bin"));
+        let _ = convert.to_table(out("out.csv"), TableFormat::Csv);
+        let _ = convert.to_table(out("out.jsonl"), TableFormat::Jsonl);
     }
     if does(2) {
         let suite = Suite {
@@ -142,8 +144,8 @@ fn used(room: &Room, path: &Path, part: u8) {
             opcodes: true,
             ..Suite::default()
         };
-        let _ = convert.to_suite(&room.path("out.pgn"), &suite, SuiteFormat::Pgn);
-        let _ = convert.to_suite(&room.path("out.epd"), &suite, SuiteFormat::Epd);
+        let _ = convert.to_suite(out("out.pgn"), &suite, SuiteFormat::Pgn);
+        let _ = convert.to_suite(out("out.epd"), &suite, SuiteFormat::Epd);
     }
     if does(3) {
         merged(room, path);

@@ -143,6 +143,7 @@ fn check_database(path: &Path, variant: Variant, plies: u64, bin: Option<&Path>)
         threads: 1,
         ..Convert::new(obs)
     };
-    convert.to_bin(&converted).unwrap();
+    let out = polybook::book::begin_book(&converted).unwrap();
+    convert.to_bin(out).unwrap();
     assert!(std::fs::read(bin).unwrap() == std::fs::read(converted).unwrap());
 }

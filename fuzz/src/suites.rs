@@ -6,6 +6,7 @@ use std::path::Path;
 use polybook::{
     book::{Book, Script, begin_book, edit_book, verify},
     convert::{ConvertBook, Suite, SuiteFormat, TableFormat, read_starts},
+    output::AtomicFile,
     position::Variant,
     progress::Meter,
     tally::Memory,
@@ -59,24 +60,21 @@ fn same(
     room: &Room,
     book: &Book,
     name: &str,
-    make: &dyn Fn(&ConvertBook<'_>, &Path) -> polybook::Result<u64>,
+    make: &dyn Fn(&ConvertBook<'_>, AtomicFile) -> polybook::Result<u64>,
 ) -> Option<(u64, String)> {
     let little = Memory {
         bytes: 0,
         ..Memory::default()
     };
-    let convert = ConvertBook {
-        force: true,
-        ..ConvertBook::new(book, Variant::Standard)
-    };
+    let convert = ConvertBook::new(book, Variant::Standard);
     let again = ConvertBook {
-        force: true,
         memory: little,
         ..ConvertBook::new(book, Variant::Standard)
     };
     let [first, second] = ["a", "b"].map(|prefix| room.path(&format!("{prefix}.{name}")));
-    let made = make(&convert, &first);
-    let made_again = make(&again, &second);
+    let out = |path| AtomicFile::create(path).unwrap();
+    let made = make(&convert, out(&first));
+    let made_again = make(&again, out(&second));
     assert_eq!(made.is_ok(), made_again.is_ok());
     if let Ok(entries) = made {
         let text = std::fs::read_to_string(&first).unwrap();
@@ -90,16 +88,16 @@ fn same(
 /// Checks that a suite can be read as starting positions of lines.
 fn made(room: &Room, book: &Book, suite: &Suite) {
     let most = suite.limit.unwrap_or(usize::MAX) as u64;
-    let epd = same(room, book, "epd", &|convert, path| {
-        Ok(convert.to_suite(path, suite, SuiteFormat::Epd)?.entries)
+    let epd = same(room, book, "epd", &|convert, out| {
+        Ok(convert.to_suite(out, suite, SuiteFormat::Epd)?.entries)
     });
     if let Some((entries, text)) = epd {
         let positions = read_starts(&text, Variant::Standard).expect("a suite has positions");
         assert!(entries <= most && positions.len() as u64 == entries);
         assert!(!suite.opcodes || text.lines().all(|line| line.ends_with(';')));
     }
-    let pgn = same(room, book, "pgn", &|convert, path| {
-        Ok(convert.to_suite(path, suite, SuiteFormat::Pgn)?.entries)
+    let pgn = same(room, book, "pgn", &|convert, out| {
+        Ok(convert.to_suite(out, suite, SuiteFormat::Pgn)?.entries)
     });
     if let Some((entries, text)) = pgn {
         assert!(entries <= most && text.matches("[Event ").count() as u64 == entries);
@@ -111,12 +109,12 @@ fn made(room: &Room, book: &Book, suite: &Suite) {
 fn tables(room: &Room, book: &Book, suite: &Suite) {
     let records = book.len();
     for name in ["csv", "jsonl"] {
-        let table = same(room, book, name, &|convert, path| {
+        let table = same(room, book, name, &|convert, out| {
             let format = match name {
                 "csv" => TableFormat::Csv,
                 _ => TableFormat::Jsonl,
             };
-            Ok(convert.to_table(path, &suite.starts, format)?.entries)
+            Ok(convert.to_table(out, &suite.starts, format)?.entries)
         });
         let (entries, text) = table.expect("a book that is sorted has a table");
         let heads = u64::from(name == "csv");

@@ -1,15 +1,12 @@
 //! Merges and filters books.
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{io::Write, path::Path};
 
 use shakmaty::Color;
 
 use super::{
     dropped::{DroppedMoves, LossSummary},
-    file::{BookWriter, begin_book},
+    file::BookWriter,
     header::{self, HeaderError, with_checksum},
     lines::{PlayableMoves, contains, reached},
     open::Book,
@@ -21,6 +18,7 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     evals::MaxLoss,
+    output::AtomicFile,
     position::Variant,
     progress::{Meter, Portions},
     provenance::{Provenance, option_text, printable, switch, valued},
@@ -122,11 +120,11 @@ impl Filter {
 ///
 /// # Errors
 ///
-/// Returns an error if a book cannot be read, is not sorted or was cut short, or if the output cannot be written. The file
-/// `out` is unchanged then.
+/// Returns an error if a book cannot be read, is not sorted or was cut short, or if the output cannot be written. The target
+/// of `out` is unchanged then.
 pub fn merge_books(
-    inputs: &[PathBuf],
-    out: &Path,
+    books: &[Book],
+    out: AtomicFile,
     policy: MergePolicy,
     meter: &Meter,
 ) -> Result<MergeSummary> {
@@ -138,7 +136,7 @@ pub fn merge_books(
         memory: &Memory::default(),
         may_be_empty: true,
     };
-    merge.write(inputs, out, meter)
+    merge.write(books, out, meter)
 }
 
 /// Writes the records that `filter` keeps of a book, or of several books as if they were [merged](super::merge_books) first.
@@ -152,10 +150,10 @@ pub fn merge_books(
 /// # Errors
 ///
 /// Returns an error if a book cannot be read, is not sorted or was cut short, if no record is kept, or if the output cannot be
-/// written. The file `out` is unchanged then.
+/// written. The target of `out` is unchanged then.
 pub fn filter_books(
-    inputs: &[PathBuf],
-    out: &Path,
+    books: &[Book],
+    out: AtomicFile,
     filter: &Filter,
     variant: Option<Variant>,
     memory: &Memory,
@@ -169,7 +167,7 @@ pub fn filter_books(
         memory,
         may_be_empty: false,
     };
-    merge.write(inputs, out, meter)
+    merge.write(books, out, meter)
 }
 
 /// The settings of an operation that creates one book from one or more other books.
@@ -184,11 +182,10 @@ struct BookMerge<'a> {
 }
 
 impl BookMerge<'_> {
-    fn write(&self, inputs: &[PathBuf], out: &Path, meter: &Meter) -> Result<MergeSummary> {
+    fn write(&self, books: &[Book], mut file: AtomicFile, meter: &Meter) -> Result<MergeSummary> {
         let temp_dir = &self.memory.temp_dir;
-        let mut file = begin_book(out)?;
-        let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
-        let header = joined_header(&books, self.done, &self.filter.option_text(), out)?;
+        let out = &file.target().to_owned();
+        let header = joined_header(books, self.done, &self.filter.option_text(), out)?;
         let mut writer = BookWriter::begin(&mut file, Some(&header), temp_dir)?;
         let of_first = || books.first()?.variant();
         let variant = self.variant.or_else(of_first).unwrap_or_default();
@@ -201,7 +198,7 @@ impl BookMerge<'_> {
                     filter: &Filter::default(),
                     ..*self
                 };
-                let mut positions = BookPositions::new(&books, self.policy, meter);
+                let mut positions = BookPositions::new(books, self.policy, meter);
                 let whole = Book::temporary(temp_dir, |out| {
                     let is_kept = |entry: &Entry| is_move(entry.mv);
                     all.write_kept(&mut positions, is_kept, out, doing)
@@ -222,7 +219,7 @@ impl BookMerge<'_> {
             dropped
                 .is_none_or(|dropped| is_move(entry.mv) && !dropped.contains(entry.key, entry.mv))
         };
-        let mut positions = BookPositions::checked(&books, self.policy, meter)?;
+        let mut positions = BookPositions::checked(books, self.policy, meter)?;
         let mut summary = if self.filter.walks() {
             let mut summary = MergeSummary::default();
             let copy = Book::temporary(temp_dir, |kept| {
@@ -334,7 +331,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{book::records::of_weights, position::BookMove};
+    use crate::{
+        book::{begin_book, records::of_weights},
+        position::BookMove,
+    };
 
     fn entry(key: u64, mv: u16, weight: u16, learn: u32) -> Entry {
         Entry {
@@ -347,15 +347,21 @@ mod tests {
 
     fn merged(books: &[Vec<Entry>], policy: MergePolicy) -> (Vec<Entry>, MergeSummary) {
         let dir = tempfile::tempdir().unwrap();
-        let mut paths = Vec::new();
+        let mut opened = Vec::new();
         for (i, entries) in books.iter().enumerate() {
             let path = dir.path().join(format!("{i}.bin"));
             let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.to_bytes()).collect();
             std::fs::write(&path, bytes).unwrap();
-            paths.push(path);
+            opened.push(Book::open(&path).unwrap());
         }
         let out = dir.path().join("out.bin");
-        let summary = merge_books(&paths, &out, policy, &Meter::default()).unwrap();
+        let summary = merge_books(
+            &opened,
+            begin_book(&out).unwrap(),
+            policy,
+            &Meter::default(),
+        )
+        .unwrap();
         let book = Book::open(&out).unwrap();
         assert_eq!(book.header().unwrap().variants, ["normal"]);
         (
@@ -429,13 +435,15 @@ mod tests {
             ),
         ] {
             std::fs::write(&path, bytes).unwrap();
-            let err = merge_books(
-                std::slice::from_ref(&path),
-                &out,
-                MergePolicy::Sum,
-                &Meter::default(),
-            )
-            .unwrap_err();
+            let err = Book::open(&path).and_then(|book| {
+                merge_books(
+                    &[book],
+                    begin_book(&out).unwrap(),
+                    MergePolicy::Sum,
+                    &Meter::default(),
+                )
+            });
+            let err = err.unwrap_err();
             assert!(err.to_string().contains(expected), "{err}");
             assert!(!out.exists());
         }
@@ -481,10 +489,9 @@ mod tests {
             ),
             (Filter::default(), vec![100, 50, 9, 1, 1]),
         ] {
-            let paths = std::slice::from_ref(&path);
             let done = filter_books(
-                paths,
-                &out,
+                &[Book::open(&path).unwrap()],
+                begin_book(&out).unwrap(),
                 &filter,
                 None,
                 &Memory::default(),

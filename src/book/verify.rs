@@ -10,7 +10,7 @@ use std::{
 use thiserror::Error as ThisError;
 
 use super::{
-    file::{BookWriter, begin_book},
+    file::BookWriter,
     header::{self, Header, HeaderError, NullRecords, renewed, split_checksum},
     open::Book,
     records::{Entry, write_entries},
@@ -18,6 +18,7 @@ use super::{
 use crate::{
     checksum::Checksum,
     error::{At, Result},
+    output::AtomicFile,
     position::{BookMove, Variant},
     sort::TextSorter,
     tally::Memory,
@@ -154,9 +155,9 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<VerifiedBook> {
 /// # Errors
 ///
 /// Returns an error if the file cannot be read or is not a book, or if the output or a temporary file cannot be written. The
-/// file `out` is unchanged then.
-pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
-    let mut file = begin_book(out)?;
+/// target of `file` is unchanged then.
+pub fn fix(path: impl AsRef<Path>, mut file: AtomicFile, memory: &Memory) -> Result<()> {
+    let out = &file.target().to_owned();
     let book = FaultyBook::open(path.as_ref())?;
     let mut sorter = TextSorter::new(memory.clone(), None);
     let mut sum = Checksum::default();
@@ -355,6 +356,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::book::begin_book;
 
     fn record(key: u64, mv: u16, weight: u16, learn: u32) -> [u8; Entry::SIZE] {
         let entry = Entry {
@@ -392,7 +394,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, out) = (dir.path().join("book.bin"), dir.path().join("fixed.bin"));
         fs::write(&path, bytes).unwrap();
-        fix(&path, &out, memory).unwrap();
+        fix(&path, begin_book(&out).unwrap(), memory).unwrap();
         fs::read(out).unwrap()
     }
 
@@ -493,7 +495,7 @@ mod tests {
                 let entries: Vec<(u64, u16)> = (1..).zip(moves.repeat(times)).collect();
                 fs::write(&path, bytes(&entries)).unwrap();
                 let verified = verify(&path, &Memory::default());
-                let fixed = fix(&path, &out, &Memory::default());
+                let fixed = fix(&path, begin_book(&out).unwrap(), &Memory::default());
                 let opened = [Book::open(&path), Book::open_within(&path, u64::MAX)];
                 assert_eq!((verified.is_ok(), fixed.is_ok()), (is_book, is_book));
                 assert!(opened.iter().all(|opened| opened.is_ok() == is_book));
@@ -556,7 +558,7 @@ mod tests {
         fs::write(&path, "[Event \"x\"]\n\n1. e4 e5 *\n").unwrap();
         let err = verify(&path, &none()).unwrap_err().to_string();
         assert!(err.contains("but PGN"), "{err}");
-        assert!(fix(&path, &out, &none()).is_err());
+        assert!(fix(&path, begin_book(&out).unwrap(), &none()).is_err());
         assert!(!out.exists());
     }
 

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum as _;
 use polybook::{
     FileKind,
-    book::Book,
+    book::{Book, begin_book_over},
     convert::{Convert, ConvertBook, Converted, SuiteFormat, TableFormat},
     obs::{Info, Obs},
+    output::{AtomicFile, begin_text},
     position::Variant,
     tally::MoveFilter,
 };
@@ -114,13 +115,17 @@ impl TargetFormat {
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let format = format(args)?;
-    let file = file_of(&args.input)?;
     let mut inputs = args.suite.inputs();
-    inputs.push(&file);
+    inputs.push(&args.input);
     check_output(&args.out, &inputs, args.json)?;
+    let out = match format {
+        TargetFormat::Bin => begin_book_over(&args.out, args.force)?,
+        _ => begin_text(&args.out, args.force)?,
+    };
+    let file = file_of(&args.input)?;
     let converted = match FileKind::of(&file)? {
-        FileKind::Sqlite => database(args, format, &file, context)?,
-        _ => book(args, format, &file, context)?,
+        FileKind::Sqlite => database(args, format, &file, out, context)?,
+        _ => book(args, format, &file, out, context)?,
     };
     let mut document = json!({
         "path": output_name(&args.out),
@@ -144,6 +149,7 @@ fn database(
     args: &Args,
     format: TargetFormat,
     file: &Path,
+    out: AtomicFile,
     context: Context,
 ) -> anyhow::Result<Converted> {
     let obs = Obs::open(file)?;
@@ -170,11 +176,9 @@ fn database(
         header: !args.header.no_header,
         threads: args.resources.threads(),
         memory,
-        force: args.force,
         ..Convert::new(obs)
     };
     let _bar = Bar::of_phase("converting", &convert.meter, context);
-    let out = &args.out;
     Ok(match format {
         TargetFormat::Bin => convert.to_bin(out)?,
         TargetFormat::Pgn => convert.to_suite(out, &suite, SuiteFormat::Pgn)?,
@@ -188,6 +192,7 @@ fn book(
     args: &Args,
     format: TargetFormat,
     file: &Path,
+    out: AtomicFile,
     context: Context,
 ) -> anyhow::Result<Converted> {
     let name = input::name(&args.input);
@@ -207,11 +212,9 @@ fn book(
     let suite = args.suite.suite(variant, &memory, evals)?;
     let convert = ConvertBook {
         memory: memory.share(2),
-        force: args.force,
         ..ConvertBook::new(&book, variant)
     };
     let _bar = Bar::of_phase("converting", &convert.meter, context);
-    let out = &args.out;
     Ok(match format {
         TargetFormat::Pgn => convert.to_suite(out, &suite, SuiteFormat::Pgn)?,
         TargetFormat::Epd => convert.to_suite(out, &suite, SuiteFormat::Epd)?,

@@ -5,7 +5,7 @@ use std::{io::Write, path::PathBuf};
 use anyhow::Context as _;
 use polybook::{
     book::{Book, lines},
-    output::{AtomicFile, BufferedFile, check_text_replaceable, is_standard_output},
+    output::{BufferedFile, begin_text, is_standard_output},
     position::Variant,
     progress::Meter,
 };
@@ -58,13 +58,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         Some(out) => out.clone(),
         None => PathBuf::from(format!("book_{name}.txt")),
     };
-    let file = file_of(args.book.path())?;
-    check_output(&out, &[&file], false)?;
-    let book = Book::open_within(file, IN_MEMORY)?;
-    let variant = of_book(args.book.path(), &book, args.variant)?;
-    let mut text = BufferedFile::new(AtomicFile::create_over(&out, |old| {
-        check_text_replaceable(old, args.force)
-    })?);
+    let argument = args.book.path();
+    check_output(&out, &[argument], false)?;
+    let mut text = BufferedFile::new(begin_text(&out, args.force)?);
+    let book = Book::open_within(file_of(argument)?, IN_MEMORY)?;
+    let variant = of_book(argument, &book, args.variant)?;
     context.show_progress("writing lines", |meter| {
         write(args, &book, variant, &mut text, meter)
     })?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use polybook::{
-    book::{Book, Filter, filter_books},
+    book::{Book, Filter, begin_book, filter_books},
     position::Variant,
 };
 use serde_json::json;
@@ -79,8 +79,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let paths = files_of(&args.books)?;
-    check_output(&args.out, &paths, args.json)?;
+    check_output(&args.out, &args.books, args.json)?;
+    let out = begin_book(&args.out)?;
+    let books = files_of(&args.books)?;
+    let books = books.iter().map(Book::open);
+    let books = books.collect::<polybook::Result<Vec<_>>>()?;
     let memory = args.memory.memory();
     args.losses.store(false)?;
     let max_loss = args.losses.open(&memory)?;
@@ -89,8 +92,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             let usage = "--variant needs --reachable, --max-ply or --max-loss";
             return Err(Usage(usage.to_owned()).into());
         }
-        for (argument, path) in args.books.iter().zip(&paths) {
-            of_book(argument, &Book::open(path)?, Some(asked))?;
+        for (argument, book) in args.books.iter().zip(&books) {
+            of_book(argument, book, Some(asked))?;
         }
     }
     let filter = Filter {
@@ -103,7 +106,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         max_loss,
     };
     let summary = context.show_progress("filtering", |meter| {
-        filter_books(&paths, &args.out, &filter, args.variant, &memory, meter)
+        filter_books(&books, out, &filter, args.variant, &memory, meter)
     })?;
     let path = output_name(&args.out);
     let text = evals::losses(summary.losses);

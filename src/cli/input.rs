@@ -111,10 +111,10 @@ pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
 /// Returns the path of the file or index directory to open for an argument.
 pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     refuse_counts(argument)?;
-    let is_stdin = argument == Path::new("-");
-    if !is_stdin && !is_stream(argument) {
+    if !is_copied(argument) {
         return Ok(argument.to_owned());
     }
+    let is_stdin = argument == Path::new("-");
     match known_copy(argument) {
         Some(_) if is_stdin => Err(given_twice().into()),
         Some(copy) => Ok(copy),
@@ -134,10 +134,12 @@ fn known_copy(argument: &Path) -> Option<PathBuf> {
         .map(|copy| copy.copy.clone())
 }
 
-/// Returns `true` if a path leads to a pipe, a socket or a device.
-fn is_stream(path: &Path) -> bool {
-    path.metadata()
-        .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+/// Returns `true` if an argument is standard input or leads to a pipe, a socket or a device, which is copied to a file before
+/// it is opened.
+pub fn is_copied(argument: &Path) -> bool {
+    let metadata = || argument.metadata();
+    argument == Path::new("-")
+        || metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
 /// Returns an error if `-` is given more than once, because standard input can only be read once.
@@ -320,7 +322,8 @@ pub fn check_output(
     inputs: &[impl AsRef<Path>],
     has_document: bool,
 ) -> anyhow::Result<()> {
-    let inputs: Vec<&Path> = inputs.iter().map(AsRef::as_ref).collect();
+    let inputs = inputs.iter().map(AsRef::as_ref);
+    let inputs: Vec<&Path> = inputs.filter(|path| *path != Path::new("-")).collect();
     refuse_clashes(&[out], &inputs)?;
     let end = out.extension().unwrap_or_default().to_string_lossy();
     if COMPRESSED.contains(&end.to_ascii_lowercase().as_str()) {

@@ -7,16 +7,16 @@ use std::{
 
 use polybook::{
     FileKind,
-    book::{self, MergePolicy},
-    obs::{self, Obs, ObsWriter},
-    output::repeated,
+    book::{self, Book, MergePolicy, begin_book},
+    obs::{self, ObsWriter},
+    output::{AtomicFile, repeated},
     tally::Memory,
 };
 use serde_json::json;
 
 use super::{
     Context, counted,
-    input::{check_output, files_of, output_name},
+    input::{check_output, files_of, is_copied, output_name},
     resources::MemoryArgs,
     usage::Usage,
     weighting::one_of,
@@ -77,8 +77,14 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if named.is_empty() {
         return Err(Usage("no book given: name the books to merge".to_owned()).into());
     }
-    let paths = files_of(&named)?;
-    let are_databases = are_databases(&paths)?;
+    // Copy pipes after the output is claimed, unless only they show what is merged.
+    let mut paths = None;
+    let files = named.iter().filter(|argument| !is_copied(argument));
+    let files: Vec<&PathBuf> = files.collect();
+    let are_databases = match files[..] {
+        [] => are_databases(paths.insert(files_of(&named)?))?,
+        _ => are_databases(&files)?,
+    };
     if are_databases && args.policy == MergePolicy::First {
         let usage = "--policy first applies only to Polyglot books: the results in databases are always added";
         return Err(Usage(usage.to_owned()).into());
@@ -94,19 +100,26 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         "out.bin"
     };
     let out = args.out.as_deref().unwrap_or(Path::new(default));
-    check_output(out, &paths, args.json)?;
+    check_output(out, &named, args.json)?;
     if args.out.is_none() {
         context.say(&format!("no --out: writing {}\n", out.display()));
     }
+    let of_inputs = || {
+        let paths = paths.map_or_else(|| files_of(&named), Ok)?;
+        self::are_databases(&paths)?;
+        anyhow::Ok(paths)
+    };
     if are_databases {
-        merge_databases(args, &paths, out, context)
+        let writer = ObsWriter::create(out, args.force)?;
+        merge_databases(args, &of_inputs()?, writer, context)
     } else {
-        merge_books(args, &paths, out, context)
+        let file = begin_book(out)?;
+        merge_books(args, &of_inputs()?, file, context)
     }
 }
 
 /// Returns `true` if the files are databases, `false` if they are books. Returns an error if both kinds are given.
-fn are_databases(paths: &[PathBuf]) -> anyhow::Result<bool> {
+fn are_databases(paths: &[impl AsRef<Path>]) -> anyhow::Result<bool> {
     let mut databases = 0;
     for path in paths {
         databases += usize::from(FileKind::of(path)? == FileKind::Sqlite);
@@ -119,14 +132,21 @@ fn are_databases(paths: &[PathBuf]) -> anyhow::Result<bool> {
     Ok(databases > 0)
 }
 
-fn merge_books(args: &Args, books: &[PathBuf], out: &Path, context: Context) -> anyhow::Result<()> {
-    for book in repeated(books.iter().map(PathBuf::as_path)) {
+fn merge_books(
+    args: &Args,
+    paths: &[PathBuf],
+    out: AtomicFile,
+    context: Context,
+) -> anyhow::Result<()> {
+    for book in repeated(paths.iter().map(PathBuf::as_path)) {
         context.say(&format!("warning: {}: given twice\n", book.display()));
     }
+    let name = output_name(out.target());
+    let books = paths.iter().map(Book::open);
+    let books = books.collect::<polybook::Result<Vec<_>>>()?;
     let summary = context.show_progress("merging", |meter| {
-        book::merge_books(books, out, args.policy, meter)
+        book::merge_books(&books, out, args.policy, meter)
     })?;
-    let name = output_name(out);
     let scaled = match summary.scaled {
         0 => String::new(),
         scaled => format!(", {} scaled down", counted(scaled, "position")),
@@ -148,19 +168,22 @@ fn merge_books(args: &Args, books: &[PathBuf], out: &Path, context: Context) -> 
 fn merge_databases(
     args: &Args,
     paths: &[PathBuf],
-    out: &Path,
+    writer: ObsWriter,
     context: Context,
 ) -> anyhow::Result<()> {
     let memory: Memory = args.memory.memory();
+    let name = output_name(writer.target());
     let mut text = String::new();
     // The number of rows is not known in advance, so the progress has no total.
     let merged = context.show_progress("merging", |_| {
-        let writer = ObsWriter::create(out, args.force)?;
-        for path in paths {
-            text.extend(warning_of_missing_moves(path)?);
-        }
         let never = AtomicBool::new(false);
         let (merged, database) = obs::merge_databases(paths, writer, &memory, &never)?;
+        for (path, options) in &merged.dropped {
+            let path = path.display();
+            text.push_str(&format!(
+                "warning: {path}: made with {options}, so moves may be missing from the sum\n"
+            ));
+        }
         for path in &merged.repeated {
             let path = path.display();
             text.push_str(&format!(
@@ -170,7 +193,6 @@ fn merge_databases(
         database.commit()?;
         anyhow::Ok(merged)
     })?;
-    let name = output_name(out);
     if let Some(example) = &merged.passed_over.example {
         text.push_str(&format!(
             "warning: {name}: {} skipped: {example}\n",
@@ -180,15 +202,4 @@ fn merge_databases(
     text.push_str(&format!("{name}: {}\n", counted(merged.rows, "row")));
     let document = json!({ "path": name, "rows": merged.rows });
     context.report(&text, args.json, document)
-}
-
-/// Returns a warning if the database was made without rare moves, because the sums are then too low.
-fn warning_of_missing_moves(path: &Path) -> polybook::Result<Option<String>> {
-    let options = Obs::open(path)?.info().dropped();
-    Ok(options.map(|options| {
-        format!(
-            "warning: {}: made with {options}, so moves may be missing from the sum\n",
-            path.display()
-        )
-    }))
 }

@@ -10,7 +10,7 @@ use std::{
 
 use polybook::{
     Error,
-    output::{AtomicFile, BufferedFile, check_text_replaceable},
+    output::{BufferedFile, begin_text},
 };
 use serde_json::Value;
 
@@ -120,7 +120,7 @@ impl Output {
     /// Creates an output; `-` is standard output. The output may replace an empty file or an unchanged text of polybook; with
     /// `force`, any file.
     pub fn create(path: &Path, force: bool) -> polybook::Result<Output> {
-        let file = AtomicFile::create_over(path, |old| check_text_replaceable(old, force))?;
+        let file = begin_text(path, force)?;
         let is_terminal = path == Path::new("-") && io::stdout().is_terminal();
         Ok(Output(Shown::new(BufferedFile::sealed(file), is_terminal)))
     }

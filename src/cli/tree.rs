@@ -113,15 +113,17 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    check_output(&args.out, &[&args.source], args.json)?;
+    let out = Output::create(&args.out, args.force)?;
     let file = file_or_index(&args.source)?;
-    check_output(&args.out, &[&file], args.json)?;
     let source = opened(args, &file, context)?;
     let is_file = !is_standard_output(&args.out);
     let progress = match is_file {
         true => context,
         false => beside_lines(context),
     };
-    let moves = progress.show_progress("writing the tree", |meter| write(args, source, meter))?;
+    let moves =
+        progress.show_progress("writing the tree", |meter| write(args, source, out, meter))?;
     let path = output_name(&args.out);
     let text = match moves {
         _ if is_file => format!("{path}: {}\n", counted(moves, "move")),
@@ -205,6 +207,7 @@ fn repertoire(
 fn write(
     args: &Args,
     (source, variant, only): (Box<dyn Source>, Variant, Option<Variant>),
+    mut out: Output,
     meter: &Meter,
 ) -> anyhow::Result<u64> {
     let searched = Searched {
@@ -230,7 +233,6 @@ fn write(
     };
     let tree = Tree::new(source, start, limits, meter);
     let format = args.format;
-    let mut out = Output::create(&args.out, args.force)?;
     let path = out.target().to_owned();
     let moves = match format {
         TreeFormat::Pgn if out.is_sealed() => tree.write_sealed_pgn(&mut out, &path)?,

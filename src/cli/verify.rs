@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use polybook::{
     ErrorKind, FileKind, ForeignFormat,
-    book::{self, fix},
+    book::{self, begin_book, fix},
     evals::Evals,
     index, obs,
     position::Variant,
@@ -220,15 +220,19 @@ fn verify_suite(
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let file = file_or_index(&args.book)?;
     let name = input::name(&args.book);
-    if let Some(out) = &args.fix {
-        let kind = FileKind::of(&file)?;
+    let begin = |out: &PathBuf| {
         anyhow::ensure!(
-            kind != FileKind::Directory,
+            !args.book.is_dir(),
             "{name}: is a directory: --fix writes a copy of a book alone"
         );
-        check_output(out, &[&file], args.json)?;
+        check_output(out, &[&args.book], args.json)?;
+        Ok(begin_book(out)?)
+    };
+    let fixed = args.fix.as_ref().map(begin).transpose()?;
+    let file = file_or_index(&args.book)?;
+    if fixed.is_some() {
+        let kind = FileKind::of(&file)?;
         if matches!(kind, FileKind::Sqlite | FileKind::Evals) {
             let usage = "--fix applies only to Polyglot books: make other damaged files again, or take a copy of them";
             return Err(Usage(usage.to_owned()).into());
@@ -253,12 +257,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         }
         print_json(&document)?;
     }
-    if let Some(out) = &args.fix {
+    if let Some(out) = fixed {
+        let copied = output_name(out.target());
         fix(&file, out, &Memory::default())?;
         for fault in &found.faults {
             context.say(&format!("{name}: {fault}\n"));
         }
-        let out = output_name(out);
         let copy = match (&*found.faults, found.checksum_differs) {
             ([], _) => format!("a sorted copy of {name}, which has no faults"),
             (_, Some(false)) => format!("a copy of {name} without these faults"),
@@ -266,7 +270,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
                 "a sorted copy of {name}; changed moves or weights cannot be found and are still in it"
             ),
         };
-        context.say(&format!("{out}: {copy}\n"));
+        context.say(&format!("{copied}: {copy}\n"));
         return Ok(());
     }
     let (faults, advice) = (found.faults.join("; "), found.advice);

@@ -1,6 +1,6 @@
 //! Converting a Polyglot book to suites and tables.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use serde::Serialize;
 use shakmaty::variant::VariantPosition;
@@ -12,10 +12,11 @@ use super::{
 use crate::{
     book::{Book, Entry, each_move_once},
     error::{Error, Result},
+    output::{AtomicFile, BufferedFile},
     position::{Keyed, Variant, fen_of},
     progress::Meter,
     sort::{Memory, SpillingSet},
-    suite::{self, SourceSuite, Suite, SuiteFormat},
+    suite::{SourceSuite, Suite, SuiteFormat},
     task,
     walk::{Source, TreeMove, each_position},
 };
@@ -29,8 +30,6 @@ pub struct ConvertBook<'a> {
     pub variant: Variant,
     /// The memory for lines and positions; more spills to temporary files.
     pub memory: Memory,
-    /// `true` to replace a file that polybook did not write. Default: `false`.
-    pub force: bool,
     /// Reports progress, and can cancel the conversion.
     pub meter: Arc<Meter>,
 }
@@ -69,7 +68,6 @@ impl<'a> ConvertBook<'a> {
             book,
             variant,
             memory: Memory::default(),
-            force: false,
             meter: Arc::default(),
         }
     }
@@ -86,21 +84,20 @@ impl<'a> ConvertBook<'a> {
     /// Returns an error if the book cannot be read, or if the file cannot be written.
     pub fn to_table(
         &self,
-        path: &Path,
+        out: AtomicFile,
         starts: &[VariantPosition],
         format: TableFormat,
     ) -> Result<Converted> {
-        task::caught(|| self.write_table(path, starts, format))
+        task::caught(|| self.write_table(out, starts, format))
     }
 
     fn write_table(
         &self,
-        path: &Path,
+        out: AtomicFile,
         starts: &[VariantPosition],
         format: TableFormat,
     ) -> Result<Converted> {
-        let mut file =
-            TableOutput::create(path, format, "Key,FEN,SAN,UCI,Weight,Learn", self.force)?;
+        let mut file = TableOutput::begin(out, format, "Key,FEN,SAN,UCI,Weight,Learn")?;
         let mut entries = 0;
         let mut write = |entry, pos: Option<&VariantPosition>| {
             entries += 1;
@@ -152,7 +149,12 @@ impl<'a> ConvertBook<'a> {
     ///
     /// Returns an error if the book cannot be read, if the file cannot be written, if the suite would be empty or too
     /// large, or if the suite filters by results, which a book does not have.
-    pub fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
+    pub fn to_suite(
+        &self,
+        out: AtomicFile,
+        suite: &Suite,
+        format: SuiteFormat,
+    ) -> Result<Converted> {
         task::caught(|| {
             if let Some(option) = suite.goes_by_results() {
                 let problem = format!(
@@ -161,7 +163,6 @@ impl<'a> ConvertBook<'a> {
                 return Err(Error::file(self.book.path(), problem));
             }
             self.book.refuse_changed()?;
-            let file = suite::begin_suite(path, self.force)?;
             let suite = SourceSuite {
                 source: &PlayedMoves(self.book),
                 results: &|_| Ok(None),
@@ -170,7 +171,7 @@ impl<'a> ConvertBook<'a> {
                 memory: self.memory.clone(),
                 meter: &self.meter,
             };
-            let written = suite.write(file, format)?;
+            let written = suite.write(BufferedFile::sealed(out), format)?;
             Ok(written.into())
         })
     }

@@ -1,16 +1,17 @@
 //! Conversions of books: an [OOBS database](crate::obs) to a Polyglot book, to opening suites and to tables, and a
 //! Polyglot book to suites and tables.
 //!
-//! [`Convert`] converts a database, [`ConvertBook`] a book.
+//! [`Convert`] converts a database, [`ConvertBook`] a book. Both write to a file that was begun before, by
+//! [`begin_book`](crate::book::begin_book) for books and by [`begin_text`](crate::output::begin_text) for suites and tables.
 //!
 //! ```
-//! use polybook::{MakeBook, convert::Convert, obs::Obs, pgn::Input};
+//! use polybook::{MakeBook, book::begin_book, convert::Convert, obs::Obs, pgn::Input};
 //!
 //! # let dir = tempfile::tempdir()?;
 //! # let (db, direct, converted) = (dir.path().join("a.obs.db3"), dir.path().join("a.bin"), dir.path().join("b.bin"));
 //! MakeBook::new([Input::file("data/famous.pgn")]).min_game(1).obs(&db).run()?;
 //! MakeBook::new([Input::file("data/famous.pgn")]).bin(&direct).run()?;
-//! Convert::new(Obs::open(&db)?).to_bin(&converted)?;
+//! Convert::new(Obs::open(&db)?).to_bin(begin_book(&converted)?)?;
 //! assert_eq!(std::fs::read(direct)?, std::fs::read(converted)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -20,20 +21,21 @@ mod counts;
 mod pinned;
 mod table;
 
-use std::{cell::RefCell, path::Path, sync::Arc};
+use std::{cell::RefCell, sync::Arc};
 
 use shakmaty::{Position, variant::VariantPosition};
 
 use self::counts::DatabaseCounts;
 pub use self::{book::ConvertBook, table::TableFormat};
 use crate::{
-    book::{BookMaker, BookSummary, LossSummary, MinimaxSummary, Weights, begin_book_over},
+    book::{BookMaker, BookSummary, LossSummary, MinimaxSummary, Weights},
     error::{Error, Result},
     evals::MaxLoss,
     obs::Obs,
+    output::{AtomicFile, BufferedFile},
     position::{BookMove, Keyed, Variant},
     progress::Meter,
-    suite::{self, SourceSuite, SuiteSummary},
+    suite::{SourceSuite, SuiteSummary},
     tally::{Finder, Memory, MoveFilter, Scratch, Stats},
     task,
     walk::{Source, TreeMove},
@@ -69,8 +71,6 @@ pub struct Convert {
     pub threads: usize,
     /// The memory for counts; more spills to temporary files.
     pub memory: Memory,
-    /// `true` to replace a file that polybook did not write. Default: `false`.
-    pub force: bool,
     /// Reports progress, and can cancel the conversion.
     pub meter: Arc<Meter>,
 }
@@ -122,7 +122,6 @@ impl Convert {
             header: true,
             threads: 0,
             memory: Memory::default(),
-            force: false,
             meter: Arc::default(),
         }
     }
@@ -134,8 +133,9 @@ impl Convert {
     ///
     /// Returns an error if the database cannot be read, if the Polyglot format has no number for its variant, or if the
     /// file cannot be written.
-    pub fn to_bin(&self, path: &Path) -> Result<Converted> {
+    pub fn to_bin(&self, mut out: AtomicFile) -> Result<Converted> {
         task::caught(|| {
+            let path = &out.target().to_owned();
             let variant = self.played_variant()?;
             if variant.number().is_none() {
                 return Err(Error::file(
@@ -143,7 +143,6 @@ impl Convert {
                     format!("cannot be made: the Polyglot format has no number for {variant}"),
                 ));
             }
-            let mut bin = begin_book_over(path, self.force)?;
             let pool = task::pool(self.threads)?;
             let DatabaseCounts {
                 counts,
@@ -172,8 +171,8 @@ impl Convert {
                 })
                 .transpose()
                 .map_err(|source| Error::format(path, source))?;
-            pool.install(|| maker.write(header.as_deref(), &mut bin, &self.memory.temp_dir))?;
-            bin.commit()?;
+            pool.install(|| maker.write(header.as_deref(), &mut out, &self.memory.temp_dir))?;
+            out.commit()?;
             Ok(Converted {
                 entries: summary.entries,
                 book: Some(summary),
@@ -199,9 +198,13 @@ impl Convert {
     ///
     /// Returns an error if the database cannot be read, if the file cannot be written, or if the suite would be empty
     /// or too large.
-    pub fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
+    pub fn to_suite(
+        &self,
+        out: AtomicFile,
+        suite: &Suite,
+        format: SuiteFormat,
+    ) -> Result<Converted> {
         task::caught(|| {
-            let file = suite::begin_suite(path, self.force)?;
             let variant = self.played_variant()?;
             let pool = task::pool(self.threads)?;
             let DatabaseCounts {
@@ -229,7 +232,7 @@ impl Convert {
                 memory: self.memory.share(2),
                 meter: &self.meter,
             };
-            let written = suite.write(file, format)?;
+            let written = suite.write(BufferedFile::sealed(out), format)?;
             Ok(Converted {
                 passed_over,
                 ..written.into()

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    path::Path,
+    path::PathBuf,
 };
 
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::{
     book::{Scale, Scaling, Weights},
     error::{At, Result},
     obs::{ObsRow, PassedOver, legal_move},
-    output::{AtomicFile, BufferedFile, check_text_replaceable},
+    output::{AtomicFile, BufferedFile},
     position::{Variant, fen_of},
     tally::{MoveFilter, Stats},
     task,
@@ -29,8 +29,8 @@ pub enum TableFormat {
 }
 
 /// A table that replaces its target when it is committed.
-pub(super) struct TableOutput<'a> {
-    path: &'a Path,
+pub(super) struct TableOutput {
+    path: PathBuf,
     rows: RowWriter,
 }
 
@@ -39,14 +39,14 @@ enum RowWriter {
     Jsonl(Box<BufferedFile>),
 }
 
-impl<'a> TableOutput<'a> {
-    pub(super) fn create(
-        path: &'a Path,
+impl TableOutput {
+    /// Begins a table in a new file. `columns` are the names of the columns, separated by commas.
+    pub(super) fn begin(
+        file: AtomicFile,
         format: TableFormat,
         columns: &str,
-        force: bool,
-    ) -> Result<TableOutput<'a>> {
-        let file = AtomicFile::create_over(path, |old| check_text_replaceable(old, force))?;
+    ) -> Result<TableOutput> {
+        let path = file.target().to_owned();
         let rows = match format {
             TableFormat::Jsonl => RowWriter::Jsonl(Box::new(BufferedFile::new(file))),
             TableFormat::Csv => {
@@ -54,7 +54,7 @@ impl<'a> TableOutput<'a> {
                 let builder = builder.has_headers(false).buffer_capacity(1 << 16);
                 let mut writer = builder.from_writer(file);
                 let written = writer.write_record(columns.split(','));
-                written.map_err(io_error).at(path, "write")?;
+                written.map_err(io_error).at(&path, "write")?;
                 RowWriter::Csv(Box::new(writer))
             }
         };
@@ -71,7 +71,7 @@ impl<'a> TableOutput<'a> {
                 written.and_then(|()| out.write_all(b"\n"))
             }
         };
-        written.at(self.path, "write")
+        written.at(&self.path, "write")
     }
 
     /// Flushes the file and moves it to its path.
@@ -79,7 +79,7 @@ impl<'a> TableOutput<'a> {
         match self.rows {
             RowWriter::Csv(writer) => {
                 let file = (*writer).into_inner().map_err(|err| err.into_error());
-                file.at(self.path, "write")?.commit()
+                file.at(&self.path, "write")?.commit()
             }
             RowWriter::Jsonl(out) => out.commit(),
         }
@@ -128,12 +128,12 @@ impl Convert {
     /// # Errors
     ///
     /// Returns an error if the database cannot be read, or if the file cannot be written.
-    pub fn to_table(&self, path: &Path, format: TableFormat) -> Result<Converted> {
-        task::caught(|| self.write_table(path, format))
+    pub fn to_table(&self, out: AtomicFile, format: TableFormat) -> Result<Converted> {
+        task::caught(|| self.write_table(out, format))
     }
 
-    fn write_table(&self, path: &Path, format: TableFormat) -> Result<Converted> {
-        let file = TableOutput::create(path, format, "EPD,Move,Win,Draw,Loss,Weight", self.force)?;
+    fn write_table(&self, out: AtomicFile, format: TableFormat) -> Result<Converted> {
+        let file = TableOutput::begin(out, format, "EPD,Move,Win,Draw,Loss,Weight")?;
         let variant = self.played_variant()?;
         let filter = self.narrowed(MoveFilter::every_move());
         let passes = 1 + u64::from(self.weights.scale == Scale::Global);
@@ -191,7 +191,7 @@ struct DatabaseTable<'a> {
     variant: Variant,
     scaling: Scaling,
     format: TableFormat,
-    file: TableOutput<'a>,
+    file: TableOutput,
     converted: Converted,
 }
 

@@ -39,6 +39,8 @@ pub struct ObsMergeSummary {
     pub passed_over: PassedOver,
     /// Inputs that are the same file as an earlier input. Their games count twice.
     pub repeated: Vec<PathBuf>,
+    /// Inputs without rare moves, and the options by which these were left out, as [`Info::dropped`] returns them.
+    pub dropped: Vec<(PathBuf, String)>,
 }
 
 /// Creates a database with the games of several databases.
@@ -71,7 +73,7 @@ fn merge(
     let repeated = repeated(inputs.iter().map(AsRef::as_ref));
     let repeated = repeated.map(Path::to_owned).collect();
     let mut joined = None;
-    let mut passed_over = PassedOver::default();
+    let (mut passed_over, mut dropped) = (PassedOver::default(), Vec::new());
     let mut runs = Vec::new();
     let mut databases = Vec::new();
     let is_grouped = inputs.len() > MOST_OPEN;
@@ -79,6 +81,10 @@ fn merge(
     for group in inputs.chunks(MOST_OPEN) {
         databases = group.iter().map(Obs::open).collect::<Result<Vec<_>>>()?;
         join_info(&mut joined, &databases)?;
+        dropped.extend(databases.iter().filter_map(|database| {
+            let options = database.info().dropped()?;
+            Some((database.path().to_owned(), options))
+        }));
         if is_grouped {
             let mut run = ByteRun::new(share.bytes, &share.temp_dir);
             let write = |row: ObsRow| run.append_text(&with_epd(&row));
@@ -110,6 +116,7 @@ fn merge(
         rows,
         passed_over,
         repeated,
+        dropped,
     };
     Ok((merged, finished))
 }

@@ -40,7 +40,7 @@ pub(crate) use self::{
 pub use self::{
     identity::repeated,
     place::{Finished, commit_all},
-    seal::{UNSEALED, check_text_replaceable},
+    seal::{UNSEALED, begin_text, check_text_replaceable},
     target::{check_first_line, is_standard_output, refuse_clashes},
     temporary::{IsOwnFile, discard_all},
     temporary_dir::TemporaryDir,

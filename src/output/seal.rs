@@ -8,6 +8,7 @@ use std::{fs::File, hash::Hasher, io, path::Path};
 
 use siphasher::sip::SipHasher13;
 
+use super::AtomicFile;
 use crate::{
     error::{At, Error, Result},
     positioned::{read_exact_at, write_all_at},
@@ -21,6 +22,16 @@ const DIGITS: usize = 16;
 
 /// The number of bytes at the start of a file in which its seal must be.
 const HEAD: u64 = 4096;
+
+/// Creates the output file for a text at `path`. If there is a file, [`check_text_replaceable`] decides whether the text may
+/// replace it.
+///
+/// # Errors
+///
+/// Returns the errors of [`AtomicFile::create_over`] and [`check_text_replaceable`].
+pub fn begin_text(path: impl AsRef<Path>, force: bool) -> Result<AtomicFile> {
+    AtomicFile::create_over(path, |old| check_text_replaceable(old, force))
+}
 
 /// Checks that a text may replace the file at `path`. An empty file, or a text that polybook wrote and nobody has
 /// changed, may always be replaced, and any other file if `force` is `true`.

@@ -14,7 +14,7 @@ use crate::{
         edit_book, header::with_checksum,
     },
     error::{At, Error, Result},
-    output::{AtomicFile, BufferedFile, check_text_replaceable},
+    output::{AtomicFile, BufferedFile, begin_text},
     pgn::{Input, StreamOptions},
     position::{BookMove, Variant, has_inner_castling_rook},
     progress::Meter,
@@ -62,9 +62,7 @@ impl RepertoireFile {
     pub fn create(path: &Path, force: bool) -> Result<RepertoireFile> {
         let format = RepertoireFormat::of(path);
         let file = match format {
-            RepertoireFormat::Pgn => {
-                AtomicFile::create_over(path, |old| check_text_replaceable(old, force))
-            }
+            RepertoireFormat::Pgn => begin_text(path, force),
             RepertoireFormat::Book => begin_book_over(path, force),
         };
         Ok(RepertoireFile {

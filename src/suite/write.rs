@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::{At, Result},
-    output::{AtomicFile, BufferedFile, check_text_replaceable},
+    output::{BufferedFile, begin_text},
     position::epd_of,
     tally::Stats,
     tree::GameWriter,
@@ -52,8 +52,7 @@ impl SuiteFormat {
 ///
 /// Returns an error if the file cannot be created, or if it exists and may not be replaced.
 pub fn begin_suite(path: &Path, force: bool) -> Result<BufferedFile> {
-    let file = AtomicFile::create_over(path, |old| check_text_replaceable(old, force))?;
-    Ok(BufferedFile::sealed(file))
+    Ok(BufferedFile::sealed(begin_text(path, force)?))
 }
 
 /// Writes the entries of a ranking in their order, and returns the file and the number of entries. `start_of` returns

@@ -100,6 +100,9 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         refuse_printed(out)?;
         check_output(out, &all, false)?;
     }
+    let out = args.out.as_deref();
+    let out = out.map(|out| pgn_output(out, args.force));
+    let mut out = out.transpose()?;
     let opener = Opener::new(None, &args.untagged, &args.resources, context)?;
     let open =
         |path: Option<&PathBuf>, color| path.map(|path| opener.repertoire(path, color)).transpose();
@@ -107,9 +110,6 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         white: open(repertoires.white, Color::White)?,
         black: open(repertoires.black, Color::Black)?,
     };
-    let out = args.out.as_deref();
-    let out = out.map(|out| pgn_output(out, args.force));
-    let mut out = out.transpose()?;
     let mut printed = Output::create(Path::new("-"), false)?;
     if args.json {
         printed.put("{\"games\":[")?;

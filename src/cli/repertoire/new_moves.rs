@@ -118,6 +118,10 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     refuse_twice(&inputs)?;
     inputs.retain(|path| *path != Path::new("-"));
     check_output(&args.out, &inputs, false)?;
+    let mut out = match args.format {
+        NewMovesFormat::Pgn => pgn_output(&args.out, args.force)?,
+        NewMovesFormat::Csv | NewMovesFormat::Text => Output::create(&args.out, args.force)?,
+    };
     let opener = Opener::new(None, &args.untagged, &args.resources, context)?;
     let known = opener.open(&args.reference, None, |path, opening| {
         // The moves before an illegal one count.
@@ -131,10 +135,6 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         player: args.player.as_deref(),
         exact: args.exact,
         with_text: !args.json && args.format == NewMovesFormat::Pgn,
-    };
-    let mut out = match args.format {
-        NewMovesFormat::Pgn => pgn_output(&args.out, args.force)?,
-        NewMovesFormat::Csv | NewMovesFormat::Text => Output::create(&args.out, args.force)?,
     };
     match args.format {
         _ if args.json => out.put("{\"games\":[")?,
