@@ -75,6 +75,7 @@ cfg_if::cfg_if! {
         pub mod evals;
         pub mod explorer;
         pub mod index;
+        mod leveldb;
         pub mod make_book;
         #[cfg(feature = "obs")]
         pub mod obs;

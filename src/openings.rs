@@ -390,7 +390,7 @@ mod tests {
     }
 
     /// Indexes store the numbers of the table. After a change of names, codes or order, raise the version of the rows of games
-    /// in `index/layout`, and write the new hash here.
+    /// in `index/store`, and write the new hash here.
     #[test]
     fn numbers_belong_to_a_version_of_the_layout() {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;

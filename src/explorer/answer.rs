@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    index::layout::results::Month,
+    index::store::results::Month,
     openings::{self, Opening},
     pgn::{Mode, Speed},
     position::BookMove,

@@ -3,12 +3,12 @@
 use super::{dates::DateRange, fold::Collector, query::Filters, source::OpenIndex};
 use crate::{
     error::Result,
-    index::layout::{
-        COUNTS, Subject,
-        counted::CountedList,
+    index::store::{
+        COUNTS, ListKey,
+        count_pages::CountedList,
+        game_rows::date_number,
         periods::PeriodResults,
         results::{Class, Period, YearMonths},
-        rows::date_number,
     },
     pgn::{Date, RatingGroup, Speed},
 };
@@ -70,7 +70,7 @@ impl ClassFilter {
     pub(super) fn fold_counts(
         &self,
         source: &OpenIndex,
-        subjects: &[Subject],
+        subjects: &[ListKey],
         split: Split,
         collector: &mut impl Collector,
     ) -> Result<()> {
@@ -89,7 +89,7 @@ impl ClassFilter {
                         }
                     }
                 }
-                CountedList::Apart(games) => {
+                CountedList::Periods(games) => {
                     self.fold_periods(source, COUNTS, *subject, games, split, collector)?;
                 }
             }
@@ -101,7 +101,7 @@ impl ClassFilter {
     }
 
     /// Passes the results by period of a position to a collector. The periods do not overlap, and are as long as `split`
-    /// and the filter allow. `of` is [`LISTS`](crate::index::layout::LISTS) or [`COUNTS`], and `games` is the number of games of the position.
+    /// and the filter allow. `of` is [`LISTS`](crate::index::store::LISTS) or [`COUNTS`], and `games` is the number of games of the position.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl ClassFilter {
         &self,
         source: &OpenIndex,
         of: &[u8; 2],
-        subject: Subject,
+        subject: ListKey,
         games: u64,
         split: Split,
         collector: &mut impl Collector,
@@ -180,7 +180,7 @@ impl ClassFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::layout::results::Month;
+    use crate::index::store::results::Month;
 
     fn filter(since: &str, until: &str) -> Option<ClassFilter> {
         ClassFilter::new(&Filters {

@@ -3,7 +3,7 @@
 //! The number of a date has the day in bits 0 to 4, the month in bits 5 to 8 and the year above; an unknown part is 0.
 
 use super::query::Filters;
-use crate::{index::layout::rows::date_number, pgn::Date};
+use crate::{index::store::game_rows::date_number, pgn::Date};
 
 /// An inclusive range of days, as numbers of [`date_number`].
 ///

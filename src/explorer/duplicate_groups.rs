@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use rustc_hash::FxHashMap;
 
 use super::source::OpenIndex;
-use crate::{error::Result, index::layout::Subject, pgn::folded};
+use crate::{error::Result, index::store::ListKey, pgn::folded};
 
 /// The number of games whose keys are sorted in one pass, about 16 MiB of keys.
 const GAMES_PER_PASS: u64 = if cfg!(test) { 3 } else { 1 << 20 };
@@ -164,7 +164,7 @@ pub(super) fn hash_names(source: &OpenIndex) -> Result<Vec<u64>> {
         let name = folded(name);
         names.push(match &*name {
             "" | "?" => 0,
-            name => Subject::name(name).0,
+            name => ListKey::name(name).0,
         });
     })?;
     Ok(names)

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    index::layout::results::{Period, ResultRow},
+    index::store::results::{Period, ResultRow},
     pgn::{RatingGroup, Speed},
     position::{BookMove, Variant},
 };

@@ -16,8 +16,8 @@ use super::{
 use crate::{
     error::Result,
     index::{
-        explored::ListPlace,
-        layout::{EcoNumber, Subject},
+        store::ListPlace,
+        store::{EcoNumber, ListKey},
     },
     openings::OpeningFilter,
     pgn::{GameResult, NameMatch, folded},
@@ -110,13 +110,13 @@ impl<'a> SourceFilters<'a> {
     /// can answer. Returns `true` if there is such a source.
     ///
     /// This saves time if several lists that share most of their games are filtered afterwards.
-    pub(super) fn precompute_long(&self, subject: Subject) -> Result<bool> {
+    pub(super) fn precompute_long(&self, subject: ListKey) -> Result<bool> {
         let mut are_any = false;
         if self.class_filter.as_ref().is_some() {
             return Ok(are_any);
         }
         for (source, filter) in &self.of_sources {
-            if let ListPlace::Apart(apart) = source.place(subject)?
+            if let ListPlace::Chunks(apart) = source.place(subject)?
                 && apart.items > source.games() / LONG
             {
                 filter.precompute();
@@ -486,7 +486,7 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
         if color.is_some_and(|wanted| wanted != side) {
             continue;
         }
-        for id in source.listed(Subject::player(&folded, side))? {
+        for id in source.listed(ListKey::player(&folded, side))? {
             let word = bits.get_mut(id as usize / 64);
             let word = word.ok_or_else(|| source.damaged("a list has an unknown game"))?;
             *word |= 1 << (id % 64);

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    index::layout::{Subject, played::List, rows::date_number},
+    index::store::{ListKey, game_rows::date_number, lists::List},
     pgn::Date,
     task,
 };
@@ -26,12 +26,12 @@ pub(crate) struct FirstSeen<'a> {
     filters: SourceFilters<'a>,
     /// The results of [`first_day`](FirstSeen::first_day) for spilled lists, which are long. There are few of them, and most
     /// games reach some, so reading them once for each batch of games would take quadratic time.
-    first_days: Mutex<FxHashMap<Subject, u32>>,
+    first_days: Mutex<FxHashMap<ListKey, u32>>,
 }
 
 /// A position to look up, with the game and the half-move after which it occurs.
 pub(crate) struct Probe {
-    pub subject: Subject,
+    pub subject: ListKey,
     pub game: u32,
     pub ply: u32,
 }
@@ -137,7 +137,7 @@ impl FirstSeen<'_> {
     }
 
     /// Returns the earliest of the last possible days of the games in a list.
-    fn first_day(&self, source: &OpenIndex, subject: Subject, list: &List<'_>) -> Result<u32> {
+    fn first_day(&self, source: &OpenIndex, subject: ListKey, list: &List<'_>) -> Result<u32> {
         if list.apart.is_some() {
             if let Some(day) = task::lock(&self.first_days).get(&subject) {
                 return Ok(*day);
@@ -160,7 +160,7 @@ impl FirstSeen<'_> {
     /// # Errors
     ///
     /// Returns an error if the index is damaged.
-    pub fn visits(&self, subject: Subject, before: Option<u32>) -> Result<Visits> {
+    pub fn visits(&self, subject: ListKey, before: Option<u32>) -> Result<Visits> {
         fold(&self.filters, &[subject], || Visits {
             before,
             ..Visits::default()

@@ -14,12 +14,12 @@ use super::{
 use crate::{
     error::Result,
     index::{
-        explored::{ListPlace, StoredPart},
-        layout::{
-            LISTS, Subject,
-            played::List,
+        store::{
+            LISTS, ListKey,
+            lists::List,
             results::{Period, ResultRow},
         },
+        store::{ListPlace, StoredPart},
     },
     position::BookMove,
 };
@@ -116,7 +116,7 @@ impl PassingGames<'_> {
 /// Returns an error if an index is damaged.
 pub(super) fn fold<C: Collector>(
     filters: &SourceFilters<'_>,
-    subjects: &[Subject],
+    subjects: &[ListKey],
     new: impl Fn() -> C + Sync,
 ) -> Result<C> {
     let mut all = new();
@@ -132,7 +132,7 @@ pub(super) fn fold<C: Collector>(
         }
         let subject = subjects[0];
         match (source.place(subject)?, &filters.class_filter, accepted) {
-            (ListPlace::Apart(list), Some(classes), AcceptedRows::All(split))
+            (ListPlace::Chunks(list), Some(classes), AcceptedRows::All(split))
                 if list.has_periods =>
             {
                 classes.fold_periods(source, LISTS, subject, list.items, split, &mut all)?;

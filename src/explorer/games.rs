@@ -4,7 +4,7 @@ use shakmaty::Color;
 
 use super::dates::{date_of_number, earliest, latest};
 use crate::{
-    index::layout::{EcoNumber, GameRow, SiteId, results::Month, rows::date_number},
+    index::store::{EcoNumber, GameRow, SiteId, game_rows::date_number, results::Month},
     openings::OpeningNumber,
     pgn::{Date, GameResult, Mode, RatingGroup, Speed, doubled_mean},
     position::Variant,

@@ -3,7 +3,7 @@
 use shakmaty::{Move, Position, uci::UciMove, variant::VariantPosition};
 
 use crate::{
-    index::layout::Subject,
+    index::store::ListKey,
     openings::{self, Opening},
     position::{Keyed, LineError, MoveError, Variant, read_move},
 };
@@ -93,18 +93,18 @@ impl Line {
     }
 
     /// Returns the subject under which a source of games lists the games of the position after all moves.
-    pub(super) fn subject(&self) -> Subject {
+    pub(super) fn subject(&self) -> ListKey {
         let identity = Keyed::new(self.position().clone()).identity();
-        Subject::position(self.variant, identity)
+        ListKey::position(self.variant, identity)
     }
 
     /// Returns the subjects under which the position after all moves may be stored. A source of games uses only the first.
     /// A source of counts may use all of them, because it stores positions by Polyglot key.
-    pub(super) fn subjects(&self) -> Vec<Subject> {
+    pub(super) fn subjects(&self) -> Vec<ListKey> {
         let pos = Keyed::new(self.position().clone());
         let identities = pos.exact_identities();
         identities
-            .map(|identity| Subject::position(self.variant, identity))
+            .map(|identity| ListKey::position(self.variant, identity))
             .collect()
     }
 

@@ -16,7 +16,7 @@ use super::{
     sources::Explorer,
     tally::{Rank, by_date, by_rating},
 };
-use crate::{error::Result, index::explored::Best, position::BookMove};
+use crate::{error::Result, index::store::Best, position::BookMove};
 
 /// The largest number of games in memory. For each further window, all games of the position are ranked again.
 const WINDOW: usize = if cfg!(test) { 7 } else { 1 << 16 };

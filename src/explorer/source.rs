@@ -7,10 +7,11 @@ use crate::{
     error::{Error, Result},
     index::{
         Index,
-        explored::{ListPlace, StoredPart},
-        layout::{
-            Contents, CountedContents, Subject, counted::CountedList, played::List, rows::ROWS,
+        store::{
+            Contents, CountedContents, ListKey, count_pages::CountedList, game_rows::ROWS,
+            lists::List,
         },
+        store::{ListPlace, StoredPart},
     },
     pgn::{NameMatch, folded},
 };
@@ -123,7 +124,7 @@ impl OpenIndex {
             return Ok(numbers);
         }
         let mut numbers = Vec::new();
-        for number in self.listed(Subject::name(&wanted))? {
+        for number in self.listed(ListKey::name(&wanted))? {
             // The list may contain another name with the same hash.
             if folded(&self.name(number)?) == wanted {
                 numbers.push(number);
@@ -139,7 +140,7 @@ impl OpenIndex {
 
     /// Returns the counts of a position, or `None` if the source has games instead of counts or does not contain the
     /// position.
-    pub(super) fn counts(&self, subject: Subject) -> Result<Option<CountedList>> {
+    pub(super) fn counts(&self, subject: ListKey) -> Result<Option<CountedList>> {
         match &self.counted {
             Some(counted) => self.index.counted_list(counted.paging(), subject),
             None => Ok(None),
@@ -147,7 +148,7 @@ impl OpenIndex {
     }
 
     /// Finds the place in the index at which the list of a subject is stored.
-    pub(super) fn place(&self, subject: Subject) -> Result<ListPlace> {
+    pub(super) fn place(&self, subject: ListKey) -> Result<ListPlace> {
         self.index.find_list(self.contents.paging, subject)
     }
 
@@ -155,19 +156,19 @@ impl OpenIndex {
     /// are passed in ascending order.
     pub(super) fn for_each_list(
         &self,
-        any: Subject,
-        f: impl FnMut(Subject, List<'_>) -> Result<()>,
+        any: ListKey,
+        f: impl FnMut(ListKey, List<'_>) -> Result<()>,
     ) -> Result<()> {
         self.index.for_each_list(self.contents.paging, any, f)
     }
 
     /// Reads the list of a subject, which [`place`](OpenIndex::place) has found at `place`.
-    pub(super) fn list(&self, subject: Subject, place: ListPlace) -> Result<Vec<StoredPart>> {
+    pub(super) fn list(&self, subject: ListKey, place: ListPlace) -> Result<Vec<StoredPart>> {
         self.index.list(subject, place)
     }
 
     /// Returns the ids in the list of a subject, ascending.
-    pub(super) fn listed(&self, subject: Subject) -> Result<Vec<u32>> {
+    pub(super) fn listed(&self, subject: ListKey) -> Result<Vec<u32>> {
         self.index.listed(self.contents.paging, subject)
     }
 

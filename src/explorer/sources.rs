@@ -34,7 +34,7 @@ use crate::{
     error::{Error, Result},
     index::{
         GameHeader,
-        layout::{SiteId, Subject},
+        store::{ListKey, SiteId},
     },
     position::Variant,
     task,
@@ -512,7 +512,7 @@ impl Explorer {
         }
         if let Some(site_id) = SiteId::parse(id) {
             for source in &self.sources {
-                let ids = source.listed(Subject::site_id(site_id))?;
+                let ids = source.listed(ListKey::site_id(site_id))?;
                 let is_it = |id: &&u32| {
                     u64::from(**id) < source.games() && source.rows.site_id(**id) == Some(site_id)
                 };
@@ -582,7 +582,7 @@ impl Explorer {
     fn is_of_one_game(&self, id: SiteId) -> Result<bool> {
         let mut games = 0;
         for source in &self.sources {
-            games += source.listed(Subject::site_id(id))?.len();
+            games += source.listed(ListKey::site_id(id))?.len();
         }
         Ok(games == 1)
     }

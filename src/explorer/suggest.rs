@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    index::{explored::Best, layout::rows::date_number},
+    index::{store::Best, store::game_rows::date_number},
     openings,
     pgn::Date,
     position::{BookMove, Variant},

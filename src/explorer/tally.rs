@@ -17,8 +17,8 @@ use super::{
 use crate::{
     error::Result,
     index::{
-        explored::Best,
-        layout::results::{Month, Period, ResultRow},
+        store::Best,
+        store::results::{Month, Period, ResultRow},
     },
     position::BookMove,
 };

@@ -16,8 +16,8 @@ use crate::{
     MakeBook,
     index::{
         CountedSource, IndexWriter,
-        layout::{
-            AboutCounts, Subject,
+        store::{
+            AboutCounts, ListKey,
             results::{Class, Month, ResultRow},
         },
         verify,
@@ -27,7 +27,7 @@ use crate::{
     progress::Meter,
 };
 
-type Rows = BTreeMap<Subject, Vec<ResultRow>>;
+type Rows = BTreeMap<ListKey, Vec<ResultRow>>;
 
 /// Returns the rows of all positions, counted game by game, and the positions by key.
 fn counted(explorer: &Explorer) -> (Rows, HashMap<u64, VariantPosition>) {
@@ -60,7 +60,7 @@ fn counted(explorer: &Explorer) -> (Rows, HashMap<u64, VariantPosition>) {
         for (identity, (mv, rating)) in last {
             let mut games = [0; 4];
             games[summary.result() % 3] = 1;
-            rows.entry(Subject(identity)).or_default().push(ResultRow {
+            rows.entry(ListKey(identity)).or_default().push(ResultRow {
                 mv,
                 class: Class::new(speed, group),
                 month,
@@ -251,7 +251,7 @@ fn indexes_of_ranges_of_keys_answer_as_one() {
     };
     let (mut low, positions) = counted(&open(&["games"]));
     write(&low, &path("all"), 0);
-    let high = low.split_off(&Subject(u64::MAX / 3));
+    let high = low.split_off(&ListKey(u64::MAX / 3));
     write(&low, &path("low"), 0);
     write(&high, &path("high"), 0);
     let (whole, ranges) = (open(&["all"]), open(&["low", "high"]));

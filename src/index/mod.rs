@@ -23,11 +23,9 @@
 //! ```
 
 mod entries;
-pub(crate) mod explored;
+mod entry_batches;
 mod games;
-mod kind;
 pub mod layout;
-mod leveldb;
 mod merge;
 mod pieces;
 mod positions;
@@ -35,23 +33,22 @@ pub(crate) mod posting;
 mod read;
 mod replace;
 mod second_opinion;
+pub mod store;
 mod tables;
 mod text;
 mod verify;
-mod waves;
 mod write;
 
 pub(crate) use self::replace::remove;
 pub(crate) use self::{
+    entry_batches::IndexedFile,
     games::GameRecords,
-    waves::IndexedFile,
-    write::{CountedSource, ExploredSource, IndexSource, IndexWriter},
+    write::{CountedSource, IndexSource, IndexWriter, StoreSource},
 };
 pub use self::{
-    kind::IndexKind,
     layout::{GameHeader, PositionStats},
     merge::MergeIndexes,
-    read::Index,
+    read::{Index, IndexKind},
     replace::is_index,
     verify::{IndexFault, VerifiedIndex, verify},
     write::MergedIndex,

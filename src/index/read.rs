@@ -7,19 +7,40 @@ use std::{
 };
 
 use super::{
-    explored::NameReader,
-    kind::IndexKind,
-    layout::{self, Contents, GameHeader, GamePlace, PositionStats, Subject},
-    leveldb::Database,
+    entry_batches::IndexedFile,
+    layout::{self, GameHeader, GamePlace, PositionStats},
     replace::{holds_database, is_empty_directory},
-    waves::IndexedFile,
+    store::NameReader,
+    store::{self, Contents, ListKey},
 };
 use crate::{
     error::{Error, Result},
     kind::FileKind,
+    leveldb::Database,
     output::{is_absent, open_again_if_replaced},
     position::{Keyed, Rules, VariantChoice},
 };
+
+/// A kind of index. All kinds are LevelDB databases.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum IndexKind {
+    /// The index that polyglot's LevelDB fork defined, which other front-ends read: the games that reached each position.
+    /// `make-book --leveldb` writes it.
+    Leveldb,
+    /// The [explorer](crate::explorer)'s index of games: the moves that were played in each position, and what filters
+    /// need to know about the games. `make-book --explorer` writes it.
+    Explorer,
+    /// The explorer's index of counts: the results of each move by speed, rating group and month, without games.
+    /// `make-book --explorer` writes it if the inputs are [counts](crate::counts).
+    Counts,
+}
+
+impl IndexKind {
+    /// Returns `true` if an [`Explorer`](crate::explorer::Explorer) can open indexes of this kind.
+    pub fn is_of_explorer(self) -> bool {
+        self != IndexKind::Leveldb
+    }
+}
 
 /// An index that is open for reading, by any number of threads.
 ///
@@ -86,7 +107,7 @@ impl Index {
         index.variant = index.read_variant()?;
         index.kind = index.read_kind()?;
         if index.kind == IndexKind::Explorer {
-            let contents = index.required(layout::CONTENTS, Contents::parse)?;
+            let contents = index.required(store::CONTENTS, Contents::parse)?;
             index.names = NameReader::new(contents.names);
             index.contents = Some(contents);
         }
@@ -139,6 +160,25 @@ impl Index {
         let with_games = self.inputs.iter().zip(next.chain([None]));
         let with_games = with_games.filter(|(file, next)| *next != Some(file.first_id));
         with_games.map(|(file, _)| (file.first_id, file.path.as_path()))
+    }
+
+    /// Finds out the kind of the index.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index cannot be read, or if another version of polybook made it.
+    fn read_kind(&self) -> Result<IndexKind> {
+        if self.value(store::COUNTED)?.is_some() {
+            return Ok(IndexKind::Counts);
+        }
+        match self.value(store::CONTENTS)? {
+            None => Ok(IndexKind::Leveldb),
+            Some(value) if store::Contents::is_of_other_version(&value) => {
+                let problem = "is an index of another version of polybook: make it again with make-book --explorer";
+                Err(Error::file(self.path(), problem))
+            }
+            Some(_) => Ok(IndexKind::Explorer),
+        }
     }
 
     /// Reads the variant of the games.
@@ -222,7 +262,7 @@ impl Index {
         }
         if let Some(contents) = self.contents {
             let variant = self.variant.only().unwrap_or(pos.position().rules());
-            let subject = Subject::position(variant, pos.identity());
+            let subject = ListKey::position(variant, pos.identity());
             return self.listed(contents.paging, subject);
         }
         let mut ids = Vec::new();
@@ -243,7 +283,7 @@ impl Index {
     pub fn header(&self, id: u32) -> Result<GameHeader> {
         self.check_id(id)?;
         if self.kind() == IndexKind::Explorer {
-            return self.explored_header(id);
+            return self.stored_header(id);
         }
         self.required(&layout::game_key(id), |record| {
             GameHeader::parse(record.to_vec())

@@ -7,12 +7,10 @@ use std::{
     path::Path,
 };
 
-use super::{
-    layout,
-    leveldb::{Database, is_file_of_database},
-};
+use super::layout;
 use crate::{
     error::{At, Error, Result},
+    leveldb::{Database, is_file_of_database},
     output::own_files,
 };
 

@@ -14,9 +14,9 @@ use std::{
 use super::{
     entries::{Entries, Value},
     layout,
-    leveldb::{FIRST_TABLE, TableBuilder, TableFile},
     positions::{EntryBatch, Waiting, write_due},
 };
+use crate::leveldb::{FIRST_TABLE, TableBuilder, TableFile};
 
 /// The size in bytes of keys and values at which a table ends.
 pub(super) const TABLE_SIZE: usize = 1 << 20;

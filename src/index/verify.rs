@@ -4,22 +4,22 @@ use std::{fmt, mem, path::Path};
 
 use super::{
     IndexKind,
-    layout::{
-        self, COUNTS, Contents, CountedContents, GameHeader, IdReader, LISTS, ListKey,
-        PositionStats, Subject,
-        details::DETAILED,
-        list_key,
-        names::NAMES,
-        played::{ChunkedList, List, NAMED},
-        results::{Period, games_of},
-        rows::ROWS,
-    },
-    leveldb::TableValue,
+    layout::{self, GameHeader, IdReader, PositionStats},
     read::Index,
     second_opinion::SecondOpinion,
+    store::{
+        self, COUNTS, Contents, CountedContents, LISTS, ListEntry, ListKey,
+        game_details::DETAILED,
+        game_rows::ROWS,
+        list_entry,
+        lists::{ChunkedList, List, NAMED},
+        names::NAMES,
+        results::{Period, games_of},
+    },
 };
 use crate::{
     error::{Error, ErrorKind, Result},
+    leveldb::TableValue,
     output::read_again_if_replaced,
     progress::Meter,
     task,
@@ -261,7 +261,7 @@ impl IndexCheck<'_> {
             [b'x', b'p', ..] => return self.list(key, value),
             [b'x', b'q', ..] => return self.counts(key, value),
             layout::TOTAL_GAMES | layout::FILE_NAME | layout::FILE_COUNT => true,
-            layout::VARIANT | layout::CONTENTS | layout::COUNTED => true,
+            layout::VARIANT | store::CONTENTS | store::COUNTED => true,
             _ => {
                 let is_file =
                     key.starts_with(b"pgn_file_") && layout::parse_file_value(value).is_some();
@@ -354,13 +354,13 @@ impl IndexCheck<'_> {
     fn rows(&mut self, key: &[u8]) -> Result<()> {
         let games = self.index.game_count();
         let names = self.contents.map_or(0, |contents| contents.names);
-        let is_next = self.rows < games.div_ceil(ROWS) && key == layout::rows_key(self.rows as u32);
+        let is_next = self.rows < games.div_ceil(ROWS) && key == store::rows_key(self.rows as u32);
         if !is_next {
             self.found.fault("is not the next entry of rows", key);
             return Ok(());
         }
         let rows = self.index.row_entry(self.rows)?;
-        let is_named = |row: &layout::GameRow| row.white.max(row.black).max(row.event) < names;
+        let is_named = |row: &store::GameRow| row.white.max(row.black).max(row.event) < names;
         if !rows.iter().all(is_named) {
             self.found
                 .fault("has a game with a name that is not there", key);
@@ -373,7 +373,7 @@ impl IndexCheck<'_> {
     /// Checks an entry with details of games. Entries of details must be numbered consecutively.
     fn details(&mut self, key: &[u8]) -> Result<()> {
         let entries = self.index.game_count().div_ceil(DETAILED);
-        if self.details >= entries || key != layout::details_key(self.details as u32) {
+        if self.details >= entries || key != store::details_key(self.details as u32) {
             self.found.fault("is not the next entry of details", key);
             return Ok(());
         }
@@ -384,7 +384,7 @@ impl IndexCheck<'_> {
 
     fn names(&mut self, key: &[u8]) -> Result<()> {
         let names = self.contents.map_or(0, |contents| contents.names);
-        if self.names >= names.div_ceil(NAMES) || key != layout::names_key(self.names) {
+        if self.names >= names.div_ceil(NAMES) || key != store::names_key(self.names) {
             self.found.fault("is not the next entry of names", key);
             return Ok(());
         }
@@ -396,9 +396,9 @@ impl IndexCheck<'_> {
     /// Checks a page of lists. For an entry of a chunk or of sums, only counts it; it is checked with the next page,
     /// which must refer to it.
     fn list(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        match (list_key(LISTS, key), self.contents) {
-            (Some(ListKey::Chunk(_) | ListKey::Period), Some(_)) => self.apart += 1,
-            (Some(ListKey::Page(last)), Some(contents))
+        match (list_entry(LISTS, key), self.contents) {
+            (Some(ListEntry::Chunk(_) | ListEntry::Period), Some(_)) => self.apart += 1,
+            (Some(ListEntry::Page(last)), Some(contents))
                 if contents.paging.last_of(last) == last =>
             {
                 self.page(key, last, value, contents)?;
@@ -412,9 +412,9 @@ impl IndexCheck<'_> {
     /// page, which must refer to it.
     fn counts(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let paging = self.counted.as_ref().map(CountedContents::paging);
-        match (list_key(COUNTS, key), paging) {
-            (Some(ListKey::Period), Some(_)) => self.apart += 1,
-            (Some(ListKey::Page(last)), Some(paging)) if paging.last_of(last) == last => {
+        match (list_entry(COUNTS, key), paging) {
+            (Some(ListEntry::Period), Some(_)) => self.apart += 1,
+            (Some(ListEntry::Page(last)), Some(paging)) if paging.last_of(last) == last => {
                 let (mut apart, mut positions, mut items) = (Vec::new(), 0, 0);
                 let read = paging.for_each_counted(value, last, |subject, rows, games| {
                     apart.extend(games.map(|games| (subject, games)));
@@ -443,7 +443,7 @@ impl IndexCheck<'_> {
 
     /// Checks the entries of the periods of a subject that has `games` games. Returns the number of these entries, and
     /// the number of rows in the entries of months.
-    fn periods(&mut self, of: &[u8; 2], subject: Subject, games: u64) -> Result<(u64, u64)> {
+    fn periods(&mut self, of: &[u8; 2], subject: ListKey, games: u64) -> Result<(u64, u64)> {
         let (years, _) = self.index.results_of_all(of, subject, games)?;
         let (mut entries, mut rows, mut of_years, mut of_months) = (1, 0, 0, 0);
         for year in years {
@@ -458,14 +458,14 @@ impl IndexCheck<'_> {
             }
         }
         if [of_years, of_months] != [games; 2] {
-            let key = layout::period_key(of, subject, Period::All);
+            let key = store::period_key(of, subject, Period::All);
             self.found
                 .fault("has years or months that do not add up to it", &key);
         }
         Ok((entries, rows))
     }
 
-    fn page(&mut self, key: &[u8], last: Subject, page: &[u8], contents: Contents) -> Result<()> {
+    fn page(&mut self, key: &[u8], last: ListKey, page: &[u8], contents: Contents) -> Result<()> {
         let (mut apart, mut positions) = (Vec::new(), 0);
         let mut is_well_formed = true;
         let read = contents
@@ -509,7 +509,7 @@ impl IndexCheck<'_> {
     /// Checks a list that is stored in chunks. Returns the number of its entries: chunks and sums.
     fn list_apart(
         &mut self,
-        subject: Subject,
+        subject: ListKey,
         apart: ChunkedList,
         contents: Contents,
     ) -> Result<u64> {
@@ -580,7 +580,7 @@ impl IndexCheck<'_> {
                 "names inputs whose games are not in order",
                 layout::FILE_NAME,
             ),
-            (is_complete, "does not say what there is", layout::CONTENTS),
+            (is_complete, "does not say what there is", store::CONTENTS),
         ];
         for (_, problem, key) in checks.iter().filter(|(is_right, ..)| !is_right) {
             self.found.fault(problem, key);

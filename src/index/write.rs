@@ -19,20 +19,20 @@ use rayon::prelude::*;
 
 use super::{
     GameRecords,
-    explored::{CountedPages, ExploredGames, ListRecord, list_entries},
-    layout::{
-        self, AboutCounts, Contents, CountedContents, Subject, played::Paging, results::ResultRow,
-    },
-    leveldb::{TableFile, is_file_of_database, manifest},
+    entry_batches::{IndexedFile, Wave, file_wave, filled, last_entry, made_of},
     pieces::{Piece, pieces},
     positions::{EntryBatch, position_entries},
     posting::Posting,
     replace::check_replaceable,
+    store::{
+        self, AboutCounts, Contents, CountedContents, ListKey, lists::Paging, results::ResultRow,
+    },
+    store::{CountPageBuilder, ListRecord, StoredGames, list_entries},
     tables::{TableCutter, TableEntries},
-    waves::{IndexedFile, Wave, file_wave, filled, last_entry, made_of},
 };
 use crate::{
     error::{At, Error, Result},
+    leveldb::{TableFile, is_file_of_database, manifest},
     output::{AtomicDir, Finished},
     position::VariantChoice,
     progress::Meter,
@@ -69,9 +69,9 @@ pub(crate) struct IndexSource<'a> {
 
 /// The data of an explorer's index of games.
 #[derive(Copy, Clone)]
-pub(crate) struct ExploredSource<'a> {
+pub(crate) struct StoreSource<'a> {
     pub records: &'a Sealed<ListRecord>,
-    pub games: &'a ExploredGames,
+    pub games: &'a StoredGames,
     pub files: &'a [IndexedFile],
     pub variant: VariantChoice,
     /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
@@ -90,7 +90,7 @@ pub(crate) struct CountedSource<'a> {
 
 /// A function that passes all rows of counts to its argument.
 pub(crate) type RowsOfCounts<'a> =
-    Box<dyn FnOnce(&mut dyn FnMut(Subject, ResultRow) -> Result<()>) -> Result<()> + Send + 'a>;
+    Box<dyn FnOnce(&mut dyn FnMut(ListKey, ResultRow) -> Result<()>) -> Result<()> + Send + 'a>;
 
 /// The size of an index that was written.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
@@ -152,9 +152,9 @@ impl IndexWriter {
     /// # Errors
     ///
     /// Returns an error in the cases of `write`.
-    pub(crate) fn write_explored(
+    pub(crate) fn write_store(
         self,
-        from: ExploredSource<'_>,
+        from: StoreSource<'_>,
         stop: &AtomicBool,
         meter: &Meter,
     ) -> Result<(MergedIndex, Finished)> {
@@ -203,7 +203,7 @@ impl IndexWriter {
                 })?;
                 feeder.send(batch)
             })?;
-            let mut pages = Some(CountedPages::new(paging));
+            let mut pages = Some(CountPageBuilder::new(paging));
             let mut next = || -> Result<Option<Wave>> {
                 let Some(mut present) = pages.take() else {
                     return Ok(None);
@@ -229,7 +229,7 @@ impl IndexWriter {
             let last = |made: &MergedIndex| {
                 let mut contents = task::lock(&contents);
                 (contents.positions, contents.rows) = (made.positions, made.postings);
-                Some((layout::COUNTED, contents.write()))
+                Some((store::COUNTED, contents.write()))
             };
             self.write_waves(files.chain(pages), last, 0, stop, meter)
         })

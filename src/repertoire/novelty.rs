@@ -13,7 +13,7 @@ use super::{MoveSource, check::name_of, position_after, san};
 use crate::{
     error::{Error, Result},
     explorer::{Explorer, FirstSeen, GameInfo, Probe, Visits, first_day, last_departure},
-    index::layout::Subject,
+    index::store::ListKey,
     pgn::{Date, GameReader, Games, NameMatch, commented, folded, play_from_start, tag_text},
     position::{Keyed, Variant, fen_of},
     task,
@@ -139,7 +139,7 @@ struct Game {
     before: Option<u32>,
     moves: Vec<Move>,
     /// The positions, including the last one. Empty if the reference has no games.
-    subjects: Vec<Subject>,
+    subjects: Vec<ListKey>,
     /// The offsets in the text at which the moves end. Empty if the text is not kept.
     ends: Vec<usize>,
     /// Whether the reference knows the position after each move.
@@ -150,7 +150,7 @@ impl Game {
     /// Returns an estimate of the memory that the game takes until it is finished, in bytes.
     fn bytes(&self) -> usize {
         let of_moves =
-            size_of::<Move>() + size_of::<Subject>() + size_of::<Probe>() + size_of::<bool>();
+            size_of::<Move>() + size_of::<ListKey>() + size_of::<Probe>() + size_of::<bool>();
         size_of::<Game>() + self.moves.len() * of_moves + self.found.text.len() * 2
     }
 
@@ -213,7 +213,7 @@ impl Lookup<'_> {
         let played = play_from_start(reader, |variant, here, mv, end| {
             let is_known = match self.explored {
                 Some(_) => {
-                    subjects.push(Subject::position(variant, here.identity()));
+                    subjects.push(ListKey::position(variant, here.identity()));
                     true
                 }
                 None => self.knows(variant, here, mv)?,
@@ -226,7 +226,7 @@ impl Lookup<'_> {
             Ok(true)
         })?;
         if self.explored.is_some() {
-            subjects.push(Subject::position(played.variant, played.last.identity()));
+            subjects.push(ListKey::position(played.variant, played.last.identity()));
         }
         found.problem = played.ending.problem();
         if self.reference.with_text {
@@ -337,7 +337,7 @@ fn count_games(
     reached: &mut [Option<Visits>],
 ) -> Result<()> {
     let with_new = games.par_iter().enumerate();
-    let mut asked: Vec<(Subject, usize)> = with_new
+    let mut asked: Vec<(ListKey, usize)> = with_new
         .filter_map(|(number, game)| Some((game.subjects[game.new_move(first)?], number)))
         .collect();
     asked.par_sort_unstable();

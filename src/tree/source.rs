@@ -49,9 +49,14 @@ impl Source for crate::obs::Obs {
 }
 
 /// The moves that games played in the position, sorted by games in descending order. The results of a move are those of
-/// all games that reached the position after it, by any move. The index must have statistics.
+/// all games that reached the position after it, by any move. The index must be one of the fork with statistics. The
+/// source of moves of an explorer's index is [`Explored`].
 impl Source for crate::index::Index {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        if self.kind().is_of_explorer() {
+            let problem = "is an explorer's index: open it with Explorer::open, and use tree::Explored as the source of moves";
+            return Err(Error::file(self.path(), problem));
+        }
         let Some(here) = stats_of(self, pos)? else {
             if self.games_of(pos)?.is_empty() {
                 return Ok(Vec::new());

@@ -5,9 +5,14 @@ use shakmaty::{Chess, Position};
 
 use super::*;
 use crate::{
+    MakeBook,
     book::{self, Book},
+    explorer::Explorer,
+    index::Index,
+    pgn::Input,
     position::{BookMove, Keyed, Variant},
     progress::Meter,
+    walk::Source,
 };
 
 /// Returns a book of the moves that `choices` select, in lines from the start, and the keys and moves of its records.
@@ -161,4 +166,21 @@ fn soonest(records: &BTreeSet<(u64, u16)>) -> BTreeMap<u64, usize> {
         level = level.iter().flat_map(after).collect();
     }
     plies
+}
+
+#[test]
+fn an_explorers_index_says_how_to_get_its_moves() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("idx");
+    let input = Input::file("data/famous.pgn");
+    let run = MakeBook::new([input]).explorer(&path);
+    run.run().unwrap();
+    let start = Keyed::new(Variant::Standard.start());
+    let index = Index::open(&path).unwrap();
+    let error = index.moves(&start).unwrap_err().to_string();
+    assert!(error.contains("open it with Explorer::open"), "{error}");
+    assert!(error.contains("tree::Explored"), "{error}");
+    let explorer = Explorer::open([(String::new(), path)]).unwrap();
+    let moves = Explored(explorer, Variant::Standard).moves(&start).unwrap();
+    assert!(moves.len() > 1);
 }

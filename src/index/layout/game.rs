@@ -26,7 +26,7 @@ impl GamePlace {
     }
 
     /// Appends the tenth field of the game's record.
-    pub(super) fn put_field(self, out: &mut Vec<u8>) {
+    pub(in crate::index) fn put_field(self, out: &mut Vec<u8>) {
         match self {
             // The format stores the offset of the byte after the bracket.
             GamePlace::Tags(bracket) => put_number(out, bracket + 1),
@@ -37,7 +37,7 @@ impl GamePlace {
 
 /// The fields of a game record, in their order: for each field, the tag that it contains and the name of the field. The
 /// tenth field contains the offset of the game instead of a tag.
-pub(super) const FIELDS: [(&str, &str); 14] = [
+pub(in crate::index) const FIELDS: [(&str, &str); 14] = [
     ("White", "white"),
     ("WhiteElo", "white_elo"),
     ("Black", "black"),
@@ -54,8 +54,8 @@ pub(super) const FIELDS: [(&str, &str); 14] = [
     ("EventType", "event_type"),
 ];
 const RESULT_FIELD: usize = 4;
-pub(super) const OFFSET_FIELD: usize = 9;
-pub(super) const FEN_FIELD: usize = 10;
+pub(in crate::index) const OFFSET_FIELD: usize = 9;
+pub(in crate::index) const FEN_FIELD: usize = 10;
 
 /// Appends a game record.
 pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
@@ -105,7 +105,11 @@ impl GameHeader {
     }
 
     /// Creates the header of a game that begins at `place` and is counted with `result`, from its record.
-    pub(super) fn of_game(record: Vec<u8>, place: GamePlace, result: GameResult) -> GameHeader {
+    pub(in crate::index) fn of_game(
+        record: Vec<u8>,
+        place: GamePlace,
+        result: GameResult,
+    ) -> GameHeader {
         let mut header = GameHeader {
             record,
             place: Some(place),

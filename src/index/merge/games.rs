@@ -7,8 +7,9 @@ use crate::{
     error::{Error, Result},
     index::{
         GameRecords,
-        explored::{ExploredGames, ListRecord},
-        layout::{Subject, details::DETAILED, game_id, rows::ROWS, rows_key},
+        layout::game_id,
+        store::{ListKey, game_details::DETAILED, game_rows::ROWS, rows_key},
+        store::{ListRecord, StoredGames},
     },
     sort::{ByteRun, Memory, Record, SHARDS, Sealed, Shards},
 };
@@ -67,13 +68,13 @@ pub(super) fn merged_records(
 }
 
 /// The rows and details of all games of a merge of explorer's indexes. The names of players and events have been renumbered.
-pub(super) struct ExploredMerge {
-    pub games: ExploredGames,
+pub(super) struct MergedGames {
+    pub games: StoredGames,
     /// The records of the names that the base input does not have.
     pub names: Sealed<ListRecord>,
 }
 
-impl ExploredMerge {
+impl MergedGames {
     /// Reads the rows, details and names of all inputs, and gives the names new numbers.
     ///
     /// # Errors
@@ -84,8 +85,8 @@ impl ExploredMerge {
         plan: &MergePlan<'_>,
         memory: &Memory,
         stop: &AtomicBool,
-    ) -> Result<ExploredMerge> {
-        let mut games = ExploredGames::new(memory.bytes / 4, memory.temp_dir.clone());
+    ) -> Result<MergedGames> {
+        let mut games = StoredGames::new(memory.bytes / 4, memory.temp_dir.clone());
         let shards = Shards::new(memory.share(8));
         let mut lists = Vec::new();
         for (number, part) in plan.inputs.iter().enumerate() {
@@ -120,7 +121,7 @@ impl ExploredMerge {
             }
         }
         shards.append(&lists)?;
-        Ok(ExploredMerge {
+        Ok(MergedGames {
             games,
             names: shards.seal()?,
         })
@@ -134,8 +135,8 @@ impl ExploredMerge {
     /// Returns an error if a temporary file cannot be read.
     pub(super) fn names_within(
         &self,
-        from: Subject,
-        until: Option<Subject>,
+        from: ListKey,
+        until: Option<ListKey>,
     ) -> Result<Vec<ListRecord>> {
         let shard_of = |subject| ListRecord::listed(subject, 0).shard();
         let mut names = Vec::new();

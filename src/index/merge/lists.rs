@@ -6,22 +6,22 @@
 use std::{collections::VecDeque, mem, ops::Range};
 
 use super::{
-    games::ExploredMerge,
+    games::MergedGames,
     plan::{KeyRange, LONGEST_HELD, MergeInput, MergePlan},
 };
 use crate::{
     error::Result,
     index::{
         Index,
-        explored::{ListRecord, PageMaker},
-        layout::{
-            Contents, LISTS, ListKey, Subject, list_key, list_subject,
-            played::{ChunkedList, List, NAMED, Paging},
+        positions::EntryBatch,
+        store::{
+            Contents, LISTS, ListEntry, ListKey, list_entry, list_subject,
+            lists::{ChunkedList, List, NAMED, Paging},
             subject_start,
         },
-        leveldb::{TableValue, TablesCursor},
-        positions::EntryBatch,
+        store::{ListBuilder, ListRecord},
     },
+    leveldb::{TableValue, TablesCursor},
     task,
 };
 
@@ -33,7 +33,7 @@ const END: &[u8] = b"xq";
 /// Merges the lists of all inputs.
 pub(super) struct ListMerge<'a> {
     plan: &'a MergePlan<'a>,
-    merge: &'a ExploredMerge,
+    merge: &'a MergedGames,
     /// The paging of each input.
     pagings: Vec<Paging>,
     /// The paging of the output.
@@ -45,7 +45,7 @@ impl<'a> ListMerge<'a> {
     pub(super) fn new(
         plan: &'a MergePlan<'a>,
         contents: &[Contents],
-        merge: &'a ExploredMerge,
+        merge: &'a MergedGames,
         items: u64,
     ) -> ListMerge<'a> {
         ListMerge {
@@ -70,7 +70,7 @@ impl<'a> ListMerge<'a> {
     /// Returns an error if an input cannot be read or is damaged, or if a temporary file fails.
     pub(super) fn lists_in(&self, range: &KeyRange) -> Result<EntryBatch> {
         task::fault("join lists");
-        let from = list_subject(&range.start).unwrap_or(Subject(0));
+        let from = list_subject(&range.start).unwrap_or(ListKey(0));
         let until = list_subject(&range.end);
         let inputs = self.plan.inputs.iter().zip(&self.pagings).enumerate();
         let inputs = inputs.map(|(number, (input, paging))| {
@@ -83,7 +83,7 @@ impl<'a> ListMerge<'a> {
             inputs: inputs.collect::<Result<_>>()?,
             names: &names,
             paging: self.paging,
-            maker: PageMaker::new(self.paging, &self.merge.games),
+            maker: ListBuilder::new(self.paging, &self.merge.games),
         };
         let steps = range.size;
         Ok(EntryBatch {
@@ -102,7 +102,7 @@ struct RangeMerge<'p> {
     /// The records of new names that have not been merged yet, sorted by subject.
     names: &'p [ListRecord],
     paging: Paging,
-    maker: PageMaker<'p>,
+    maker: ListBuilder<'p>,
 }
 
 impl RangeMerge<'_> {
@@ -142,7 +142,7 @@ impl RangeMerge<'_> {
     }
 
     /// Copies pages of the base input that precede the page of `other`, or all pages if `other` is `None`.
-    fn pass_pages(&mut self, other: Option<Subject>) -> Result<()> {
+    fn pass_pages(&mut self, other: Option<ListKey>) -> Result<()> {
         let base = &mut self.inputs[self.base];
         while base.subject().is_none()
             && let Some((key, page)) = base.next_key()?
@@ -151,7 +151,7 @@ impl RangeMerge<'_> {
             let TableValue::Held(value) = base.entries.value() else {
                 return Err(base.index.malformed(key));
             };
-            if let Some(ListKey::Page(last)) = list_key(LISTS, key) {
+            if let Some(ListEntry::Page(last)) = list_entry(LISTS, key) {
                 let counted = self.maker.count_lists(last, value);
                 counted.ok_or_else(|| base.index.malformed(key))?;
             }
@@ -162,7 +162,7 @@ impl RangeMerge<'_> {
     }
 
     /// Merges the lists of a subject that has no new names.
-    fn add(&mut self, subject: Subject) -> Result<()> {
+    fn add(&mut self, subject: ListKey) -> Result<()> {
         // The new ids of each input follow those of the previous one, so concatenation keeps the order.
         for input in &mut self.inputs {
             if input.subject() == Some(subject) {
@@ -173,7 +173,7 @@ impl RangeMerge<'_> {
     }
 
     /// Merges the lists of a subject with records of new names.
-    fn add_named(&mut self, subject: Subject) -> Result<()> {
+    fn add_named(&mut self, subject: ListKey) -> Result<()> {
         let named = self.names.partition_point(|name| name.subject() == subject);
         let (named, rest) = self.names.split_at(named);
         self.names = rest;
@@ -211,8 +211,8 @@ struct ListStream<'p> {
     paging: Paging,
     first_id: u32,
     keeps_names: bool,
-    from: Subject,
-    until: Option<Subject>,
+    from: ListKey,
+    until: Option<ListKey>,
     /// The number of chunks read since the last page.
     chunks: u64,
     /// The page that was read last.
@@ -224,7 +224,7 @@ struct ListStream<'p> {
 /// A list in a page.
 #[derive(Clone)]
 struct PageList {
-    subject: Subject,
+    subject: ListKey,
     /// The offset in the page of the list's subject.
     start: usize,
     /// The byte range of the list in the page.
@@ -239,7 +239,7 @@ impl<'p> ListStream<'p> {
         input: &MergeInput<'p>,
         has_first_games: bool,
         paging: Paging,
-        (from, until): (Subject, Option<Subject>),
+        (from, until): (ListKey, Option<ListKey>),
     ) -> Result<ListStream<'p>> {
         Ok(ListStream {
             index: input.index,
@@ -256,13 +256,13 @@ impl<'p> ListStream<'p> {
     }
 
     /// Returns the subject of the next list, or `None` if no list of a page is left.
-    fn subject(&self) -> Option<Subject> {
+    fn subject(&self) -> Option<ListKey> {
         self.lists.front().map(|list| list.subject)
     }
 
     /// Takes the next inline lists of the page whose subjects are less than `other`. Returns the last of their subjects
     /// and their bytes with the subjects, or `None` if there are none.
-    fn pass_lists(&mut self, other: Option<Subject>) -> Option<(Subject, &[u8])> {
+    fn pass_lists(&mut self, other: Option<ListKey>) -> Option<(ListKey, &[u8])> {
         let is_own = |list: &&PageList| {
             list.apart.is_none() && other.is_none_or(|other| list.subject < other)
         };
@@ -295,7 +295,7 @@ impl<'p> ListStream<'p> {
     /// plus 1.
     fn pass_records(
         &self,
-        subject: Subject,
+        subject: ListKey,
         list: List<'_>,
         least: &mut u64,
         f: &mut impl FnMut(ListRecord) -> Result<()>,
@@ -322,7 +322,7 @@ impl<'p> ListStream<'p> {
     }
 
     /// Returns the next key and the least subject that its page may contain, or `None` at the end of the range.
-    fn next_key(&self) -> Result<Option<(&[u8], Subject)>> {
+    fn next_key(&self) -> Result<Option<(&[u8], ListKey)>> {
         let Some(key) = self.entries.key_before(END) else {
             return Ok(None);
         };
@@ -339,11 +339,11 @@ impl<'p> ListStream<'p> {
         while self.lists.is_empty()
             && let Some((key, _)) = self.next_key()?
         {
-            match (list_key(LISTS, key), self.entries.value()) {
-                (Some(ListKey::Chunk(_)), _) => self.chunks += 1,
+            match (list_entry(LISTS, key), self.entries.value()) {
+                (Some(ListEntry::Chunk(_)), _) => self.chunks += 1,
                 // The results by period are calculated again for the merged lists.
-                (Some(ListKey::Period), _) => {}
-                (Some(ListKey::Page(last)), TableValue::Held(page)) => {
+                (Some(ListEntry::Period), _) => {}
+                (Some(ListEntry::Page(last)), TableValue::Held(page)) => {
                     self.page.clear();
                     self.page.extend_from_slice(page);
                     self.read_page(last)?;
@@ -356,7 +356,7 @@ impl<'p> ListStream<'p> {
     }
 
     /// Finds the lists of the page, and checks that the chunks before it are those of its lists.
-    fn read_page(&mut self, last: Subject) -> Result<()> {
+    fn read_page(&mut self, last: ListKey) -> Result<()> {
         let (mut start, mut chunks) = (0, 0);
         let lists = &mut self.lists;
         let found = self

@@ -18,15 +18,15 @@ use std::{
 };
 
 use self::{
-    games::{ExploredMerge, merged_records},
+    games::{MergedGames, merged_records},
     lists::ListMerge,
     plan::{KeyRange, MergePlan},
 };
 use super::{
     Index, IndexedFile,
-    layout::Contents,
+    entry_batches::{Wave, file_wave, filled, last_entry, made_of},
     positions::EntryBatch,
-    waves::{Wave, file_wave, filled, last_entry, made_of},
+    store::Contents,
     write::{IndexWriter, MergedIndex},
 };
 use crate::{error::Result, output::Finished, progress::Meter, sort::Memory, task};
@@ -149,7 +149,7 @@ impl MergeIndexes {
                 .chain(files);
             return writer.write_waves(waves, |_| None, plan.games, &self.stop, &self.meter);
         };
-        let merge = ExploredMerge::new(plan, &self.memory, &self.stop)?;
+        let merge = MergedGames::new(plan, &self.memory, &self.stop)?;
         let merged = merged_contents(contents, &merge);
         let lists = ListMerge::new(plan, contents, &merge, merged.items);
         let mut games = merge.games.entries();
@@ -178,7 +178,7 @@ impl MergeIndexes {
 const WAVE: usize = 4 << 20;
 
 /// Returns the description of the new index, which has no positions yet. `contents` describes the inputs.
-fn merged_contents(contents: &[Contents], merge: &ExploredMerge) -> Contents {
+fn merged_contents(contents: &[Contents], merge: &MergedGames) -> Contents {
     let names = contents.iter().map(|contents| u64::from(contents.names));
     let items: u64 = contents.iter().map(|contents| contents.items).sum();
     let merged = merge.games.name_count();

@@ -4,12 +4,8 @@ use std::path::Path;
 
 use crate::{
     error::{Error, Result},
-    index::{
-        Index, IndexKind,
-        layout::Contents,
-        leveldb::{TableFile, TablesCursor},
-        tables::TABLE_SIZE,
-    },
+    index::{Index, IndexKind, store::Contents, tables::TABLE_SIZE},
+    leveldb::{TableFile, TablesCursor},
     position::VariantChoice,
 };
 

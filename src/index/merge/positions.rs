@@ -7,9 +7,9 @@ use crate::{
     error::Result,
     index::{
         layout::{IdReader, joined_stats, parse_number, write_id},
-        leveldb::{TableValue, TablesCursor},
         positions::EntryBatch,
     },
+    leveldb::{TableValue, TablesCursor},
     task,
 };
 

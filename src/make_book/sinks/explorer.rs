@@ -6,9 +6,9 @@ use super::index::{held_bytes, indexed_files, place_of, refuse_too_many};
 use crate::{
     error::Result,
     index::{
-        ExploredSource, IndexWriter,
-        explored::{ExploredGames, GameFacts, ListRecord},
-        layout::Subject,
+        IndexWriter, StoreSource,
+        store::ListKey,
+        store::{GameFacts, ListRecord, StoredGames},
     },
     make_book::{
         budget::Budget,
@@ -31,7 +31,7 @@ struct ExplorerSink<'a> {
     path: &'a Path,
     writer: IndexWriter,
     /// The rows, details and names of all games, in the order of the inputs.
-    games: Mutex<ExploredGames>,
+    games: Mutex<StoredGames>,
     /// The moves of the games by position, and the games by player and Lichess id.
     played: Shards<ListRecord>,
 }
@@ -67,7 +67,7 @@ impl<'a> ExplorerSink<'a> {
             options,
             path,
             writer: IndexWriter::create(path, options.force)?,
-            games: Mutex::new(ExploredGames::new(games.bytes, games.temp_dir.clone())),
+            games: Mutex::new(StoredGames::new(games.bytes, games.temp_dir.clone())),
             played: Shards::new(budget.share.clone()),
         })
     }
@@ -98,7 +98,7 @@ impl Sink for ExplorerSink<'_> {
 
     fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
         let meter = self.options.progress.enter(Phase::Explorer);
-        let source = ExploredSource {
+        let source = StoreSource {
             records: &self.played.seal()?,
             games: &task::unlocked(self.games),
             files: &indexed_files(self.options, &counted.first_games)?,
@@ -106,7 +106,7 @@ impl Sink for ExplorerSink<'_> {
             max_ply: ended_at([self.options.max_ply]),
         };
         let stop = &self.options.stop;
-        let (written, index) = self.writer.write_explored(source, stop, meter)?;
+        let (written, index) = self.writer.write_store(source, stop, meter)?;
         counted.report.explorer = Some(IndexReport {
             path: self.path.to_owned(),
             games: written.games,
@@ -146,7 +146,7 @@ impl BatchSink for ExplorerBatch<'_> {
             game.opening,
             game.last_identity,
         );
-        let subject = |identity| Subject::position(game.variant, identity);
+        let subject = |identity| ListKey::position(game.variant, identity);
         // Whether White is to move after this many half-moves.
         let turn = |plies: usize| game.first_turn.is_white() == plies.is_multiple_of(2);
         let last = subject(game.last_identity);

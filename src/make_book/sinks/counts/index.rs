@@ -8,8 +8,8 @@ use crate::{
     error::{Error, Result},
     index::{
         CountedSource, IndexWriter,
-        layout::{
-            AboutCounts, Subject,
+        store::{
+            AboutCounts, ListKey,
             results::{Class, Month, ResultRow},
         },
     },
@@ -96,7 +96,7 @@ impl Sink for CountedIndexSink<'_> {
                 // the keys as unsigned numbers.
                 for half in [0..SHARDS / 2, SHARDS / 2..SHARDS] {
                     classed.for_each_row(half, None, |row| match counted_row(row) {
-                        Some(counted) => take(Subject(row.row.identity), counted),
+                        Some(counted) => take(ListKey(row.row.identity), counted),
                         None => Ok(()),
                     })?;
                 }

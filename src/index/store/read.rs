@@ -9,15 +9,16 @@ use crate::{
     error::Result,
     index::{
         Index,
-        layout::{
-            self, COUNTS, GameHeader, GameRow, LISTS, Subject, chunk_key,
-            details::{DETAILED, GameDetails},
+        layout::GameHeader,
+        store::{
+            self, COUNTS, GameRow, LISTS, ListKey, chunk_key,
+            game_details::{DETAILED, GameDetails},
+            game_rows::{ROW, ROWS},
+            lists::{CHUNK, ChunkedList, List, Paging},
             names::{NAMES, parse_names},
             page_key, period_key,
             periods::{PeriodResults, take_years},
-            played::{CHUNK, ChunkedList, List, Paging},
             results::{Period, YearMonths, games_of},
-            rows::{ROW, ROWS},
         },
     },
     task,
@@ -38,7 +39,7 @@ impl Index {
 
     /// Returns the encoded rows of the entry with this number, which has the expected length.
     fn row_bytes(&self, number: u64) -> Result<Vec<u8>> {
-        let key = layout::rows_key(number as u32);
+        let key = store::rows_key(number as u32);
         let value = self.value(&key)?.unwrap_or_default();
         let games = (self.game_count() - number * ROWS).min(ROWS) as usize;
         match value.len() == games * ROW {
@@ -48,7 +49,7 @@ impl Index {
     }
 
     fn parsed_row(&self, entry: u64, row: &[u8; ROW]) -> Result<GameRow> {
-        GameRow::parse(row).ok_or_else(|| self.malformed(&layout::rows_key(entry as u32)))
+        GameRow::parse(row).ok_or_else(|| self.malformed(&store::rows_key(entry as u32)))
     }
 
     /// Returns the row of a game.
@@ -70,7 +71,7 @@ impl Index {
     }
 
     /// Returns the header of a game in an explorer's index.
-    pub(in crate::index) fn explored_header(&self, id: u32) -> Result<GameHeader> {
+    pub(in crate::index) fn stored_header(&self, id: u32) -> Result<GameHeader> {
         let row = self.row(id)?;
         let name = |number| self.name(number);
         let [white, black, event] = [name(row.white)?, name(row.black)?, name(row.event)?];
@@ -84,7 +85,7 @@ impl Index {
         f: impl FnOnce(GameDetails<'_>) -> T,
     ) -> Result<T> {
         let (entry, before) = (u64::from(id) / DETAILED, u64::from(id) % DETAILED);
-        let key = layout::details_key(entry as u32);
+        let key = store::details_key(entry as u32);
         let value = self.value(&key)?.unwrap_or_default();
         let mut rest = &value[..];
         let passed = (0..before).all(|_| GameDetails::take(&mut rest).is_some());
@@ -102,7 +103,7 @@ impl Index {
         entry: u64,
         mut f: impl FnMut(&[u8], GameDetails<'_>) -> Result<()>,
     ) -> Result<()> {
-        let key = layout::details_key(entry as u32);
+        let key = store::details_key(entry as u32);
         let value = self.value(&key)?.unwrap_or_default();
         let mut rest = &value[..];
         for _ in 0..(self.game_count() - entry * DETAILED).min(DETAILED) {
@@ -118,7 +119,7 @@ impl Index {
 
     /// Returns the names of the entry with this number. The index has `names` names in total.
     pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
-        let key = layout::names_key(number);
+        let key = store::names_key(number);
         let expected = names
             .saturating_sub(number.saturating_mul(NAMES))
             .min(NAMES);
@@ -129,15 +130,15 @@ impl Index {
     }
 
     /// Returns the parts of a list that [`find_list`](Index::find_list) has found.
-    pub(crate) fn list(&self, subject: Subject, place: ListPlace) -> Result<Vec<StoredPart>> {
+    pub(crate) fn list(&self, subject: ListKey, place: ListPlace) -> Result<Vec<StoredPart>> {
         match place {
             ListPlace::InPage(list) => Ok(list.into_iter().collect()),
-            ListPlace::Apart(apart) => self.chunks(subject, apart).collect(),
+            ListPlace::Chunks(apart) => self.chunks(subject, apart).collect(),
         }
     }
 
     /// Finds out where the list of a subject is stored.
-    pub(crate) fn find_list(&self, paging: Paging, subject: Subject) -> Result<ListPlace> {
+    pub(crate) fn find_list(&self, paging: Paging, subject: ListKey) -> Result<ListPlace> {
         let nowhere = ListPlace::InPage(None);
         let key = page_key(LISTS, paging.last_of(subject));
         let Some(page) = self.value(&key)? else {
@@ -148,7 +149,7 @@ impl Index {
             return Ok(nowhere);
         };
         if let Some(apart) = list.apart {
-            return Ok(ListPlace::Apart(apart));
+            return Ok(ListPlace::Chunks(apart));
         }
         let start = list.start_in(&page);
         Ok(ListPlace::InPage(Some(StoredPart {
@@ -166,8 +167,8 @@ impl Index {
     pub(crate) fn for_each_list(
         &self,
         paging: Paging,
-        any: Subject,
-        mut f: impl FnMut(Subject, List<'_>) -> Result<()>,
+        any: ListKey,
+        mut f: impl FnMut(ListKey, List<'_>) -> Result<()>,
     ) -> Result<()> {
         let key = page_key(LISTS, paging.last_of(any));
         let page = self.value(&key)?.unwrap_or_default();
@@ -183,7 +184,7 @@ impl Index {
     /// Returns an iterator over the chunks of a list.
     pub(in crate::index) fn chunks(
         &self,
-        subject: Subject,
+        subject: ListKey,
         apart: ChunkedList,
     ) -> impl Iterator<Item = Result<StoredPart>> {
         (0..apart.chunks()).map(move |number| {
@@ -193,7 +194,7 @@ impl Index {
     }
 
     /// Returns a chunk of a list. `items` is the number of items in this chunk and those after it.
-    fn chunk(&self, subject: Subject, number: u32, items: u64) -> Result<StoredPart> {
+    fn chunk(&self, subject: ListKey, number: u32, items: u64) -> Result<StoredPart> {
         let key = chunk_key(subject, number);
         let chunk = self.value(&key)?.unwrap_or_default();
         let another_follows = u8::from(items > CHUNK as u64);
@@ -217,7 +218,7 @@ impl Index {
     pub(crate) fn results_of_all(
         &self,
         of: &[u8; 2],
-        subject: Subject,
+        subject: ListKey,
         games: u64,
     ) -> Result<(Vec<YearMonths>, PeriodResults)> {
         let key = period_key(of, subject, Period::All);
@@ -238,7 +239,7 @@ impl Index {
     pub(crate) fn results(
         &self,
         of: &[u8; 2],
-        subject: Subject,
+        subject: ListKey,
         period: Period,
     ) -> Result<PeriodResults> {
         let key = period_key(of, subject, period);
@@ -248,7 +249,7 @@ impl Index {
     }
 
     /// Returns the ids of a subject's list, ascending.
-    pub(crate) fn listed(&self, paging: Paging, subject: Subject) -> Result<Vec<u32>> {
+    pub(crate) fn listed(&self, paging: Paging, subject: ListKey) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         for part in self.list(subject, self.find_list(paging, subject)?)? {
             part.list(self)?
@@ -301,7 +302,7 @@ impl NameReader {
             }
         };
         let name = names.get(place).cloned();
-        name.ok_or_else(|| index.malformed(&layout::names_key(entry)))
+        name.ok_or_else(|| index.malformed(&store::names_key(entry)))
     }
 
     /// Calls `f` with the number and the text of every name, ascending. One entry of names is in memory at a time.
@@ -322,7 +323,7 @@ pub(crate) enum ListPlace {
     /// The list is stored in a page. `None` if the subject has no list.
     InPage(Option<StoredPart>),
     /// The list is stored in chunks.
-    Apart(ChunkedList),
+    Chunks(ChunkedList),
 }
 
 /// An entry that contains a list or a part of it: a page or a chunk.

@@ -7,7 +7,7 @@ const MAX_VARINT: usize = 10;
 
 /// Appends an integer as a varint: seven bits a byte, least significant first.
 #[inline]
-pub(in crate::index) fn put_varint(out: &mut Vec<u8>, number: u64) {
+pub(crate) fn put_varint(out: &mut Vec<u8>, number: u64) {
     if number < 0x80 {
         return out.push(number as u8);
     }
@@ -34,7 +34,7 @@ pub(super) fn masked(checksum: u32) -> u32 {
 ///
 /// Returns `None` if `rest` does not begin with a complete varint of at most 64 bits.
 #[inline]
-pub(in crate::index) fn take_varint(rest: &mut &[u8]) -> Option<u64> {
+pub(crate) fn take_varint(rest: &mut &[u8]) -> Option<u64> {
     let (number, len) = u64::decode_var(rest)?;
     *rest = &rest[len..];
     Some(number)
@@ -44,7 +44,7 @@ pub(in crate::index) fn take_varint(rest: &mut &[u8]) -> Option<u64> {
 ///
 /// Returns `None` if there is no complete varint or its value does not fit.
 #[inline]
-pub(in crate::index) fn take_size(rest: &mut &[u8]) -> Option<usize> {
+pub(crate) fn take_size(rest: &mut &[u8]) -> Option<usize> {
     take_varint(rest)?.try_into().ok()
 }
 

@@ -19,13 +19,14 @@
 
 use super::{
     bits::{BitReader, BitWriter},
-    counted::{MOST_ROWS, Months, put_moves, take_moves},
-    played::bits_for,
-    put_varint,
+    count_pages::{MOST_ROWS, Months, put_moves, take_moves},
+    lists::bits_for,
     results::{Class, Month, Period, ResultRow, YearMonths},
-    take_size, take_varint,
 };
-use crate::position::BookMove;
+use crate::{
+    leveldb::{put_varint, take_size, take_varint},
+    position::BookMove,
+};
 
 /// The greatest number of items of a list without sums.
 pub const SUMMED: usize = 1 << 15;

@@ -6,18 +6,19 @@ use rustc_hash::FxHashMap;
 
 use super::{
     best::Best,
-    games::{ExploredGames, RowReader},
+    games::{RowReader, StoredGames},
 };
 use crate::{
     error::Result,
     index::{
         entries::Entries,
-        layout::{
-            COUNTS, GameRow, LISTS, Subject, period_key,
+        store::{
+            COUNTS, GameRow, LISTS, ListKey,
+            game_rows::date_number,
+            lists::{Item, is_of_position},
+            period_key,
             periods::{Candidate, PeriodResults, RECENT, SUMMED, TOP, periods_of, write_years},
-            played::{Item, is_of_position},
             results::{Class, Month, Period, ResultRow},
-            rows::date_number,
         },
     },
     position::BookMove,
@@ -31,22 +32,22 @@ const MOST_MOVE_SUMS: usize = 7 << 15;
 const MOST_CLASSES: usize = 1 << 15;
 
 /// The sums of a list. They are only calculated once the list is long enough.
-pub(super) enum ListSums<'a> {
+pub(super) enum ListResults<'a> {
     /// The list is short so far. Contains its items.
     Few(Vec<Item>),
     /// The list is long. Contains the sums so far.
-    Sums(Box<Adder<'a>>),
+    Sums(Box<ResultAdder<'a>>),
     /// No sums are stored for the list, because it has no moves or its sums are too large.
     None,
 }
 
-impl Default for ListSums<'_> {
+impl Default for ListResults<'_> {
     fn default() -> Self {
-        ListSums::Few(Vec::new())
+        ListResults::Few(Vec::new())
     }
 }
 
-impl<'a> ListSums<'a> {
+impl<'a> ListResults<'a> {
     /// Adds the next items of the list.
     ///
     /// # Errors
@@ -56,9 +57,9 @@ impl<'a> ListSums<'a> {
         &mut self,
         items: &[Item],
         white_to_move: bool,
-        games: &'a ExploredGames,
+        games: &'a StoredGames,
     ) -> Result<()> {
-        if let ListSums::Few(few) = self {
+        if let ListResults::Few(few) = self {
             few.extend_from_slice(items);
             if few.len() <= SUMMED {
                 return Ok(());
@@ -68,31 +69,31 @@ impl<'a> ListSums<'a> {
                 .iter()
                 .any(|(_, mv)| is_of_position(*mv) && *mv != BookMove::NONE)
             {
-                *self = ListSums::None;
+                *self = ListResults::None;
                 return Ok(());
             }
-            let mut adder = Adder::new(white_to_move, games);
+            let mut adder = ResultAdder::new(white_to_move, games);
             adder.add_all(&few)?;
-            *self = ListSums::Sums(Box::new(adder));
-        } else if let ListSums::Sums(adder) = self {
+            *self = ListResults::Sums(Box::new(adder));
+        } else if let ListResults::Sums(adder) = self {
             adder.add_all(items)?;
         }
-        if let ListSums::Sums(adder) = self
+        if let ListResults::Sums(adder) = self
             && adder.is_too_large()
         {
-            *self = ListSums::None;
+            *self = ListResults::None;
         }
         Ok(())
     }
 
     /// Appends the entries of the periods. Returns `true` if there are any.
-    pub(super) fn write(self, subject: Subject, entries: &mut Entries) -> bool {
+    pub(super) fn write(self, subject: ListKey, entries: &mut Entries) -> bool {
         match self {
-            ListSums::Sums(adder) => {
+            ListResults::Sums(adder) => {
                 adder.write(subject, entries);
                 true
             }
-            ListSums::Few(_) | ListSums::None => false,
+            ListResults::Few(_) | ListResults::None => false,
         }
     }
 }
@@ -150,7 +151,7 @@ impl BestGames {
 }
 
 /// Adds up the games of a position by month and class.
-pub(super) struct Adder<'a> {
+pub(super) struct ResultAdder<'a> {
     white_to_move: bool,
     rows: RowReader<'a>,
     months: FxHashMap<(Month, Class), ClassResults>,
@@ -160,10 +161,10 @@ pub(super) struct Adder<'a> {
     classes: usize,
 }
 
-impl<'a> Adder<'a> {
+impl<'a> ResultAdder<'a> {
     /// Creates sums without games.
-    fn new(white_to_move: bool, games: &'a ExploredGames) -> Adder<'a> {
-        Adder {
+    fn new(white_to_move: bool, games: &'a StoredGames) -> ResultAdder<'a> {
+        ResultAdder {
             white_to_move,
             rows: games.row_reader(),
             months: FxHashMap::default(),
@@ -224,7 +225,7 @@ impl<'a> Adder<'a> {
     }
 
     /// Appends the entries of all periods.
-    fn write(self, subject: Subject, entries: &mut Entries) {
+    fn write(self, subject: ListKey, entries: &mut Entries) {
         let rows = self.months.values().flat_map(|results| &results.rows);
         let mut rows: Vec<ResultRow> = rows.copied().collect();
         rows.sort_unstable_by_key(ResultRow::kind);
@@ -264,7 +265,7 @@ fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
 /// sorted by move, class and month, and `candidates` returns the candidates of a period.
 pub(super) fn push_periods(
     of: &[u8; 2],
-    subject: Subject,
+    subject: ListKey,
     rows: &[ResultRow],
     candidates: impl Fn(Period) -> Vec<Candidate>,
     entries: &mut Entries,
@@ -293,16 +294,16 @@ mod tests {
     use crate::{
         index::{
             entries::Value,
-            layout::{
+            store::{
                 EcoNumber,
+                lists::{LISTED, NAMED},
                 periods::take_years,
-                played::{LISTED, NAMED},
             },
         },
         pgn::{Date, GameResult, Mode, Speed},
     };
 
-    const SUBJECT: Subject = Subject(77);
+    const SUBJECT: ListKey = ListKey(77);
 
     fn rows() -> impl Strategy<Value = GameRow> {
         let date = (prop_oneof![Just(0u16), 2000..2003u16], 0..4u8, 0..3u8);
@@ -360,7 +361,7 @@ mod tests {
     proptest! {
         #[test]
         fn results_are_those_of_the_games(games in proptest::collection::vec((rows(), 0..3u16), 1..120)) {
-            let mut kept = ExploredGames::new(1 << 20, std::env::temp_dir());
+            let mut kept = StoredGames::new(1 << 20, std::env::temp_dir());
             let mut all = Vec::new();
             let names = ["a", "b", "c"].map(Box::from);
             for (id, (row, mv)) in games.into_iter().enumerate() {
@@ -368,7 +369,7 @@ mod tests {
                 all.push((id as u32, BookMove(mv), row));
             }
             let items: Vec<Item> = all.iter().map(|(id, mv, _)| (*id, *mv)).collect();
-            let mut adder = Adder::new(false, &kept);
+            let mut adder = ResultAdder::new(false, &kept);
             adder.add_all(&items).unwrap();
             let mut entries = Entries::default();
             adder.write(SUBJECT, &mut entries);
@@ -412,14 +413,14 @@ mod tests {
 
     #[test]
     fn lists_without_moves_have_no_sums() {
-        let games = ExploredGames::new(1 << 20, std::env::temp_dir());
+        let games = StoredGames::new(1 << 20, std::env::temp_dir());
         for mv in [BookMove::NONE, LISTED, NAMED] {
             let items: Vec<Item> = (0..=SUMMED as u32).map(|id| (id, mv)).collect();
-            let mut sums = ListSums::default();
+            let mut sums = ListResults::default();
             sums.add(&items, false, &games).unwrap();
             assert!(!sums.write(SUBJECT, &mut Entries::default()));
         }
-        let mut few = ListSums::default();
+        let mut few = ListResults::default();
         few.add(&[(0, BookMove(9))], false, &games).unwrap();
         assert!(!few.write(SUBJECT, &mut Entries::default()));
     }

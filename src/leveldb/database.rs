@@ -34,7 +34,7 @@ impl Damage {
 /// Reading writes no files, not even the lock or a log. So a database may be on a read-only medium, and other programs
 /// may read it at the same time.
 #[derive(Debug)]
-pub(in crate::index) struct Database {
+pub(crate) struct Database {
     pub(super) version: Version,
     pub(super) tables: Tables,
     last: LastBlocks,
@@ -48,7 +48,7 @@ impl Database {
     ///
     /// Returns an error if the manifest, a log or a table cannot be read or is damaged, or if a required log is
     /// missing.
-    pub(in crate::index) fn open(directory: &Path) -> Result<Database> {
+    pub(crate) fn open(directory: &Path) -> Result<Database> {
         let version = Version::read(directory)?;
         Ok(Database {
             memtable: read_logs(directory, &version)?,
@@ -64,7 +64,7 @@ impl Database {
     /// # Errors
     ///
     /// Returns an error if the manifest or the directory cannot be read, or if the manifest is damaged.
-    pub(in crate::index) fn names_in(directory: &Path) -> Result<BTreeSet<String>> {
+    pub(crate) fn names_in(directory: &Path) -> Result<BTreeSet<String>> {
         let version = Version::read(directory)?;
         let manifest = manifest::name_in(directory)?;
         let mut names = BTreeSet::from([manifest]);
@@ -79,7 +79,7 @@ impl Database {
     }
 
     /// Returns the size of each table in bytes.
-    pub(in crate::index) fn table_sizes(&self) -> Vec<u64> {
+    pub(crate) fn table_sizes(&self) -> Vec<u64> {
         self.version.tables().map(|table| table.size).collect()
     }
 
@@ -88,13 +88,13 @@ impl Database {
     /// # Errors
     ///
     /// Returns an error if a table cannot be read or one of these blocks is damaged.
-    pub(in crate::index) fn check_metadata(&self) -> Result<()> {
+    pub(crate) fn check_metadata(&self) -> Result<()> {
         let mut tables = self.version.tables();
         tables.try_for_each(|table| self.tables.get(table.number)?.check_metadata())
     }
 
     /// Returns `true` if the database has no tables and no entries in a log.
-    pub(in crate::index) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.memtable.is_empty() && self.version.tables().next().is_none()
     }
 
@@ -103,7 +103,7 @@ impl Database {
     /// # Errors
     ///
     /// Returns an error if a table cannot be read or is damaged.
-    pub(in crate::index) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         // Newer entries hide older ones: first the logs, then the first level from its newest table on, then the other
         // levels.
         if let Some(value) = self.memtable.get(key) {
@@ -170,7 +170,7 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
 const OWN_NAMES: [&str; 4] = ["CURRENT", "LOCK", "LOG", "LOG.old"];
 
 /// Returns `true` if LevelDB gives a file in a database this name.
-pub(in crate::index) fn is_file_of_database(name: &OsStr) -> bool {
+pub(crate) fn is_file_of_database(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
     };

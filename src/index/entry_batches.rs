@@ -9,8 +9,9 @@ use rayon::prelude::*;
 
 use super::{
     entries::Entries,
-    layout::{self, Contents},
+    layout::{self},
     positions::EntryBatch,
+    store::{self, Contents},
 };
 use crate::{error::Result, position::VariantChoice};
 
@@ -70,7 +71,7 @@ pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], 
         positions,
         ..contents
     };
-    (layout::CONTENTS, contents.write())
+    (store::CONTENTS, contents.write())
 }
 
 /// An input, as the index describes it.

@@ -4,7 +4,7 @@
 //! repeated under a later number. An entry contains [`NAMES`] names, and the last entry the rest. Each name is stored
 //! as the varint of its length in bytes and its UTF-8 text.
 
-use super::{put_varint, take_size};
+use crate::leveldb::{put_varint, take_size};
 
 /// The number of names in an entry.
 pub const NAMES: u32 = 64;

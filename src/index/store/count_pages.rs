@@ -21,9 +21,9 @@
 //! month, which is 0 if unknown. In a page, 0 stands for unknown and 1 for the first month.
 
 use super::{
-    Subject,
+    ListKey,
     bits::{BitReader, BitWriter},
-    played::Paging,
+    lists::Paging,
     results::{Class, MOST_GAMES, Month, ResultRow},
 };
 use crate::{pgn::RatingGroup, position::BookMove};
@@ -243,14 +243,14 @@ pub enum CountedList {
     /// The rows of an inline position.
     Rows(Vec<ResultRow>),
     /// The number of games of a position whose periods have separate entries.
-    Apart(u64),
+    Periods(u64),
 }
 
 /// A page that is being assembled.
 #[derive(Default, Debug)]
 pub struct CountedPage {
     /// For each position, the end of its rows in `rows`, and the number of its games if its periods are separate.
-    positions: Vec<(Subject, usize, Option<u64>)>,
+    positions: Vec<(ListKey, usize, Option<u64>)>,
     rows: Vec<ResultRow>,
 }
 
@@ -261,19 +261,19 @@ impl CountedPage {
     }
 
     /// Adds a position with its sorted rows. Its subject must be greater than all subjects so far.
-    pub fn push(&mut self, subject: Subject, rows: &[ResultRow]) {
+    pub fn push(&mut self, subject: ListKey, rows: &[ResultRow]) {
         self.rows.extend_from_slice(rows);
         self.positions.push((subject, self.rows.len(), None));
     }
 
     /// Adds a position with separate periods. Its subject must be greater than all subjects so far.
-    pub fn push_apart(&mut self, subject: Subject, games: u64) {
+    pub fn push_with_periods(&mut self, subject: ListKey, games: u64) {
         self.positions.push((subject, self.rows.len(), Some(games)));
     }
 
     /// Returns the greatest subject that belongs to the page and the encoded page, and empties the page. Returns `None`
     /// if it has no position.
-    pub fn take(&mut self, paging: Paging) -> Option<(Subject, Vec<u8>)> {
+    pub fn take(&mut self, paging: Paging) -> Option<(ListKey, Vec<u8>)> {
         let first = self.positions.first()?.0;
         let mut out = BitWriter::default();
         let months = Months::of(&self.rows);
@@ -303,12 +303,12 @@ impl CountedPage {
 impl Paging {
     /// Finds the counts of a position in its page. Returns `Some(None)` if the page does not contain the position, and
     /// `None` if the page is malformed.
-    pub fn find_counts(self, page: &[u8], subject: Subject) -> Option<Option<CountedList>> {
+    pub fn find_counts(self, page: &[u8], subject: ListKey) -> Option<Option<CountedList>> {
         let mut found = None;
         self.for_each_counted(page, subject, |other, rows, apart| {
             if other == subject {
                 found = Some(match apart {
-                    Some(games) => CountedList::Apart(games),
+                    Some(games) => CountedList::Periods(games),
                     None => CountedList::Rows(std::mem::take(rows)),
                 });
             }
@@ -321,8 +321,8 @@ impl Paging {
     pub fn for_each_counted(
         self,
         page: &[u8],
-        any: Subject,
-        mut f: impl FnMut(Subject, &mut Vec<ResultRow>, Option<u64>),
+        any: ListKey,
+        mut f: impl FnMut(ListKey, &mut Vec<ResultRow>, Option<u64>),
     ) -> Option<()> {
         let mut bits = BitReader::new(page);
         let count = bits.take_golomb(6)?.checked_add(1)?;
@@ -352,7 +352,7 @@ impl Paging {
                 }
                 _ => return None,
             };
-            f(Subject(subject), &mut rows, apart);
+            f(ListKey(subject), &mut rows, apart);
         }
         bits.is_at_end().then_some(())
     }
@@ -373,13 +373,13 @@ mod tests {
             bits in 8..=40u32,
         ) {
             let paging = Paging::of_bits(bits).unwrap();
-            let any = Subject(0x1234_5678_9abc_def0);
-            let in_page = |low: u64| Subject(paging.first_of(any).0 | (low & (u64::MAX >> bits)));
-            let positions: BTreeMap<Subject, _> = positions.into_iter().map(|(low, rows)| (in_page(low), rows)).collect();
+            let any = ListKey(0x1234_5678_9abc_def0);
+            let in_page = |low: u64| ListKey(paging.first_of(any).0 | (low & (u64::MAX >> bits)));
+            let positions: BTreeMap<ListKey, _> = positions.into_iter().map(|(low, rows)| (in_page(low), rows)).collect();
             let mut page = CountedPage::default();
             for (subject, (rows, apart)) in &positions {
                 match apart {
-                    Some(games) => page.push_apart(*subject, *games),
+                    Some(games) => page.push_with_periods(*subject, *games),
                     None => page.push(*subject, rows),
                 }
             }
@@ -387,9 +387,9 @@ mod tests {
             prop_assert_eq!(last, paging.last_of(any));
             prop_assert!(page.take(paging).is_none());
             for (subject, (rows, apart)) in &positions {
-                let expected = apart.map_or(CountedList::Rows(rows.clone()), CountedList::Apart);
+                let expected = apart.map_or(CountedList::Rows(rows.clone()), CountedList::Periods);
                 prop_assert_eq!(paging.find_counts(&bytes, *subject), Some(Some(expected)));
-                let other = Subject(subject.0 ^ 1);
+                let other = ListKey(subject.0 ^ 1);
                 prop_assert_eq!(paging.find_counts(&bytes, other).unwrap().is_some(), positions.contains_key(&other));
             }
             let cut = &bytes[..bytes.len() - 1];
@@ -400,7 +400,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read(bytes: Vec<u8>, subject: u64) {
             let is_possible = |rows: &[ResultRow]| rows.iter().all(ResultRow::is_possible);
-            let _ = Paging::for_items(1000).for_each_counted(&bytes, Subject(subject), |_, rows, _| {
+            let _ = Paging::for_items(1000).for_each_counted(&bytes, ListKey(subject), |_, rows, _| {
                 assert!(is_possible(rows));
             });
         }
@@ -421,7 +421,7 @@ mod tests {
         for (rows, is_read) in [(INLINE, true), (INLINE + 1, false)] {
             let mut page = CountedPage::default();
             let rows: Vec<ResultRow> = (0..rows).map(row).collect();
-            page.push(Subject(7), &rows);
+            page.push(ListKey(7), &rows);
             let (last, bytes) = page.take(paging).unwrap();
             assert_eq!(paging.find_counts(&bytes, last).is_some(), is_read);
         }
@@ -442,7 +442,7 @@ mod tests {
                 ratings: middle_of(class) + number,
                 game: None,
             };
-            page.push(Subject(number * 0x5f_ffff_ffff), &[row]);
+            page.push(ListKey(number * 0x5f_ffff_ffff), &[row]);
         }
         let bytes = page.take(paging).unwrap().1;
         assert!(bytes.len() <= 128 * 11, "{}", bytes.len());

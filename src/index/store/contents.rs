@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{parse_number, played::Paging};
+use super::lists::Paging;
+use crate::index::layout::parse_number;
 
 /// The version of the layout that is written and read.
 const VERSION: u64 = 7;

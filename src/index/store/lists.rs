@@ -1,6 +1,6 @@
 //! The explorer's lists: for each position, the games that reached it, each with the move that was played there.
 //!
-//! A list belongs to a [`Subject`]: a position, a player with a color, a name, or an id of another site. Subjects are
+//! A list belongs to a [`ListKey`]: a position, a player with a color, a name, or an id of another site. Subjects are
 //! 64-bit numbers, and lists are sorted by subject. Lists of up to [`INLINE`] items are stored in *pages*. A page
 //! contains the lists of all subjects with the same first bits. Longer lists are stored in *chunks* of [`CHUNK`] items
 //! each, the last with the rest.
@@ -19,8 +19,11 @@
 
 use std::ops::Range;
 
-use super::{Subject, put_varint, take_size, take_varint};
-use crate::position::BookMove;
+use super::ListKey;
+use crate::{
+    leveldb::{put_varint, take_size, take_varint},
+    position::BookMove,
+};
 
 /// The greatest number of items of a list in a page.
 pub const INLINE: usize = 256;
@@ -262,19 +265,19 @@ impl Paging {
 
     /// Returns the number of the page that contains a subject.
     #[inline]
-    pub fn page(self, subject: Subject) -> u64 {
+    pub fn page(self, subject: ListKey) -> u64 {
         subject.0 >> (u64::BITS - self.bits)
     }
 
     /// Returns the least subject that belongs to the same page as `subject`.
     #[inline]
-    pub fn first_of(self, subject: Subject) -> Subject {
-        Subject(subject.0 & !(u64::MAX >> self.bits))
+    pub fn first_of(self, subject: ListKey) -> ListKey {
+        ListKey(subject.0 & !(u64::MAX >> self.bits))
     }
 
     /// Returns the greatest subject that belongs to the same page as `subject`. The page's key contains it.
-    pub fn last_of(self, subject: Subject) -> Subject {
-        Subject(subject.0 | (u64::MAX >> self.bits))
+    pub fn last_of(self, subject: ListKey) -> ListKey {
+        ListKey(subject.0 | (u64::MAX >> self.bits))
     }
 
     /// Returns the number of bytes of a subject that a page stores.
@@ -283,14 +286,14 @@ impl Paging {
     }
 
     /// Appends the bytes of a subject that a page stores.
-    pub fn put_subject(self, subject: Subject, page: &mut Vec<u8>) {
+    pub fn put_subject(self, subject: ListKey, page: &mut Vec<u8>) {
         let bytes = subject.0.to_be_bytes();
         page.extend_from_slice(&bytes[bytes.len() - self.stored()..]);
     }
 
     /// Finds the list of a subject in its page. Returns `Some(None)` if the page does not contain the subject, and
     /// `None` if the page is malformed.
-    pub fn find(self, page: &[u8], subject: Subject) -> Option<Option<List<'_>>> {
+    pub fn find(self, page: &[u8], subject: ListKey) -> Option<Option<List<'_>>> {
         let mut found = None;
         self.for_each_list(page, subject, |other, list, _| {
             found = found.or((other == subject).then_some(list));
@@ -304,8 +307,8 @@ impl Paging {
     pub fn for_each_list<'a>(
         self,
         page: &'a [u8],
-        any: Subject,
-        mut f: impl FnMut(Subject, List<'a>, Range<usize>) -> Option<()>,
+        any: ListKey,
+        mut f: impl FnMut(ListKey, List<'a>, Range<usize>) -> Option<()>,
     ) -> Option<()> {
         let first = self.first_of(any).0;
         let mut rest = page;
@@ -314,7 +317,7 @@ impl Paging {
             let (stored, list) = rest.split_at_checked(self.stored())?;
             let mut bytes = [0; 8];
             bytes[8 - stored.len()..].copy_from_slice(stored);
-            let subject = Subject(first | u64::from_be_bytes(bytes));
+            let subject = ListKey(first | u64::from_be_bytes(bytes));
             if last.replace(subject).is_some_and(|last| last >= subject) {
                 return None;
             }
@@ -366,9 +369,9 @@ mod tests {
             bits in FEWEST_BITS..=MOST_BITS,
         ) {
             let paging = Paging::of_bits(bits).unwrap();
-            let first = Subject(0x1234_5678_9abc_def0);
-            let in_page = |low: u64| Subject(paging.last_of(first).0 & (low | !(u64::MAX >> bits)));
-            let lists: std::collections::BTreeMap<Subject, _> = lists.iter().map(|(low, list)| (in_page(*low), list)).collect();
+            let first = ListKey(0x1234_5678_9abc_def0);
+            let in_page = |low: u64| ListKey(paging.last_of(first).0 & (low | !(u64::MAX >> bits)));
+            let lists: std::collections::BTreeMap<ListKey, _> = lists.iter().map(|(low, list)| (in_page(*low), list)).collect();
             let mut page = Vec::new();
             for (subject, list) in &lists {
                 prop_assert_eq!(paging.page(*subject), paging.page(first));
@@ -378,7 +381,7 @@ mod tests {
             for (subject, list) in &lists {
                 let found = paging.find(&page, *subject).unwrap().unwrap();
                 prop_assert_eq!(&found.items().unwrap().0, *list);
-                let other = Subject(subject.0 ^ 1);
+                let other = ListKey(subject.0 ^ 1);
                 prop_assert_eq!(paging.find(&page, other).unwrap().is_some(), lists.contains_key(&other));
             }
             let mut all = Vec::new();
@@ -399,8 +402,8 @@ mod tests {
                 let _ = (list.first_id(), list.items());
             }
             let paging = Paging::for_items(1000);
-            let _ = paging.find(&bytes, Subject(subject));
-            let _ = paging.for_each_list(&bytes, Subject(subject), |_, _, _| Some(()));
+            let _ = paging.find(&bytes, ListKey(subject));
+            let _ = paging.for_each_list(&bytes, ListKey(subject), |_, _, _| Some(()));
         }
     }
 

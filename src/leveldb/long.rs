@@ -22,7 +22,7 @@ const LONGEST_STRETCH: usize = STRETCH + STRETCH / 4;
 
 /// The location of a value in a table of the database.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::index) struct StoredValue {
+pub(crate) struct StoredValue {
     /// The number of the table.
     pub(super) table: u64,
     pub(super) block: Handle,
@@ -37,7 +37,7 @@ impl Database {
     ///
     /// Returns the error of `f`, or an error if the table cannot be read or the block is damaged. A checksum that does
     /// not match is noticed only after the last part.
-    pub(in crate::index) fn read_long(
+    pub(crate) fn read_long(
         &self,
         value: &StoredValue,
         mut f: impl FnMut(&[u8]) -> Result<()>,

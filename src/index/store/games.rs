@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 use shakmaty::Color;
 
-use super::record::ListRecord;
+use super::list_record::ListRecord;
 use crate::{
     error::{Error, Result},
     index::{
         entries::Entries,
-        layout::{
-            self, EcoNumber, GamePlace, GameRow, SiteId, Subject,
-            details::{DETAILED, write_details},
-            names, rows,
+        layout::{self, GamePlace},
+        store::{
+            self, EcoNumber, GameRow, ListKey, SiteId,
+            game_details::{DETAILED, write_details},
+            game_rows, names,
         },
     },
     openings::OpeningNumber,
@@ -52,7 +53,7 @@ impl GameFacts {
         let id = tags.get(b"Site").and_then(SiteId::of_tag);
         if let Some(id) = id {
             let number = self.rows.len() as u32;
-            let subject = Subject::site_id(id);
+            let subject = ListKey::site_id(id);
             self.site_ids.push(ListRecord::listed(subject, number));
         }
         let (dated_by, date) = Date::with_tag(tags).unwrap_or_default();
@@ -102,10 +103,10 @@ impl GameFacts {
             row.variant = Some(variant);
             row.opening = opening;
             if row.site_id.is_none() {
-                row.ending = last % rows::ENDINGS + 1;
+                row.ending = last % game_rows::ENDINGS + 1;
             }
             for (name, color) in [(white, Color::White), (black, Color::Black)] {
-                let subject = Subject::player(&folded(name), color);
+                let subject = ListKey::player(&folded(name), color);
                 self.players.push(ListRecord::listed(subject, number));
             }
         }
@@ -141,7 +142,7 @@ fn name_of(value: Option<&[u8]>) -> Box<str> {
 
 /// The rows, details and names of all games.
 #[derive(Debug)]
-pub(crate) struct ExploredGames {
+pub(crate) struct StoredGames {
     rows: ByteRun,
     /// The encoded details of each game.
     details: ByteRun,
@@ -150,11 +151,11 @@ pub(crate) struct ExploredGames {
     games: u64,
 }
 
-impl ExploredGames {
+impl StoredGames {
     /// Creates an empty collection, which holds up to `memory` bytes in memory and spills the rest to files in
     /// `temp_dir`.
-    pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> ExploredGames {
-        ExploredGames {
+    pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> StoredGames {
+        StoredGames {
             rows: ByteRun::new(memory / 2, temp_dir.clone()),
             details: ByteRun::new(memory / 4, temp_dir.clone()),
             names: ByteRun::new(memory / 4, temp_dir),
@@ -212,7 +213,7 @@ impl ExploredGames {
             *number = given;
             if is_new {
                 self.keep_name(name)?;
-                let subject = Subject::name(&folded(name));
+                let subject = ListKey::name(&folded(name));
                 lists.push(ListRecord::named(subject, given));
             }
         }
@@ -278,8 +279,8 @@ impl RowReader<'_> {
     /// Returns the row of the game `id`, which must be greater than all ids so far.
     pub(super) fn row(&mut self, id: u32) -> Result<GameRow> {
         let passed = id.saturating_sub(self.next);
-        self.rows.skip(u64::from(passed) * rows::ROW as u64);
-        let mut row = [0; rows::ROW];
+        self.rows.skip(u64::from(passed) * game_rows::ROW as u64);
+        let mut row = [0; game_rows::ROW];
         self.rows.read_exact(&mut row)?;
         self.next = id.wrapping_add(1);
         Ok(GameRow::parse(&row).expect("rows are kept as they are stored"))
@@ -288,7 +289,7 @@ impl RowReader<'_> {
 
 /// Reads the entries of rows, details and names, in ascending order of keys.
 pub(in crate::index) struct GameEntries<'a> {
-    games: &'a ExploredGames,
+    games: &'a StoredGames,
     rows: ByteReader<'a>,
     next_row: u64,
     details: ByteReader<'a>,
@@ -302,11 +303,11 @@ impl GameEntries<'_> {
     /// Appends entries to `entries` until it holds `size` bytes or none is left.
     pub(in crate::index) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
         while entries.held() < size && self.next_row < self.games.games {
-            let some = (self.games.games - self.next_row).min(rows::ROWS);
-            self.value.resize(some as usize * rows::ROW, 0);
+            let some = (self.games.games - self.next_row).min(game_rows::ROWS);
+            self.value.resize(some as usize * game_rows::ROW, 0);
             self.rows.read_exact(&mut self.value)?;
-            let number = (self.next_row / rows::ROWS) as u32;
-            entries.push(&layout::rows_key(number), &self.value);
+            let number = (self.next_row / game_rows::ROWS) as u32;
+            entries.push(&store::rows_key(number), &self.value);
             self.next_row += some;
         }
         while entries.held() < size
@@ -320,7 +321,7 @@ impl GameEntries<'_> {
                 let details = self.details.read_text()?.unwrap_or_default();
                 self.value.extend_from_slice(&details);
             }
-            entries.push(&layout::details_key(number), &self.value);
+            entries.push(&store::details_key(number), &self.value);
             self.next_details += some;
         }
         while entries.held() < size
@@ -336,7 +337,7 @@ impl GameEntries<'_> {
                 names::write_name(&mut self.value, name);
                 self.next_name += 1;
             }
-            entries.push(&layout::names_key(number), &self.value);
+            entries.push(&store::names_key(number), &self.value);
         }
         Ok(())
     }

@@ -1,30 +1,30 @@
 //! Writing pages of counts to an index without games, and reading them.
 
-use super::sums::push_periods;
+use super::period_builder::push_periods;
 use crate::{
     error::{Error, Result},
     index::{
         Index,
-        layout::{
-            self, COUNTS, CountedContents, Subject,
-            counted::{CountedList, CountedPage, INLINE, MOST_ROWS},
+        positions::EntryBatch,
+        store::{
+            self, COUNTS, CountedContents, ListKey,
+            count_pages::{CountedList, CountedPage, INLINE, MOST_ROWS},
+            lists::Paging,
             page_key,
-            played::Paging,
             results::{MOST_GAMES, ResultRow, games_of},
         },
-        positions::EntryBatch,
     },
     position::BookMove,
 };
 
 /// A builder that turns sorted rows into the entries of pages and periods.
 #[derive(Debug)]
-pub(in crate::index) struct CountedPages {
+pub(in crate::index) struct CountPageBuilder {
     paging: Paging,
     made: EntryBatch,
     page: CountedPage,
     /// The current position.
-    subject: Subject,
+    subject: ListKey,
     /// The rows of the current position.
     rows: Vec<ResultRow>,
     about: AboutRows,
@@ -45,14 +45,14 @@ const TOO_LARGE: &str =
     "the counts have more games of a move, or higher ratings, than there can be";
 const NOT_IN_ORDER: &str = "the rows are not in the order of their keys";
 
-impl CountedPages {
+impl CountPageBuilder {
     /// Creates a maker without rows.
-    pub(in crate::index) fn new(paging: Paging) -> CountedPages {
-        CountedPages {
+    pub(in crate::index) fn new(paging: Paging) -> CountPageBuilder {
+        CountPageBuilder {
             paging,
             made: EntryBatch::default(),
             page: CountedPage::default(),
-            subject: Subject(0),
+            subject: ListKey(0),
             rows: Vec::new(),
             about: AboutRows::default(),
         }
@@ -67,7 +67,7 @@ impl CountedPages {
     /// sum is too large.
     pub(in crate::index) fn add_all(
         &mut self,
-        rows: Vec<(Subject, ResultRow)>,
+        rows: Vec<(ListKey, ResultRow)>,
     ) -> Result<EntryBatch, &'static str> {
         for (subject, row) in rows {
             if subject < self.subject {
@@ -124,7 +124,7 @@ impl CountedPages {
             if games > MOST_GAMES {
                 return Err(TOO_LARGE);
             }
-            self.page.push_apart(self.subject, games);
+            self.page.push_with_periods(self.subject, games);
             let entries = &mut self.made.entries;
             push_periods(COUNTS, self.subject, rows, |_| Vec::new(), entries);
         }
@@ -143,7 +143,7 @@ impl CountedPages {
     ///
     /// # Errors
     ///
-    /// Returns a description of the problem if [`add_all`](CountedPages::add_all) would.
+    /// Returns a description of the problem if [`add_all`](CountPageBuilder::add_all) would.
     pub(in crate::index) fn finish(mut self) -> Result<(EntryBatch, AboutRows), &'static str> {
         self.end_position()?;
         self.end_page();
@@ -158,7 +158,7 @@ impl Index {
     ///
     /// Returns an error if the description cannot be read, is damaged, or is of another version.
     pub(crate) fn counted(&self) -> Result<Option<CountedContents>> {
-        let Some(value) = self.value(layout::COUNTED)? else {
+        let Some(value) = self.value(store::COUNTED)? else {
             return Ok(None);
         };
         let contents = CountedContents::parse(&value);
@@ -176,7 +176,7 @@ impl Index {
     pub(crate) fn counted_list(
         &self,
         paging: Paging,
-        subject: Subject,
+        subject: ListKey,
     ) -> Result<Option<CountedList>> {
         let key = page_key(COUNTS, paging.last_of(subject));
         let Some(page) = self.value(&key)? else {
@@ -191,7 +191,7 @@ impl Index {
 mod tests {
     use super::*;
     use crate::{
-        index::layout::results::{Class, Month},
+        index::store::results::{Class, Month},
         pgn::Speed,
     };
 
@@ -207,15 +207,15 @@ mod tests {
         }
     }
 
-    fn ends(rows: Vec<(Subject, ResultRow)>) -> Result<(), &'static str> {
-        let mut pages = CountedPages::new(Paging::for_items(1));
+    fn ends(rows: Vec<(ListKey, ResultRow)>) -> Result<(), &'static str> {
+        let mut pages = CountPageBuilder::new(Paging::for_items(1));
         pages.add_all(rows)?;
         pages.finish().map(drop)
     }
 
     #[test]
     fn rows_must_come_by_key() {
-        let of = |keys: [u64; 3]| ends(keys.map(|key| (Subject(key), row(1, 1))).to_vec());
+        let of = |keys: [u64; 3]| ends(keys.map(|key| (ListKey(key), row(1, 1))).to_vec());
         assert_eq!(of([5, 5, u64::MAX]), Ok(()));
         assert_eq!(of([5, 6, 5]), Err(NOT_IN_ORDER));
     }
@@ -224,10 +224,10 @@ mod tests {
     fn sums_have_a_limit() {
         let half = MOST_GAMES / 2;
         assert_eq!(
-            ends(vec![(Subject(1), row(1, half)), (Subject(1), row(1, half))]),
+            ends(vec![(ListKey(1), row(1, half)), (ListKey(1), row(1, half))]),
             Ok(())
         );
-        let more = vec![(Subject(1), row(1, half)), (Subject(1), row(1, half + 1))];
+        let more = vec![(ListKey(1), row(1, half)), (ListKey(1), row(1, half + 1))];
         assert_eq!(ends(more), Err(TOO_LARGE));
     }
 }

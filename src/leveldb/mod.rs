@@ -19,12 +19,12 @@ mod files;
 mod key;
 mod log;
 mod long;
-pub(super) mod manifest;
+pub(crate) mod manifest;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub(super) use self::{
+pub(crate) use self::{
     builder::{BLOCK_SIZE, TableBuilder},
     coding::{put_varint, take_size, take_varint},
     cursor::{TableValue, TablesCursor},

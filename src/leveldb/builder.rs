@@ -14,7 +14,7 @@ use super::{
 
 /// The target size of a block in bytes, before compression. A block that is larger is written before the next entry is
 /// added.
-pub(in crate::index) const BLOCK_SIZE: usize = 4 << 10;
+pub(crate) const BLOCK_SIZE: usize = 4 << 10;
 
 /// The magic number at the end of every table.
 pub(super) const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57_u64.to_le_bytes();
@@ -47,7 +47,7 @@ impl Handle {
 }
 
 /// Writes a table. The entries get the sequence numbers 1, 2, 3 and so on, in the order in which they are added.
-pub(in crate::index) struct TableBuilder<W> {
+pub(crate) struct TableBuilder<W> {
     file: BlockWriter<W>,
     block: BlockBuilder,
     index: BlockBuilder,
@@ -61,7 +61,7 @@ pub(in crate::index) struct TableBuilder<W> {
 
 impl<W: Write> TableBuilder<W> {
     /// Creates a builder that writes the table to `out`.
-    pub(in crate::index) fn new(out: W) -> TableBuilder<W> {
+    pub(crate) fn new(out: W) -> TableBuilder<W> {
         TableBuilder {
             file: BlockWriter::new(out),
             block: BlockBuilder::new(),
@@ -77,7 +77,7 @@ impl<W: Write> TableBuilder<W> {
     /// # Errors
     ///
     /// Returns an error if writing a full block fails.
-    pub(in crate::index) fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
+    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
         self.begin_entry(key, value.len())?;
         self.block.value().extend_from_slice(value);
         Ok(())
@@ -92,7 +92,7 @@ impl<W: Write> TableBuilder<W> {
     ///
     /// Returns an error if writing fails, if `put_value` fails, if the value does not have `len` bytes, or if the block
     /// has 4 GiB or more.
-    pub(in crate::index) fn add_long(
+    pub(crate) fn add_long(
         &mut self,
         key: &[u8],
         len: usize,
@@ -153,7 +153,7 @@ impl<W: Write> TableBuilder<W> {
     /// # Errors
     ///
     /// Returns an error if writing fails.
-    pub(in crate::index) fn finish(mut self, number: u64) -> io::Result<TableFile> {
+    pub(crate) fn finish(mut self, number: u64) -> io::Result<TableFile> {
         if !self.block.is_empty() {
             self.write_block()?;
         }

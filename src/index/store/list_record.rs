@@ -2,16 +2,16 @@
 //!
 //! | bits | meaning |
 //! |---|---|
-//! | 64-127 | the [`Subject`] |
+//! | 64-127 | the [`ListKey`] |
 //! | 32-63 | the id of a game, or the number of a name |
 //! | 17-31 | the number of half-moves that the game had played after the move, 0 for none |
 //! | 16 | 1 if White was to move |
 //! | 0-15 | the move |
 
 use crate::{
-    index::layout::{
-        Subject,
-        played::{LISTED, NAMED},
+    index::store::{
+        ListKey,
+        lists::{LISTED, NAMED},
     },
     position::BookMove,
     sort::{Fold, Record},
@@ -30,7 +30,7 @@ impl ListRecord {
     /// `subject`.
     #[inline]
     pub(crate) fn new(
-        subject: Subject,
+        subject: ListKey,
         id: u32,
         ply: u16,
         white_to_move: bool,
@@ -45,17 +45,17 @@ impl ListRecord {
 
     /// Creates the record that the game `id` ended in the position `subject`.
     #[inline]
-    pub(crate) fn end(subject: Subject, id: u32, white_to_move: bool) -> ListRecord {
+    pub(crate) fn end(subject: ListKey, id: u32, white_to_move: bool) -> ListRecord {
         ListRecord::new(subject, id, 0, white_to_move, BookMove::NONE)
     }
 
     /// Creates the record that the game `id` is in the list of a player or a site id. Its move is [`LISTED`].
-    pub(crate) fn listed(subject: Subject, id: u32) -> ListRecord {
+    pub(crate) fn listed(subject: ListKey, id: u32) -> ListRecord {
         ListRecord::new(subject, id, 0, false, LISTED)
     }
 
     /// Creates the record that the name `number` is in the list of its subject. Its move is [`NAMED`].
-    pub(crate) fn named(subject: Subject, number: u32) -> ListRecord {
+    pub(crate) fn named(subject: ListKey, number: u32) -> ListRecord {
         ListRecord::new(subject, number, 0, false, NAMED)
     }
 
@@ -66,8 +66,8 @@ impl ListRecord {
     }
 
     #[inline]
-    pub(crate) fn subject(self) -> Subject {
-        Subject((self.0 >> 64) as u64)
+    pub(crate) fn subject(self) -> ListKey {
+        ListKey((self.0 >> 64) as u64)
     }
 
     #[inline]
@@ -141,8 +141,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_packed_comes_back(subject: u64, id in 0..u32::MAX - 9, ply in 0..1u16 << 15, white: bool, mv: u16) {
-            let record = ListRecord::new(Subject(subject), id, ply, white, BookMove(mv)).shifted_by(9);
-            prop_assert_eq!(record.subject(), Subject(subject));
+            let record = ListRecord::new(ListKey(subject), id, ply, white, BookMove(mv)).shifted_by(9);
+            prop_assert_eq!(record.subject(), ListKey(subject));
             prop_assert_eq!(record.id(), id + 9);
             prop_assert_eq!(record.white_to_move(), white);
             prop_assert_eq!(record.book_move(), BookMove(mv));
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_last_move_of_a_game_is_kept() {
-        let subject = Subject(7);
+        let subject = ListKey(7);
         let mut records = [
             ListRecord::end(subject, 1, true),
             ListRecord::new(subject, 1, 3, true, BookMove(900)),

@@ -215,7 +215,7 @@ pub(super) mod strategies {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::index::layout::counted::INLINE;
+    use crate::index::store::count_pages::INLINE;
 
     fn games() -> impl Strategy<Value = ([u64; 3], u64, u64)> {
         let few = prop_oneof![Just(0u64), Just(1), 0..40u64, 0..MOST_GAMES / 4];
@@ -234,7 +234,7 @@ pub(super) mod strategies {
     }
 
     /// Generates sorted rows of one position in an index of counts.
-    pub(in crate::index::layout) fn results() -> impl Strategy<Value = Vec<ResultRow>> {
+    pub(in crate::index::store) fn results() -> impl Strategy<Value = Vec<ResultRow>> {
         let month = prop_oneof![
             Just((0, 0)),
             (2013..2026u16, 0..=12u8),

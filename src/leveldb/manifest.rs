@@ -25,7 +25,7 @@ const MANIFEST_NUMBER: u64 = 1;
 const LOG_NUMBER: u64 = 2;
 
 /// The number of the first table that we write.
-pub(in crate::index) const FIRST_TABLE: u64 = 3;
+pub(crate) const FIRST_TABLE: u64 = 3;
 
 /// The file that contains the name of the manifest.
 const CURRENT: &str = "CURRENT";
@@ -47,7 +47,7 @@ mod tag {
 
 /// A manifest's description of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::index) struct TableFile {
+pub(crate) struct TableFile {
     /// The number in the file's name.
     pub number: u64,
     /// The size of the file in bytes.
@@ -64,7 +64,7 @@ pub(in crate::index) struct TableFile {
 
 impl TableFile {
     /// Returns the file name of the table with this number.
-    pub(in crate::index) fn name(number: u64) -> String {
+    pub(crate) fn name(number: u64) -> String {
         format!("{number:06}.ldb")
     }
 
@@ -89,7 +89,7 @@ impl TableFile {
 /// # Errors
 ///
 /// Returns an error if a file cannot be written.
-pub(in crate::index) fn write(directory: &Path, tables: &[TableFile]) -> io::Result<()> {
+pub(crate) fn write(directory: &Path, tables: &[TableFile]) -> io::Result<()> {
     let name = format!("MANIFEST-{MANIFEST_NUMBER:06}");
     fs::write(directory.join(&name), log::of_record(&edit(tables)))?;
     fs::write(directory.join(CURRENT), format!("{name}\n"))

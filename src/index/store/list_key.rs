@@ -12,7 +12,7 @@ use crate::position::Variant;
 /// are one-way hashes, and each kind has its own hash key. Finding a name whose subject equals that of a given position
 /// takes about 2^64 trials.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Subject(pub u64);
+pub struct ListKey(pub u64);
 
 /// The kind of subject, which is one half of the hash key.
 #[derive(Copy, Clone)]
@@ -26,13 +26,13 @@ enum SubjectKind {
 /// The other half of the hash key: "polybook".
 const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
-impl Subject {
+impl ListKey {
     /// Returns the subject of a position of a variant. The identities of different variants can be equal, so a number
     /// that identifies the variant is mixed in.
     #[inline]
-    pub fn position(variant: Variant, identity: u64) -> Subject {
+    pub fn position(variant: Variant, identity: u64) -> ListKey {
         let number = match variant {
-            Variant::Standard => return Subject(identity),
+            Variant::Standard => return ListKey(identity),
             Variant::Chess960 => 1,
             Variant::Crazyhouse => 2,
             // These two variants have the same rules for moves.
@@ -43,29 +43,29 @@ impl Subject {
             Variant::KingOfTheHill => 7,
             Variant::RacingKings => 8,
         };
-        Subject(identity ^ mixed(number))
+        ListKey(identity ^ mixed(number))
     }
 
     /// Returns the subject of a player's games with a color. `folded` is the player's name as names are
     /// [compared](crate::pgn::NameMatch).
-    pub fn player(folded: &str, color: Color) -> Subject {
+    pub fn player(folded: &str, color: Color) -> ListKey {
         let kind = color.fold_wb(SubjectKind::White, SubjectKind::Black);
-        Subject::hashed(kind, folded.as_bytes())
+        ListKey::hashed(kind, folded.as_bytes())
     }
 
     /// Returns the subject of the numbers of names that compare equal to `folded`.
-    pub fn name(folded: &str) -> Subject {
-        Subject::hashed(SubjectKind::Name, folded.as_bytes())
+    pub fn name(folded: &str) -> ListKey {
+        ListKey::hashed(SubjectKind::Name, folded.as_bytes())
     }
 
     /// Returns the subject of the games with an id at Lichess.
-    pub fn site_id(id: SiteId) -> Subject {
-        Subject::hashed(SubjectKind::SiteId, &id.number().to_le_bytes())
+    pub fn site_id(id: SiteId) -> ListKey {
+        ListKey::hashed(SubjectKind::SiteId, &id.number().to_le_bytes())
     }
 
     /// Returns the keyed hash of `bytes`.
-    fn hashed(kind: SubjectKind, bytes: &[u8]) -> Subject {
-        Subject(SipHasher24::new_with_keys(KEY, kind as u64).hash(bytes))
+    fn hashed(kind: SubjectKind, bytes: &[u8]) -> ListKey {
+        ListKey(SipHasher24::new_with_keys(KEY, kind as u64).hash(bytes))
     }
 }
 
@@ -83,15 +83,15 @@ mod tests {
 
     #[test]
     fn variants_and_kinds_are_told_apart() {
-        let mut all: Vec<Subject> = Variant::ALL
+        let mut all: Vec<ListKey> = Variant::ALL
             .iter()
-            .map(|variant| Subject::position(*variant, 4711))
+            .map(|variant| ListKey::position(*variant, 4711))
             .collect();
         assert_eq!(all[3], all[4]);
         all.remove(3);
-        all.extend(Color::ALL.map(|color| Subject::player("tal, mikhail", color)));
-        all.push(Subject::name("tal, mikhail"));
-        all.push(Subject::site_id(SiteId::parse("abcdefgh").unwrap()));
+        all.extend(Color::ALL.map(|color| ListKey::player("tal, mikhail", color)));
+        all.push(ListKey::name("tal, mikhail"));
+        all.push(ListKey::site_id(SiteId::parse("abcdefgh").unwrap()));
         for (i, subject) in all.iter().enumerate() {
             assert!(!all[..i].contains(subject));
         }
@@ -102,13 +102,13 @@ mod tests {
         // The values of the reference implementation of SipHash-2-4.
         let name = "tal, mikhail";
         assert_eq!(
-            Subject::player(name, Color::White),
-            Subject(0xdbab_543c_e669_9258)
+            ListKey::player(name, Color::White),
+            ListKey(0xdbab_543c_e669_9258)
         );
         assert_eq!(
-            Subject::player(name, Color::Black),
-            Subject(0xf2bd_9ee7_3a34_4944)
+            ListKey::player(name, Color::Black),
+            ListKey(0xf2bd_9ee7_3a34_4944)
         );
-        assert_eq!(Subject::name(name), Subject(0xa9ac_843b_e848_b864));
+        assert_eq!(ListKey::name(name), ListKey(0xa9ac_843b_e848_b864));
     }
 }

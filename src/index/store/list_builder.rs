@@ -3,18 +3,19 @@
 //! As with positions, records are divided into pieces that are processed in parallel. A piece owns the pages whose
 //! first record is in it.
 
-use super::{games::ExploredGames, record::ListRecord, sums::ListSums};
+use super::{games::StoredGames, list_record::ListRecord, period_builder::ListResults};
 use crate::{
     error::Result,
     index::{
-        layout::{
-            LISTS, ListKey, Subject, chunk_key, list_key, page_key,
-            played::{CHUNK, ChunkedList, INLINE, Item, Paging, is_of_position, write_list},
-        },
-        leveldb::BLOCK_SIZE,
         pieces::{Piece, scan_groups},
         positions::EntryBatch,
+        store::{
+            LISTS, ListEntry, ListKey, chunk_key, list_entry,
+            lists::{CHUNK, ChunkedList, INLINE, Item, Paging, is_of_position, write_list},
+            page_key,
+        },
     },
+    leveldb::BLOCK_SIZE,
     sort::Sealed,
     task,
 };
@@ -31,11 +32,11 @@ const MOST_HELD: usize = 256 << 10;
 pub(in crate::index) fn list_entries(
     piece: &Piece,
     records: &Sealed<ListRecord>,
-    games: &ExploredGames,
+    games: &StoredGames,
     paging: Paging,
 ) -> Result<EntryBatch> {
     task::fault("write lists");
-    let mut maker = PageMaker::new(paging, games);
+    let mut maker = ListBuilder::new(paging, games);
     let page_of = |record: ListRecord| paging.page(record.subject());
     scan_groups(records, piece, page_of, |record| maker.add(record))?;
     maker.finish()
@@ -45,17 +46,17 @@ pub(in crate::index) fn list_entries(
 ///
 /// Short lists are stored in pages. A longer list is divided into chunks, each in an entry of its own before the page
 /// that refers to it.
-pub(in crate::index) struct PageMaker<'a> {
+pub(in crate::index) struct ListBuilder<'a> {
     paging: Paging,
     /// The games whose rows are added up in sums.
-    games: &'a ExploredGames,
+    games: &'a StoredGames,
     made: EntryBatch,
     /// The number of the current page, or `None` if no page is open.
     page: Option<u64>,
     /// The encoded lists of the current page.
     lists: Vec<u8>,
     /// The subject of the current list.
-    subject: Subject,
+    subject: ListKey,
     white_to_move: bool,
     /// The items of the current list that are not in a complete chunk.
     list: Vec<Item>,
@@ -66,25 +67,25 @@ pub(in crate::index) struct PageMaker<'a> {
     /// Whether an item in the complete chunks says that the subject is a position.
     is_position: bool,
     /// The sums of the items in the complete chunks.
-    sums: ListSums<'a>,
+    sums: ListResults<'a>,
 }
 
-impl<'a> PageMaker<'a> {
+impl<'a> ListBuilder<'a> {
     /// Creates a maker without records.
-    pub(in crate::index) fn new(paging: Paging, games: &'a ExploredGames) -> PageMaker<'a> {
-        PageMaker {
+    pub(in crate::index) fn new(paging: Paging, games: &'a StoredGames) -> ListBuilder<'a> {
+        ListBuilder {
             paging,
             games,
             made: EntryBatch::default(),
             page: None,
             lists: Vec::new(),
-            subject: Subject(0),
+            subject: ListKey(0),
             white_to_move: false,
             list: Vec::new(),
             chunks: 0,
             bytes_before: 0,
             is_position: false,
-            sums: ListSums::default(),
+            sums: ListResults::default(),
         }
     }
 
@@ -107,8 +108,8 @@ impl<'a> PageMaker<'a> {
     }
 
     /// Adds encoded inline lists with their subjects, which all belong to the same page. `last` is the subject of the
-    /// last list. The caller has passed them to [`count_lists`](PageMaker::count_lists).
-    pub(in crate::index) fn add_lists(&mut self, last: Subject, lists: &[u8]) -> Result<()> {
+    /// last list. The caller has passed them to [`count_lists`](ListBuilder::count_lists).
+    pub(in crate::index) fn add_lists(&mut self, last: ListKey, lists: &[u8]) -> Result<()> {
         self.begin(last, false)?;
         self.lists.extend_from_slice(lists);
         Ok(())
@@ -116,7 +117,7 @@ impl<'a> PageMaker<'a> {
 
     /// Counts the positions among encoded lists with their subjects, which all belong to the page of `any`. Returns
     /// `None` if the lists are malformed.
-    pub(in crate::index) fn count_lists(&mut self, any: Subject, lists: &[u8]) -> Option<()> {
+    pub(in crate::index) fn count_lists(&mut self, any: ListKey, lists: &[u8]) -> Option<()> {
         let made = &mut self.made;
         self.paging.for_each_list(lists, any, |_, list, _| {
             let games = list.games_of_position();
@@ -127,7 +128,7 @@ impl<'a> PageMaker<'a> {
     }
 
     /// Closes the current list and begins the list of `subject`.
-    fn begin(&mut self, subject: Subject, white_to_move: bool) -> Result<()> {
+    fn begin(&mut self, subject: ListKey, white_to_move: bool) -> Result<()> {
         self.end_list()?;
         let page = self.paging.page(subject);
         if self.page != Some(page) {
@@ -195,11 +196,11 @@ impl<'a> PageMaker<'a> {
     }
 
     /// Copies an entry of the next page, a chunk or the page itself, from another index. The caller has passed a page to
-    /// [`count_lists`](PageMaker::count_lists).
+    /// [`count_lists`](ListBuilder::count_lists).
     pub(in crate::index) fn pass(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;
         self.end_page();
-        if let Some(ListKey::Page(_)) = list_key(LISTS, key) {
+        if let Some(ListEntry::Page(_)) = list_entry(LISTS, key) {
             self.made.entries.push(key, value);
             self.bytes_before = 0;
             return Ok(());
@@ -236,7 +237,7 @@ mod tests {
     #[test]
     fn the_chunks_of_a_page_are_spilled() {
         const GAMES: u32 = 2_000_000;
-        let subject = Subject(7 << 40);
+        let subject = ListKey(7 << 40);
         let dir = tempfile::tempdir().unwrap();
         let shards = Shards::new(Memory::default());
         let all: Vec<ListRecord> = (0..GAMES)
@@ -246,7 +247,7 @@ mod tests {
             shards.append(records).unwrap();
         }
         let records = shards.seal().unwrap();
-        let games = ExploredGames::new(0, dir.path().to_owned());
+        let games = StoredGames::new(0, dir.path().to_owned());
 
         let piece = Piece {
             shard: all[0].shard(),
@@ -259,7 +260,7 @@ mod tests {
         assert!(held < 512 << 10, "{held}");
 
         // Copied entries are spilled too.
-        let mut maker = PageMaker::new(paging, &games);
+        let mut maker = ListBuilder::new(paging, &games);
         let value_in = |entries: &Entries, number| match entries.value(number) {
             Value::Held(value) => value.to_vec(),
             Value::Spilled(value) => {

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 
 /// The value of a cursor's current entry: in memory, or the location of a value that is too long for that.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::index) enum TableValue<'a> {
+pub(crate) enum TableValue<'a> {
     Held(&'a [u8]),
     Long(StoredValue),
 }
@@ -37,7 +37,7 @@ impl<'a> TableValue<'a> {
     /// # Panics
     ///
     /// Panics if the value is not held in memory.
-    pub(in crate::index) fn held(self) -> &'a [u8] {
+    pub(crate) fn held(self) -> &'a [u8] {
         match self {
             TableValue::Held(value) => value,
             TableValue::Long(_) => unreachable!("values of any length are held"),
@@ -52,7 +52,7 @@ impl Database {
     ///
     /// Returns an error if another program has written to the database, so that its tables overlap or there are entries
     /// in a log.
-    pub(in crate::index) fn tables_in_order(&self) -> Result<Vec<&TableFile>> {
+    pub(crate) fn tables_in_order(&self) -> Result<Vec<&TableFile>> {
         let mut tables: Vec<&TableFile> = self.version.tables().collect();
         tables.sort_by(|a, b| a.first_key.cmp(&b.first_key));
         let overlap = tables
@@ -76,7 +76,7 @@ impl Database {
     /// # Errors
     ///
     /// Returns an error if the first table cannot be read or is damaged.
-    pub(in crate::index) fn tables_cursor<'d>(
+    pub(crate) fn tables_cursor<'d>(
         &'d self,
         tables: Vec<&'d TableFile>,
         start: &[u8],
@@ -101,7 +101,7 @@ impl Database {
     /// # Errors
     ///
     /// Returns an error if a table cannot be read or is damaged.
-    pub(in crate::index) fn entries(&self, longest: usize) -> Result<DatabaseCursor<'_>> {
+    pub(crate) fn entries(&self, longest: usize) -> Result<DatabaseCursor<'_>> {
         let [first, others @ ..] = &self.version.levels;
         // The tables of the first level may overlap, so each of them gets a cursor of its own.
         let levels = first.chunks(1).chain(others.iter().map(Vec::as_slice));
@@ -121,7 +121,7 @@ impl Database {
 /// Each step verifies that the keys are in order and agree with the index and the manifest.
 /// [`advance`](TableCursor::advance) returns an error if they do not.
 #[derive(Debug)]
-pub(in crate::index) struct TableCursor {
+pub(crate) struct TableCursor {
     table: Arc<Table>,
     /// The size in bytes from which blocks are not held as a whole.
     longest: usize,
@@ -286,7 +286,7 @@ fn out_of_order(table: &Table) -> Error {
 
 /// Iterates over tables that do not overlap, one after the other.
 #[derive(Debug)]
-pub(in crate::index) struct TablesCursor<'d> {
+pub(crate) struct TablesCursor<'d> {
     database: &'d Database,
     /// The size in bytes from which blocks are not held as a whole.
     longest: usize,
@@ -303,13 +303,13 @@ pub(in crate::index) struct TablesCursor<'d> {
 impl TablesCursor<'_> {
     /// Returns the key of the current entry, or `None` after the last one.
     #[inline]
-    pub(in crate::index) fn key(&self) -> Option<&[u8]> {
+    pub(crate) fn key(&self) -> Option<&[u8]> {
         self.table.as_ref().map(TableCursor::key)
     }
 
     /// Returns the value of the current entry. It is empty after the last one.
     #[inline]
-    pub(in crate::index) fn value(&self) -> TableValue<'_> {
+    pub(crate) fn value(&self) -> TableValue<'_> {
         let value = self.table.as_ref().map(TableCursor::value);
         value.unwrap_or(TableValue::Held(&[]))
     }
@@ -317,7 +317,7 @@ impl TablesCursor<'_> {
     /// Returns the key of the current entry if it is less than `end`. Returns `None` if it is not, or after the last
     /// entry.
     #[inline]
-    pub(in crate::index) fn key_before(&self, end: &[u8]) -> Option<&[u8]> {
+    pub(crate) fn key_before(&self, end: &[u8]) -> Option<&[u8]> {
         self.key().filter(|key| *key < end)
     }
 
@@ -327,14 +327,14 @@ impl TablesCursor<'_> {
     ///
     /// Returns an error if a table cannot be read or is damaged.
     #[inline]
-    pub(in crate::index) fn advance(&mut self) -> Result<()> {
+    pub(crate) fn advance(&mut self) -> Result<()> {
         self.step()?;
         self.pass_without_value()
     }
 
     /// Moves forward to an entry that is the newest one of its key and sets a value. Does not move if the current entry
     /// is one.
-    pub(in crate::index) fn pass_without_value(&mut self) -> Result<()> {
+    pub(crate) fn pass_without_value(&mut self) -> Result<()> {
         while self.table.as_ref().is_some_and(|table| !table.counts()) {
             self.step()?;
         }
@@ -363,7 +363,7 @@ impl TablesCursor<'_> {
 
 /// Iterates over the keys of a database that have a value, whichever LevelDB program wrote it.
 #[derive(Debug)]
-pub(in crate::index) struct DatabaseCursor<'d> {
+pub(crate) struct DatabaseCursor<'d> {
     /// One cursor for each level; one for each table of the first level.
     levels: Vec<TablesCursor<'d>>,
     /// The entries of the logs that have not been passed yet.
@@ -383,7 +383,7 @@ impl DatabaseCursor<'_> {
     /// # Errors
     ///
     /// Returns an error if a table cannot be read or is damaged.
-    pub(in crate::index) fn advance(&mut self) -> Result<bool> {
+    pub(crate) fn advance(&mut self) -> Result<bool> {
         loop {
             match self.present.take() {
                 Some(level) if level < self.levels.len() => self.levels[level].step()?,
@@ -423,12 +423,12 @@ impl DatabaseCursor<'_> {
     }
 
     /// Returns the key of the current entry.
-    pub(in crate::index) fn key(&self) -> &[u8] {
+    pub(crate) fn key(&self) -> &[u8] {
         self.last.as_deref().unwrap_or_default()
     }
 
     /// Returns the value of the current entry, or its location if it is not held in memory.
-    pub(in crate::index) fn value(&self) -> TableValue<'_> {
+    pub(crate) fn value(&self) -> TableValue<'_> {
         let level = self.present.and_then(|level| self.levels.get(level));
         match level.and_then(|level| level.table.as_ref()) {
             Some(table) => table.value(),
@@ -437,7 +437,7 @@ impl DatabaseCursor<'_> {
     }
 
     /// Returns the total size in bytes of the tables that were read completely.
-    pub(in crate::index) fn passed(&self) -> u64 {
+    pub(crate) fn passed(&self) -> u64 {
         self.levels.iter().map(|level| level.passed).sum()
     }
 }

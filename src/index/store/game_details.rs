@@ -13,9 +13,12 @@
 
 use std::io::Write;
 
-use super::game::{FEN_FIELD, FIELDS, OFFSET_FIELD};
-use super::{GameHeader, GamePlace, GameRow, put_number, put_varint, take_size, take_varint};
-use crate::pgn::Date;
+use super::GameRow;
+use crate::{
+    index::layout::{FEN_FIELD, FIELDS, GameHeader, GamePlace, OFFSET_FIELD, put_number},
+    leveldb::{put_varint, take_size, take_varint},
+    pgn::Date,
+};
 
 /// The number of games in an entry.
 pub const DETAILED: u64 = 64;
@@ -158,7 +161,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        index::{explored::facts_of, layout::write_game},
+        index::{layout::write_game, store::facts_of},
         pgn::GameReader,
     };
 

@@ -1,0 +1,147 @@
+//! The [explorer](crate::explorer)'s index: its keys and values, and writing, reading and merging them.
+//!
+//! An index of games contains the entries about inputs and the variant that the [index of the fork](super::layout) contains, and
+//! these, whose keys begin with `x` and contain binary numbers. The numbers are big-endian, so that LevelDB sorts them by value:
+//!
+//! | key | value |
+//! |---|---|
+//! | `xg`, 4 bytes | rows of games, see [`game_rows`] |
+//! | `xh`, 4 bytes | details of games, see [`game_details`] |
+//! | `xn`, 4 bytes | names, see [`names`] |
+//! | `xp`, 8 bytes of a [`ListKey`], byte 255 | a page of lists, see [`lists`]; the key contains the greatest subject that the page may contain |
+//! | `xp`, 8 bytes of a [`ListKey`], byte 0, 4 bytes | a chunk of a list that is too long for a page; the 4 bytes are the number of the chunk |
+//! | `xp`, 8 bytes of a [`ListKey`], byte 1, a [`Period`] | the results of the games of such a list in a period, see [`periods`]. The period is encoded as byte 0 for all time; byte 1 and 2 bytes for a year; or byte 2, 2 bytes for the year and 1 byte for the month |
+//! | `xz` | the description of these data, see [`Contents`] |
+//!
+//! An index of counts contains neither games nor any of these keys. It contains these instead:
+//!
+//! | key | value |
+//! |---|---|
+//! | `xq`, 8 bytes of a [`ListKey`], byte 255 | a page of positions, see [`count_pages`]; the key contains the greatest subject that the page may contain |
+//! | `xq`, 8 bytes of a [`ListKey`], byte 1, a [`Period`] | the rows of a period, for a position that has too many rows for a page. See [`periods`] |
+//! | `xy` | the description of the counts, see [`CountedContents`] |
+//!
+//! An index of counts is always for standard chess.
+//!
+//! While games are read, [`GameFacts`] and [`ListRecord`]s are collected. [`StoredGames`] numbers the names and stores the
+//! rows and details. [`ListBuilder`] turns sorted records into pages and chunks of lists, and into the results by period of
+//! long lists. [`CountPageBuilder`] does the same for rows of counts. [`NameReader`] and the methods of
+//! [`Index`](super::Index) read the data.
+
+mod best;
+mod bits;
+mod contents;
+mod count_page_builder;
+pub mod count_pages;
+pub mod game_details;
+pub mod game_rows;
+mod games;
+mod list_builder;
+mod list_key;
+mod list_record;
+pub mod lists;
+pub mod names;
+mod period_builder;
+pub mod periods;
+mod read;
+pub mod results;
+
+#[cfg(test)]
+pub(in crate::index) use self::games::facts_of;
+pub(crate) use self::{
+    best::Best,
+    games::{GameFacts, StoredGames},
+    list_record::ListRecord,
+    read::{ListPlace, NameReader, StoredPart},
+};
+pub use self::{
+    contents::{AboutCounts, Contents, CountedContents},
+    game_rows::{EcoNumber, GameRow, SiteId},
+    list_key::ListKey,
+};
+pub(super) use self::{
+    count_page_builder::CountPageBuilder,
+    list_builder::{ListBuilder, list_entries},
+};
+
+use self::results::Period;
+
+/// The key of the [`Contents`] of an explorer's index of games; absent in other indexes.
+pub const CONTENTS: &[u8] = b"xz";
+
+/// The key of the [`CountedContents`] of an index of counts; absent in an index of games.
+pub const COUNTED: &[u8] = b"xy";
+
+/// Returns the key of the entry of rows with this number.
+pub fn rows_key(number: u32) -> Vec<u8> {
+    [b"xg", &number.to_be_bytes()[..]].concat()
+}
+
+/// Returns the key of the entry of details with this number.
+pub fn details_key(number: u32) -> Vec<u8> {
+    [b"xh", &number.to_be_bytes()[..]].concat()
+}
+
+/// Returns the key of the entry of names with this number.
+pub fn names_key(number: u32) -> Vec<u8> {
+    [b"xn", &number.to_be_bytes()[..]].concat()
+}
+
+/// The prefix of the keys of lists, and of the results of long lists.
+pub const LISTS: &[u8; 2] = b"xp";
+
+/// The prefix of the keys of counts.
+pub const COUNTS: &[u8; 2] = b"xq";
+
+/// Returns the key of a page. `of` is [`LISTS`] or [`COUNTS`], and `last` is the greatest subject that the page may
+/// contain.
+pub fn page_key(of: &[u8; 2], last: ListKey) -> Vec<u8> {
+    [&of[..], &last.0.to_be_bytes(), &[0xff]].concat()
+}
+
+/// Returns the key of a chunk of a subject's list. Chunks of a list are numbered from 0.
+pub fn chunk_key(subject: ListKey, number: u32) -> Vec<u8> {
+    [&subject_start(subject)[..], &[0], &number.to_be_bytes()].concat()
+}
+
+/// Returns the key of the results of a position in a period. `of` is [`LISTS`] or [`COUNTS`].
+pub fn period_key(of: &[u8; 2], subject: ListKey, period: Period) -> Vec<u8> {
+    let subject = subject.0.to_be_bytes();
+    [&of[..], &subject, &[1], &period.key_bytes()].concat()
+}
+
+/// The kind of entry that a key of the explorer's lists or counts belongs to.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum ListEntry {
+    /// A page. Contains the greatest subject that the page may contain.
+    Page(ListKey),
+    /// A chunk of the list of a subject.
+    Chunk(ListKey),
+    /// The results of a position in a period.
+    Period,
+}
+
+/// Parses the key of a page, a chunk or a period. `of` is [`LISTS`] or [`COUNTS`]. Returns `None` for any other key.
+pub(super) fn list_entry(of: &[u8; 2], key: &[u8]) -> Option<ListEntry> {
+    let (subject, rest) = key.strip_prefix(of)?.split_first_chunk()?;
+    let subject = ListKey(u64::from_be_bytes(*subject));
+    match rest {
+        [0xff] => Some(ListEntry::Page(subject)),
+        [0, _, _, _, _] => Some(ListEntry::Chunk(subject)),
+        [1, 0] | [1, 1, _, _] | [1, 2, _, _, _] => Some(ListEntry::Period),
+        _ => None,
+    }
+}
+
+/// Returns the smallest key that an entry of a subject's list can have.
+pub(super) fn subject_start(subject: ListKey) -> [u8; 10] {
+    let mut key = *b"xp\0\0\0\0\0\0\0\0";
+    key[2..].copy_from_slice(&subject.0.to_be_bytes());
+    key
+}
+
+/// Returns the subject in the key of a page, a chunk or a period, or `None` for any other key.
+pub(super) fn list_subject(key: &[u8]) -> Option<ListKey> {
+    let (subject, _) = key.strip_prefix(LISTS)?.split_first_chunk()?;
+    Some(ListKey(u64::from_be_bytes(*subject)))
+}
