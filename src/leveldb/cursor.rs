@@ -18,8 +18,8 @@ use super::{
     database::Database,
     key::{self, EntryKind},
     log::Logged,
-    long::StoredValue,
     manifest::TableFile,
+    table::StoredValue,
     table::Table,
 };
 use crate::error::{Error, Result};

@@ -18,7 +18,6 @@ mod database;
 mod files;
 mod key;
 mod log;
-mod long;
 pub(crate) mod manifest;
 mod table;
 #[cfg(test)]

@@ -31,17 +31,14 @@
 mod best;
 mod bits;
 mod contents;
-mod count_page_builder;
 pub mod count_pages;
 pub mod game_details;
 pub mod game_rows;
 mod games;
-mod list_builder;
 mod list_key;
 mod list_record;
 pub mod lists;
 pub mod names;
-mod period_builder;
 pub mod periods;
 mod read;
 pub mod results;
@@ -52,7 +49,8 @@ pub(crate) use self::{
     best::Best,
     games::{GameFacts, StoredGames},
     list_record::ListRecord,
-    read::{ListPlace, NameReader, StoredPart},
+    names::NameReader,
+    read::{ListPlace, StoredPart},
 };
 pub use self::{
     contents::{AboutCounts, Contents, CountedContents},
@@ -60,8 +58,8 @@ pub use self::{
     list_key::ListKey,
 };
 pub(super) use self::{
-    count_page_builder::CountPageBuilder,
-    list_builder::{ListBuilder, list_entries},
+    count_pages::CountPageBuilder,
+    lists::{ListBuilder, list_entries},
 };
 
 use self::results::Period;

@@ -1,10 +1,21 @@
-//! Entries of the table of player and event names.
+//! The names of players and events: the entries of their table, and reading them.
 //!
 //! Rows of games refer to names by numbers, which are given in the order in which names first occur. A name may be
 //! repeated under a later number. An entry contains [`NAMES`] names, and the last entry the rest. Each name is stored
 //! as the varint of its length in bytes and its UTF-8 text.
 
-use crate::leveldb::{put_varint, take_size};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use super::names_key;
+use crate::{
+    error::Result,
+    index::Index,
+    leveldb::{put_varint, take_size},
+    task,
+};
 
 /// The number of names in an entry.
 pub const NAMES: u32 = 64;
@@ -28,6 +39,79 @@ pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
         names.push(str::from_utf8(name).ok()?.into());
     }
     Some(names)
+}
+
+impl Index {
+    /// Returns the names of the entry with this number. The index has `names` names in total.
+    pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
+        let key = names_key(number);
+        let expected = names
+            .saturating_sub(number.saturating_mul(NAMES))
+            .min(NAMES);
+        let value = self.value(&key)?.unwrap_or_default();
+        parse_names(&value)
+            .filter(|names| names.len() == expected as usize)
+            .ok_or_else(|| self.malformed(&key))
+    }
+}
+
+/// The number of entries of names that a [`NameReader`] caches.
+const KEPT_NAMES: usize = 4096;
+
+/// Reads the names of an index, and caches some of them. A lookup reads the index if another thread holds the cache's
+/// lock.
+#[derive(Debug)]
+pub(crate) struct NameReader {
+    /// The number of names in the index.
+    names: u32,
+    entries: Mutex<HashMap<u32, Arc<[Box<str>]>>>,
+}
+
+impl NameReader {
+    /// Creates a reader for an index with this many names.
+    pub(crate) fn new(names: u32) -> NameReader {
+        NameReader {
+            names,
+            entries: Mutex::default(),
+        }
+    }
+
+    /// Returns the name with this number.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the entry cannot be read or is malformed, or if there is no such name.
+    pub(crate) fn name(&self, index: &Index, number: u32) -> Result<Box<str>> {
+        let (entry, place) = (number / NAMES, (number % NAMES) as usize);
+        let known = task::try_lock(&self.entries);
+        let known = known.and_then(|entries| entries.get(&entry).cloned());
+        let names = match known {
+            Some(names) => names,
+            None => {
+                let names: Arc<[Box<str>]> = index.name_entry(entry, self.names)?.into();
+                if let Some(mut entries) = task::try_lock(&self.entries) {
+                    if entries.len() >= KEPT_NAMES {
+                        entries.clear();
+                    }
+                    entries.insert(entry, Arc::clone(&names));
+                }
+                names
+            }
+        };
+        let name = names.get(place).cloned();
+        name.ok_or_else(|| index.malformed(&names_key(entry)))
+    }
+
+    /// Calls `f` with the number and the text of every name, ascending. One entry of names is in memory at a time.
+    pub(crate) fn for_each(&self, index: &Index, mut f: impl FnMut(u32, &str)) -> Result<()> {
+        for entry in 0..self.names.div_ceil(NAMES) {
+            let names = index.name_entry(entry, self.names)?;
+            for (number, name) in (entry * NAMES..).zip(&names) {
+                f(number, name);
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
