@@ -9,13 +9,13 @@ use polybook::{
     MakeBook,
     book::{Book, BookMaker, Weights, begin_book},
     convert::Convert,
+    counts::{CountRecord, Memory, MoveFilter, Stats, Tally},
     evals::{Evals, EvalsFormat, MakeEvals, eval_key},
     index::{Index, MergeIndexes},
     obs::Obs,
     output::AtomicFile,
     pgn::{Cutter, GameReader, GameResult, Input, StreamOptions, Token},
     position::{BookMove, Keyed, read_move, read_word, write_epd},
-    tally::{CountRecord, Memory, MoveFilter, Stats, Tally},
 };
 use shakmaty::{Chess, Position};
 

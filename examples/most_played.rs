@@ -9,9 +9,9 @@
 use std::{collections::HashMap, env, error::Error};
 
 use polybook::{
+    counts::{CountBatch, Memory, Stats, Tally},
     pgn::{Cutter, GameEnd, GameReader, Input, StreamOptions, Token},
     position::{BookMove, Keyed, key, read_move},
-    tally::{CountBatch, Memory, Stats, Tally},
 };
 use shakmaty::{Chess, Position, san::San};
 

@@ -3,7 +3,7 @@
 //! polybook turns games in PGN into a [Polyglot opening book](book) that engines and GUIs play from, an
 //! [index] of the games by position, and an [OOBS database](obs) (SQLite) of all results. Games of
 //! chess and its [variants](position::Variant) are [read](pgn) on all cores in bounded memory, wins, draws and losses
-//! are [counted](tally) per position and move, and [one pipeline](MakeBook) joins the parts.
+//! are [counted](counts) per position and move, and [one pipeline](MakeBook) joins the parts.
 //!
 //! # A book from games
 //!
@@ -69,7 +69,6 @@ cfg_if::cfg_if! {
     if #[cfg(feature = "games")] {
         #[cfg(feature = "obs")]
         pub mod convert;
-        #[cfg(feature = "parquet")]
         pub mod counts;
         pub mod engine;
         pub mod evals;
@@ -92,7 +91,6 @@ cfg_if::cfg_if! {
         pub mod serve;
         mod sort;
         pub mod suite;
-        pub mod tally;
         mod task;
         pub mod tree;
         mod uci;

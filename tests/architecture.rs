@@ -91,7 +91,8 @@ fn one_module_of_the_library_starts_threads() {
             let is_comment = line.trim_start().starts_with("//");
             let found = SUPERVISED.iter().find(|name| line.contains(**name));
             // A panic of the crate `parquet` means that a file is damaged.
-            let is_parquet = path == Path::new("counts/file.rs") && found == Some(&"catch_unwind");
+            let is_parquet =
+                path == Path::new("counts/parquet_file.rs") && found == Some(&"catch_unwind");
             if let (Some(found), false, false) = (found, is_comment, is_parquet) {
                 panic!(
                     "{}:{}: {found}, which `task` has",
@@ -107,9 +108,9 @@ fn one_module_of_the_library_starts_threads() {
 
 #[test]
 fn imports_are_found() {
-    let source = "use crate::{\n    error::{At, Error},\n    pgn::Tags, tally,\n};\n// crate::book\nfn f() { crate::obs::g() }\n\
+    let source = "use crate::{\n    error::{At, Error},\n    pgn::Tags, counts,\n};\n// crate::book\nfn f() { crate::obs::g() }\n\
         #[cfg(test)]\nmod tests {\n use crate::index;\n}";
-    assert_eq!(imports(source), ["error", "pgn", "tally", "obs"]);
+    assert_eq!(imports(source), ["error", "pgn", "counts", "obs"]);
 }
 
 #[test]

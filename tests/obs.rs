@@ -4,8 +4,8 @@ use std::{fs, path::Path, process::Command, sync::atomic::AtomicBool};
 
 use crate::common::{corpus, fails, ok, ok_json, program, python, run, run_python, sample, temp};
 use polybook::{
+    counts::Memory,
     obs::{ObsWriter, merge_databases},
-    tally::Memory,
 };
 use rusqlite::Connection;
 

@@ -9,9 +9,9 @@ use crate::common::python;
 use crate::common::{fails, ok, ok_json, run, sample, temp};
 use polybook::{
     Error,
+    counts::Memory,
     obs::{Obs, ObsError},
     position::from_text,
-    tally::Memory,
 };
 use rusqlite::Connection;
 

@@ -10,8 +10,8 @@ use std::{
 use crate::common::{fails, ok, ok_json, run, sample, temp};
 use polybook::{
     Error,
+    counts::Memory,
     obs::{ObsError, ObsWriter, merge_databases},
-    tally::Memory,
 };
 use rusqlite::Connection;
 

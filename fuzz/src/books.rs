@@ -7,10 +7,10 @@ use polybook::{
         Book, BookFault, Entry, Filter, MergePolicy, PositionEdit, begin_book, differences,
         edit_book, filter_books, fix, header, lines, merge_books, verify,
     },
+    counts::Memory,
     output::AtomicFile,
     position::{Variant, key},
     progress::Meter,
-    tally::Memory,
     tree::{Limits, Tree},
 };
 use shakmaty::{Chess, Color};

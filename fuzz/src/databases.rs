@@ -8,11 +8,11 @@ use std::{
 use polybook::{
     MakeBook,
     convert::{Convert, Suite, SuiteFormat, TableFormat},
+    counts::Memory,
     obs::{Obs, ObsWriter, merge_databases},
     output::AtomicFile,
     pgn::Input,
     position::Variant,
-    tally::Memory,
 };
 use rusqlite::{Connection, types::Value};
 

@@ -6,12 +6,12 @@ use polybook::{
     MakeBook, Report,
     book::{Book, verify},
     convert::Convert,
+    counts::Memory,
     index::Index,
     make_book::Unfinished,
     obs::{Obs, legal_move},
     pgn::Input,
     position::{Variant, VariantChoice},
-    tally::Memory,
 };
 
 use super::Room;
@@ -134,7 +134,7 @@ fn check_database(path: &Path, variant: Variant, plies: u64, bin: Option<&Path>)
     assert_eq!(counted, plies);
     let Some(bin) = bin else { return };
     let converted = path.with_extension("converted");
-    let filter = polybook::tally::MoveFilter {
+    let filter = polybook::counts::MoveFilter {
         min_game: 1,
         ..Default::default()
     };

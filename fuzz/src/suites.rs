@@ -6,10 +6,10 @@ use std::path::Path;
 use polybook::{
     book::{Book, Script, begin_book, edit_book, verify},
     convert::{ConvertBook, Suite, SuiteFormat, TableFormat, read_starts},
+    counts::Memory,
     output::AtomicFile,
     position::Variant,
     progress::Meter,
-    tally::Memory,
 };
 
 use super::{Room, books::sensible, choice};

@@ -8,9 +8,9 @@ use std::{
 use polybook::{
     MakeBook, Report,
     book::{Factors, Scale, Weights},
+    counts::{Grouping, MoveFilter},
     make_book::{Phase, Progress},
     position::{PieceLetters, VariantChoice},
-    tally::{Grouping, MoveFilter},
 };
 use pyo3::{exceptions::PyOverflowError, prelude::*, types::PyDict};
 use shakmaty::Color;

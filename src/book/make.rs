@@ -15,6 +15,7 @@ use super::{
     weight::{Scale, Scaling, Weights},
 };
 use crate::{
+    counts::{Counts, MoveCount, MoveFilter},
     error::{At, Result},
     evals::MaxLoss,
     output::AtomicFile,
@@ -22,7 +23,6 @@ use crate::{
     progress::Meter,
     provenance::Provenance,
     sort::Memory,
-    tally::{Counts, MoveCount, MoveFilter},
     task,
 };
 
@@ -415,8 +415,8 @@ impl Adjustments {
 mod tests {
     use super::*;
     use crate::{
+        counts::{Memory, Tally},
         provenance::GameCounts,
-        tally::{Memory, Tally},
     };
 
     fn header(comment: Option<&str>, provenance: &Provenance) -> Result<String, HeaderError> {

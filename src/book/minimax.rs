@@ -7,11 +7,11 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{dropped::key_and_move, weight::Weights};
 use crate::{
+    counts::{Counts, Finder, MoveCount, MoveFilter, Scratch, Stats},
     error::{Error, Result},
     position::{BookMove, Keyed},
     progress::Meter,
     sort::Memory,
-    tally::{Counts, Finder, MoveCount, MoveFilter, Scratch, Stats},
     walk::{Source, TreeMove, each_position},
 };
 

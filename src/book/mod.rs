@@ -1,5 +1,5 @@
 //! Polyglot books: [reading](Book) them and their [headers](header), [making](BookMaker) them from
-//! [counts](crate::tally::Counts), and [merging](merge_books), [filtering](filter_books), [editing](edit_book),
+//! [counts](crate::counts::Counts), and [merging](merge_books), [filtering](filter_books), [editing](edit_book),
 //! [comparing](differences) and [checking](verify) them. The module [`lines`] lists the lines of a book.
 //!
 //! ```no_run

@@ -17,11 +17,11 @@ use super::{
 };
 use crate::{
     checksum::Checksum,
+    counts::Memory,
     error::{At, Result},
     output::AtomicFile,
     position::{BookMove, Variant},
     sort::TextSorter,
-    tally::Memory,
 };
 
 /// A fault in a book.

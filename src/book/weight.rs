@@ -1,8 +1,8 @@
 //! The weights of moves in a book.
 
 use crate::{
+    counts::Stats,
     provenance::{option_text, switch, valued},
-    tally::Stats,
 };
 
 /// The numbers that each win, draw and loss of the side to move adds to the weight of a move.
@@ -52,7 +52,7 @@ pub enum Scale {
 /// How the moves of a book are weighed. The default is Polyglot's.
 ///
 /// ```
-/// use polybook::{book::Weights, tally::Stats};
+/// use polybook::{book::Weights, counts::Stats};
 ///
 /// let weights = Weights::default();
 /// assert_eq!(weights.weight(Stats { wins: 2, draws: 1, losses: 4 }), 5);

@@ -7,10 +7,10 @@ use polybook::{
     FileKind,
     book::{Book, begin_book_over},
     convert::{Convert, ConvertBook, Converted, SuiteFormat, TableFormat},
+    counts::MoveFilter,
     obs::{Info, Obs},
     output::{AtomicFile, begin_text},
     position::Variant,
-    tally::MoveFilter,
 };
 use serde_json::json;
 

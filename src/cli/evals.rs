@@ -7,13 +7,13 @@ use std::{
 
 use polybook::{
     book::{Book, LossSummary, is_book_or_empty},
+    counts::Memory,
     evals::{
         EngineOptions, Eval, Evals, EvalsFormat, EvalsReport, MakeEvals, MaxLoss, Positions,
         read_positions,
     },
     output::refuse_clashes,
     pgn::Input,
-    tally::Memory,
     tree::book_positions,
 };
 

@@ -13,10 +13,10 @@ use anyhow::Context as _;
 use clap::{ArgMatches, Id, parser::ValueSource};
 use polybook::{
     Error, FileKind,
+    counts::Memory,
     index::is_index,
     output::{TemporaryDir, is_standard_output, refuse_clashes},
     pgn::Input,
-    tally::Memory,
 };
 
 use super::{position::UntaggedArg, usage::Usage};

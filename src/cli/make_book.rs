@@ -20,12 +20,12 @@ use super::{
 };
 use polybook::{
     Error, MakeBook,
+    counts::{Grouping, MoveFilter},
     make_book::Unfinished,
     openings::OpeningFilter,
     pgn::{GameFilter, Input},
     position::{PieceLetters, Variant, VariantChoice},
     suite::SuiteFormat,
-    tally::{Grouping, MoveFilter},
 };
 
 /// The heading of the options that name outputs.

@@ -8,9 +8,9 @@ use std::{
 use polybook::{
     FileKind,
     book::{self, Book, MergePolicy, begin_book},
+    counts::Memory,
     obs::{self, ObsWriter},
     output::{AtomicFile, repeated},
-    tally::Memory,
 };
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use parse_size::Config;
-use polybook::tally::Memory;
+use polybook::counts::Memory;
 
 /// The smallest memory budget in bytes. A smaller number is probably one without its unit.
 const LEAST_MEMORY: usize = 64 << 10;

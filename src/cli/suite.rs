@@ -7,10 +7,10 @@ use std::{
 
 use polybook::{
     Error,
+    counts::Memory,
     evals::Evals,
     position::Variant,
     suite::{EvalRange, Suite, read_starts},
-    tally::Memory,
 };
 
 use super::{

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use polybook::{
     ErrorKind, FileKind, ForeignFormat,
     book::{self, begin_book, fix},
+    counts::Memory,
     evals::Evals,
     index, obs,
     position::Variant,
     suite::{SuiteFile, SuiteFormat},
-    tally::Memory,
 };
 use serde_json::json;
 

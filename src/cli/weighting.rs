@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use polybook::{
     book::{Factors, Scale, Weights},
-    tally::MoveFilter,
+    counts::MoveFilter,
 };
 use shakmaty::Color;
 

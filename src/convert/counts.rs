@@ -7,11 +7,11 @@ use shakmaty::{Position, variant::VariantPosition};
 
 use super::{Convert, pinned};
 use crate::{
+    counts::{CountBatch, Counts, Memory, Tally},
     error::Result,
     obs::{ObsRow, PassedOver, legal_move},
     position::{BookMove, Keyed, Variant, has_inner_castling_rook},
     suite::is_chess960_start,
-    tally::{CountBatch, Counts, Memory, Tally},
     task,
 };
 

@@ -29,6 +29,7 @@ use self::counts::DatabaseCounts;
 pub use self::{book::ConvertBook, table::TableFormat};
 use crate::{
     book::{BookMaker, BookSummary, LossSummary, MinimaxSummary, Weights},
+    counts::{Finder, Memory, MoveFilter, Scratch, Stats},
     error::{Error, Result},
     evals::MaxLoss,
     obs::Obs,
@@ -36,7 +37,6 @@ use crate::{
     position::{BookMove, Keyed, Variant},
     progress::Meter,
     suite::{SourceSuite, SuiteSummary},
-    tally::{Finder, Memory, MoveFilter, Scratch, Stats},
     task,
     walk::{Source, TreeMove},
 };

@@ -8,9 +8,9 @@
 use shakmaty::{EnPassantMode, Move, Position, Role, Square, variant::VariantPosition};
 
 use crate::{
+    counts::{CountBatch, Counts, Stats, Tally},
     error::Result,
     position::{BookMove, en_passant_part, key},
-    tally::{CountBatch, Counts, Stats, Tally},
 };
 
 /// The number of positions whose counts are added at a time.

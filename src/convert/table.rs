@@ -11,11 +11,11 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 use super::{Convert, Converted};
 use crate::{
     book::{Scale, Scaling, Weights},
+    counts::{MoveFilter, Stats},
     error::{At, Result},
     obs::{ObsRow, PassedOver, legal_move},
     output::{AtomicFile, BufferedFile},
     position::{Variant, fen_of},
-    tally::{MoveFilter, Stats},
     task,
 };
 

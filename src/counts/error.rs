@@ -2,8 +2,9 @@
 
 use thiserror::Error;
 
+use super::Grouping;
 use super::layout::VERSION;
-use crate::{error::reason, tally::Grouping};
+use crate::error::reason;
 
 /// A problem of a file of counts.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]

@@ -16,7 +16,7 @@
 //! | `speed` | 32-bit integer | in counts [by](super::Grouping) speed: 0 (ultra bullet) to 5 (correspondence) |
 //! | `rating_group` | 32-bit integer | in counts by rating: the lower bound of the group that contains the mean of the known ratings, or -1 if no rating is known |
 //! | `month` | 32-bit integer | in counts by month: the year times 100, plus the month; 0 if unknown |
-//! | `book_only` | boolean | in counts by any class: `true` if only [books](crate::tally::CountClass::book_only) count the row |
+//! | `book_only` | boolean | in counts by any class: `true` if only [books](super::CountClass::book_only) count the row |
 //! | `rating_sum`, `rated` | 64-bit integers | in counts by any class: the sum of the known ratings of the players who moved, and the number of these ratings |
 //!
 //! polybook writes one row for each position, move and class. The rows are sorted by signed key, move, identity, and
@@ -30,13 +30,8 @@ use std::{ffi::OsStr, ops::Range};
 
 use shakmaty::Color;
 
-use crate::{
-    kind,
-    pgn::RatingGroup,
-    position::BookMove,
-    sort::SHARDS,
-    tally::{CountClass, Grouping, Ratings, Stats},
-};
+use super::{CountClass, Grouping, Ratings, Stats};
+use crate::{kind, pgn::RatingGroup, position::BookMove, sort::SHARDS};
 
 /// The file that says where the counts come from and lists the parts.
 pub const SIDECAR: &str = kind::SIDECAR;

@@ -1,8 +1,29 @@
-//! Counts: a directory of Parquet files that query engines read, add up and write too.
+//! Counts of wins, draws and losses per position and move: exact, for any number of games, in bounded memory.
 //!
-//! Counts contain the results of each move in each position. A query engine such as DuckDB or Spark can add up the
-//! counts of many machines, and its output is an input of polybook like a PGN. [`layout`] documents the files and
-//! columns.
+//! A count is a 128-bit [record](CountRecord) of a key, a move and three numbers. Records are ordered by key and move. The stores
+//! of the module `sort` collect, sort and add up records, and spill to temporary files what exceeds the memory budget.
+//!
+//! ```
+//! use polybook::{counts::{Memory, Stats, Tally}, position::BookMove};
+//! use shakmaty::Color;
+//!
+//! let tally = Tally::new(Memory::default());
+//! let won = Stats { wins: 1, ..Stats::default() };
+//! let drawn = Stats { draws: 1, ..Stats::default() };
+//! tally.add(7, BookMove(796), Color::White, won)?;
+//! tally.add(7, BookMove(796), Color::White, drawn)?;
+//! let counts = tally.seal()?;
+//! let positions = counts.positions().collect::<Result<Vec<_>, _>>()?;
+//! assert_eq!(positions[0].key, 7);
+//! assert_eq!(positions[0].moves[0].stats, Stats { wins: 1, draws: 1, losses: 0 });
+//! # Ok::<(), polybook::Error>(())
+//! ```
+//!
+//! # Directories of counts
+//!
+//! With the feature `parquet`, counts are also a format: a directory of Parquet files that query engines read, add up and write
+//! too. A query engine such as DuckDB or Spark can add up the counts of many machines, and its output is an input of polybook
+//! like a PGN. [`layout`] documents the files and columns.
 //!
 //! `CountsWriter` writes a directory. [`CountsDirectory`] opens one, and [`Part::read`] reads one of its parts.
 //! `OrderedParts` and `ClassedCounts` read sorted parts by ranges of keys, so that several directories can be merged in
@@ -29,37 +50,50 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod about;
-mod classed;
-mod columns;
-mod error;
-mod file;
-pub mod layout;
-mod ordered;
-mod part;
-mod prune;
-mod read;
-mod replace;
-mod rows;
-mod source;
-mod starts;
-mod write;
+mod class;
+mod finder;
+mod move_filter;
+mod record;
+mod stats;
+mod tally;
 
-pub use self::{
-    about::CountsOrigin,
-    error::CountsError,
-    layout::{ClassRow, Row},
-    read::{CountsDirectory, Part},
-    starts::Start,
-    write::CountsSummary,
-};
 pub(crate) use self::{
-    classed::ClassedCounts,
-    ordered::OrderedParts,
-    source::RowSource,
-    write::{CountsContent, CountsWriter},
+    class::{ClassCounts, ClassRecord, ClassTally, KeyedIdentity},
+    finder::{FindableCounts, Finder, RecordRange, Scratch, VisitedBits},
+    tally::OrderedCounts,
 };
-pub use crate::{
-    provenance::Pruned,
-    tally::{CountClass, Grouping, Ratings},
+pub use self::{
+    class::{CountClass, Grouping, Ratings, UnknownClass},
+    move_filter::MoveFilter,
+    record::{CountBatch, CountRecord},
+    stats::{MoveCount, Stats},
+    tally::{Counts, PositionCount, Tally},
 };
+pub use crate::{provenance::Pruned, sort::Memory};
+
+cfg_if::cfg_if! {
+    if #[cfg(feature = "parquet")] {
+        mod classed;
+        mod directory;
+        mod error;
+        pub mod layout;
+        mod ordered_parts;
+        mod parquet_file;
+        mod rows;
+        mod sidecar;
+        mod writer;
+
+        pub use self::{
+            directory::{CountsDirectory, Part},
+            error::CountsError,
+            layout::{ClassRow, Row},
+            sidecar::{CountsOrigin, Start},
+            writer::CountsSummary,
+        };
+        pub(crate) use self::{
+            classed::{ClassedCounts, RowSource},
+            ordered_parts::OrderedParts,
+            writer::{CountsContent, CountsWriter},
+        };
+    }
+}

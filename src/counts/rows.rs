@@ -5,19 +5,18 @@ use std::ops::Range;
 use parquet::schema::types::SchemaDescriptor;
 use shakmaty::Color;
 
+use super::{CountBatch, CountClass, Grouping, Ratings, Stats};
 use super::{
-    columns::{Column, Holds, Values},
     error::CountsError,
-    file::ParquetFile,
     layout::{
         BLACK, BOOK_ONLY, ClassRow, DRAWS, IDENTITY, KEY, LOSSES, MONTH, MOVE, RATED, RATING_GROUP,
         RATING_SUM, Row, SPEED, WINS, rating_groups,
     },
+    parquet_file::{Column, Holds, ParquetFile, Values},
 };
 use crate::{
     pgn::{HIGHEST_RATING, Speed},
     position::BookMove,
-    tally::{CountBatch, CountClass, Grouping, Ratings, Stats},
 };
 
 /// The number of rows that are decoded at once.

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use shakmaty::Move;
 
 use super::settings::{Play, Settings};
-use crate::{tally::Stats, walk::TreeMove};
+use crate::{counts::Stats, walk::TreeMove};
 
 /// Removes the moves that the settings do not allow: moves of too few games, moves without weight, and moves with a score
 /// below the minimum. Adds those with a low score to `refused`.

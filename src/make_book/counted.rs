@@ -3,10 +3,10 @@
 use super::{needs::Needs, options::MakeBook, report::Report, starts::Starts};
 use crate::{
     book::BookMaker,
+    counts::{Counts, KeyedIdentity, MoveFilter},
     error::{Error, Result},
     provenance::{Provenance, Pruned},
     sort::Sealed,
-    tally::{Counts, KeyedIdentity, MoveFilter},
 };
 
 /// The counts of a run, sorted by their keys.

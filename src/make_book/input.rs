@@ -7,10 +7,10 @@ use super::{
     run::{Batches, Run},
 };
 use crate::{
+    counts::{Grouping, OrderedCounts},
     error::Result,
     position::VariantChoice,
     provenance::{Provenance, Pruned},
-    tally::{Grouping, OrderedCounts},
 };
 
 /// An input of a run.

@@ -8,6 +8,7 @@ use std::{
 use super::progress::Progress;
 use crate::{
     book::Weights,
+    counts::{Grouping, MoveFilter},
     evals::MaxLoss,
     openings::OpeningFilter,
     pgn::{GameFilter, Input},
@@ -15,7 +16,6 @@ use crate::{
     provenance::{option_text, switch, valued},
     sort::Memory,
     suite::{Suite, SuiteFormat},
-    tally::{Grouping, MoveFilter},
 };
 
 /// How games with an unknown result are counted.

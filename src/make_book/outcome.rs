@@ -12,8 +12,8 @@ use super::{
     variations::{VariationPly, Variations},
 };
 use crate::{
+    counts::{CountRecord, KeyedIdentity, Stats},
     pgn::GameResult,
-    tally::{CountRecord, KeyedIdentity, Stats},
 };
 
 /// The data collected from one batch of games, or from counts.

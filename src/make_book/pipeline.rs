@@ -17,10 +17,10 @@ use super::{
     sinks,
 };
 use crate::{
+    counts::Counts,
     error::{Error, Result},
     output::{Finished, commit_all, refuse_clashes, repeated},
     pgn::Input,
-    tally::Counts,
     task,
 };
 

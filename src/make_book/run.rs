@@ -17,10 +17,10 @@ use super::{
     space::TemporarySpace,
 };
 use crate::{
+    counts::{CountRecord, Counts, KeyedIdentity, Tally},
     error::Result,
     pgn::Batch,
     sort::Shards,
-    tally::{CountRecord, Counts, KeyedIdentity, Tally},
     task::{self, Failure},
 };
 

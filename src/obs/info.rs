@@ -8,10 +8,10 @@ use shakmaty::Color;
 use super::error::{CHECKSUM, ObsError, Sql};
 use crate::{
     checksum::Checksum,
+    counts::MoveFilter,
     error::Result,
     position::Variant,
     provenance::{GameCounts, INPUT_SEPARATOR, Provenance, shortened},
-    tally::MoveFilter,
 };
 
 /// The version that the standard's own tool writes to its databases.

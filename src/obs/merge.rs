@@ -16,10 +16,10 @@ use super::{
     write::{MadeDatabase, ObsWriter},
 };
 use crate::{
+    counts::Stats,
     error::{Error, Result},
     output::{Finished, repeated},
     sort::{ByteRun, Memory, Merge, TextSorter},
-    tally::Stats,
     task,
 };
 

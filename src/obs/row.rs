@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use shakmaty::uci::UciMove;
 
 use crate::{
+    counts::Stats,
     position::{BookMove, Rules, read_move},
-    tally::Stats,
 };
 
 /// A row of a database.

@@ -12,9 +12,9 @@ use integer_encoding::VarInt;
 use rayon::prelude::*;
 
 use crate::{
+    counts::Stats,
     error::Result,
     sort::{Memory, Merge, TextSorter},
-    tally::Stats,
     task,
 };
 

@@ -9,9 +9,9 @@ use super::{
     row::ObsRow,
 };
 use crate::{
+    counts::Stats,
     error::Result,
     position::{Variant, epd_of},
-    tally::Stats,
 };
 
 /// The maximum number of games of one result in a row. Larger than any collection, and small enough that sums cannot overflow.

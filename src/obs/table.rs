@@ -7,8 +7,8 @@ use rusqlite::{Connection, Statement};
 use super::{error::ObsError, row::ObsRow, source::MOST_GAMES};
 use crate::{
     checksum::Checksum,
+    counts::Stats,
     error::Result,
-    tally::Stats,
     task::{self, Feeder},
 };
 

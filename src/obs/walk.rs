@@ -17,9 +17,9 @@ use rayon::Scope;
 use shakmaty::Move;
 
 use crate::{
+    counts::{Counts, Finder, MoveCount, RecordRange, Scratch, Stats, VisitedBits},
     error::{Error, Result},
     position::{BookMove, Keyed, Rules},
-    tally::{Counts, Finder, MoveCount, RecordRange, Scratch, Stats, VisitedBits},
     task::{self, Failure},
 };
 
@@ -247,10 +247,10 @@ mod tests {
 
     use super::*;
     use crate::{
+        counts::{CountBatch, Tally},
         error::Error,
         position::{read_move, write_epd},
         sort::Memory,
-        tally::{CountBatch, Tally},
     };
 
     fn epd(pos: &Chess) -> String {

@@ -21,12 +21,12 @@ use super::{
 };
 use crate::{
     checksum::Checksum,
+    counts::Counts,
     error::{At, Error, Result},
     output::{AtomicFile, Finished},
     position::{Keyed, Rules, write_epd, write_uci},
     progress::Meter,
     sort::Memory,
-    tally::Counts,
     task::{self, Failure, Feeder},
 };
 
@@ -81,7 +81,7 @@ impl ObsWriter {
         self.file.target()
     }
 
-    /// Writes the moves that the filter of `info` [selects](crate::tally::MoveFilter::selects), of all positions that counted moves
+    /// Writes the moves that the filter of `info` [selects](crate::counts::MoveFilter::selects), of all positions that counted moves
     /// reach from `starts`. Rows are sorted by EPD, then by descending number of games.
     ///
     /// Sorts within `memory`, and uses all threads of the current rayon pool. The caller sets the total of `meter`: half of it

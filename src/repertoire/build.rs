@@ -11,10 +11,10 @@ use super::{
     reach::{Node, ReachGraph, Walk},
 };
 use crate::{
+    counts::Stats,
     error::{Error, Result},
     position::{BookMove, Keyed},
     progress::Meter,
-    tally::Stats,
     tree::{Branch, Source, TreeMove},
 };
 

@@ -8,6 +8,7 @@ use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
 use super::{MoveSource, Side, line_text, position_after, san};
 use crate::{
+    counts::Stats,
     error::{Error, Result},
     explorer::{NearestNames, did_you_mean},
     pgn::{
@@ -15,7 +16,6 @@ use crate::{
         start_of, tag_text,
     },
     position::{BookMove, Keyed, Variant, fen_of},
-    tally::Stats,
     tree::{LinesOf, Source, move_number},
 };
 

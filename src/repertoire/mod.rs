@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use polybook::{
-//!     position::Variant, progress::Meter, repertoire::{Build, OwnMoveRule, MoveSource, OpenOptions, build}, tally::Memory,
+//!     position::Variant, progress::Meter, repertoire::{Build, OwnMoveRule, MoveSource, OpenOptions, build}, counts::Memory,
 //! };
 //! use shakmaty::Color;
 //!

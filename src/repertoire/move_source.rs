@@ -16,6 +16,7 @@ use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
 use crate::{
     book::{Book, is_book_or_empty},
+    counts::{FindableCounts, Stats, Tally},
     error::{At, Error, Result},
     explorer::{Explorer, Filters},
     index::Index,
@@ -26,7 +27,6 @@ use crate::{
     position::{Keyed, Variant, VariantChoice},
     progress::Meter,
     sort::Memory,
-    tally::{FindableCounts, Stats, Tally},
     task,
     tree::{Explored, Limits, LinesOf, Order, Replies, Source, Tree, TreeEvent, TreeMove},
 };

@@ -15,10 +15,10 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::position_after;
 use crate::{
+    counts::Stats,
     error::{Error, Result},
     position::{BookMove, Keyed},
     progress::{Meter, Portions},
-    tally::Stats,
     tree::{Limits, Source, TreeMove},
 };
 

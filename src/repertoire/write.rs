@@ -13,6 +13,7 @@ use crate::{
         BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book_over,
         edit_book, header::with_checksum,
     },
+    counts::{MoveFilter, Stats, Tally},
     error::{At, Error, Result},
     output::{AtomicFile, BufferedFile, begin_text},
     pgn::{Input, StreamOptions},
@@ -20,7 +21,6 @@ use crate::{
     progress::Meter,
     provenance::Provenance,
     sort::Memory,
-    tally::{MoveFilter, Stats, Tally},
     task,
     tree::{Branch, GameWriter, Limits, Order, Source, Tree, TreeEvent},
 };

@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     book::{Book, Factors, Weights},
+    counts::MoveFilter,
     error::{At, Error, Result},
     explorer::{Explorer, Filters, Speed},
     make_book::{MakeBook, Report, Unfinished},
@@ -35,7 +36,6 @@ use crate::{
     pgn::{GameFilter, GameResult, Input},
     position::Variant,
     progress::Meter,
-    tally::MoveFilter,
     task,
     tree::{Limits, LinesOf, Source, Tree},
 };

@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use crate::tally::Stats;
+use crate::counts::Stats;
 
 /// White's results in some games, and the number of games without a result.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]

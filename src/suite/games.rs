@@ -17,12 +17,12 @@ use super::{
     write::{SuiteFormat, epd, note_of_games, write_ranked},
 };
 use crate::{
+    counts::Stats,
     error::Result,
     output::BufferedFile,
     pgn::GameResult,
     position::{BookMove, Keyed, Variant, restored},
     sort::{ByteRun, Memory, TextSorter},
-    tally::Stats,
     task,
     tree::push_move,
 };

@@ -29,13 +29,13 @@ use self::{
     write::write_ranked,
 };
 use crate::{
+    counts::Stats,
     error::{Error, Result},
     openings::{self, Opening},
     output::BufferedFile,
     position::{Keyed, LineError, Variant},
     progress::Meter,
     sort::Memory,
-    tally::Stats,
     walk::Source,
 };
 

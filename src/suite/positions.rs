@@ -14,11 +14,11 @@ use super::{
     write::{epd, note_of_times},
 };
 use crate::{
+    counts::Stats,
     error::Result,
     position::{Keyed, restored, stored},
     progress::Portions,
     sort::{Memory, TextSorter},
-    tally::Stats,
     walk::{Source, TreeMove},
 };
 

@@ -12,11 +12,11 @@ use super::{
     is_over, read_start,
 };
 use crate::{
+    counts::Stats,
     error::{At, Error, Result},
     output::BufferedFile,
     pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
     position::{Keyed, Variant, epd_of},
-    tally::Stats,
     tree::push_move,
 };
 
@@ -25,7 +25,7 @@ use crate::{
 /// The position in which an entry ends is its *exit*. Entries that end in the same position share their exit.
 ///
 /// ```
-/// use polybook::{pgn::{Games, Input}, position::Variant, progress::Meter, suite::{ReportOptions, SuiteFile}, tally::Memory};
+/// use polybook::{pgn::{Games, Input}, position::Variant, progress::Meter, suite::{ReportOptions, SuiteFile}, counts::Memory};
 ///
 /// # let dir = tempfile::tempdir()?;
 /// # let path = dir.path().join("match.pgn");

@@ -10,10 +10,10 @@ use super::{
     ranking::{Ranked, Ranking},
 };
 use crate::{
+    counts::Stats,
     error::{At, Result},
     output::{BufferedFile, begin_text},
     position::epd_of,
-    tally::Stats,
     tree::GameWriter,
 };
 

@@ -19,7 +19,7 @@ use crate::{
 ///
 /// ```
 /// use polybook::{
-///     book::{Book, Entry}, position::{BookMove, Variant, key}, progress::Meter, tally::Memory, tree::Wanted,
+///     book::{Book, Entry}, position::{BookMove, Variant, key}, progress::Meter, counts::Memory, tree::Wanted,
 /// };
 ///
 /// let start = Variant::Standard.start();

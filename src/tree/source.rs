@@ -4,11 +4,11 @@ use shakmaty::{Position, uci::UciMove, variant::VariantPosition};
 
 use crate::{
     book::{Book, each_move_once},
+    counts::Stats,
     error::{Error, Result},
     explorer::{Explorer, Filters, Line, Query, View},
     index::PositionStats,
     position::{Keyed, Variant},
-    tally::Stats,
     walk::{Source, TreeMove},
 };
 

@@ -9,10 +9,10 @@ use serde::Serialize;
 use shakmaty::{Move, Position, variant::VariantPosition};
 
 use crate::{
+    counts::Stats,
     error::{At, Result},
     evals::Eval,
     position::{Keyed, san, uci},
-    tally::Stats,
     walk::{Branch, Order, Source, Tree, TreeEvent},
 };
 

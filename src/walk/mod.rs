@@ -15,12 +15,12 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 pub(crate) use self::levels::levels;
 pub use self::tree::{Branch, Order, Tree, TreeEvent};
 use crate::{
+    counts::Stats,
     error::Result,
     evals::{Eval, Evals},
     position::Keyed,
     progress::Meter,
     sort::Memory,
-    tally::Stats,
 };
 
 /// A move of a tree.

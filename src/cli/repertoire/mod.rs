@@ -13,12 +13,12 @@ use std::{
 
 use clap::Subcommand;
 use polybook::{
+    counts::Memory,
     make_book::Progress,
     output::{TemporaryDir, UNSEALED, is_standard_output},
     pgn::GameFilter,
     position::{LineError, Variant},
     repertoire::{MoveSource, OpenOptions, OwnMoveRule},
-    tally::Memory,
     tree::Limits,
 };
 use shakmaty::{Color, variant::VariantPosition};

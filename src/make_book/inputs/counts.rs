@@ -3,7 +3,10 @@
 use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
 use crate::{
-    counts::{CountsDirectory, CountsError, CountsOrigin, OrderedParts, Part, Row, Start},
+    counts::{
+        CountBatch, CountsDirectory, CountsError, CountsOrigin, Grouping, KeyedIdentity,
+        OrderedCounts, OrderedParts, Part, Row, Start, Tally,
+    },
     error::{Error, Result},
     kind::FileKind,
     make_book::{
@@ -16,7 +19,6 @@ use crate::{
     pgn::{Condition, Input},
     position::{Variant, VariantChoice},
     provenance::Provenance,
-    tally::{CountBatch, Grouping, KeyedIdentity, OrderedCounts, Tally},
     task,
 };
 

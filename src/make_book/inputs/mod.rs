@@ -13,11 +13,11 @@ use super::{
     run::Batches,
 };
 use crate::{
+    counts::Grouping,
     error::{Error, Result},
     pgn::Input,
     position::VariantChoice,
     provenance::{GameCounts, Provenance, Pruned},
-    tally::Grouping,
 };
 
 /// The separator between the options of counts that were made with different options.

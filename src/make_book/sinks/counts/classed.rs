@@ -4,6 +4,7 @@ use rustc_hash::FxHashSet;
 use shakmaty::Color;
 
 use crate::{
+    counts::{ClassRecord, ClassTally, CountClass, Grouping, KeyedIdentity},
     error::Result,
     make_book::{
         sequence::retain_stretches,
@@ -11,7 +12,6 @@ use crate::{
     },
     pgn::{Date, GameReader, RatingGroup, Speed, rating},
     position::BookMove,
-    tally::{ClassRecord, ClassTally, CountClass, Grouping, KeyedIdentity},
 };
 
 /// The half-moves of a batch, by class.

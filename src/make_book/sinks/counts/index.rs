@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::opened_classed;
 use crate::{
-    counts::{ClassRow, ClassedCounts},
+    counts::{ClassRow, ClassedCounts, Grouping},
     error::{Error, Result},
     index::{
         CountedSource, IndexWriter,
@@ -25,7 +25,6 @@ use crate::{
     output::Finished,
     pgn::{RatingGroup, Speed},
     sort::SHARDS,
-    tally::Grouping,
 };
 
 /// The classes by which counts must be separated for an index, because the explorer filters by them.

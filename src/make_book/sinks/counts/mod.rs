@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use self::classed::ClassBatch;
 use crate::{
     counts::{
-        ClassedCounts, CountsContent, CountsDirectory, CountsOrigin, CountsWriter, RowSource, Start,
+        ClassTally, ClassedCounts, CountsContent, CountsDirectory, CountsOrigin, CountsWriter,
+        Grouping, RowSource, Start,
     },
     error::{Error, Result},
     make_book::{
@@ -24,7 +25,6 @@ use crate::{
     output::Finished,
     provenance::Rejection,
     sort::SHARDS,
-    tally::{ClassTally, Grouping},
 };
 
 impl MakeBook {

@@ -14,18 +14,15 @@ use parquet::file::{metadata::RowGroupMetaData, statistics::Statistics};
 
 use rayon::prelude::*;
 
+use super::{CountBatch, Grouping};
 use super::{
+    directory::{CountsDirectory, Part},
     error::CountsError,
-    file::{ParquetFile, caught},
     layout::ClassRow,
-    read::{CountsDirectory, Part},
+    parquet_file::{ParquetFile, caught},
     rows::{ColumnBatch, GroupReader, MOST_GAMES, PartColumns},
 };
-use crate::{
-    error::Result,
-    sort::SHARDS,
-    tally::{CountBatch, Grouping},
-};
+use crate::{error::Result, sort::SHARDS};
 
 /// The greatest number of rows in a row group that is read by ranges; bounds the memory, because a part of one row
 /// group of each directory is in memory.
@@ -434,11 +431,13 @@ mod tests {
 
     use super::*;
     use crate::{
-        counts::{CountsContent, CountsDirectory, CountsOrigin, CountsWriter, RowSource},
+        counts::{
+            CountsContent, CountsDirectory, CountsOrigin, CountsWriter, Memory, RowSource, Stats,
+            Tally,
+        },
         output::commit_all,
         position::BookMove,
         progress::Meter,
-        tally::{Memory, Stats, Tally},
     };
 
     /// Writes counts of `rows` rows, and opens them.

@@ -1,26 +1,30 @@
-//! The sidecar `counts.json`, which says where counts come from and lists the parts.
+//! The files of counts besides the parts: the sidecar `counts.json`, which says where counts come from and lists the parts, and
+//! `starts.parquet`, which contains the positions in which games started. The sidecar decides whether a directory may be replaced.
 
 use std::{
     collections::BTreeMap,
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs::{self, File},
     io::{self, Read, Write},
     path::Path,
 };
 
 use crc32fast::Hasher;
+use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    Grouping,
     error::CountsError,
-    file::file_size,
-    layout::{FORMAT, SIDECAR, VERSION},
+    layout::{EPD, FORMAT, GAMES, SIDECAR, STARTS, STARTS_SCHEMA, VERSION, is_part_name},
+    parquet_file::{Column, Holds, ParquetFile, file_size},
     rows::MOST_GAMES,
 };
 use crate::{
     error::{At, Error, Result},
+    output::own_files,
+    parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
     provenance::{GameCounts, Pruned, Rejection},
-    tally::Grouping,
 };
 
 /// The greatest size of a sidecar in bytes; enough for many thousand names of inputs.
@@ -303,9 +307,154 @@ impl Sidecar {
     }
 }
 
+/// Checks that new counts may replace what is at `path`. An empty directory may be replaced always, and polybook's
+/// counts with `force`. Returns the files of the counts.
+///
+/// # Errors
+///
+/// Returns [`Error::Exists`] for counts without `force`, and [`Error::foreign`] for anything else, such as a directory
+/// that contains a file which the sidecar does not list.
+pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
+    if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
+        return Ok(Vec::new());
+    }
+    let refused = |problem: &str| Err(Error::foreign(path, problem));
+    let Ok(Some(sidecar)) = Sidecar::read(path) else {
+        return refused("exists and is not a directory of polybook's counts: name another");
+    };
+    match own_files(path, |name| name == SIDECAR || sidecar.lists(name))? {
+        Err(other) => refused(&format!(
+            "exists and has {} in it, which {SIDECAR} does not list: move that away, or name another directory",
+            other.display()
+        )),
+        Ok(files) if force => Ok(files),
+        Ok(_) => Err(Error::exists(path)),
+    }
+}
+
+/// Returns `true` if an interrupted run that wrote counts may have left this file.
+pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
+    let is_listed = || matches!(Sidecar::read(directory), Ok(Some(sidecar)) if sidecar.lists(name));
+    name == SIDECAR || name == STARTS || is_part_name(name) || is_listed()
+}
+
+/// The greatest length in bytes of an EPD. The EPDs of the largest variants have about 100 bytes.
+const LONGEST_EPD: usize = 1000;
+
+/// The number of rows that are read at once. It is small because a compressed string may be as long as a page.
+const BATCH: usize = 8;
+
+/// A position in which games started.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Start {
+    /// The position as an EPD.
+    pub epd: String,
+    /// The number of games that started in the position.
+    pub games: u64,
+}
+
+/// Writes the starts into `directory`, which will be renamed to `target`. Returns the sidecar's entry for the file, or
+/// `None` if there are no starts, in which case no file is written.
+///
+/// # Errors
+///
+/// Returns the error of `starts`, or an error if the file cannot be written.
+pub(super) fn write_starts(
+    directory: &Path,
+    target: &Path,
+    starts: impl Iterator<Item = Result<Start>>,
+) -> Result<Option<ListedFile>> {
+    let mut starts = starts.peekable();
+    if starts.peek().is_none() {
+        return Ok(None);
+    }
+    let file = File::create_new(directory.join(STARTS)).at(target, "write")?;
+    let mut out = TableWriter::new(file, target, STARTS_SCHEMA, properties().build())?;
+    let (mut rows, mut plies) = (0, 0);
+    let (mut epds, mut games) = (Vec::new(), Vec::new());
+    while let Some(start) = starts.next() {
+        let start = start?;
+        rows += 1;
+        plies += start.games;
+        epds.push(ByteArray::from(start.epd.into_bytes()));
+        games.push(start.games.cast_signed());
+        if epds.len() == ROWS_OF_GROUP || starts.peek().is_none() {
+            out.write_group(|group| {
+                write_column::<ByteArrayType>(group, epds.drain(..))?;
+                write_column::<Int64Type>(group, games.drain(..))
+            })?;
+        }
+    }
+    out.finish()?;
+    let listed = ListedFile::of(directory, STARTS.to_owned(), rows, plies);
+    listed.at(target, "read").map(Some)
+}
+
+/// Calls `f` with the starts of a file, a few at a time. Returns the number of rows and of games.
+///
+/// # Errors
+///
+/// The outer result is an error if the file is damaged or contains an invalid value. The inner result is the error of
+/// `f`.
+pub(super) fn read_starts(
+    file: &ParquetFile,
+    f: &mut dyn FnMut(Vec<Start>) -> Result<()>,
+) -> Result<Result<(u64, u64)>, CountsError> {
+    let schema = file.schema();
+    let epds = Column::required(schema, EPD, Holds::Texts)?;
+    let games = Column::required(schema, GAMES, Holds::Integers)?;
+    let (mut texts, mut numbers) = (Vec::new(), Vec::new());
+    let (mut row, mut sum) = (0, 0u64);
+    for group in 0..file.groups().len() {
+        let mut left = file.rows(group)?;
+        let (mut epds, mut games) = (epds.open(file, group)?, games.open(file, group)?);
+        while left > 0 {
+            let rows = left.min(BATCH);
+            epds.texts(rows, row, &mut texts)?;
+            games.integers(rows, row, &mut numbers)?;
+            let mut starts = Vec::with_capacity(rows);
+            for (at, (epd, games)) in texts.iter().zip(&numbers).enumerate() {
+                let start = start(epd.data(), *games, row + at as u64)?;
+                sum += start.games;
+                if sum > MOST_GAMES {
+                    return Err(CountsError::Overflow);
+                }
+                starts.push(start);
+            }
+            if let Err(err) = f(starts) {
+                return Ok(Err(err));
+            }
+            row += rows as u64;
+            left -= rows;
+        }
+    }
+    Ok(Ok((row, sum)))
+}
+
+/// Decodes a row of the file.
+fn start(epd: &[u8], games: i64, row: u64) -> Result<Start, CountsError> {
+    let games = u64::try_from(games).map_err(|_| CountsError::Value {
+        column: GAMES,
+        row,
+        value: games,
+    })?;
+    match std::str::from_utf8(epd) {
+        Ok(text) if text.len() <= LONGEST_EPD => Ok(Start {
+            epd: text.to_owned(),
+            games,
+        }),
+        _ => Err(CountsError::Start {
+            row,
+            epd: String::from_utf8_lossy(&epd[..epd.len().min(40)]).into_owned(),
+            reason: "too long, or not UTF-8".to_owned(),
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counts::CountsOrigin;
 
     fn sidecar() -> Sidecar {
         let part = ListedFile {
@@ -385,5 +534,29 @@ mod tests {
             let err = Sidecar::parsed(text.as_bytes()).unwrap_err();
             assert!(matches!(err, CountsError::Sidecar(_)), "{text}: {err}");
         }
+    }
+
+    #[test]
+    fn only_counts_are_replaced_and_only_by_force() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path();
+        check_replaceable(path, false).unwrap();
+        Sidecar::new(CountsOrigin::default(), Vec::new(), None)
+            .write(path, path)
+            .unwrap();
+        assert!(matches!(
+            check_replaceable(path, false),
+            Err(Error::Exists { .. })
+        ));
+        check_replaceable(path, true).unwrap();
+        for foreign in ["thesis.txt", "mine.parquet", "part-000.parquet"] {
+            fs::write(path.join(foreign), "precious").unwrap();
+            let err = check_replaceable(path, true).unwrap_err().to_string();
+            assert!(err.contains(foreign), "{err}");
+            fs::remove_file(path.join(foreign)).unwrap();
+        }
+        fs::write(path.join("thesis.txt"), "precious").unwrap();
+        let file = path.join("thesis.txt");
+        assert!(check_replaceable(&file, true).is_err());
     }
 }

@@ -1,4 +1,6 @@
-//! Records of half-moves by class, each of 128 bits.
+//! Counts of half-moves by class: the speed, ratings and month of the games.
+//!
+//! A [`ClassRecord`] has 128 bits:
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -13,17 +15,22 @@
 //! | 16-19 | the number of games, minus one |
 //! | 0-15 | the sum of the ratings |
 //!
-//! More games take several records.
+//! More games than a record holds take several records.
+//!
+//! Games of variants are counted by identity, but books look positions up by key. A [`KeyedIdentity`] is the record by which a
+//! store of `sort` keeps each pair of a key and an identity once.
 
-use std::ops::AddAssign;
+use std::{fmt, ops::AddAssign, str::FromStr};
 
+use serde::{Deserialize, Serialize};
 use shakmaty::Color;
+use thiserror::Error;
 
-use super::{shared_keys::KeyedIdentity, stats::Stats};
+use super::stats::Stats;
 use crate::{
     error::Result,
     position::BookMove,
-    sort::{Fold, Memory, Record, Sealed, Shards},
+    sort::{Fold, Memory, Once, Record, Sealed, Shards},
 };
 
 /// The number of rating groups, with the group of unknown ratings.
@@ -315,11 +322,156 @@ impl ClassCounts {
     }
 }
 
+/// The properties of games that counts are grouped by, besides position and move. The default is none.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<&'static str>")]
+pub struct Grouping {
+    /// Whether counts are grouped by the speed of the games.
+    pub speed: bool,
+    /// Whether counts are grouped by rating group, the group of the mean of the known ratings.
+    pub rating: bool,
+    /// Whether counts are grouped by the month of the games.
+    pub month: bool,
+}
+
+/// The error for a text that does not name such properties.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("write speed, rating and month, joined by commas, or none")]
+pub struct UnknownClass;
+
+impl Grouping {
+    /// Returns `true` if counts are not grouped.
+    pub fn is_none(self) -> bool {
+        self == Grouping::default()
+    }
+
+    /// Returns `true` if counts grouped by `other` can be calculated from counts grouped by `self`.
+    pub fn has(self, other: Grouping) -> bool {
+        let mine = self.fields();
+        other
+            .fields()
+            .iter()
+            .zip(mine)
+            .all(|(theirs, mine)| !theirs.1 || mine.1)
+    }
+
+    /// Returns the class with 0 for each property that counts are not grouped by.
+    pub(crate) fn of(self, class: CountClass) -> CountClass {
+        CountClass {
+            speed: if self.speed { class.speed } else { 0 },
+            group: if self.rating { class.group } else { 0 },
+            month: if self.month { class.month } else { 0 },
+            book_only: class.book_only,
+        }
+    }
+
+    fn fields(self) -> [(&'static str, bool); 3] {
+        let Grouping {
+            speed,
+            rating,
+            month,
+        } = self;
+        [("speed", speed), ("rating", rating), ("month", month)]
+    }
+
+    fn names(self) -> Vec<&'static str> {
+        let fields = self.fields().into_iter();
+        fields
+            .filter(|field| field.1)
+            .map(|field| field.0)
+            .collect()
+    }
+
+    fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<Grouping, UnknownClass> {
+        let mut by = Grouping::default();
+        for name in names {
+            match name.trim() {
+                "speed" => by.speed = true,
+                "rating" => by.rating = true,
+                "month" => by.month = true,
+                _ => return Err(UnknownClass),
+            }
+        }
+        Ok(by)
+    }
+}
+
+impl fmt::Display for Grouping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_none() {
+            true => f.pad("none"),
+            false => f.pad(&self.names().join(",")),
+        }
+    }
+}
+
+impl FromStr for Grouping {
+    type Err = UnknownClass;
+
+    fn from_str(text: &str) -> Result<Grouping, UnknownClass> {
+        match text {
+            "none" => Ok(Grouping::default()),
+            _ => Grouping::of_names(text.split(',')),
+        }
+    }
+}
+
+impl From<Grouping> for Vec<&'static str> {
+    fn from(by: Grouping) -> Vec<&'static str> {
+        by.names()
+    }
+}
+
+impl TryFrom<Vec<String>> for Grouping {
+    type Error = UnknownClass;
+
+    fn try_from(names: Vec<String>) -> Result<Grouping, UnknownClass> {
+        Grouping::of_names(names.iter().map(String::as_str))
+    }
+}
+
+/// The key of a position, which other positions may share, and its identity, which is its own.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct KeyedIdentity(u128);
+
+impl KeyedIdentity {
+    /// Creates a pair. `key` is 0 if a book cannot contain the position.
+    pub(crate) fn new(key: u64, identity: u64) -> KeyedIdentity {
+        KeyedIdentity(u128::from(key) << 64 | u128::from(identity))
+    }
+
+    pub(crate) fn key(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    pub(crate) fn identity(self) -> u64 {
+        self.0 as u64
+    }
+}
+
+impl Record for KeyedIdentity {
+    type Fold = Once<KeyedIdentity>;
+
+    fn from_bits(bits: u128) -> KeyedIdentity {
+        KeyedIdentity(bits)
+    }
+
+    fn to_bits(self) -> u128 {
+        self.0
+    }
+
+    /// Returns the key. Keys are spread evenly, except for the key 0 of positions that no book contains.
+    fn rank(self) -> u64 {
+        self.key()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::sort::{Memory, SHARDS, Shards};
 
     fn classes() -> impl Strategy<Value = CountClass> {
         let month = prop_oneof![
@@ -385,6 +537,52 @@ mod tests {
             prop_assert_eq!(stats, Stats { wins: ratings.len() as u64, draws: 0, losses: 0 });
             prop_assert_eq!(sum.sum, ratings.iter().map(|rating| u64::from(*rating)).sum::<u64>());
             prop_assert_eq!(sum.games, ratings.iter().filter(|rating| **rating > 0).count() as u64);
+        }
+    }
+
+    #[test]
+    fn classes_are_written_in_one_order() {
+        let by: Grouping = "month,speed,month".parse().unwrap();
+        assert_eq!(by.to_string(), "speed,month");
+        assert_eq!(serde_json::to_string(&by).unwrap(), "[\"speed\",\"month\"]");
+        assert_eq!(
+            serde_json::from_str::<Grouping>("[\"month\",\"speed\"]").unwrap(),
+            by
+        );
+        assert_eq!("none".parse(), Ok(Grouping::default()));
+        for wrong in ["", "elo", "speed,", "none,speed", "speed;month"] {
+            assert!(wrong.parse::<Grouping>().is_err(), "{wrong}");
+        }
+        assert!(by.has(Grouping::default()) && by.has(by) && !Grouping::default().has(by));
+    }
+
+    #[test]
+    fn each_pair_is_kept_once_in_order() {
+        for bytes in [0, 1 << 24] {
+            let tally = Shards::new(Memory {
+                bytes,
+                ..Memory::default()
+            });
+            let pairs: Vec<KeyedIdentity> = (0..60_000u64)
+                .map(|i| i * 7 % 29_989)
+                .map(|i| KeyedIdentity::new((i % 100) << 57, i))
+                .collect();
+            tally.append(&pairs).unwrap();
+            tally.append(&pairs).unwrap();
+            assert_eq!(tally.spilled_bytes() > 0, bytes == 0);
+            let keys = tally.seal().unwrap();
+            let mut found = Vec::new();
+            for shard in 0..SHARDS {
+                keys.for_each(shard, |pair| found.push((pair.key(), pair.identity())))
+                    .unwrap();
+            }
+            assert!(found.is_sorted());
+            assert_eq!(found.len(), 29_989);
+            assert!(
+                found
+                    .iter()
+                    .all(|(key, identity)| *key == (identity % 100) << 57)
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A count in 128 bits.
+//! A count in 128 bits, and batches of counts on their way to a tally.
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -11,10 +11,13 @@
 //!
 //! Numbers too large for their bits take several records of the same key and move, which add up. So counts are not limited.
 
+use std::{collections::BTreeMap, path::Path};
+
 use shakmaty::Color;
 
-use super::stats::Stats;
+use super::stats::{MoveCount, Stats};
 use crate::{
+    error::{Error, Result},
     position::BookMove,
     sort::{Fold, PACKED, Record, SHARDS},
 };
@@ -35,7 +38,7 @@ const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
 /// Games of one position and move. Records are ordered by key, then by move.
 ///
 /// ```
-/// use polybook::{position::BookMove, tally::{CountRecord, Stats}};
+/// use polybook::{position::BookMove, counts::{CountRecord, Stats}};
 /// use shakmaty::Color;
 ///
 /// let won = Stats { wins: 1, draws: 0, losses: 0 };
@@ -220,6 +223,94 @@ impl Fold for SumUp {
     }
 }
 
+/// The maximum number of records that [`push`](CountBatch::push) adds for one call. More games are stored separately as numbers.
+const MOST_RECORDS: u64 = 16;
+
+/// The maximum number of moves whose games are stored as numbers. The largest collections have some thousands of such moves.
+const MOST_LARGE: usize = 1 << 18;
+
+/// A batch of counts for a [`Tally`](super::Tally). Its size depends on the number of its counts, not on the number of games.
+#[derive(PartialEq, Eq, Default, Debug)]
+pub struct CountBatch {
+    pub(super) records: Vec<CountRecord>,
+    pub(super) large: Vec<(CountRecord, Stats)>,
+}
+
+impl CountBatch {
+    /// Adds games of one position and move, from the view of the side to move.
+    #[inline]
+    pub fn push(&mut self, key: u64, mv: BookMove, turn: Color, stats: Stats) {
+        // Nearly all counts fit into one record.
+        if fits(stats) {
+            self.records.push(CountRecord::new(key, mv, turn, stats));
+        } else {
+            self.push_many(key, mv, turn, stats);
+        }
+    }
+
+    #[cold]
+    fn push_many(&mut self, key: u64, mv: BookMove, turn: Color, stats: Stats) {
+        if CountRecord::records_for(stats) <= MOST_RECORDS {
+            CountRecord::extend(&mut self.records, key, mv, turn, stats);
+            return;
+        }
+        // An empty record lists the move among the moves of the position.
+        let record = CountRecord::new(key, mv, turn, Stats::default());
+        self.records.push(record);
+        self.large.push((record, stats));
+    }
+}
+
+/// Numbers of games that would take many records, by position key and move.
+#[derive(Default, Debug)]
+pub(super) struct LargeCounts(BTreeMap<(u64, u16), Stats>);
+
+impl LargeCounts {
+    /// Returns an error that names `source` if there are more large numbers than any collection has. They all stay in memory.
+    pub(super) fn refuse_many(&self, source: &Path) -> Result<()> {
+        if self.0.len() <= MOST_LARGE {
+            return Ok(());
+        }
+        let problem = format!(
+            "more than {MOST_LARGE} moves have over half a million games each, which cannot be"
+        );
+        Err(Error::too_large(source, problem))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds the large numbers of a batch.
+    pub(super) fn extend(&mut self, batch: &CountBatch) {
+        for (record, stats) in &batch.large {
+            let kind = (record.key(), record.book_move().0);
+            *self.0.entry(kind).or_default() += *stats;
+        }
+    }
+
+    /// Returns `true` if a move of these records has a large number of games.
+    pub(super) fn has_any(&self, position: &[CountRecord]) -> bool {
+        let kind = |record: &CountRecord| (record.key(), record.book_move().0);
+        !self.is_empty()
+            && position
+                .iter()
+                .any(|record| self.0.contains_key(&kind(record)))
+    }
+
+    /// Adds the large numbers of a position to the counts of its moves.
+    pub(super) fn add_to(&self, key: u64, moves: &mut [MoveCount]) {
+        if self.is_empty() {
+            return;
+        }
+        for count in moves {
+            if let Some(more) = self.0.get(&(key, count.mv.0)) {
+                count.stats += *more;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -262,5 +353,19 @@ mod tests {
             prop_assert_eq!(sum, stats);
             prop_assert_eq!(records, CountRecord::records_for(stats));
         }
+    }
+
+    #[test]
+    fn a_batch_does_not_grow_with_the_games() {
+        let mut batch = CountBatch::default();
+        for wins in [1, 1 << 10, 1 << 20, 1 << 36, 1 << 60] {
+            let stats = Stats {
+                wins,
+                ..Stats::default()
+            };
+            batch.push(7, BookMove(5), Color::White, stats);
+        }
+        assert!(batch.records.len() <= 5 * MOST_RECORDS as usize);
+        assert_eq!(batch.large.len(), 3);
     }
 }

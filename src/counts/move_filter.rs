@@ -8,7 +8,7 @@ use crate::provenance::{option_text, valued};
 /// Selects moves by their games. The default filter is Polyglot's.
 ///
 /// ```
-/// use polybook::tally::{MoveFilter, Stats};
+/// use polybook::counts::{MoveFilter, Stats};
 /// use shakmaty::Color;
 ///
 /// let filter = MoveFilter::default();

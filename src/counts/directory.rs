@@ -6,19 +6,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::Grouping;
 use super::{
-    about::{CountsOrigin, ListedFile, Sidecar, crc32_of},
     error::CountsError,
-    file::{ParquetFile, caught, file_size, metadata_memory},
     layout::{ClassRow, ENDING, Row, STARTS},
+    parquet_file::{ParquetFile, caught, file_size, metadata_memory},
     rows::{ColumnBatch, GroupReader, MOST_GAMES, PartColumns, classes_of},
-    starts::{Start, read_starts},
+    sidecar::{CountsOrigin, ListedFile, Sidecar, Start, crc32_of, read_starts},
 };
 use crate::{
     error::{At, Error, Result},
     output::{FileId, open_again_if_replaced},
     position::BookMove,
-    tally::Grouping,
     task,
 };
 
