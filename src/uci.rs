@@ -181,10 +181,10 @@ pub(crate) fn is_answer(line: &str) -> bool {
 pub(crate) fn option_name(line: &str) -> Option<String> {
     let said = line.strip_prefix("option name ")?;
     let name = said.split_once(" type ").map_or(said, |(name, _)| name);
-    Some(shortened(name))
+    Some(shortened_name(name))
 }
 
 /// Cuts off what a name has beyond the maximum length.
-pub(crate) fn shortened(name: &str) -> String {
+pub(crate) fn shortened_name(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
 }

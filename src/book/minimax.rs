@@ -5,7 +5,7 @@ use std::{cell::RefCell, path::Path};
 use rustc_hash::FxHashMap;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
-use super::{dropped::key_and_move, weight::Weights};
+use super::{records::key_and_move, weights::Weights};
 use crate::{
     counts::{Counts, Finder, MoveCount, MoveFilter, Scratch, Stats},
     error::{Error, Result},

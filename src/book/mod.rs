@@ -14,47 +14,42 @@
 
 mod foreign;
 pub mod header;
-mod open;
+mod reader;
 mod records;
-mod search;
 mod share;
 
 pub(crate) use self::records::each_move_once;
 pub use self::{
     foreign::is_book_or_empty,
-    open::Book,
+    reader::Book,
     records::{Entry, Records},
     share::shares,
 };
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "games")] {
-        mod diff;
+        mod difference;
         mod edit;
-        mod file;
+        mod writer;
         pub mod lines;
-        mod dropped;
-        mod make;
+        mod maker;
         mod merge;
         mod minimax;
-        mod positions;
         mod verify;
-        mod weight;
+        mod weights;
 
         pub(crate) use self::foreign::check_replaceable;
         pub use self::{
-            diff::{MoveDifference, MoveRecords, PositionDifference, differences},
+            difference::{MoveDifference, MoveRecords, PositionDifference, differences},
             edit::{
                 Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
             },
-            file::{begin_book, begin_book_in_place, begin_book_over},
-            dropped::LossSummary,
-            make::{BookMaker, BookSummary},
-            merge::{Filter, MergeSummary, filter_books, merge_books},
+            maker::{BookMaker, BookSummary, LossSummary},
+            merge::{Filter, MergePolicy, MergeSummary, filter_books, merge_books},
             minimax::MinimaxSummary,
-            positions::MergePolicy,
             verify::{BookFault, FaultyRecords, VerifiedBook, fix, verify},
-            weight::{Factors, Scale, Scaling, Weights},
+            weights::{Factors, Scale, Scaling, Weights},
+            writer::{begin_book, begin_book_in_place, begin_book_over},
         };
     }
 }

@@ -102,6 +102,11 @@ pub(crate) fn with_format_castling<P: Rules>(pos: &P, mv: BookMove) -> BookMove 
     mv.to_move(pos).map_or(mv, BookMove::from)
 }
 
+/// Packs a position key and a move into one number, which sorts by key and then by move.
+pub(super) fn key_and_move(key: u64, mv: BookMove) -> u128 {
+    u128::from(key) << 64 | u128::from(mv.0)
+}
+
 /// The number of records that are read at once when all records are read: 64 KiB.
 const STREAM_BUFFER: u64 = 1 << 12;
 

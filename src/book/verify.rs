@@ -10,10 +10,10 @@ use std::{
 use thiserror::Error as ThisError;
 
 use super::{
-    file::BookWriter,
     header::{self, Header, HeaderError, NullRecords, renewed, split_checksum},
-    open::Book,
+    reader::Book,
     records::{Entry, write_entries},
+    writer::BookWriter,
 };
 use crate::{
     checksum::Checksum,

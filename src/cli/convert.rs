@@ -18,11 +18,11 @@ use super::{
     Context, counted,
     evals::{self, MaxLossArgs},
     input::{self, check_output, file_of, in_memory, output_name},
+    make_book::minimax,
     position::{self, of_book, of_database},
     progress::Bar,
     resources::ResourceArgs,
     suite::SuiteArgs,
-    summary::minimax,
     usage::Usage,
     weighting::{HeaderArgs, OptionNeeds, WeightingArgs},
 };

@@ -17,9 +17,10 @@ use polybook::{
     index::is_index,
     output::{TemporaryDir, is_standard_output, refuse_clashes},
     pgn::Input,
+    position::Variant,
 };
 
-use super::{position::UntaggedArg, usage::Usage};
+use super::usage::Usage;
 
 /// The book argument of a command that polyglot has too.
 #[derive(clap::Args, Debug)]
@@ -156,7 +157,7 @@ fn given_twice() -> Usage {
 }
 
 /// Returns the PGN inputs for the arguments. Returns an error for an index, which contains no PGN.
-pub fn pgn_inputs(arguments: &[PathBuf], untagged: &UntaggedArg) -> polybook::Result<Vec<Input>> {
+pub fn pgn_inputs(arguments: &[PathBuf], untagged: Variant) -> polybook::Result<Vec<Input>> {
     let indexes = arguments.iter().filter(|path| path.is_dir());
     for path in indexes {
         if is_index(path)? {
@@ -166,7 +167,7 @@ pub fn pgn_inputs(arguments: &[PathBuf], untagged: &UntaggedArg) -> polybook::Re
     }
     let inputs = arguments.iter().map(Input::from_argument);
     Ok(inputs
-        .map(|input| input.with_untagged_variant(untagged.untagged_variant))
+        .map(|input| input.with_untagged_variant(untagged))
         .collect())
 }
 

@@ -35,7 +35,6 @@ mod show;
 mod signals;
 mod suite;
 mod suite_report;
-mod summary;
 mod terminal;
 #[cfg(test)]
 mod tests;

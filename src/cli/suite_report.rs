@@ -101,7 +101,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let memory = args.resources.memory();
     let text = input::read_text(&args.suite, &memory, ENTRIES)?;
     let suite = SuiteFile::read(input::name(&args.suite).as_ref(), text, args.variant)?;
-    let inputs = pgn_inputs(&args.games, &args.untagged)?;
+    let inputs = pgn_inputs(&args.games, args.untagged.untagged_variant)?;
     let options = ReportOptions {
         first: args.first.clone(),
         min_pairs: args.min_pairs,

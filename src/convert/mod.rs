@@ -15,35 +15,41 @@
 //! assert_eq!(std::fs::read(direct)?, std::fs::read(converted)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Counts of a database
+//!
+//! A conversion to a book recovers the counts of a database: the results of each move, by the Polyglot key of its position.
+//! Some EPDs lack the en passant square of a pinned pawn.
+//!
+//! The Polyglot key has the en passant file if a pawn has just made a double step and an enemy pawn stands beside it,
+//! even if that pawn is pinned. An EPD has the square only if the capture is legal. So the key of such a position
+//! cannot be computed from its EPD alone. Another row of the database may have the double step as its move: it shows
+//! which key the games of the position had.
 
 mod book;
-mod counts;
-mod pinned;
 mod table;
 
-use std::{cell::RefCell, sync::Arc};
+use std::{cell::RefCell, collections::HashSet, sync::Arc};
 
-use shakmaty::{Position, variant::VariantPosition};
+use rayon::{ThreadPool, prelude::*};
+use shakmaty::{EnPassantMode, Move, Position, Role, Square, variant::VariantPosition};
 
-use self::counts::DatabaseCounts;
-pub use self::{book::ConvertBook, table::TableFormat};
 use crate::{
     book::{BookMaker, BookSummary, LossSummary, MinimaxSummary, Weights},
-    counts::{Finder, Memory, MoveFilter, Scratch, Stats},
+    counts::{CountBatch, Counts, Finder, Memory, MoveFilter, Scratch, Stats, Tally},
     error::{Error, Result},
     evals::MaxLoss,
-    obs::Obs,
+    obs::{Obs, ObsRow, PassedOver, legal_move},
     output::{AtomicFile, BufferedFile},
-    position::{BookMove, Keyed, Variant},
+    position::{BookMove, Keyed, Variant, en_passant_part, has_inner_castling_rook, key},
     progress::Meter,
-    suite::{SourceSuite, SuiteSummary},
+    suite::{SourceSuite, SuiteSummary, is_chess960_start},
     task,
     walk::{Source, TreeMove},
 };
-pub use crate::{
-    obs::PassedOver,
-    suite::{EvalRange, Suite, SuiteFormat, read_starts},
-};
+
+pub use self::{book::ConvertBook, table::TableFormat};
+pub use crate::suite::{EvalRange, Suite, SuiteFormat, read_starts};
 
 /// A conversion of an OOBS database. The defaults are those of [`MakeBook`](crate::MakeBook).
 ///
@@ -307,4 +313,222 @@ impl Source for CountedMoves<'_> {
         });
         Ok(kept.collect())
     }
+}
+
+/// The maximum number of rows that are read before all threads count them.
+const BATCH: usize = 1 << 16;
+/// The size of a batch at which it is counted, in bytes.
+const BATCH_BYTES: usize = 1 << 24;
+
+/// The counts of a database.
+pub(super) struct DatabaseCounts {
+    pub counts: Counts,
+    /// The start positions of Chess960 that the database contains, deduplicated.
+    pub starts: Vec<VariantPosition>,
+    pub passed_over: PassedOver,
+}
+
+/// The counts of some rows.
+#[derive(Default)]
+struct RowCounts {
+    counts: CountBatch,
+    /// The counts of positions whose EPD may lack an en passant square that the key has, and notes of double steps; see
+    /// [`pinned`].
+    hidden: CountBatch,
+    /// Whether an EPD has the en passant square of a pinned pawn.
+    names_pinned: bool,
+    starts: Vec<Keyed<VariantPosition>>,
+    passed_over: PassedOver,
+}
+
+impl Convert {
+    /// Counts the active rows by the keys of their positions. This thread reads the rows, and the threads of `pool`
+    /// count them.
+    ///
+    /// If `arrivals` is `true`, also counts the games that reached each position. The position's identity is the key of these
+    /// counts, their move is [no move](BookMove::NONE), and the results are those of the side that made the last move.
+    pub(super) fn count(
+        &self,
+        variant: Variant,
+        arrivals: bool,
+        pool: &ThreadPool,
+        memory: Memory,
+    ) -> Result<DatabaseCounts> {
+        self.meter.add_total(self.obs.about_rows());
+        let hidden = Tally::new(memory.share(8));
+        let tally = Tally::new(memory);
+        let mut is_exact = false;
+        let mut starts = Vec::new();
+        let mut known_starts = HashSet::new();
+        let mut passed_over = PassedOver::default();
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut take = |batch: &mut Vec<ObsRow>| -> Result<()> {
+            self.meter.advance(batch.len() as u64);
+            let size = batch.len().div_ceil(pool.current_num_threads()).max(1);
+            let parts: Vec<RowCounts> = pool.install(|| {
+                let parts = batch.par_chunks(size);
+                parts
+                    .map(|rows| count_rows(rows, variant, arrivals))
+                    .collect()
+            });
+            for part in parts {
+                tally.add_batch(&part.counts)?;
+                hidden.add_batch(&part.hidden)?;
+                is_exact |= part.names_pinned;
+                for start in part.starts {
+                    if known_starts.insert(start.identity()) {
+                        starts.push(start.position().clone());
+                    }
+                }
+                passed_over.add(part.passed_over);
+            }
+            batch.clear();
+            tally.refuse_many_large(self.obs.path())
+        };
+        let mut bytes = 0;
+        let mut rows = self.obs.rows()?;
+        for row in &mut rows {
+            let row = row?;
+            if row.is_active() {
+                bytes += row.bytes();
+                batch.push(row);
+            }
+            if batch.len() == BATCH || bytes >= BATCH_BYTES {
+                bytes = 0;
+                take(&mut batch)?;
+            }
+        }
+        take(&mut batch)?;
+        passed_over.add(rows.passed_over().clone());
+        let hidden = pool.install(|| hidden.seal())?;
+        add_hidden(&hidden, is_exact, &tally)?;
+        Ok(DatabaseCounts {
+            counts: pool.install(|| tally.seal())?,
+            starts,
+            passed_over,
+        })
+    }
+}
+
+/// Adds up the moves in rows of a database. The EPD of adjacent rows is parsed only once if it is the same. Rows that
+/// cannot be read are reported as passed over in the result. With `arrivals`, also counts how many games reached the
+/// position after each move.
+fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
+    task::fault("count rows");
+    let mut found = RowCounts::default();
+    for rows in rows.chunk_by(|a, b| a.epd == b.epd) {
+        let pos = match variant.parse_position(&rows[0].epd) {
+            Ok(pos) => pos,
+            Err(err) => {
+                for row in rows {
+                    found.passed_over.row(row, &err.to_string());
+                }
+                continue;
+            }
+        };
+        let pos = Keyed::new(pos);
+        let turn = pos.position().turn();
+        let in_book = !has_inner_castling_rook(pos.position());
+        let hides = !pos.other_exact_identities().is_empty();
+        found.names_pinned |= pinned_square(pos.position()).is_some();
+        for row in rows {
+            let Some(mv) = legal_move(pos.position(), &row.mv) else {
+                found.passed_over.row(row, "not a legal move there");
+                continue;
+            };
+            if arrivals {
+                // Suites look positions up by their identities; keys are for books.
+                found.counts.push(pos.identity(), mv, turn, row.stats);
+            } else {
+                note_step(pos.position(), mv, &mut found.hidden);
+            }
+            if in_book && !arrivals {
+                let counts = match hides {
+                    true => &mut found.hidden,
+                    false => &mut found.counts,
+                };
+                counts.push(pos.key(), mv, turn, row.stats);
+            }
+            if let (true, Some(mv)) = (arrivals, mv.to_move(pos.position())) {
+                let mut after = pos.clone();
+                after.play(mv);
+                let identity = after.identity();
+                found.counts.push(identity, BookMove::NONE, turn, row.stats);
+            }
+        }
+        if variant == Variant::Chess960 && is_chess960_start(&rows[0].epd) {
+            found.starts.push(pos);
+        }
+    }
+    found
+}
+
+/// The number of positions whose counts are added at a time.
+const POSITIONS_AT_ONCE: u64 = 1 << 14;
+
+/// Returns the en passant square of a position if only pinned pawns stand ready to capture there, otherwise `None`.
+pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
+    let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
+    let is_legal = pos.ep_square(EnPassantMode::Legal).is_some();
+    (!is_legal && pos.pockets().is_none()).then_some(square)
+}
+
+/// Adds a note to `notes` if a move is a double step after which only pinned pawns stand ready to capture. The note is
+/// filed under the key without the en passant file.
+pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
+    let Some(
+        mv @ Move::Normal {
+            role: Role::Pawn,
+            from,
+            to,
+            ..
+        },
+    ) = mv.to_move(pos)
+    else {
+        return;
+    };
+    if from.rank().distance(to.rank()) != 2 {
+        return;
+    }
+    let mut next = pos.clone();
+    next.play_unchecked(mv);
+    if let Some(square) = pinned_square(&next) {
+        let without = key(&next) ^ en_passant_part(square);
+        notes.push(without, step_note(square), next.turn(), Stats::default());
+    }
+}
+
+/// Returns the note of a double step over a square: a move from the square to itself, which no move of a game is.
+fn step_note(square: Square) -> BookMove {
+    BookMove(square as u16 | (square as u16) << 6)
+}
+
+/// Adds the counts of `hidden` to a tally. A position for which a double step was noted gets the en passant file into
+/// its key, unless `exact` says that the EPDs of the database have the squares of pinned pawns.
+pub(super) fn add_hidden(hidden: &Counts, exact: bool, tally: &Tally) -> Result<()> {
+    let (mut batch, mut positions) = (CountBatch::default(), 0);
+    for position in hidden.positions() {
+        let position = position?;
+        let step = |mv: BookMove| {
+            let square = Square::new(u32::from(mv.0 & 63));
+            (mv == step_note(square)).then_some(square)
+        };
+        let noted = position.moves.iter().find_map(|count| step(count.mv));
+        let key = match noted {
+            Some(square) if !exact => position.key ^ en_passant_part(square),
+            _ => position.key,
+        };
+        for count in position
+            .moves
+            .iter()
+            .filter(|count| step(count.mv).is_none())
+        {
+            batch.push(key, count.mv, position.turn, count.stats);
+        }
+        positions += 1;
+        if positions % POSITIONS_AT_ONCE == 0 {
+            tally.add_batch(&std::mem::take(&mut batch))?;
+        }
+    }
+    tally.add_batch(&batch)
 }

@@ -31,19 +31,19 @@ const PART_IN_FILE: u64 = 256;
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
     pub(super) counts: &'a Counts,
-    pub(super) shards: Cow<'a, [Parts]>,
+    pub(super) shards: Cow<'a, [ShardParts]>,
 }
 
 /// Counts together with the table of a [`Finder`].
 #[derive(Debug)]
 pub(crate) struct FindableCounts {
     counts: Counts,
-    shards: Vec<Parts>,
+    shards: Vec<ShardParts>,
 }
 
 /// A table of the parts of a shard.
 #[derive(Clone, Debug)]
-pub(super) struct Parts {
+pub(super) struct ShardParts {
     /// The number of bits of the key that select the part.
     bits: u32,
     /// The index of the first record of each part, followed by the number of records.
@@ -99,9 +99,9 @@ impl Counts {
         })
     }
 
-    fn parts(&self) -> Result<Vec<Parts>> {
+    fn parts(&self) -> Result<Vec<ShardParts>> {
         let shards = (0..SHARDS).into_par_iter();
-        shards.map(|shard| Parts::new(self, shard)).collect()
+        shards.map(|shard| ShardParts::new(self, shard)).collect()
     }
 }
 
@@ -132,8 +132,8 @@ impl FindableCounts {
     }
 }
 
-impl Parts {
-    fn new(counts: &Counts, shard: usize) -> Result<Parts> {
+impl ShardParts {
+    fn new(counts: &Counts, shard: usize) -> Result<ShardParts> {
         let records = counts.records();
         let part = if records.is_in_memory(shard) {
             PART_IN_MEMORY
@@ -154,7 +154,7 @@ impl Parts {
             seen += 1;
         })?;
         starts.resize((1 << bits) + 1, seen);
-        Ok(Parts {
+        Ok(ShardParts {
             bits,
             starts,
             positions,

@@ -20,9 +20,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod behind;
 mod choice;
 mod command;
+mod second_engine;
 mod session;
 mod settings;
 
@@ -34,8 +34,8 @@ use std::{
 
 pub use self::settings::{Fallback, Play, Settings};
 use self::{
-    behind::Behind,
-    session::{Event, Session},
+    second_engine::{Event, SecondEngine},
+    session::Session,
 };
 use crate::{error::Result, explorer::Explorer, task, uci::read_lines, walk::Source};
 
@@ -72,7 +72,7 @@ impl SourceEngine {
         let (feeder, mut events) = task::channel(AHEAD);
         let behind = self
             .behind
-            .map(|(program, args)| Behind::start(&program, &args, &feeder, &mut events));
+            .map(|(program, args)| SecondEngine::start(&program, &args, &feeder, &mut events));
         let behind = behind.transpose()?;
         feeder.start("input", |feeder| {
             read_lines(input, |line| feeder.send(Event::Command(line)))?;

@@ -6,9 +6,9 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
     EngineSource,
-    behind::Behind,
     choice::{Random, centipawns, choose, rank, restrict, wdl},
     command::{self, Go, Wait},
+    second_engine::{Event, SecondEngine},
     settings::{Fallback, OwnOption, Settings},
 };
 use crate::{
@@ -25,18 +25,6 @@ const LONGEST_LINE: usize = 5;
 
 /// The maximum number of commands that wait for the end of a search.
 const MOST_WAITING: usize = 64;
-
-/// An event in a conversation: a message from the program that sends commands, or from the second engine.
-pub(super) enum Event {
-    /// A command has arrived.
-    Command(String),
-    /// No further command will arrive.
-    End,
-    /// The second engine wrote a line.
-    Behind(String),
-    /// The second engine has ended or closed its output.
-    BehindEnd,
-}
 
 /// The search that has not been answered yet.
 struct Search {
@@ -56,7 +44,7 @@ pub(super) struct Session<W> {
     sources: Vec<EngineSource>,
     settings: Settings,
     options: Vec<OwnOption>,
-    behind: Option<Behind>,
+    behind: Option<SecondEngine>,
     output: W,
     random: Random,
     /// The last `position` command, for the second engine.
@@ -75,7 +63,7 @@ impl<W: Write> Session<W> {
     pub(super) fn new(
         sources: Vec<EngineSource>,
         settings: Settings,
-        behind: Option<Behind>,
+        behind: Option<SecondEngine>,
         output: W,
     ) -> Session<W> {
         Session {

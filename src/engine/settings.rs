@@ -4,7 +4,7 @@ use std::{fmt::Display, str::FromStr};
 
 use shakmaty::Color;
 
-use super::behind::Behind;
+use super::second_engine::SecondEngine;
 use crate::{
     explorer::{Filters, NameMatch, RatingGroup},
     position::Variant,
@@ -127,7 +127,7 @@ impl Settings {
 }
 
 /// A value of [`Settings`] as the text of an option. An empty text is a missing value.
-trait Value {
+trait OptionValue {
     fn text(&self) -> String;
 
     /// Sets the value, unless the text cannot be read.
@@ -142,7 +142,7 @@ trait Value {
 /// A value with a name.
 struct Choice<'a, T: 'static>(&'a mut T, &'static [(&'static str, T)]);
 
-impl<T: Copy + PartialEq> Value for Choice<'_, T> {
+impl<T: Copy + PartialEq> OptionValue for Choice<'_, T> {
     fn text(&self) -> String {
         let mut names = self.1.iter();
         let chosen = names.find(|(_, value)| value == self.0);
@@ -165,7 +165,7 @@ impl<T: Copy + PartialEq> Value for Choice<'_, T> {
 /// A value that is never missing.
 struct Always<'a, T>(&'a mut T);
 
-impl<T: Display + FromStr<Err: Display>> Value for Always<'_, T> {
+impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
     fn text(&self) -> String {
         self.0.to_string()
     }
@@ -179,7 +179,7 @@ impl<T: Display + FromStr<Err: Display>> Value for Always<'_, T> {
 /// A value that may be missing, and the word for that.
 struct Maybe<'a, T>(&'a mut Option<T>, &'static str);
 
-impl<T: Display + FromStr<Err: Display>> Value for Maybe<'_, T> {
+impl<T: Display + FromStr<Err: Display>> OptionValue for Maybe<'_, T> {
     fn text(&self) -> String {
         let text = self.0.as_ref().map(T::to_string);
         text.unwrap_or_else(|| self.1.to_owned())
@@ -193,9 +193,9 @@ impl<T: Display + FromStr<Err: Display>> Value for Maybe<'_, T> {
 }
 
 /// A list with commas or blanks, of which an empty one admits everything.
-struct List<'a, T>(&'a mut Option<Vec<T>>);
+struct ListOption<'a, T>(&'a mut Option<Vec<T>>);
 
-impl<T: Display + FromStr<Err: Display>> Value for List<'_, T> {
+impl<T: Display + FromStr<Err: Display>> OptionValue for ListOption<'_, T> {
     fn text(&self) -> String {
         joined(self.0.iter().flatten())
     }
@@ -207,13 +207,13 @@ impl<T: Display + FromStr<Err: Display>> Value for List<'_, T> {
 }
 
 /// A list of rating groups, with a word for games without a known rating.
-struct Ratings<'a>(&'a mut Filters);
+struct RatingsOption<'a>(&'a mut Filters);
 
-impl Ratings<'_> {
+impl RatingsOption<'_> {
     const UNKNOWN: &'static str = "unknown";
 }
 
-impl Value for Ratings<'_> {
+impl OptionValue for RatingsOption<'_> {
     fn text(&self) -> String {
         let groups = self.0.groups.iter().flatten().map(RatingGroup::to_string);
         joined(groups.chain(self.0.unrated.then(|| Self::UNKNOWN.to_owned())))
@@ -249,7 +249,7 @@ struct Definition {
     name: &'static str,
     kind: &'static str,
     range: &'static str,
-    value: for<'a> fn(&'a mut Settings) -> Box<dyn Value + 'a>,
+    value: for<'a> fn(&'a mut Settings) -> Box<dyn OptionValue + 'a>,
 }
 
 macro_rules! options {
@@ -286,8 +286,8 @@ static OPTIONS: [Definition; 23] = options! {
     "MaxElo", "spin", "min 0 max 4000", s => Maybe(&mut s.filters.max_elo, "0");
     "RequireElo", "check", "", s => Always(&mut s.filters.require_elo);
     "RequireDate", "check", "", s => Always(&mut s.filters.require_date);
-    "Rating", "string", "", s => Ratings(&mut s.filters);
-    "Speed", "string", "", s => List(&mut s.filters.speeds);
+    "Rating", "string", "", s => RatingsOption(&mut s.filters);
+    "Speed", "string", "", s => ListOption(&mut s.filters.speeds);
     "Eco", "string", "", s => Maybe(&mut s.filters.eco, "");
 };
 
@@ -310,7 +310,7 @@ pub(super) struct OwnOption {
 
 impl OwnOption {
     /// Returns the options next to those of an engine.
-    pub(super) fn all(behind: Option<&Behind>) -> Vec<OwnOption> {
+    pub(super) fn all(behind: Option<&SecondEngine>) -> Vec<OwnOption> {
         let has = |name: &str| behind.is_some_and(|behind| behind.has(name));
         let mut own = Vec::new();
         for (number, definition) in OPTIONS.iter().enumerate() {

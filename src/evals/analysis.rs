@@ -1,28 +1,35 @@
-//! Asking an engine for evaluations of positions.
+//! Evaluates positions with an engine: reads the [`Positions`] of a file, and asks an [`Engine`] for their evaluations on several
+//! threads.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use rustc_hash::FxHashSet;
 use shakmaty::{Chess, Position};
 
 use super::{
+    inputs::{EvalsSource, InputEntries, SourceBatches},
     journal::{EngineSettings, Journal},
-    layout::{Eval, EvalRecord, eval_key},
+    layout::{Eval, EvalRecord, Score, eval_key},
+    lines::{LONGEST_REASON, position_of, quoted},
     report::{EngineReport, EvalsReport, FailedPosition},
     store::Evals,
-    uci::{Engine, EngineOptions},
 };
 use crate::{
     error::{Error, Result, reason},
-    position::fen_of,
+    pgn::{GameEnd, GameReader, Input, StreamOptions, Token},
+    position::{epd_of, fen_of, game_start, read_move},
     progress::Meter,
-    task::{self, Failure},
+    provenance::shortened,
+    sort::Memory,
+    task::{self, Failure, Feed},
+    uci::{EngineProcess, is_answer, option_name, read_lines, shortened_name},
 };
 
 /// Positions in a row at which an engine may fail. One more, and the engine is not asked for the others.
@@ -243,5 +250,348 @@ fn with_cause(err: &Error) -> String {
     match err {
         Error::Io { source, .. } => format!("{err}: {}", reason(source)),
         err => err.to_string(),
+    }
+}
+
+/// The number of lines that may wait to be read.
+const AHEAD: usize = 64;
+
+/// The maximum number of options that an engine may declare, and of characters of their names in an error message.
+const MAX_OPTIONS: usize = 1 << 12;
+const LONGEST_LIST: usize = 2000;
+
+/// The longest wait that counts as one. While polybook is stopped, as by Ctrl-Z, no time passes for the engine.
+const SLICE: Duration = Duration::from_millis(200);
+
+/// The program of an engine and its settings.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EngineOptions {
+    /// The program.
+    pub program: PathBuf,
+    /// UCI options by their names, such as `Hash`.
+    pub options: Vec<(String, String)>,
+    /// The number of nodes that the engine searches in each position.
+    pub nodes: u64,
+    /// The number of processes that run at the same time; 0 for one per core.
+    pub jobs: usize,
+    /// The maximum time for a position. An engine that takes longer is ended.
+    pub time_limit: Duration,
+}
+
+/// A running engine that evaluates positions.
+pub(super) struct Engine {
+    process: EngineProcess,
+    lines: Feed<String>,
+    /// The name that the engine gave, or that of the program.
+    pub name: String,
+    time_limit: Duration,
+}
+
+impl Engine {
+    /// Starts an engine and sets its options.
+    pub(super) fn start(options: &EngineOptions) -> Result<Engine> {
+        let ahead = AHEAD + options.options.len();
+        let (process, output) = EngineProcess::start(&options.program, &[], ahead)?;
+        let (lines, _) = task::start("engine", AHEAD, move |lines| {
+            read_lines(output, |line| lines.send(line))
+        })?;
+        let mut engine = Engine {
+            process,
+            lines,
+            name: String::new(),
+            time_limit: options.time_limit,
+        };
+        engine.prepare(options)?;
+        Ok(engine)
+    }
+
+    fn prepare(&mut self, options: &EngineOptions) -> Result<()> {
+        self.say("uci")?;
+        let mut name = None;
+        let mut known = Vec::new();
+        self.read_until(|line| {
+            known.extend(option_name(line));
+            if let Some(said) = line.strip_prefix("id name ") {
+                name = Some(shortened_name(said));
+            }
+            line == "uciok" || known.len() > MAX_OPTIONS
+        })?;
+        if known.len() > MAX_OPTIONS {
+            return Err(self.fails(&format!("names more than {MAX_OPTIONS} options")));
+        }
+        self.name = name.unwrap_or_else(|| {
+            let program = options.program.file_stem().unwrap_or_default();
+            program.to_string_lossy().into_owned()
+        });
+        for (name, value) in &options.options {
+            let is_known = known.iter().any(|known| known.eq_ignore_ascii_case(name));
+            if !known.is_empty() && !is_known {
+                let known = known.join(", ");
+                let known: String = known.chars().take(LONGEST_LIST).collect();
+                let problem = format!("the engine has no option {name}; it has {known}");
+                return Err(Error::file(&options.program, problem));
+            }
+            self.say(&format!("setoption name {name} value {value}"))?;
+        }
+        Ok(())
+    }
+
+    /// Evaluates a position. The engine forgets the positions before, so that their order does not matter.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the engine ends, takes longer than the time limit, or gives no score.
+    pub(super) fn evaluate(&mut self, pos: &Chess, nodes: u64) -> Result<Eval> {
+        use shakmaty::Position;
+        self.say("ucinewgame")?;
+        self.say("isready")?;
+        self.read_until(|line| line == "readyok")?;
+        // An evaluation is that of all games with this position, so none of their clocks counts.
+        self.say(&format!("position fen {} 0 1", epd_of(pos)))?;
+        // An answer that is there already is not one.
+        for _ in 0..AHEAD {
+            match self.lines.next_waiting() {
+                Some(line) if is_answer(&line) => {
+                    return Err(self.fails("answers before it is asked"));
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+        self.say(&format!("go nodes {nodes}"))?;
+        let mut last = EngineInfo::default();
+        self.read_until(|line| {
+            last.read(line);
+            is_answer(line)
+        })?;
+        let score = last.score.ok_or_else(|| self.fails("gave no score"))?;
+        Ok(Eval {
+            score: score.seen_from(pos.turn()),
+            depth: last.depth.min(255) as u8,
+            nodes: last.nodes,
+            origin: 0,
+        })
+    }
+
+    fn say(&mut self, line: &str) -> Result<()> {
+        self.process.say(line)
+    }
+
+    /// Passes lines to `is_last` until it returns `true`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the engine ends before, or if that takes longer than the time limit.
+    fn read_until(&mut self, mut is_last: impl FnMut(&str) -> bool) -> Result<()> {
+        let mut left = self.time_limit;
+        // Endless rubbish uses up the time limit too.
+        while left > Duration::ZERO {
+            let (begin, slice) = (Instant::now(), left.min(SLICE));
+            let line = self.lines.next_before(begin + slice)?;
+            let elapsed = begin.elapsed();
+            match line {
+                Some(line) if is_last(&line) => return Ok(()),
+                None if elapsed < slice => {
+                    return Err(self.process.has_ended("closed its output"));
+                }
+                _ => left -= elapsed.min(slice),
+            }
+        }
+        let seconds = self.time_limit.as_secs();
+        Err(self.fails(&format!("gave no answer in {seconds} s")))
+    }
+
+    fn fails(&self, how: &str) -> Error {
+        self.process.fails(how)
+    }
+}
+
+/// The last `info` lines of a search.
+#[derive(Default)]
+struct EngineInfo {
+    /// Seen from the side to move.
+    score: Option<Score>,
+    depth: u64,
+    nodes: u64,
+}
+
+impl EngineInfo {
+    /// Takes score, depth and nodes of the best variation from a line. Ignores a score that is only a bound.
+    fn read(&mut self, line: &str) {
+        let mut words = line.split_ascii_whitespace();
+        if words.next() != Some("info") {
+            return;
+        }
+        let mut said = EngineInfo {
+            nodes: self.nodes,
+            ..EngineInfo::default()
+        };
+        let (mut is_best, mut is_bound) = (true, false);
+        while let Some(word) = words.next() {
+            let mut number = || words.next().and_then(|word| word.parse::<i64>().ok());
+            let natural =
+                |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+            match word {
+                "depth" => said.depth = natural(number()).unwrap_or(0),
+                "nodes" => said.nodes = natural(number()).unwrap_or(said.nodes),
+                "multipv" => is_best = number() == Some(1),
+                "cp" => said.score = number().map(Score::centipawns),
+                "mate" => said.score = number().and_then(Score::mate),
+                "lowerbound" | "upperbound" => is_bound = true,
+                // The rest is a text or moves.
+                "string" | "pv" => break,
+                _ => {}
+            }
+        }
+        self.nodes = said.nodes;
+        if is_best && !is_bound && said.score.is_some() {
+            *self = said;
+        }
+    }
+}
+
+/// The memory in bytes that a position takes until it is evaluated.
+const BYTES: usize = size_of::<Chess>() + 64;
+
+/// The positions of an input.
+#[derive(Clone, Default, Debug)]
+pub struct Positions {
+    /// The positions, in the order of the input.
+    pub positions: Vec<Chess>,
+    /// The number of variations of games that were skipped.
+    pub variations: u64,
+}
+
+/// Reads the positions of an EPD file or of a store of evaluations, or the final positions of the main lines of a PGN, such
+/// as the exits of an opening suite.
+///
+/// # Errors
+///
+/// Returns an error if the input, a position or a game cannot be read, or if the positions do not fit in `memory`.
+pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
+    let source = EvalsSource::new(input)?;
+    let mut variations = 0;
+    if let Some(evals) = source.store() {
+        check_room(evals.len() as usize, memory, input.path())?;
+        let positions = evals.positions()?;
+        return Ok(Positions {
+            positions,
+            variations,
+        });
+    }
+    let mut batches = SourceBatches::of_text(input, &StreamOptions::default())?;
+    let entries = batches.entries();
+    let mut positions = Vec::new();
+    let mut number = 0;
+    while let Some(batch) = batches.next_batch(&Meter::default())? {
+        let refused = |thing: &str, number: u64, reason: String| {
+            let reason = shortened(&reason, LONGEST_REASON);
+            Error::file(input.path(), format!("{thing} {number}: {reason}"))
+        };
+        let InputEntries::Lines(format) = entries else {
+            let mut games = GameReader::new(&batch.text).with_variations(true);
+            while games.next_game() {
+                let end = end_of(&mut games, &mut variations);
+                positions.push(end.map_err(|reason| refused("game", number, reason))?);
+                check_room(positions.len(), memory, input.path())?;
+                number += 1;
+            }
+            continue;
+        };
+        for line in batch.text.split_inclusive(|byte| *byte == b'\n') {
+            number += 1;
+            let line = line
+                .strip_prefix(b"\xef\xbb\xbf")
+                .unwrap_or(line)
+                .trim_ascii();
+            if line.is_empty() || line[0] == b'#' {
+                continue;
+            }
+            let read = position_of(format, line);
+            positions.push(read.map_err(|reason| refused("line", number, reason))?);
+            check_room(positions.len(), memory, input.path())?;
+        }
+    }
+    Ok(Positions {
+        positions,
+        variations,
+    })
+}
+
+/// Checks that a number of positions fits in `memory`.
+///
+/// # Errors
+///
+/// Returns an error about `path` if they do not fit.
+pub(crate) fn check_room(positions: usize, memory: &Memory, path: &Path) -> Result<()> {
+    let most = memory.bytes / BYTES;
+    if positions <= most {
+        return Ok(());
+    }
+    let problem = format!("has more than {most} positions to evaluate: give more --memory");
+    Err(Error::too_large(path, problem))
+}
+
+/// Plays the main line of a game and returns its final position. Adds the number of skipped variations to `variations`.
+fn end_of(games: &mut GameReader<'_>, variations: &mut u64) -> Result<Chess, String> {
+    let fen = games.tags().get(b"FEN").map(String::from_utf8_lossy);
+    let mut pos = match fen.filter(|fen| !fen.trim().is_empty()) {
+        Some(fen) => game_start(&fen).map_err(|err| err.to_string())?.0,
+        None => Chess::default(),
+    };
+    let mut depth = 0_u64;
+    loop {
+        match games.next_token() {
+            Token::BeginVariation => {
+                depth += 1;
+                *variations += 1;
+            }
+            Token::EndVariation => depth -= 1,
+            Token::End(GameEnd::Broken(flaw)) => return Err(flaw.reason.to_owned()),
+            Token::End(GameEnd::Complete(_)) => return Ok(pos),
+            _ if depth > 0 => {}
+            Token::Move { text, .. } | Token::Unreadable { text, .. } => {
+                use shakmaty::Position;
+                match read_move(&pos, text) {
+                    Ok(mv) => pos.play_unchecked(mv),
+                    Err(_) if games.is_double_loss(text) => return Ok(pos),
+                    Err(err) => {
+                        let mv = quoted(&String::from_utf8_lossy(text));
+                        return Err(format!("\"{mv}\": {err}"));
+                    }
+                }
+            }
+            Token::NullMove { .. } => return Err("a null move".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_exact_score_of_the_best_variation_counts() {
+        let mut info = EngineInfo::default();
+        for line in [
+            "info string NNUE evaluation using nn.nnue cp 99",
+            "info depth 1 seldepth 2 multipv 1 score cp 17 nodes 20 nps 20000 time 1 pv e2e4",
+            "info depth 2 multipv 2 score cp 90 nodes 30 pv d2d4",
+            "info depth 3 score cp 25 lowerbound nodes 40",
+            "info depth x score cp y nodes -5",
+            "info depth 3 currmove e2e4 currmovenumber 1",
+            "score cp 4",
+        ] {
+            info.read(line);
+        }
+        assert_eq!(
+            (info.score, info.depth, info.nodes),
+            (Some(Score::centipawns(17)), 1, 40)
+        );
+        info.read("info depth 4 score mate -3 nodes 50 pv a2a3 cp 3");
+        assert_eq!(
+            (info.score, info.depth, info.nodes),
+            (Score::mate(-3), 4, 50)
+        );
     }
 }

@@ -4,10 +4,8 @@ use memchr::memmem;
 use shakmaty::Chess;
 
 use super::{
-    batch::BatchRead,
-    layout::{Eval, EvalRecord},
-    lines::quoted,
-    score::Score,
+    layout::{Eval, EvalRecord, Score},
+    lines::{BatchRead, quoted},
 };
 use crate::{
     pgn::{GameEnd, GameReader, Tags, Token, UnknownVariants},

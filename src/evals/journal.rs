@@ -58,7 +58,7 @@ impl Journal {
         let first = serde_json::to_vec(asked).expect("texts and numbers are JSON");
         let mut reader = BufReader::new(&file);
         let settings = next_entry(&mut reader, LONGEST_SETTINGS).at(&path, "read")?;
-        let Entry::Whole(settings) = settings else {
+        let JournalEntry::Whole(settings) = settings else {
             let mut begun = Vec::new();
             let expected = entry_of(&first);
             let length = expected.len() as u64;
@@ -78,9 +78,9 @@ impl Journal {
         let mut whole = HEAD + settings.len();
         let problem = loop {
             let bytes = match next_entry(&mut reader, RECORD).at(&path, "read")? {
-                Entry::Whole(bytes) => bytes,
-                Entry::Torn => break None,
-                Entry::Damaged => break Some(damaged_at(&path, whole)),
+                JournalEntry::Whole(bytes) => bytes,
+                JournalEntry::Torn => break None,
+                JournalEntry::Damaged => break Some(damaged_at(&path, whole)),
             };
             whole += HEAD + bytes.len();
             match bytes
@@ -228,7 +228,7 @@ fn entry_of(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The result of reading an entry of a journal.
-enum Entry {
+enum JournalEntry {
     /// The bytes of a complete entry.
     Whole(Vec<u8>),
     /// The end of the journal, or an entry that was being written when the run was killed.
@@ -238,31 +238,35 @@ enum Entry {
 }
 
 /// Reads an entry of at most `most` bytes. After a power cut, a file can end with zeros instead of what was written last.
-fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<Entry> {
+fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<JournalEntry> {
     let read = |reader: &mut dyn BufRead, length: usize| {
         let mut bytes = Vec::new();
         reader.take(length as u64).read_to_end(&mut bytes)?;
         io::Result::Ok(bytes)
     };
     let Ok(head) = <[u8; HEAD]>::try_from(read(reader, HEAD)?) else {
-        return Ok(Entry::Torn);
+        return Ok(JournalEntry::Torn);
     };
     let [length, sum] = [&head[..4], &head[4..]].map(|number| {
         let number = number.try_into().expect("a number has four bytes");
         u32::from_be_bytes(number)
     });
     if length as usize > most {
-        return Ok(Entry::Damaged);
+        return Ok(JournalEntry::Damaged);
     }
     let entry = read(reader, length as usize)?;
     if entry.len() < length as usize {
-        return Ok(Entry::Torn);
+        return Ok(JournalEntry::Torn);
     }
     if crc32c::crc32c(&entry) == sum && !entry.is_empty() {
-        return Ok(Entry::Whole(entry));
+        return Ok(JournalEntry::Whole(entry));
     }
     let is_end = is_zero(reader)? && (length > 0 || head == [0; HEAD]);
-    Ok(if is_end { Entry::Torn } else { Entry::Damaged })
+    Ok(if is_end {
+        JournalEntry::Torn
+    } else {
+        JournalEntry::Damaged
+    })
 }
 
 /// Returns `true` if all bytes up to the end are zero.

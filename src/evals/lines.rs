@@ -1,4 +1,6 @@
 //! Files with an evaluation on each line: EPD files, and the file that Lichess publishes.
+//!
+//! [`BatchRead`] is the result of reading a batch of games, lines or records.
 
 use std::borrow::Cow;
 
@@ -6,11 +8,14 @@ use serde::Deserialize;
 use shakmaty::{Chess, Position};
 
 use super::{
-    batch::BatchRead,
-    layout::{Eval, EvalRecord, eval_key},
-    score::Score,
+    EvalsReport,
+    layout::{Eval, EvalRecord, RankedBytes, Score, eval_key},
 };
-use crate::position::{LineError, Rules, operand, parse_fen, write_epd};
+use crate::{
+    pgn::UnknownVariants,
+    position::{LineError, Rules, operand, parse_fen, write_epd},
+    provenance::shortened,
+};
 
 /// The format of the lines of a file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -246,6 +251,35 @@ pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
     }
     text.extend_from_slice(operations.as_bytes());
     text.push(b'\n');
+}
+
+/// The maximum length of a reason, in characters. A line may have 16 MiB, and its error may quote it.
+pub(super) const LONGEST_REASON: usize = 300;
+
+/// The result of reading a batch.
+#[derive(Default)]
+pub(super) struct BatchRead {
+    pub records: Vec<RankedBytes>,
+    /// The number of games, lines, or records of a store.
+    pub entries: u64,
+    pub filtered: u64,
+    /// The filtered games whose variant is unknown.
+    pub unknown_variants: UnknownVariants,
+    pub ignored: u64,
+    pub rejected: u64,
+    /// The first rejected entries: the number in the batch, the offset in the batch in bytes, and the reason.
+    pub described: Vec<(u64, usize, String)>,
+}
+
+impl BatchRead {
+    /// Counts the current entry as rejected.
+    pub(super) fn reject(&mut self, offset: usize, reason: String) {
+        self.rejected += 1;
+        if self.described.len() < EvalsReport::DESCRIBED {
+            let reason = shortened(&reason, LONGEST_REASON);
+            self.described.push((self.entries, offset, reason));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@ use std::{fmt, sync::Arc};
 
 use shakmaty::{Color, Move};
 
-use super::{layout::Eval, score::Score, store::Evals};
+use super::{
+    layout::{Eval, Score},
+    store::Evals,
+};
 use crate::{error::Result, position::Rules};
 
 /// A limit on the loss of a move: the number of centipawns by which the position after the move is worse, for the side that

@@ -19,36 +19,26 @@
 //! ```
 
 mod analysis;
-mod batch;
 mod games;
+mod inputs;
 mod journal;
 mod layout;
 mod lines;
 mod loss;
-mod make;
-#[cfg(feature = "parquet")]
-mod parquet;
-mod positions;
+mod maker;
 mod report;
-mod score;
-mod sorted;
-mod source;
 mod store;
-mod uci;
-mod write;
 mod writer;
 
 pub use crate::uci::end_engines;
 
-pub(crate) use self::{games::evaluation, positions::check_room};
+pub(crate) use self::{analysis::check_room, games::evaluation};
 pub use self::{
-    layout::{Eval, eval_key},
+    analysis::{EngineOptions, Positions, read_positions},
+    layout::{Eval, Score, eval_key},
     loss::MaxLoss,
-    make::MakeEvals,
-    positions::{Positions, read_positions},
+    maker::MakeEvals,
     report::{BadEntry, EngineReport, EvalsReport, FailedPosition},
-    score::Score,
     store::Evals,
-    uci::EngineOptions,
-    write::EvalsFormat,
+    writer::EvalsFormat,
 };

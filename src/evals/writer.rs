@@ -1,7 +1,34 @@
-//! The interface of the formats in which evaluations are written.
+//! Writes evaluations as a store, as EPD or as Parquet. Each format implements [`EvalsWriter`].
+//!
+//! DuckDB and Spark join the Parquet file with counts. It has these columns:
+//!
+//! | column | type | content |
+//! |---|---|---|
+//! | `key` | 64-bit integer | the bits of the Polyglot key, as a signed number, as in counts |
+//! | `cp` | 32-bit integer | centipawns, seen from White; null for a mate |
+//! | `mate` | 32-bit integer | moves to mate, negative if Black mates; null for centipawns |
+//! | `depth` | 32-bit integer | half-moves; 0 if not known |
+//! | `nodes` | 64-bit integer | 0 if not known |
+//! | `origin` | text | where the evaluation is from |
 
-use super::layout::EvalRecord;
-use crate::{error::Result, output::Finished};
+use std::{fs::File, path::Path};
+
+use parquet::{
+    data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type},
+    file::metadata::ParquetMetaDataReader,
+};
+
+use super::{
+    layout::{BLOCK, EvalRecord, Footer, START},
+    lines::write_eval_epd,
+};
+use crate::{
+    checksum::Checksum,
+    error::{At, Error, Result},
+    kind::FileKind,
+    output::{AtomicFile, BufferedFile, Finished, check_first_line},
+    parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column, write_optional},
+};
 
 /// A writer of evaluations in one format.
 pub(super) trait EvalsWriter: Send {
@@ -11,4 +38,196 @@ pub(super) trait EvalsWriter: Send {
 
     /// Writes the end of the output and returns it, to be committed.
     fn finish(self: Box<Self>, origins: &[String]) -> Result<Finished>;
+}
+
+/// A format in which evaluations are written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum EvalsFormat {
+    /// A store, which [`Evals`](super::Evals) opens.
+    Store,
+    /// An EPD on each line, with `acd`, `acn`, `ce`, seen from the side to move, and `dm`.
+    Epd,
+    /// A Parquet file with a column `key` as [counts](crate::counts) have it.
+    #[cfg(feature = "parquet")]
+    Parquet,
+}
+
+/// Claims `path` for an output, and returns its writer and whether `path` has a store that the output must keep.
+///
+/// # Errors
+///
+/// Returns an error if the output cannot be written, or if there is another file that `force` does not allow to replace.
+pub(super) fn begin(
+    path: &Path,
+    format: EvalsFormat,
+    force: bool,
+) -> Result<(Box<dyn EvalsWriter>, bool)> {
+    let mut has_store = false;
+    let file = AtomicFile::create_over(path, |old| {
+        if force {
+            return Ok(());
+        }
+        let is_own = match format {
+            EvalsFormat::Store => {
+                has_store = FileKind::of(old)? == FileKind::Evals;
+                has_store
+            }
+            // An EPD file has no room for a checksum that would show changes by hand, and a Parquet file could hold more
+            // evaluations than the new one.
+            EvalsFormat::Epd => false,
+            #[cfg(feature = "parquet")]
+            EvalsFormat::Parquet => false,
+        };
+        // An empty file is replaced.
+        match is_own {
+            true => Ok(()),
+            false => check_first_line(old, |_| false),
+        }
+    })?;
+    let out = BufferedFile::new(file);
+    let writer: Box<dyn EvalsWriter> = match format {
+        EvalsFormat::Store => Box::new(StoreWriter::new(out)?),
+        EvalsFormat::Epd => Box::new(EpdWriter(out, Vec::new())),
+        #[cfg(feature = "parquet")]
+        EvalsFormat::Parquet => Box::new(ParquetWriter::new(out)?),
+    };
+    Ok((writer, has_store))
+}
+
+/// A writer of EPD lines, with a buffer for a line.
+struct EpdWriter(BufferedFile, Vec<u8>);
+
+impl EvalsWriter for EpdWriter {
+    fn push(&mut self, record: &EvalRecord, _: &[String]) -> Result<()> {
+        let EpdWriter(out, text) = self;
+        let Some(pos) = record.position() else {
+            let problem = format!("the position of key {:016x} is damaged", record.key);
+            return Err(Error::damaged(out.target(), problem));
+        };
+        text.clear();
+        write_eval_epd(&pos, record.eval, text);
+        out.put(text)
+    }
+
+    fn finish(self: Box<Self>, _: &[String]) -> Result<Finished> {
+        self.0.finish()
+    }
+}
+
+/// A writer of a store.
+struct StoreWriter {
+    out: BufferedFile,
+    evaluations: u64,
+    checksum: Checksum,
+    /// The CRC-32C of the records of the block that is being written.
+    block: u32,
+    /// The checksums of the blocks that are complete, 1/700 of the bytes of their records.
+    blocks: Vec<u8>,
+}
+
+impl StoreWriter {
+    fn new(mut out: BufferedFile) -> Result<StoreWriter> {
+        out.put(&START)?;
+        Ok(StoreWriter {
+            out,
+            evaluations: 0,
+            checksum: Checksum::default(),
+            block: 0,
+            blocks: Vec::new(),
+        })
+    }
+
+    fn end_block(&mut self) {
+        self.blocks.extend(self.block.to_be_bytes());
+        self.block = 0;
+    }
+}
+
+impl EvalsWriter for StoreWriter {
+    fn push(&mut self, record: &EvalRecord, _: &[String]) -> Result<()> {
+        let bytes = record.to_bytes();
+        self.checksum.add(&bytes);
+        self.evaluations += 1;
+        self.block = crc32c::crc32c_append(self.block, &bytes);
+        if self.evaluations.is_multiple_of(BLOCK) {
+            self.end_block();
+        }
+        self.out.put(&bytes)
+    }
+
+    fn finish(mut self: Box<Self>, origins: &[String]) -> Result<Finished> {
+        if !self.evaluations.is_multiple_of(BLOCK) {
+            self.end_block();
+        }
+        self.out.put(&self.blocks)?;
+        let footer = Footer::new(self.evaluations, self.checksum, origins);
+        let footer = serde_json::to_vec(&footer).expect("texts and numbers are JSON");
+        let length = u32::try_from(footer.len()).expect("a footer is short");
+        self.out.put(&footer)?;
+        self.out.put(&crc32c::crc32c(&footer).to_be_bytes())?;
+        self.out.put(&length.to_be_bytes())?;
+        self.out.finish()
+    }
+}
+
+const SCHEMA: &str = "message evals { required int64 key; optional int32 cp; optional int32 mate; required int32 depth; \
+    required int64 nodes; required binary origin (UTF8); }";
+
+/// Returns `true` if [`ParquetWriter`] wrote a file.
+pub(super) fn is_ours(path: &Path) -> Result<bool> {
+    let file = File::open(path).at(path, "open")?;
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file);
+    Ok(metadata.is_ok_and(|metadata| metadata.file_metadata().schema().name() == "evals"))
+}
+
+/// A writer of a Parquet file whose rows are sorted by key.
+pub(super) struct ParquetWriter {
+    file: TableWriter<BufferedFile>,
+    /// The rows of the current row group.
+    rows: Vec<EvalRecord>,
+}
+
+impl ParquetWriter {
+    pub(super) fn new(out: BufferedFile) -> Result<ParquetWriter> {
+        let path = out.target().to_owned();
+        Ok(ParquetWriter {
+            file: TableWriter::new(out, &path, SCHEMA, properties().build())?,
+            rows: Vec::new(),
+        })
+    }
+
+    fn write_group(&mut self, origins: &[String]) -> Result<()> {
+        let rows = &self.rows;
+        self.file.write_group(|group| {
+            let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+            let scores = || rows.iter().map(|row| row.eval.score);
+            write_column::<Int64Type>(group, rows.iter().map(|row| row.key.cast_signed()))?;
+            write_optional(group, scores().map(|score| score.as_centipawns()))?;
+            write_optional(group, scores().map(|score| score.as_mate()))?;
+            write_column::<Int32Type>(group, rows.iter().map(|row| row.eval.depth.into()))?;
+            write_column::<Int64Type>(group, rows.iter().map(|row| signed(row.eval.nodes)))?;
+            let origins = rows.iter().map(|row| {
+                let name = &*origins[usize::from(row.eval.origin)];
+                ByteArray::from(name)
+            });
+            write_column::<ByteArrayType>(group, origins)
+        })?;
+        self.rows.clear();
+        Ok(())
+    }
+}
+
+impl EvalsWriter for ParquetWriter {
+    fn push(&mut self, record: &EvalRecord, origins: &[String]) -> Result<()> {
+        self.rows.push(*record);
+        if self.rows.len() == ROWS_OF_GROUP {
+            self.write_group(origins)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, origins: &[String]) -> Result<Finished> {
+        self.write_group(origins)?;
+        self.file.finish()?.finish()
+    }
 }

@@ -1,6 +1,6 @@
 //! The data that a run has collected for its outputs.
 
-use super::{needs::Needs, options::MakeBook, report::Report, starts::Starts};
+use super::{budget::Needs, options::MakeBook, report::Report, starts::Starts};
 use crate::{
     book::BookMaker,
     counts::{Counts, KeyedIdentity, MoveFilter},

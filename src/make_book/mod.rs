@@ -9,12 +9,9 @@
 mod budget;
 mod counted;
 mod duplicates;
-mod input;
 mod inputs;
 mod main_line;
-mod needs;
 mod options;
-mod outcome;
 mod pipeline;
 mod progress;
 mod replay;
@@ -23,9 +20,7 @@ mod run;
 mod sequence;
 mod sink;
 mod sinks;
-mod space;
 mod starts;
-mod variations;
 
 pub use self::{
     options::{MakeBook, Unfinished},

@@ -5,10 +5,10 @@ use std::{ops::Range, path::Path, sync::atomic::Ordering};
 use rayon::ThreadPool;
 
 use super::{
+    budget::Needs,
     budget::{Budget, Merging},
     counted::{Counted, SealedCounts},
     inputs::Inputs,
-    needs::Needs,
     options::MakeBook,
     report::{Report, VARIANT_FILTERED},
     run::{Batches, Run},

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, iter::repeat_n};
 use super::{
     budget::Budget,
     options::MakeBook,
-    outcome::Outcome,
+    replay::Outcome,
     report::{FilteredVariant, Rejection, Report, bad_tag, stray_text},
     sink::Sink,
     starts::Starts,

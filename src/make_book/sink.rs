@@ -9,7 +9,10 @@ use std::{collections::BTreeMap, path::Path};
 use shakmaty::Color;
 
 use super::{
-    budget::Budget, counted::Counted, main_line::Ply, progress::Phase, variations::VariationPly,
+    budget::Budget,
+    counted::Counted,
+    main_line::{Ply, VariationPly},
+    progress::Phase,
 };
 use crate::{
     error::{Error, Result},

@@ -7,13 +7,11 @@ use std::{
 };
 
 use super::{
+    database::Obs,
     error::ObsError,
     info::Info,
-    read::Obs,
-    row::{ObsRow, PassedOver},
-    stream::Rows,
-    table::Gatherer,
-    write::{MadeDatabase, ObsWriter},
+    rows::{ObsRow, PassedOver, Rows},
+    writer::{Gatherer, MadeDatabase, ObsWriter},
 };
 use crate::{
     counts::Stats,

@@ -20,30 +20,23 @@
 //! ```
 
 mod connection;
+mod database;
 mod error;
 mod info;
 mod merge;
-mod read;
-mod row;
-mod sorted;
-mod source;
-mod stream;
-mod table;
-mod verify;
+mod rows;
 mod walk;
-mod write;
+mod writer;
 
 use std::path::Path;
 
 pub use self::{
+    database::{DatabaseFault, Obs, VerifiedDatabase, verify},
     error::ObsError,
     info::Info,
     merge::{ObsMergeSummary, merge_databases},
-    read::Obs,
-    row::{ObsRow, PassedOver, legal_move},
-    stream::Rows,
-    verify::{DatabaseFault, VerifiedDatabase, verify},
-    write::{ObsSummary, ObsWriter},
+    rows::{ObsRow, PassedOver, Rows, legal_move},
+    writer::{ObsSummary, ObsWriter},
 };
 use crate::{
     error::{At, Error, Result},
@@ -65,7 +58,7 @@ fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     }
     let target = path.canonicalize().at(path, "open")?;
     check_not_in_use(&target, path)?;
-    if !read::is_database(path) {
+    if !database::is_database(path) {
         return Err(Error::foreign(
             path,
             "exists and is not an OOBS database: name another file",

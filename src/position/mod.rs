@@ -20,13 +20,11 @@
 //! ```
 
 mod epd;
-mod hint;
 mod key;
 mod letters;
 mod line;
 mod movement;
 mod notation;
-mod quick;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -46,8 +44,7 @@ pub use self::{
 };
 pub(crate) use self::{
     epd::{exact_epd_of, operand, restored, stored},
-    hint::with_advice,
     key::{en_passant_part, standard_identities},
     movement::san,
-    notation::san_of,
+    notation::{san_of, with_advice},
 };

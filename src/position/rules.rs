@@ -1,8 +1,18 @@
 //! The operations on positions that the crate needs beyond shakmaty's [`Position`].
+//!
+//! Fast paths for the common forms of SAN in standard chess, which do not generate a list of moves.
+//!
+//! Nearly every move is written `e4`, `exd5`, `e8=Q`, `Nf3`, `Nxf3`, `Nbd2` or `N1xd2`. Bitboards of the attacks on the
+//! target square give the piece that moves there, and the attacks on the king show whether the move is legal. The
+//! functions return `None` for every other form, and if there is not exactly one legal move. The slower code of
+//! [`read_move`](super::read_move) then decides, and finds the reason for an error.
 
-use shakmaty::{Chess, EnPassantMode, Move, Position, Square, variant::VariantPosition};
+use shakmaty::{
+    Bitboard, CastlingMode, Chess, Color, EnPassantMode, File, Move, Position, Rank, Role, Square,
+    attacks, variant::VariantPosition,
+};
 
-use super::{BookMove, Variant, Word, epd::from_setup};
+use super::{BookMove, Variant, Word, epd::from_setup, word::square};
 
 /// Positions that have a key.
 ///
@@ -70,4 +80,343 @@ impl Rules for VariantPosition {
 #[inline(never)]
 fn chess_san(pos: &Chess, word: Word) -> Option<Move> {
     pos.quick_san(word)
+}
+
+impl Rules for Chess {
+    // Nearly every move of every game goes through this function, and it is called from few places.
+    #[inline(always)]
+    fn quick_san(&self, word: Word) -> Option<Move> {
+        match word.byte(0) {
+            b'a'..=b'h' => pawn_move(self, word),
+            letter => piece_move(self, role(letter)?, word),
+        }
+    }
+
+    fn with_en_passant(&self, square: Square) -> Option<Chess> {
+        match VariantPosition::Chess(self.clone()).with_en_passant(square) {
+            Some(VariantPosition::Chess(pos)) => Some(pos),
+            _ => None,
+        }
+    }
+
+    fn rules(&self) -> Variant {
+        match self.castles().mode() {
+            CastlingMode::Standard => Variant::Standard,
+            CastlingMode::Chess960 => Variant::Chess960,
+        }
+    }
+
+    fn quick_move(&self, mv: BookMove) -> Option<Move> {
+        if mv.0 > PLAIN {
+            return None;
+        }
+        let (from, to) = (mv.from_square(), mv.to_square());
+        let (board, us) = (self.board(), self.turn());
+        if !self.us().contains(from) {
+            return None;
+        }
+        let role = board.role_at(from)?;
+        // Castling goes to an own piece, or further than a king reaches: both are left to the slower code.
+        let capture = if board.occupied().contains(to) {
+            Some(taken(self, to)?)
+        } else {
+            None
+        };
+        let may_go = match role {
+            Role::Pawn if Bitboard::BACKRANKS.contains(to) => false,
+            Role::Pawn if capture.is_some() => attacks::pawn_attacks(us, from).contains(to),
+            Role::Pawn => advances(self, from, to),
+            _ => {
+                REACH[role as usize][usize::from(to)].contains(from)
+                    && (attacks::between(from, to) & board.occupied()).is_empty()
+            }
+        };
+        (may_go && is_safe(self, us, role, from, to)).then_some(Move::Normal {
+            role,
+            from,
+            capture,
+            to,
+            promotion: None,
+        })
+    }
+}
+
+/// The greatest book move that is neither a promotion nor a drop.
+const PLAIN: u16 = (1 << 12) - 1;
+
+/// Returns `true` if a pawn of the side to move on `from` can advance to `to`, which must be empty. Checks and pins are
+/// not considered.
+fn advances(pos: &Chess, from: Square, to: Square) -> bool {
+    let us = pos.turn();
+    let one = from.offset(us.fold_wb(8, -8));
+    let is_home = from.rank() == us.fold_wb(Rank::Second, Rank::Seventh);
+    one == Some(to)
+        || (is_home
+            && from.offset(us.fold_wb(16, -16)) == Some(to)
+            && one.is_some_and(|one| !pos.board().occupied().contains(one)))
+}
+
+/// Returns the piece that an English letter names, or `None` for another byte.
+#[inline]
+fn role(letter: u8) -> Option<Role> {
+    match letter {
+        b'N' => Some(Role::Knight),
+        b'B' => Some(Role::Bishop),
+        b'R' => Some(Role::Rook),
+        b'Q' => Some(Role::Queen),
+        b'K' => Some(Role::King),
+        _ => None,
+    }
+}
+
+/// Reads a pawn's move such as `e4`, `exd5` or `e8=Q`. Returns `None` for another form or an illegal move, and for
+/// captures en passant.
+// This is one function, so that the compiler inlines it into the caller that nearly every move goes through.
+#[inline]
+fn pawn_move(pos: &Chess, word: Word) -> Option<Move> {
+    let (word, promotion) = if word.len() > 3 && word.byte(word.len() - 2) == b'=' {
+        let letter = word.byte(word.len() - 1);
+        (word.without_last(2), Some(role(letter)?))
+    } else {
+        (word, None)
+    };
+    let to = word.square()?;
+    let board = pos.board();
+    let us = pos.turn();
+    let back = us.fold_wb(-8, 8);
+    let behind = to.offset(back)?;
+    let (from, capture) = match word.len() {
+        2 => {
+            let occupied = board.occupied();
+            if occupied.contains(to) {
+                return None;
+            }
+            let is_double = to.rank() == us.fold_wb(Rank::Fourth, Rank::Fifth);
+            if is_double && !occupied.contains(behind) {
+                (behind.offset(back)?, None)
+            } else {
+                (behind, None)
+            }
+        }
+        4 if word.byte(1) == b'x' => {
+            let from = square(word.byte(0), behind.rank().char() as u8)?;
+            if from.file().distance(to.file()) != 1 {
+                return None;
+            }
+            // A capture on an empty square is en passant, or a mistake: the slower code decides.
+            (from, Some(taken(pos, to)?))
+        }
+        _ => return None,
+    };
+    let promotes = to.rank() == us.fold_wb(Rank::Eighth, Rank::First);
+    let is_right = (board.pawns() & board.by_color(us)).contains(from)
+        && promotes == promotion.is_some()
+        && promotion != Some(Role::King)
+        && is_safe(pos, us, Role::Pawn, from, to);
+    is_right.then_some(Move::Normal {
+        role: Role::Pawn,
+        from,
+        capture,
+        to,
+        promotion,
+    })
+}
+
+/// Reads a piece's move such as `Nf3`, `Nxf3`, `Nbd2` or `N1xd2`. Returns `None` for another form, and if the move is
+/// illegal or ambiguous.
+#[inline]
+fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
+    let to = word.square()?;
+    // Between the letter and the square there may be a file or rank of origin, and then an `x`.
+    let is_capture = word.len() > 3 && word.byte(word.len() - 3) == b'x';
+    let hinted = match word.len() - usize::from(is_capture) {
+        3 => Bitboard::FULL,
+        4 => HINTED[usize::from(word.byte(1))],
+        _ => return None,
+    };
+    let board = pos.board();
+    let us = pos.turn();
+    let occupied = board.occupied();
+    if is_capture != occupied.contains(to) {
+        return None;
+    }
+    let capture = if is_capture {
+        Some(taken(pos, to)?)
+    } else {
+        None
+    };
+    let pieces = board.by_role(role) & board.by_color(us);
+    let mut legal = None;
+    for from in REACH[role as usize][usize::from(to)] & pieces & hinted {
+        let may_go = (attacks::between(from, to) & occupied).is_empty();
+        if may_go && is_safe(pos, us, role, from, to) && legal.replace(from).is_some() {
+            return None;
+        }
+    }
+    legal.map(|from| Move::Normal {
+        role,
+        from,
+        capture,
+        to,
+        promotion: None,
+    })
+}
+
+/// Returns the role of the opponent's piece on a square, or `None` if there is no such piece.
+#[inline]
+fn taken(pos: &Chess, square: Square) -> Option<Role> {
+    if pos.them().contains(square) {
+        pos.board().role_at(square)
+    } else {
+        None
+    }
+}
+
+/// Returns `true` if the king of `us` is not in check after a piece of `us` has gone from `from` to `to`.
+// Few sliding pieces are in line with the king. Looking up the squares between each of them and the king reads a small
+// table; a look-up of all squares that the king sees would read a large one.
+#[inline(always)]
+fn is_safe(pos: &Chess, us: Color, role: Role, from: Square, to: Square) -> bool {
+    let board = pos.board();
+    let king = if role == Role::King {
+        to
+    } else if let Some(king) = board.king_of(us) {
+        king
+    } else {
+        return false;
+    };
+    let them = board.by_color(!us) & !Bitboard::from_square(to);
+    let near = (attacks::knight_attacks(king) & board.knights())
+        | (attacks::pawn_attacks(us, king) & board.pawns())
+        | (attacks::king_attacks(king) & board.kings());
+    if (near & them).any() {
+        return false;
+    }
+    let queens = board.queens();
+    let in_line = (REACH[Role::Rook as usize][usize::from(king)] & (board.rooks() | queens))
+        | (REACH[Role::Bishop as usize][usize::from(king)] & (board.bishops() | queens));
+    let occupied = (board.occupied() ^ Bitboard::from_square(from)) | Bitboard::from_square(to);
+    (in_line & them)
+        .into_iter()
+        .all(|slider| (attacks::between(king, slider) & occupied).any())
+}
+
+/// Maps the byte of a file or rank of origin to its squares, and any other byte to the empty set.
+static HINTED: [Bitboard; 256] = {
+    let mut hinted = [Bitboard::EMPTY; 256];
+    let mut i = 0;
+    while i < 8 {
+        hinted[b'a' as usize + i] = Bitboard::from_file(File::new(i as u32));
+        hinted[b'1' as usize + i] = Bitboard::from_rank(Rank::new(i as u32));
+        i += 1;
+    }
+    hinted
+};
+
+/// For each role and square, the squares from which a piece reaches the square on an empty board. Empty for pawns.
+static REACH: [[Bitboard; 64]; 7] = {
+    let mut reach = [[Bitboard::EMPTY; 64]; 7];
+    let mut i = 0;
+    while i < 64 {
+        let square = Square::new(i as u32);
+        reach[Role::Knight as usize][i] = attacks::knight_attacks(square);
+        reach[Role::Bishop as usize][i] = attacks::bishop_attacks(square, Bitboard::EMPTY);
+        reach[Role::Rook as usize][i] = attacks::rook_attacks(square, Bitboard::EMPTY);
+        reach[Role::Queen as usize][i] = attacks::queen_attacks(square, Bitboard::EMPTY);
+        reach[Role::King as usize][i] = attacks::king_attacks(square);
+        i += 1;
+    }
+    reach
+};
+
+#[cfg(test)]
+mod tests {
+    use shakmaty::san::San;
+
+    use super::*;
+    use crate::pgn::{GameReader, Token};
+
+    /// Returns every text of up to five of these characters, as far as the first letter allows it.
+    fn texts() -> Vec<String> {
+        let mut texts = Vec::new();
+        for file in "abcdefgh".chars() {
+            for rank in "12345678".chars() {
+                let to = format!("{file}{rank}");
+                texts.push(to.clone());
+                for promotion in ["=Q", "=N", "=K"] {
+                    texts.push(format!("{to}{promotion}"));
+                }
+                for hint in "abcdefgh12345678".chars() {
+                    texts.push(format!("{hint}x{to}"));
+                    texts.push(format!("{hint}x{to}=Q"));
+                }
+                for role in "NBRQK".chars() {
+                    for middle in ["", "x", "a", "d", "hx", "1", "8x", "y"] {
+                        texts.push(format!("{role}{middle}{to}"));
+                    }
+                }
+            }
+        }
+        texts
+    }
+
+    #[test]
+    fn what_is_told_quickly_is_what_the_rules_say() {
+        let games = std::fs::read("data/selfplay.pgn").unwrap();
+        let mut games = GameReader::new(&games);
+        let texts = texts();
+        let mut quick = 0;
+        for _ in 0..12 {
+            assert!(games.next_game());
+            let mut pos = Chess::default();
+            while let Token::Move { text, .. } = games.next_token() {
+                for text in &texts {
+                    let expected = text
+                        .parse::<San>()
+                        .ok()
+                        .and_then(|san| san.to_move(&pos).ok());
+                    if let Some(mv) =
+                        Word::new(text.as_bytes()).and_then(|word| pos.quick_san(word))
+                    {
+                        assert_eq!(Some(mv), expected, "{text} in {pos:?}");
+                        quick += 1;
+                    } else if let Some(mv) = expected {
+                        // Only captures en passant, and pawns' moves that name a rank, may be left to the slower code.
+                        let is_odd = text.starts_with(|c: char| c.is_ascii_digit());
+                        assert!(mv.is_en_passant() || is_odd, "{text} in {pos:?}");
+                    }
+                }
+                let mv = super::super::read_move(&pos, text).unwrap();
+                pos.play_unchecked(mv);
+            }
+            games.skip_moves();
+        }
+        assert!(quick > 10_000, "{quick}");
+    }
+
+    #[test]
+    fn numbers_that_are_told_quickly_are_the_moves_of_the_rules() {
+        let games = std::fs::read("data/selfplay.pgn").unwrap();
+        let mut games = GameReader::new(&games);
+        for _ in 0..12 {
+            assert!(games.next_game());
+            let mut pos = Chess::default();
+            while let Token::Move { text, .. } = games.next_token() {
+                let legal = pos.legal_moves();
+                for mv in (0..=PLAIN + 1).map(BookMove) {
+                    if let Some(quick) = pos.quick_move(mv) {
+                        assert!(legal.contains(&quick), "{mv} in {pos:?}");
+                        assert_eq!(Some(quick), mv.to_move(&pos));
+                    }
+                }
+                for mv in legal {
+                    let is_odd = mv.is_castle() || mv.is_en_passant() || mv.is_promotion();
+                    let quick = pos.quick_move(BookMove::from(mv));
+                    assert_eq!(quick, (!is_odd).then_some(mv), "{mv} in {pos:?}");
+                }
+                pos.play_unchecked(super::super::read_move(&pos, text).unwrap());
+            }
+            games.skip_moves();
+        }
+    }
 }

@@ -45,26 +45,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod along;
 mod build;
 mod check;
+mod file;
 mod gaps;
+mod line_report;
 mod move_source;
 mod novelty;
 mod reach;
-mod write;
 
 use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
 pub use self::{
-    along::{LineGap, LineMove, LineReport, Predecessors, along},
     build::{Build, BuildSummary, Built, CommentDetail, OwnMoveRule, build},
     check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
+    file::{RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn},
     gaps::{Added, FindGaps, Gap, Gaps, SourceEnd, gaps},
+    line_report::{LineGap, LineMove, LineReport, Predecessors, along},
     move_source::{MoveSource, OpenOptions, RepertoirePgn},
     novelty::{ComparedGames, NewMove, Reference, last_text, new_moves},
     reach::Coverage,
-    write::{RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn},
 };
 use crate::{position::Keyed, tree::move_number};
 

@@ -4,17 +4,16 @@
 //! them. Lines that end in the same position are therefore adjacent, and so are equal lines. One pass over the sorted
 //! lines counts the games of each line and of each position.
 
-use std::sync::Mutex;
+use std::{ops::AddAssign, sync::Mutex};
 
 use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
-    Suite,
-    evaluated::{RangeCheck, without_evaluation},
-    game_stats::GameStats,
+    RangeCheck, Suite,
+    format::{SuiteFormat, epd, note_of_games, write_ranked},
     is_over, over_everywhere,
     ranking::{Candidate, Ranking},
-    write::{SuiteFormat, epd, note_of_games, write_ranked},
+    without_evaluation,
 };
 use crate::{
     counts::Stats,
@@ -475,4 +474,24 @@ fn start_of(start: &[u8]) -> VariantPosition {
     };
     let usual = variant.start();
     restored(&String::from_utf8_lossy(fen), &usual).unwrap_or(usual)
+}
+
+/// White's results in some games, and the number of games without a result.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct GameStats {
+    pub stats: Stats,
+    pub without_result: u64,
+}
+
+impl GameStats {
+    pub(super) fn games(self) -> u64 {
+        self.stats.games() + self.without_result
+    }
+}
+
+impl AddAssign for GameStats {
+    fn add_assign(&mut self, other: GameStats) {
+        self.stats += other.stats;
+        self.without_result += other.without_result;
+    }
 }

@@ -9,8 +9,8 @@ use shakmaty::variant::VariantPosition;
 
 use super::{
     SourceSuite, Suite,
+    format::note_of_times,
     ranking::{Candidate, Ranking},
-    write::note_of_times,
 };
 use crate::{
     error::{Error, Result},

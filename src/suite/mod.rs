@@ -4,39 +4,38 @@
 //! of games as they were played. Both pass candidates to a `Ranking`, which sorts, limits and samples them, and both
 //! write the result in the same way, as PGN or as EPDs. `SuiteFile` reads a suite back, to report the results of a
 //! match.
+//!
+//! Positions can be filtered by their evaluations ([`EvalRange`]).
 
-mod check;
-mod evaluated;
-mod game_stats;
+mod format;
 mod games;
 mod lines;
 mod positions;
 mod ranking;
 mod report;
-mod write;
+
+use std::sync::Arc;
 
 use shakmaty::{Position, variant::VariantPosition};
 
-pub(crate) use self::games::{GameLine, GameLines};
-pub use self::{
-    check::{SuiteCheck, SuiteFault},
-    evaluated::EvalRange,
-    report::{Encounter, ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile},
-    write::{SuiteFormat, begin_suite},
-};
-use self::{
-    evaluated::{RangeCheck, without_evaluation},
-    write::write_ranked,
-};
+use self::format::write_ranked;
 use crate::{
     counts::Stats,
     error::{Error, Result},
+    evals::Evals,
     openings::{self, Opening},
     output::BufferedFile,
     position::{Keyed, LineError, Variant},
     progress::Meter,
     sort::Memory,
     walk::Source,
+};
+
+pub(crate) use self::games::{GameLine, GameLines};
+
+pub use self::{
+    format::{SuiteCheck, SuiteFault, SuiteFormat, begin_suite},
+    report::{Encounter, ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile},
 };
 
 /// The options of a suite: the length of its lines, and which lines or positions it contains.
@@ -296,6 +295,68 @@ const SEVENTY_FIVE_MOVES: u32 = 150;
 /// behind them, and all castling rights exist.
 pub(crate) fn is_chess960_start(epd: &str) -> bool {
     epd.contains("/pppppppp/8/8/8/8/PPPPPPPP/") && epd.ends_with(" w KQkq -")
+}
+
+/// A range of evaluations with inclusive bounds. Mate scores are outside of every range.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EvalRange {
+    /// The evaluations of positions.
+    pub evals: Arc<Evals>,
+    /// The lowest and the highest accepted evaluation, in centipawns.
+    pub centipawns: (i16, i16),
+    /// Whether evaluations are taken from the view of the side that is better, so that they are never negative. If
+    /// `false`, they are taken from White's view.
+    pub of_either: bool,
+}
+
+impl EvalRange {
+    /// Returns the command-line option of the range.
+    pub(super) fn option(&self) -> &'static str {
+        match self.of_either {
+            true => "--eval-abs",
+            false => "--eval",
+        }
+    }
+
+    /// Looks up the evaluation of a position, and compares it with the range.
+    pub(super) fn judge(&self, pos: &VariantPosition) -> Result<RangeCheck> {
+        let Some(eval) = self.evals.of_position(pos)? else {
+            return Ok(RangeCheck::Unknown);
+        };
+        let (low, high) = self.centipawns;
+        let centipawns = eval.score.as_centipawns().filter(|own| {
+            let own = if self.of_either { own.abs() } else { *own };
+            low <= own && own <= high
+        });
+        Ok(centipawns.map_or(RangeCheck::LeftOut, |own| {
+            let ce = pos.turn().fold_wb(own, -own);
+            let depth = match eval.depth {
+                0 => String::new(),
+                depth => format!(" acd {depth};"),
+            };
+            RangeCheck::Kept(format!("{depth} ce {ce};"))
+        }))
+    }
+}
+
+/// The result of comparing a position with a range of evaluations.
+pub(super) enum RangeCheck {
+    /// The evaluation is in the range. Contains the EPD operations `acd` and `ce` of the evaluation, or an empty text
+    /// if the suite does not filter by evaluation.
+    Kept(String),
+    /// The evaluation is outside of the range.
+    LeftOut,
+    /// The position has no evaluation.
+    Unknown,
+}
+
+/// Returns the part of an error message that states how many positions have no evaluation, or an empty text if `count`
+/// is 0.
+pub(super) fn without_evaluation(count: u64) -> String {
+    match count {
+        0 => String::new(),
+        count => format!("; {count} without an evaluation"),
+    }
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
     SourceSuite, Suite,
+    format::{epd, note_of_times},
     ranking::{Candidate, Ranking},
-    write::{epd, note_of_times},
 };
 use crate::{
     counts::Stats,

@@ -9,7 +9,7 @@ use std::{
 use shakmaty::{Position, variant::VariantPosition};
 use siphasher::sip::SipHasher13;
 
-use super::{Suite, evaluated::RangeCheck};
+use super::{RangeCheck, Suite};
 use crate::{
     error::{Error, Result},
     sort::{Memory, TextSorter},

@@ -8,7 +8,7 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
     SuiteCheck, SuiteFault, SuiteFormat,
-    check::{evaluation, range},
+    format::{evaluation, range},
     is_over, read_start,
 };
 use crate::{

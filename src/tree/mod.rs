@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use polybook::{
-//!     MakeBook, book::Book, pgn::Input, position::Variant, progress::Meter,
+//!     MakeBook, book::Book, text::Input, position::Variant, progress::Meter,
 //!     tree::{Limits, Tree},
 //! };
 //!
@@ -22,7 +22,6 @@
 //! ```
 
 mod find;
-mod pgn;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -33,9 +32,8 @@ pub use self::{
     source::Explored,
 };
 pub(crate) use self::{
-    pgn::GameWriter,
     source::played,
-    text::{move_number, push_move},
+    text::{GameWriter, move_number, push_move},
 };
 pub use crate::walk::{
     Branch, EvaluatedSource, Limits, LinesOf, Order, Replies, Source, Tree, TreeEvent, TreeMove,

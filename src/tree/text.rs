@@ -1,4 +1,5 @@
-//! Writing trees as indented text and as JSON lines, and movetext.
+//! Writes trees as indented text, as JSON lines, and as PGN with variations. A [`GameWriter`] writes a game as PGN and breaks its
+//! movetext into lines.
 
 use std::{
     io::{self, Write},
@@ -6,12 +7,13 @@ use std::{
 };
 
 use serde::Serialize;
-use shakmaty::{Move, Position, variant::VariantPosition};
+use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
 use crate::{
     counts::Stats,
     error::{At, Result},
     evals::Eval,
+    output::UNSEALED,
     position::{Keyed, san, uci},
     walk::{Branch, Order, Source, Tree, TreeEvent},
 };
@@ -191,4 +193,253 @@ impl<S: Source> Tree<'_, S> {
         }
         Ok(moves)
     }
+}
+
+/// The maximum nesting of variations. A deeper variation becomes a game of its own, because PGN readers limit the
+/// nesting.
+const DEEPEST: usize = 16;
+
+/// The maximum number of moves of a game; the rest becomes further games. Scid limits a game to some 128 KiB, and a
+/// move with its comment takes about 25 bytes there.
+const LONGEST: u64 = 2000;
+
+/// The value of the `Event` tag of each game.
+const EVENT: &str = "Opening tree";
+
+impl<S: Source> Tree<'_, S> {
+    /// Writes the tree to `out` as a game with variations, and returns the number of moves. `path` names the output in
+    /// error messages.
+    ///
+    /// A comment follows each move. It has the weight or the results of the move, its share in percent, and
+    /// `transposition` if the tree continues the position elsewhere. A line that would be nested in more than 16
+    /// variations becomes a game of its own, and so does what is left when a game has 2000 moves. The moves from the
+    /// start that lead to such a game are not counted again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the source does, or if the output cannot be written.
+    pub fn write_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
+        self.write_commented_pgn(out, path, EVENT, &|_| None, false)
+    }
+
+    /// Writes the tree as [`write_pgn`](Tree::write_pgn) does, to a file that gets the checksum of its text.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`write_pgn`](Tree::write_pgn).
+    pub fn write_sealed_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
+        self.write_commented_pgn(out, path, EVENT, &|_| None, true)
+    }
+
+    /// Writes the tree as [`write_pgn`](Tree::write_pgn) does, with the `Event` tag `event`, and with other comments where `comment`
+    /// returns one. An empty comment is left out.
+    pub(crate) fn write_commented_pgn(
+        &self,
+        out: &mut impl Write,
+        path: &Path,
+        event: &str,
+        comment: &dyn Fn(&Branch<'_>) -> Option<String>,
+        is_sealed: bool,
+    ) -> Result<u64> {
+        let mut games = GameWriter::new(out);
+        let (mut moves, mut rounds) = (0, 0);
+        let order = Order::Variations {
+            deepest: DEEPEST,
+            longest: LONGEST,
+        };
+        self.walk(order, &mut |step| {
+            let written = match step {
+                TreeEvent::Game(line) => {
+                    let ended = if rounds > 0 { games.end() } else { Ok(()) };
+                    rounds += 1;
+                    let begun = ended.and_then(|()| {
+                        let is_sealed = is_sealed && rounds == 1;
+                        games.begin(event, rounds, self.start(), None, is_sealed)
+                    });
+                    begun.and_then(|()| lead(&mut games, self.start(), line))
+                }
+                TreeEvent::Move(branch) => {
+                    moves += 1;
+                    games.words(&text(&branch, comment(&branch)))
+                }
+                TreeEvent::Open => games.open(),
+                TreeEvent::Close => {
+                    games.close();
+                    Ok(())
+                }
+                TreeEvent::Position { .. } => Ok(()),
+            };
+            written.at(path, "write")
+        })?;
+        games.end().at(path, "write")?;
+        Ok(moves)
+    }
+}
+
+/// Writes the moves from the start to where the game has something new.
+fn lead<W: Write>(
+    games: &mut GameWriter<W>,
+    start: &VariantPosition,
+    line: &[Move],
+) -> io::Result<()> {
+    let mut pos = start.clone();
+    for mv in line {
+        let number = move_number(&pos);
+        let san = SanPlus::from_move_and_play_unchecked(&mut pos, *mv);
+        games.words(&format!("{number} {san}"))?;
+    }
+    Ok(())
+}
+
+/// Returns the text of a move with its number and its comment.
+fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
+    let pos = branch.pos.position();
+    let number = move_number(pos);
+    let san = SanPlus::from_move(pos.clone(), branch.mv.mv);
+    let transposition = if branch.is_transposition {
+        ", transposition"
+    } else {
+        ""
+    };
+    let comment = comment.unwrap_or_else(|| remark(branch));
+    let eval = branch.mv.eval.map(|eval| {
+        let score = eval.score.to_string();
+        format!(" [%eval {},{}]", score.trim_start_matches('+'), eval.depth)
+    });
+    let eval = eval.unwrap_or_default();
+    let comment = format!("{comment}{transposition}{eval}");
+    match comment.trim_start_matches([' ', ',']) {
+        "" => format!("{number} {san}"),
+        comment => format!("{number} {san} {{{comment}}}"),
+    }
+}
+
+/// The maximum width of a line of movetext, in bytes. A longer word gets a line of its own.
+const WIDTH: usize = 80;
+
+/// A writer of games, one after the other, which breaks movetext into lines.
+#[derive(Debug)]
+pub(crate) struct GameWriter<W> {
+    out: W,
+    /// The last word, which is not written yet because a bracket may follow it.
+    word: String,
+    /// The width of the current line, without the last word.
+    column: usize,
+}
+
+impl<W: Write> GameWriter<W> {
+    pub(crate) fn new(out: W) -> GameWriter<W> {
+        GameWriter {
+            out,
+            word: String::new(),
+            column: 0,
+        }
+    }
+
+    /// Begins a game without players and result that starts from a position. `opening` has the code and the name of its
+    /// opening. A game that is sealed, the first of a file, has a tag for the checksum of the file.
+    pub(crate) fn begin(
+        &mut self,
+        event: &str,
+        round: u64,
+        start: &VariantPosition,
+        opening: Option<(&str, &str)>,
+        is_sealed: bool,
+    ) -> io::Result<()> {
+        write!(
+            self.out,
+            "[Event \"{event}\"]\n[Site \"?\"]\n[Date \"????.??.??\"]\n[Round \"{round}\"]\n[White \"?\"]\n[Black \"?\"]\n\
+             [Result \"*\"]\n"
+        )?;
+        if let Some((eco, name)) = opening {
+            writeln!(self.out, "[ECO \"{eco}\"]\n[Opening \"{name}\"]")?;
+        }
+        let variant = variant_tag(start);
+        if let Some(variant) = variant {
+            writeln!(self.out, "[Variant \"{variant}\"]")?;
+        }
+        if variant == Some(CHESS960) || *start != VariantPosition::new(start.variant()) {
+            let fen = crate::position::fen_of(start);
+            writeln!(self.out, "[SetUp \"1\"]\n[FEN \"{fen}\"]")?;
+        }
+        if is_sealed {
+            writeln!(self.out, "[Checksum \"{UNSEALED}\"]")?;
+        }
+        self.out.write_all(b"\n")
+    }
+
+    /// Adds movetext, which is broken at its blanks.
+    pub(crate) fn words(&mut self, text: &str) -> io::Result<()> {
+        for word in text.split(' ') {
+            // An opening bracket is followed directly by the next word.
+            if !self.word.ends_with('(') {
+                self.flush_word()?;
+            }
+            self.word.push_str(word);
+        }
+        Ok(())
+    }
+
+    /// Begins a variation.
+    pub(crate) fn open(&mut self) -> io::Result<()> {
+        self.words("(")
+    }
+
+    /// Ends a variation.
+    pub(crate) fn close(&mut self) {
+        self.word.push(')');
+    }
+
+    /// Ends a game.
+    pub(crate) fn end(&mut self) -> io::Result<()> {
+        self.words("*")?;
+        self.flush_word()?;
+        self.column = 0;
+        self.out.write_all(b"\n\n")
+    }
+
+    /// Returns the output, to which a caller may write between games.
+    pub(crate) fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
+    /// Returns the output.
+    pub(crate) fn into_inner(self) -> W {
+        self.out
+    }
+
+    /// Writes the last word, on a new line if it does not fit on the current one.
+    fn flush_word(&mut self) -> io::Result<()> {
+        if self.word.is_empty() {
+            return Ok(());
+        }
+        if self.column > 0 && self.column + 1 + self.word.len() > WIDTH {
+            self.out.write_all(b"\n")?;
+            self.column = 0;
+        } else if self.column > 0 {
+            self.out.write_all(b" ")?;
+            self.column += 1;
+        }
+        self.out.write_all(self.word.as_bytes())?;
+        self.column += self.word.len();
+        self.word.clear();
+        Ok(())
+    }
+}
+
+const CHESS960: &str = "Chess960";
+
+/// Returns the value of the `Variant` tag, or `None` for standard chess.
+fn variant_tag(start: &VariantPosition) -> Option<&'static str> {
+    Some(match start {
+        VariantPosition::Chess(pos) if pos.castles().mode().is_chess960() => CHESS960,
+        VariantPosition::Chess(_) => return None,
+        VariantPosition::Atomic(_) => "Atomic",
+        VariantPosition::Antichess(_) => "Antichess",
+        VariantPosition::KingOfTheHill(_) => "King of the Hill",
+        VariantPosition::ThreeCheck(_) => "Three-check",
+        VariantPosition::Crazyhouse(_) => "Crazyhouse",
+        VariantPosition::RacingKings(_) => "Racing Kings",
+        VariantPosition::Horde(_) => "Horde",
+    })
 }

@@ -1,18 +1,17 @@
 //! Walks from a position through the moves of a source.
 //!
 //! A [`Source`] returns the moves of a position. A [`Tree`] visits all positions that its moves reach and continues
-//! each of them once, in one of several [orders](Order); [`levels`] visits them breadth first. [`Limits`] bound how far
+//! each of them once, in one of several [orders](Order); [`tree`] visits them breadth first. [`Limits`] bound how far
 //! a walk goes. Wrappers such as [`Replies`] and [`LinesOf`] add moves to a source that has the moves of one side
 //! alone.
 
-mod levels;
 mod tree;
 
 use std::cell::Cell;
 
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
-pub(crate) use self::levels::levels;
+pub(crate) use self::tree::levels;
 pub use self::tree::{Branch, Order, Tree, TreeEvent};
 use crate::{
     counts::Stats,

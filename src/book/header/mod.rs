@@ -293,7 +293,7 @@ impl NullRecords {
 /// The start of the line with the checksum, which is the last line of the comment.
 const LINE: &str = "\nChecksum: ";
 
-/// Returns a comment with a line for the checksum, which [`BookWriter`](crate::book::file::BookWriter) fills in.
+/// Returns a comment with a line for the checksum, which [`BookWriter`](super::writer::BookWriter) fills in.
 pub(crate) fn with_checksum(comment: &str) -> String {
     format!("{comment}{LINE}{}", Checksum::default())
 }

@@ -13,7 +13,7 @@ use shakmaty::{ByColor, Color, Move, Position, Role, Square, variant::VariantPos
 
 use super::PlayableMoves;
 use crate::{
-    book::open::Book,
+    book::reader::Book,
     error::Result,
     position::{Keyed, Variant},
     progress::{Meter, Portions},

@@ -8,23 +8,26 @@
 //! The book itself may stay in its file. [`count`] and [`reachable`] spill positions to temporary files if they exceed the
 //! memory budget. [`write()`] takes about 50 bytes of memory for each position on the lines that it writes.
 
-mod dump;
 mod exact;
 
-use shakmaty::{Color, Move, Position, variant::VariantPosition};
-
-pub use self::{
-    dump::write,
-    exact::{Reachable, reachable},
+use std::{
+    io::{self, Write},
+    path::Path,
 };
-use super::{open::Book, records::Entry};
+
+use rustc_hash::FxHashMap;
+use shakmaty::{Color, Move, Position, san::SanPlus, variant::VariantPosition};
+
+use super::{reader::Book, records::Entry};
 use crate::{
-    error::Result,
-    position::{BookMove, Keyed, Variant, key},
+    error::{At, Result},
+    position::{BookMove, Keyed, Variant, key, uci},
     progress::{Meter, Portions},
     sort::{Memory, SpillingSet},
     walk::{Limits, LinesOf, Source, TreeMove, levels},
 };
+
+pub use self::exact::{Reachable, reachable};
 
 /// The numbers of lines and positions of a book.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -257,11 +260,171 @@ impl KeyFilter {
     }
 }
 
+/// Writes the lines of `side` that begin at `start`. Each is a numbered line of text that shows the percentage of each
+/// move of the side.
+///
+/// Moves of the side come in the order of the book, and the opponent's moves in the order of their UCI text. Errors name the
+/// output `path`. `meter` shows the progress.
+///
+/// # Errors
+///
+/// Returns an error if the book cannot be read, if its keys do not ascend, or if the output cannot be written.
+pub fn write(
+    book: &Book,
+    side: Color,
+    start: VariantPosition,
+    out: impl Write,
+    path: &Path,
+    meter: &Meter,
+) -> Result<()> {
+    let done = Portions::new(meter);
+    LineWriter {
+        moves: LinesOf(PlayableMoves::new(book, meter)?, side),
+        side,
+        done,
+        out,
+        target: path,
+        path: Vec::new(),
+        on_path: FxHashMap::default(),
+        seen: FxHashMap::default(),
+        line: 1,
+    }
+    .write(start)
+}
+
+/// A position on the current line, with its moves that have not been followed yet.
+struct PathNode {
+    pos: Keyed<VariantPosition>,
+    /// The moves that have not been followed yet; the next move is the last element. Each has the probability that it
+    /// is chosen, from 0 to 1.
+    moves: Vec<(Move, f64)>,
+    /// `true` if the position has any moves.
+    has_moves: bool,
+    /// The estimated share of all lines that continue with any one of the moves, for the progress display.
+    portion: f64,
+    /// The move by which the current line continues.
+    current: Option<(Move, f64)>,
+}
+
+struct LineWriter<'a, W> {
+    moves: LinesOf<PlayableMoves<'a>>,
+    side: Color,
+    done: Portions<'a>,
+    out: W,
+    /// The path of the output, for errors.
+    target: &'a Path,
+    path: Vec<PathNode>,
+    /// The ply of each position on the current line, by key.
+    on_path: FxHashMap<u64, usize>,
+    /// The number of the line and the ply at which each position first occurred, by key.
+    seen: FxHashMap<u64, (u64, usize)>,
+    line: u64,
+}
+
+impl<W: Write> LineWriter<'_, W> {
+    fn write(mut self, start: VariantPosition) -> Result<()> {
+        self.enter(Keyed::new(start), 1.0)?;
+        while let Some(node) = self.path.last_mut() {
+            let Some(choice) = node.moves.pop() else {
+                self.leave()?;
+                continue;
+            };
+            node.current = Some(choice);
+            let portion = node.portion;
+            let mut after = node.pos.clone();
+            after.play(choice.0);
+            let key = after.key();
+            if let Some(ply) = self.on_path.get(&key) {
+                let note = format!("{{cycle: ply={ply}}}");
+                self.write_line(&note, portion)?;
+            } else if let Some((line, ply)) = self.seen.get(&key) {
+                let note = format!("{{trans: line={line}, ply={ply}}}");
+                self.write_line(&note, portion)?;
+            } else {
+                self.enter(after, portion)?;
+            }
+        }
+        self.out.flush().at(self.target, "write")
+    }
+
+    fn enter(&mut self, pos: Keyed<VariantPosition>, portion: f64) -> Result<()> {
+        let ply = self.path.len();
+        self.on_path.insert(pos.key(), ply);
+        self.seen.insert(pos.key(), (self.line, ply));
+        let mut known = self.moves.moves(&pos)?;
+        if pos.position().turn() != self.side {
+            known.sort_by_cached_key(|reply| uci(pos.position(), reply.mv));
+        }
+        let sum: u64 = known.iter().map(|mv| mv.weight).sum();
+        let with_share = |mv: &TreeMove| (mv.mv, mv.weight as f64 / sum as f64);
+        let moves: Vec<(Move, f64)> = known.iter().rev().map(with_share).collect();
+        self.path.push(PathNode {
+            pos,
+            has_moves: !moves.is_empty(),
+            portion: portion / moves.len().max(1) as f64,
+            moves,
+            current: None,
+        });
+        Ok(())
+    }
+
+    /// Goes back by one move. A line ends after a move of the side if no reply has a continuation in the book.
+    fn leave(&mut self) -> Result<()> {
+        let Some(node) = self.path.pop() else {
+            return Ok(());
+        };
+        self.on_path.remove(&node.pos.key());
+        let is_end = !node.has_moves && node.pos.position().turn() != self.side;
+        if is_end && !self.path.is_empty() {
+            self.write_line("", node.portion)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the current line. `portion` is its estimated share of all lines.
+    fn write_line(&mut self, note: &str, portion: f64) -> Result<()> {
+        self.done.add(portion);
+        let written = self.try_write_line(note);
+        self.line += 1;
+        written.at(self.target, "write")
+    }
+
+    fn try_write_line(&mut self, note: &str) -> io::Result<()> {
+        write!(self.out, "{}: ", self.line)?;
+        for (ply, node) in self.path.iter().enumerate() {
+            let Some((mv, share)) = node.current else {
+                continue;
+            };
+            if ply % 2 == 0 {
+                write!(self.out, "{}. ", ply / 2 + 1)?;
+            }
+            let san = SanPlus::from_move(node.pos.position().clone(), mv);
+            write!(self.out, "{san}")?;
+            if node.pos.position().turn() == self.side {
+                write!(self.out, "{{{:.0}%}}", 100.0 * share)?;
+            }
+            write!(self.out, " ")?;
+        }
+        writeln!(self.out, "{note}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use proptest::prelude::*;
+    use shakmaty::Chess;
 
     use super::*;
+    use crate::{
+        book::{
+            Entry,
+            lines::{Lines, Reachable, count, reachable},
+        },
+        position::{BookMove, Variant, from_text, key, read_move},
+        sort::Memory,
+    };
 
     proptest! {
         #[test]
@@ -281,5 +444,211 @@ mod tests {
             prop_assert_eq!(moves.positions, keys.len() as u64);
             prop_assert!(!moves.has_records(key(&Variant::Standard.start())).unwrap());
         }
+    }
+
+    /// Creates a book of lines in which every move has weight 1.
+    fn book(lines: &[&str]) -> Book {
+        let mut entries = Vec::new();
+        for line in lines {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            for ply in 0..words.len() {
+                let pos = from_text(None, Some(&words[..ply].join(" "))).unwrap();
+                let mv = read_move(&pos, words[ply].as_bytes()).unwrap();
+                entries.push((key(&pos), BookMove::from(mv)));
+            }
+        }
+        entries.sort_unstable();
+        entries.dedup();
+        let bytes = entries.into_iter().flat_map(|(key, mv)| {
+            let entry = Entry {
+                key,
+                mv,
+                weight: 1,
+                learn: 0,
+            };
+            entry.to_bytes()
+        });
+        Book::from_bytes(bytes.collect()).unwrap()
+    }
+
+    fn dumped(book: &Book, side: Color) -> Vec<String> {
+        let mut out = Vec::new();
+        write(
+            book,
+            side,
+            Variant::Standard.start(),
+            &mut out,
+            "lines".as_ref(),
+            &Meter::default(),
+        )
+        .unwrap();
+        String::from_utf8(out)
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    #[test]
+    fn lines_of_both_sides() {
+        let book = book(&["e4 e5 Nf3", "e4 c5 Nf3", "d4 d5"]);
+        assert_eq!(
+            dumped(&book, Color::White),
+            [
+                "1: 1. d4{50%}  ",
+                "2: 1. e4{50%} c5 2. Nf3{100%} ",
+                "3: 1. e4{50%} e5 2. Nf3{100%} ",
+            ]
+            .map(|line| line.replace("  ", " "))
+        );
+        assert_eq!(
+            dumped(&book, Color::Black),
+            [
+                "1: 1. d4 d5{100%} ",
+                "2: 1. e4 c5{50%} ",
+                "3: 1. e4 e5{50%} "
+            ]
+        );
+        let lines = count(&book, &Meter::default()).unwrap();
+        assert_eq!((lines.white, lines.black), (3, 3));
+        assert_eq!(
+            (
+                lines.white_positions,
+                lines.black_positions,
+                lines.positions
+            ),
+            (3, 2, 5)
+        );
+        assert_eq!(
+            reachable(&book, &Memory::default(), &Meter::default()).unwrap(),
+            Reachable { white: 3, black: 2 }
+        );
+    }
+
+    #[test]
+    fn transpositions_and_cycles_end_lines() {
+        let transposing = book(&["d4 d5 c4 e6 Nc3", "c4 e6 d4 d5 Nc3"]);
+        let lines = dumped(&transposing, Color::White);
+        assert!(lines[1].ends_with("{trans: line=1, ply=4}"), "{lines:?}");
+        assert_eq!(
+            count(&transposing, &Meter::default()).unwrap().white,
+            lines.len() as u64
+        );
+        let cycling = book(&["Nf3 Nf6 Ng1 Ng8"]);
+        let lines = dumped(&cycling, Color::White);
+        assert_eq!(
+            lines,
+            ["1: 1. Nf3{100%} Nf6 2. Ng1{100%} Ng8 {cycle: ply=0}"]
+        );
+        assert_eq!(count(&cycling, &Meter::default()).unwrap().white, 1);
+    }
+
+    #[test]
+    fn a_line_of_any_length_needs_no_stack() {
+        // A random game of thousands of plies: the code must not recurse.
+        let mut pos = Keyed::new(Chess::default());
+        let mut entries = Vec::new();
+        let mut seen = HashSet::new();
+        let mut state = 1u64;
+        while entries.len() < 5_000 && seen.insert(pos.key()) {
+            let moves: Vec<Move> = pos
+                .position()
+                .legal_moves()
+                .into_iter()
+                .filter(|mv| !mv.is_capture())
+                .collect();
+            if moves.is_empty() {
+                break;
+            }
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let mv = moves[(state >> 33) as usize % moves.len()];
+            entries.push(Entry {
+                key: pos.key(),
+                mv: BookMove::from(mv),
+                weight: 1,
+                learn: 0,
+            });
+            pos.play(mv);
+        }
+        let plies = entries.len();
+        assert!(plies > 200, "{plies}");
+        entries.sort_by_key(|entry| entry.key);
+        let bytes = entries.iter().flat_map(|entry| entry.to_bytes()).collect();
+        let book = Book::from_bytes(bytes).unwrap();
+        let lines = dumped(&book, Color::White);
+        assert_eq!(
+            count(&book, &Meter::default()).unwrap().white,
+            lines.len() as u64
+        );
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.matches('%').count() >= plies / 2 - 1)
+        );
+    }
+
+    #[test]
+    fn an_empty_book_has_no_lines() {
+        let book = Book::from_bytes(Vec::new()).unwrap();
+        assert_eq!(count(&book, &Meter::default()).unwrap(), Lines::default());
+        assert!(dumped(&book, Color::White).is_empty());
+        assert!(dumped(&book, Color::Black).is_empty());
+    }
+
+    #[test]
+    fn a_book_that_is_not_sorted_is_an_error() {
+        let sorted = book(&["e4 e5 Nf3"]);
+        let mut records: Vec<_> = sorted.iter().map(|entry| entry.unwrap()).collect();
+        records.reverse();
+        let bytes = records.into_iter().flat_map(Entry::to_bytes).collect();
+        let book = Book::from_bytes(bytes).unwrap();
+        assert!(
+            count(&book, &Meter::default())
+                .unwrap_err()
+                .to_string()
+                .contains("not sorted")
+        );
+        assert!(reachable(&book, &Memory::default(), &Meter::default()).is_err());
+        assert!(
+            write(
+                &book,
+                Color::White,
+                Variant::Standard.start(),
+                Vec::new(),
+                "lines".as_ref(),
+                &Meter::default()
+            )
+            .is_err()
+        );
+    }
+
+    #[test]
+    fn books_in_files_and_in_memory_have_the_same_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("book.bin");
+        let memory = book(&[
+            "e4 e5 Nf3",
+            "e4 c5 Nf3",
+            "d4 d5",
+            "d4 d5 c4 e6 Nc3",
+            "c4 e6 d4 d5",
+        ]);
+        let bytes: Vec<u8> = memory
+            .iter()
+            .flat_map(|entry| entry.unwrap().to_bytes())
+            .collect();
+        std::fs::write(&path, bytes).unwrap();
+        let file = Book::open(&path).unwrap();
+        assert_eq!(
+            count(&file, &Meter::default()).unwrap(),
+            count(&memory, &Meter::default()).unwrap()
+        );
+        assert_eq!(
+            reachable(&file, &Memory::default(), &Meter::default()).unwrap(),
+            reachable(&memory, &Memory::default(), &Meter::default()).unwrap()
+        );
+        assert_eq!(dumped(&file, Color::White), dumped(&memory, Color::White));
     }
 }

@@ -124,7 +124,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         exact: args.exact,
         with_text: args.out.is_some(),
     };
-    let inputs = pgn_inputs(games, &args.untagged)?;
+    let inputs = pgn_inputs(games, args.untagged.untagged_variant)?;
     let mut summary = beside_lines(context).show_progress("checking", |meter| {
         let games = Games {
             inputs: &inputs,

@@ -178,12 +178,7 @@ impl Opener {
         match arguments {
             [argument] => self.source(argument, filter),
             _ => {
-                let inputs = pgn_inputs(
-                    arguments,
-                    &UntaggedArg {
-                        untagged_variant: self.untagged,
-                    },
-                )?;
+                let inputs = pgn_inputs(arguments, self.untagged)?;
                 self.open_as(filter, |options| MoveSource::games(inputs, options))
             }
         }

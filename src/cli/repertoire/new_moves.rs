@@ -127,7 +127,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         // The moves before an illegal one count.
         MoveSource::source(path, true, opening)
     })?;
-    let inputs = pgn_inputs(&args.games, &args.untagged)?;
+    let inputs = pgn_inputs(&args.games, args.untagged.untagged_variant)?;
     let reference = Reference {
         known: &known,
         earlier: args.earlier,

@@ -2,6 +2,7 @@
 
 use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
+use super::{CountedBefore, OrderedInput, RunInput};
 use crate::{
     counts::{
         CountBatch, CountsDirectory, CountsError, CountsOrigin, Grouping, KeyedIdentity,
@@ -10,9 +11,8 @@ use crate::{
     error::{Error, Result},
     kind::FileKind,
     make_book::{
-        input::{CountedBefore, OrderedInput, RunInput},
-        needs::Needs,
-        outcome::Outcome,
+        budget::Needs,
+        replay::Outcome,
         report::{Report, Totals},
         run::{Batches, Run},
     },

@@ -1,23 +1,31 @@
 //! The inputs of a run: games, and counts from earlier runs.
+//!
+//! [`RunInput`] is the interface of an input to the pipeline. For an input of games, one thread cuts the stream into batches, and
+//! all threads replay the batches.
 
 #[cfg(feature = "parquet")]
 mod counts;
-mod games;
 
-use std::path::Path;
+use std::{
+    ops::Range,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+};
 
 use super::{
-    budget::OrderedSize,
-    input::{CountedBefore, OrderedInput, RunInput},
+    budget::{BYTES_OF_DIRECTORY, OrderedSize},
     options::MakeBook,
-    run::Batches,
+    replay::Outcome,
+    run::{Batches, Run},
 };
 use crate::{
-    counts::Grouping,
+    counts::{Grouping, OrderedCounts},
     error::{Error, Result},
-    pgn::Input,
+    make_book::replay::BATCH_SIZE,
+    pgn::{Batch, Cutter, Input, Stream, StreamOptions},
     position::VariantChoice,
     provenance::{GameCounts, Provenance, Pruned},
+    task,
 };
 
 /// The separator between the options of counts that were made with different options.
@@ -296,7 +304,7 @@ fn opened(input: &Input, most_metadata: usize) -> Result<Box<dyn RunInput + '_>>
     if let Some(counts) = counts::CountsInput::open(input, most_metadata)? {
         return Ok(Box::new(counts));
     }
-    Ok(Box::new(games::GamesInput(input)))
+    Ok(Box::new(GamesInput(input)))
 }
 
 /// Returns an error if the run has options for games, but all inputs are counts, and the counts at `path` do not say
@@ -335,4 +343,137 @@ fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> Stri
     format!(
         "has counts made with {theirs}{by}, not games, so {own} cannot apply: name the PGN files{or}"
     )
+}
+
+/// An input of a run.
+pub(super) trait RunInput: Send + Sync {
+    /// Checks that the input can be read, as far as this is possible before reading it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file does not exist, cannot be read or is a directory.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns the size of the input in bytes, or `None` if it is unknown.
+    fn size(&self) -> Option<u64>;
+
+    /// Returns facts about the counts, or `None` if the input is games.
+    fn counted(&self) -> Option<CountedBefore<'_>> {
+        None
+    }
+
+    /// Returns the counts in the order of their keys, or `None` if the input is games or unordered counts.
+    fn ordered(&self) -> Option<&dyn OrderedInput> {
+        None
+    }
+
+    /// Reads the input, and passes its games or rows to the threads of the run.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the input cannot be read, and [`Error::Interrupted`](crate::Error::Interrupted) if the run is
+    /// cancelled.
+    fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()>;
+}
+
+/// Counts in ascending order of their keys. They are merged with the sorted counts of the other inputs, without being sorted
+/// themselves.
+pub(super) trait OrderedInput: Sync {
+    /// Returns the number of rows.
+    fn rows(&self) -> u64;
+
+    /// Returns a reader of the rows whose keys belong to a range of shards.
+    fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> OrderedCounts<'r>;
+
+    /// Checks that the files still have the bytes that were written.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file was modified.
+    fn check_bytes(&self) -> Result<()>;
+
+    /// Checks that all rows have been read, and returns the number of half-moves that they count.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file was modified, or has other rows than its metadata says.
+    fn check_read(&self) -> Result<u64>;
+}
+
+/// Facts about an input of counts.
+pub(super) struct CountedBefore<'a> {
+    pub path: &'a Path,
+    /// The provenance and the variant of the counts, if they have a sidecar.
+    pub origin: Option<&'a (Provenance, VariantChoice)>,
+    /// The classes by which the counts are separated.
+    pub by: Grouping,
+    /// The numbers of positions, rows and half-moves that were pruned from the counts, or `None` if nothing was pruned.
+    pub pruned: Option<Pruned>,
+    /// The approximate memory, in bytes, that the metadata of a part (a Parquet file) takes beyond the usual amount.
+    pub metadata: usize,
+    #[cfg(feature = "parquet")]
+    pub directory: &'a crate::counts::CountsDirectory,
+}
+
+impl CountedBefore<'_> {
+    /// Returns the approximate number of bytes of memory that a thread needs to read a part in order.
+    pub(super) fn memory(&self) -> usize {
+        BYTES_OF_DIRECTORY + self.metadata
+    }
+}
+
+/// A PGN file as an input.
+pub(super) struct GamesInput<'a>(pub &'a Input);
+
+impl RunInput for GamesInput<'_> {
+    fn check(&self) -> Result<()> {
+        self.0.check()
+    }
+
+    fn size(&self) -> Option<u64> {
+        self.0.size()
+    }
+
+    fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()> {
+        let (input, run) = (self.0, batches.run);
+        let options = StreamOptions {
+            stop: Arc::clone(&run.options.stop),
+            memory: input.unpacking_memory(run.options.memory.bytes),
+        };
+        // A silent pipe must not delay the end of a failed run.
+        let stream = input.open_until(&options, run.failure.flag())?;
+        let taken = Arc::clone(&stream.taken);
+        let left_out = Arc::clone(&stream.left_out);
+        let mut reported = 0;
+        let mut cutter = Cutter::new(stream, BATCH_SIZE);
+        while let Some(batch) = next_batch(&mut cutter, input)? {
+            let so_far = taken.load(Ordering::Relaxed);
+            run.options.progress.add_bytes(so_far - reported);
+            reported = so_far;
+            let id = batches.next_id();
+            if run.failure.is_set() {
+                return Ok(());
+            }
+            run.options.refuse_if_stopped()?;
+            run.check_space(0)?;
+            batches
+                .scope
+                .spawn(move |_| run.watch(|| run.replay(&batch, id)));
+        }
+        match left_out.get() {
+            Some(left_out) => batches.submit(Outcome {
+                left_out: Some(left_out.clone()),
+                ..Outcome::default()
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the next batch, or `None` at the end of the input.
+fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
+    task::fault("cut");
+    cutter.next_batch().map_err(|err| input.error(err))
 }

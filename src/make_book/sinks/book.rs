@@ -6,10 +6,9 @@ use crate::{
     book::{self, BookMaker},
     error::{Error, Result},
     make_book::{
-        budget::Budget,
+        budget::{Budget, Needs},
         counted::Counted,
         inputs::Inputs,
-        needs::Needs,
         options::MakeBook,
         progress::Phase,
         report::BookReport,

@@ -11,10 +11,9 @@ use crate::{
         store::{GameFacts, ListRecord, StoredGames},
     },
     make_book::{
-        budget::Budget,
+        budget::{Budget, Needs},
         counted::Counted,
         inputs::{Inputs, ended_at},
-        needs::Needs,
         options::MakeBook,
         progress::Phase,
         report::IndexReport,
@@ -44,7 +43,7 @@ pub(super) fn plan<'a>(
 ) -> Option<Plan<'a>> {
     let path = options.explorer.as_deref()?;
     #[cfg(feature = "parquet")]
-    if let Some(plan) = super::counts::index::plan(options, inputs, needs) {
+    if let Some(plan) = super::counted_index::plan(options, inputs, needs) {
         return Some(plan);
     }
     #[cfg(not(feature = "parquet"))]

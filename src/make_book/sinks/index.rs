@@ -10,10 +10,9 @@ use crate::{
         posting::Posting,
     },
     make_book::{
-        budget::Budget,
+        budget::{Budget, Needs},
         counted::Counted,
         inputs::Inputs,
-        needs::Needs,
         options::MakeBook,
         progress::Phase,
         report::IndexReport,

@@ -1,6 +1,7 @@
 //! The outputs of a run, one file each. To add an output, add a file with its option, an entry in [`plans`], and a report.
 
 mod book;
+pub(super) mod counted_index;
 #[cfg(feature = "parquet")]
 mod counts;
 mod explorer;
@@ -9,7 +10,7 @@ mod index;
 mod obs;
 mod suite;
 
-use super::{inputs::Inputs, needs::Needs, options::MakeBook, sink::Plan};
+use super::{budget::Needs, inputs::Inputs, options::MakeBook, sink::Plan};
 
 /// A function that returns the plan for an output if the options ask for it, and adds the needs of the output to
 /// [`Needs`].

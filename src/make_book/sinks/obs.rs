@@ -11,10 +11,9 @@ use shakmaty::Chess;
 use crate::{
     error::Result,
     make_book::{
-        budget::Budget,
+        budget::{Budget, Needs},
         counted::Counted,
         inputs::Inputs,
-        needs::Needs,
         options::MakeBook,
         progress::Phase,
         report::ObsReport,

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use crate::{
     error::{Error, Result},
     make_book::{
+        budget::Needs,
         counted::Counted,
         inputs::Inputs,
-        needs::Needs,
         options::{MakeBook, SuiteOutput},
         report::SuiteReport,
         sink::{BatchSink, CountedGame, Plan, Sink, refuse_several_variants},

@@ -1,4 +1,4 @@
-//! The second engine.
+//! The second engine, to which a session passes the positions that no source knows.
 
 use std::{
     ffi::OsString,
@@ -6,12 +6,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::session::Event;
 use crate::{
     error::Result,
     task::{Feed, Feeder},
     uci::{EngineProcess, option_name, read_lines},
 };
+
+/// An event in a conversation: a message from the program that sends commands, or from the second engine.
+pub(super) enum Event {
+    /// A command has arrived.
+    Command(String),
+    /// No further command will arrive.
+    End,
+    /// The second engine wrote a line.
+    Behind(String),
+    /// The second engine has ended or closed its output.
+    BehindEnd,
+}
 
 /// The maximum time from the start of an engine to its `uciok`.
 const START: Duration = Duration::from_secs(30);
@@ -26,7 +37,7 @@ const AHEAD: usize = 1 << 10;
 const MOST_LINES: usize = 1 << 12;
 
 /// An engine that has answered `uci`.
-pub(super) struct Behind {
+pub(super) struct SecondEngine {
     pub process: EngineProcess,
     /// The lines that name and declare the engine: `id` and `option`.
     pub lines: Vec<String>,
@@ -34,7 +45,7 @@ pub(super) struct Behind {
     pub options: Vec<String>,
 }
 
-impl Behind {
+impl SecondEngine {
     /// Starts an engine. A thread sends its lines to `feeder`, whose receiver is `events`.
     ///
     /// # Errors
@@ -45,7 +56,7 @@ impl Behind {
         args: &[OsString],
         feeder: &Feeder<Event>,
         events: &mut Feed<Event>,
-    ) -> Result<Behind> {
+    ) -> Result<SecondEngine> {
         let (mut process, output) = EngineProcess::start(program, args, AHEAD)?;
         feeder.start("engine", |feeder| {
             read_lines(output, |line| feeder.send(Event::Behind(line)))?;
@@ -73,7 +84,7 @@ impl Behind {
                 }
             }
         }
-        Ok(Behind {
+        Ok(SecondEngine {
             process,
             lines,
             options,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::opened_classed;
+use super::counts::opened_classed;
 use crate::{
     counts::{ClassRow, ClassedCounts, Grouping},
     error::{Error, Result},
@@ -14,9 +14,9 @@ use crate::{
         },
     },
     make_book::{
+        budget::Needs,
         counted::Counted,
         inputs::{Inputs, ended_at, last_plies},
-        needs::Needs,
         options::MakeBook,
         progress::Phase,
         report::IndexReport,

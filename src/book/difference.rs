@@ -3,8 +3,8 @@
 use std::iter::{self, Peekable};
 
 use super::{
-    open::Book,
-    positions::{BookPositions, MergePolicy, PositionEntries},
+    merge::{BookPositions, MergePolicy, PositionEntries},
+    reader::Book,
     records::{Entry, with_format_castling},
 };
 use crate::{

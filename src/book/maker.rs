@@ -1,29 +1,39 @@
-//! Makes a book from counts.
+//! Makes a book from counts. [`DroppedMoves`] finds the moves that are dropped from a book because they are illegal or because
+//! they lose too much.
 
-use std::{cmp::Reverse, io::Write, mem, path::Path, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    cmp::Reverse,
+    io::Write,
+    mem,
+    path::Path,
+    sync::Arc,
+};
 
 use rayon::prelude::*;
-use shakmaty::{Color, variant::VariantPosition};
+use rustc_hash::FxHashSet;
+use shakmaty::{Color, Move, variant::VariantPosition};
 
 use super::{
-    dropped::{DroppedMoves, LossSummary},
-    file::{BookWriter, checksum_of},
     header::{self, HeaderError, PORTABLE_LENGTH, with_checksum},
+    lines::PlayableMoves,
     minimax::{MinimaxShares, MinimaxSummary},
-    open::Book,
-    records::Entry,
-    weight::{Scale, Scaling, Weights},
+    reader::Book,
+    records::{Entry, key_and_move},
+    weights::{Scale, Scaling, Weights},
+    writer::{BookWriter, checksum_of},
 };
 use crate::{
     counts::{Counts, MoveCount, MoveFilter},
     error::{At, Result},
     evals::MaxLoss,
     output::AtomicFile,
-    position::{BookMove, Variant},
+    position::{BookMove, Keyed, Variant},
     progress::Meter,
     provenance::Provenance,
-    sort::Memory,
+    sort::{Memory, SpillingSet},
     task,
+    walk::{Source, TreeMove, each_position},
 };
 
 /// A builder that selects moves from counts, weighs them, and writes them as a book.
@@ -408,6 +418,128 @@ impl Adjustments {
         }
         let backed_up = self.backed_up.as_ref();
         backed_up.map_or(weight, |backed_up| backed_up.lowered(key, mv, weight))
+    }
+}
+
+/// The numbers of moves and positions that the evaluations drop from a book or leave in it.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct LossSummary {
+    /// The number of moves that are left out because they lose too much.
+    pub left_out: u64,
+    /// The number of moves that are kept because they have no evaluation, or because no line of the book reaches their
+    /// position.
+    pub unevaluated: u64,
+    /// The number of positions whose moves are all left out.
+    pub emptied: u64,
+}
+
+/// The moves that are dropped from a book.
+#[derive(Clone, Debug)]
+pub(super) struct DroppedMoves {
+    /// Pairs of a key and a move, packed by [`key_and_move`].
+    moves: FxHashSet<u128>,
+    /// The numbers of the moves that lose too much.
+    pub losses: LossSummary,
+}
+
+impl DroppedMoves {
+    /// Finds the illegal moves of `book`, and with `max_loss` the moves that lose more than it allows.
+    ///
+    /// `book` must contain each move of a position at most once. Only positions that lines of the book reach from the
+    /// start of `variant` are checked, because a key alone does not determine which moves are legal and which positions
+    /// they lead to.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the book, the evaluations or a temporary file cannot be read, or if keys do not ascend.
+    pub(super) fn of(
+        book: &Book,
+        variant: Variant,
+        max_loss: Option<&MaxLoss>,
+        memory: &Memory,
+        meter: &Meter,
+    ) -> Result<DroppedMoves> {
+        let records = book.len_without_header()?;
+        let legal = LegalMoves {
+            moves: PlayableMoves::within(book, meter, memory.bytes / 4)?,
+            illegal: RefCell::default(),
+            unseen: Cell::new(records),
+        };
+        let mut moves = FxHashSet::default();
+        let mut losses = LossSummary::default();
+        let mut evaluated = 0;
+        let mut reached = SpillingSet::new(memory.share(4));
+        let start = [Ok(variant.start())];
+        each_position(&legal, start, memory.share(4), meter, &mut |pos| {
+            if !reached.insert_key(pos.key())? {
+                return Ok(legal.unseen.get() > 0);
+            }
+            let (entries, to_judge): (Vec<_>, Vec<_>) = legal.of(pos)?.into_iter().unzip();
+            legal.unseen.set(legal.unseen.get() - entries.len() as u64);
+            if let Some(max_loss) = max_loss {
+                let left_out_before = losses.left_out;
+                for (entry, loses) in entries
+                    .iter()
+                    .zip(max_loss.judge(pos.position(), &to_judge)?)
+                {
+                    evaluated += u64::from(loses.is_some());
+                    if loses == Some(true) {
+                        moves.insert(key_and_move(entry.key, entry.mv));
+                        losses.left_out += 1;
+                    }
+                }
+                let left_out = losses.left_out - left_out_before;
+                losses.emptied += u64::from(left_out > 0 && left_out == entries.len() as u64);
+            }
+            Ok(legal.unseen.get() > 0)
+        })?;
+        let illegal = legal.illegal.into_inner();
+        losses.unevaluated = records - evaluated - illegal.len() as u64;
+        moves.extend(illegal);
+        Ok(DroppedMoves { moves, losses })
+    }
+
+    /// Returns `true` if a move is dropped.
+    pub(super) fn contains(&self, key: u64, mv: BookMove) -> bool {
+        self.moves.contains(&key_and_move(key, mv))
+    }
+}
+
+/// A source for a walk that contains only the legal moves of a book. It records the illegal moves of each position that
+/// the walk looks up.
+struct LegalMoves<'a> {
+    moves: PlayableMoves<'a>,
+    illegal: RefCell<FxHashSet<u128>>,
+    /// The number of records whose position has not been looked up yet.
+    unseen: Cell<u64>,
+}
+
+impl LegalMoves<'_> {
+    /// Returns the records of a position whose moves are legal.
+    fn of(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(Entry, Move)>> {
+        let mut legal = Vec::new();
+        for entry in self.moves.records(pos.key())? {
+            match entry.mv.to_move(pos.position()) {
+                Some(mv) => legal.push((entry, mv)),
+                None => {
+                    let is_new = self
+                        .illegal
+                        .borrow_mut()
+                        .insert(key_and_move(entry.key, entry.mv));
+                    self.unseen.set(self.unseen.get() - u64::from(is_new));
+                }
+            }
+        }
+        Ok(legal)
+    }
+}
+
+impl Source for LegalMoves<'_> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let moves = self.of(pos)?.into_iter();
+        Ok(moves
+            .map(|(entry, mv)| TreeMove::known(mv, entry.weight.into(), None))
+            .collect())
     }
 }
 

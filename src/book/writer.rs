@@ -9,7 +9,7 @@ use std::{
 use super::{
     foreign::{ENOUGH, check_replaceable, may_be_replaced},
     header::{create_raw, renewed, split_checksum},
-    open::Book,
+    reader::Book,
     records::{BookStorage, Entry, write_entries},
 };
 use crate::{

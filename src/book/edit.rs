@@ -1,0 +1,748 @@
+//! Edits a book: sets weights, and removes moves and positions.
+//!
+//! A [`Change`] applies to the moves of a position and has a text form. If a change requests shares, the editor chooses weights
+//! that give moves these shares of the sum of their position's weights.
+
+use std::{cmp::Reverse, collections::BTreeMap, io::Write, path::Path, slice, str::FromStr};
+
+use rustc_hash::FxHashSet;
+use shakmaty::{Color, variant::VariantPosition};
+
+use super::{
+    header::{self, HeaderError, split_checksum, with_checksum},
+    lines::{PlayableMoves, contains, reached},
+    reader::Book,
+    records::{Entry, each_move_once, with_format_castling, write_entries},
+    writer::BookWriter,
+};
+use crate::{
+    error::{At, Error, Result},
+    output::AtomicFile,
+    position::{BookMove, Keyed, LineError, Variant, fen_of, key, read_move},
+    progress::{Meter, Portions},
+    sort::{Memory, SpillingSet},
+    walk::{Replies, Source, TreeMove, sources_of_all_lines},
+};
+
+/// A position, with the changes to its moves.
+#[derive(Clone, Debug)]
+pub struct PositionEdit {
+    /// The position.
+    pub pos: VariantPosition,
+    /// The changes, in the order in which they are applied.
+    pub changes: Vec<Change>,
+}
+
+/// Statistics about an edited book.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct EditSummary {
+    /// The number of moves that were added.
+    pub added: u64,
+    /// The number of moves whose weight changed.
+    pub weighed: u64,
+    /// The number of moves that were removed from edited positions.
+    pub removed: u64,
+    /// The number of requested shares that could not be met: no weights up to 65535 give a share that is within 1 % of
+    /// the requested share.
+    pub inexact: u64,
+    /// The number of positions that were removed, including positions that were only reached through removed positions.
+    pub removed_positions: u64,
+    /// The number of records of the new book, without its header.
+    pub entries: u64,
+}
+
+/// The new records of the changed positions, by key.
+type Edited = BTreeMap<u64, Vec<Entry>>;
+
+/// Writes a book with changes to `out`.
+///
+/// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place) before opening
+/// the book, so that no other run replaces the file in between. Records of other positions keep their order. A header with a
+/// checksum, or with room for one, gets a last comment line that says that the book was edited.
+///
+/// If a position is [removed](Change::RemovePosition), the positions after its moves are removed too, and so on. In a
+/// position without moves in the book, this follows every legal move after which the book has a move. A position is
+/// kept if a line from the starting position of `variant` still reaches it.
+///
+/// The function reads the book once, or several times if positions are removed. Positions that exceed `memory` are spilled to
+/// temporary files. The edits themselves stay in memory.
+///
+/// # Errors
+///
+/// Returns an error if the book cannot be read or is not sorted, if a change cannot be made, or if the output cannot be
+/// written. The target of `out` is unchanged then.
+pub fn edit_book(
+    book: Book,
+    edits: &[PositionEdit],
+    variant: Variant,
+    mut out: AtomicFile,
+    memory: &Memory,
+    meter: &Meter,
+) -> Result<EditSummary> {
+    let target = out.target().to_owned();
+    let mut summary = EditSummary::default();
+    let mut positions = Edited::new();
+    // The removed positions to which no later edit has added moves.
+    let mut removed: Vec<VariantPosition> = Vec::new();
+    for edit in edits {
+        let key = key(&edit.pos);
+        let before = match positions.remove(&key) {
+            Some(before) => before,
+            None => book.moves(key)?,
+        };
+        let after = edited(&book, edit, before, &mut summary)?;
+        removed.retain(|pos| crate::position::key(pos) != key);
+        if after.is_empty() && edit.changes.contains(&Change::RemovePosition) {
+            removed.push(edit.pos.clone());
+        }
+        positions.insert(key, after);
+    }
+    summary.removed_positions = removed.len() as u64;
+    let header = edited_header(&book)?;
+    let mut writer = BookWriter::begin(&mut out, header.as_deref(), &memory.temp_dir)?;
+    let write = |out: &mut dyn Write, path| {
+        let without_null = header.is_some();
+        rewrite(&book, &positions, without_null, out, path, meter)
+    };
+    if removed.is_empty() {
+        summary.entries = write(&mut writer, &target)?;
+    } else {
+        let temp_dir = &memory.temp_dir;
+        let copy = Book::temporary(temp_dir, |kept| write(kept, temp_dir).map(drop))?;
+        let orphans = Orphans::new(&book, &copy, &removed, variant, memory, meter)?;
+        let copied = writer.copy(&copy, |key| Ok(key == 0 || !orphans.contains(key)?))?;
+        summary.removed_positions += copied.left_out;
+        summary.entries = copied.records;
+    }
+    writer.finish()?;
+    // Windows cannot replace a file that is open.
+    drop(book);
+    out.commit()?;
+    Ok(summary)
+}
+
+/// Writes the records of a book in their order, with the new records of the changed positions. Returns the number of records,
+/// without the header.
+///
+/// If `without_null` is set, the null records are left out, because the caller writes a new header.
+fn rewrite(
+    book: &Book,
+    positions: &Edited,
+    without_null: bool,
+    out: &mut dyn Write,
+    path: &Path,
+    meter: &Meter,
+) -> Result<u64> {
+    let mut changed = positions.iter().peekable();
+    let mut records = 0;
+    let mut put = |entries: &[Entry]| {
+        records += entries.iter().filter(|entry| entry.key != 0).count() as u64;
+        write_entries(entries, out).at(path, "write")
+    };
+    for entry in book.checked_records(meter)? {
+        let entry = entry?;
+        while let Some((_, entries)) = changed.next_if(|(key, _)| **key <= entry.key) {
+            put(entries)?;
+        }
+        let is_header = entry.key == 0 && without_null;
+        if !is_header && !positions.contains_key(&entry.key) {
+            put(&[entry])?;
+        }
+    }
+    changed.try_for_each(|(_, entries)| put(entries))?;
+    Ok(records)
+}
+
+/// The positions to which removed positions led, and the positions that lines from the starting position still reach. A
+/// position that is only in the first set is an orphan.
+struct Orphans {
+    from_removed: SpillingSet,
+    still_reached: Vec<SpillingSet>,
+}
+
+impl Orphans {
+    /// Finds the positions. `before` is the book with the removed positions, and `after` is the book without them.
+    fn new(
+        before: &Book,
+        after: &Book,
+        removed: &[VariantPosition],
+        variant: Variant,
+        memory: &Memory,
+        meter: &Meter,
+    ) -> Result<Orphans> {
+        let share = memory.share(8);
+        let mut done = Portions::new(meter);
+        let moves = PlayableMoves::within(before, meter, memory.bytes / 4)?;
+        let from_removed = reached(&Replies(moves), removed, None, u16::MAX, &share, &mut done)?;
+        let mut done = [(); 3].map(|()| Portions::new(meter));
+        let moves = PlayableMoves::within(after, meter, memory.bytes / 4)?;
+        let closed = removed.iter().map(key).collect();
+        let start = [variant.start()];
+        let mut still_reached = Vec::new();
+        let sides = [None, Some(Color::White), Some(Color::Black)];
+        for ((source, side), done) in sources_of_all_lines(&moves)
+            .into_iter()
+            .zip(sides)
+            .zip(&mut done)
+        {
+            let source = Without {
+                source,
+                closed: &closed,
+            };
+            still_reached.push(reached(&source, &start, side, u16::MAX, &share, done)?);
+        }
+        Ok(Orphans {
+            from_removed,
+            still_reached,
+        })
+    }
+
+    /// Returns `true` if the position with this key was only reached through removed positions.
+    fn contains(&self, key: u64) -> Result<bool> {
+        Ok(contains(slice::from_ref(&self.from_removed), key)?
+            && !contains(&self.still_reached, key)?)
+    }
+}
+
+/// A source that contains the moves of another source, except for some positions, which it treats as if they had no
+/// moves.
+struct Without<'a, S> {
+    source: S,
+    closed: &'a FxHashSet<u64>,
+}
+
+impl<S: Source> Source for Without<'_, S> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        match self.closed.contains(&pos.key()) {
+            true => Ok(Vec::new()),
+            false => self.source.moves(pos),
+        }
+    }
+
+    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.source.node(pos)
+    }
+}
+
+/// The start of the last comment line of an edited book.
+const EDITED: &str = "Edited by polybook ";
+
+/// Returns the text of a header that says that the book was edited, with a line for the checksum.
+///
+/// Returns `None` if the header is to stay as it is: if the book has no header or a malformed one, or if the header has neither
+/// a checksum nor room for the new lines.
+fn edited_header(book: &Book) -> Result<Option<String>> {
+    let old = match book.header() {
+        Ok(old) => old,
+        // The book has no header, or a malformed one.
+        Err(err) if err.carried::<HeaderError>().is_some() => return Ok(None),
+        Err(err) => return Err(err),
+    };
+    let (comment, checksum) = split_checksum(&old.comment);
+    let line = format!("{EDITED}{}", env!("CARGO_PKG_VERSION"));
+    let mut lines: Vec<&str> = comment.lines().collect();
+    lines.retain(|line| !line.starts_with(EDITED));
+    lines.push(&line);
+    let create = |comment: &str| header::create(&old.variants, &with_checksum(comment)).ok();
+    // The length is compared with `<`, because a null byte follows the text.
+    let text = create(&lines.join("\n")).filter(|text| text.len() < header::PORTABLE_LENGTH);
+    // If the header has no room for the new line, it still has room for the line with an existing checksum.
+    Ok(text.or_else(|| create(checksum.map(|_| comment)?)))
+}
+
+/// Applies changes to the records of a position, and returns the new records, heaviest first.
+fn edited(
+    book: &Book,
+    edit: &PositionEdit,
+    before: Vec<Entry>,
+    summary: &mut EditSummary,
+) -> Result<Vec<Entry>> {
+    let problem = |problem: String| {
+        let fen = fen_of(&edit.pos);
+        Error::file(book.path(), format!("{problem} in {fen}"))
+    };
+    let mut entries = before.clone();
+    let mut shares: Vec<(BookMove, f64)> = Vec::new();
+    for change in &edit.changes {
+        match change {
+            Change::Set { mv, weight } => {
+                let mv = legal(&edit.pos, mv).map_err(problem)?;
+                shares.retain(|(other, _)| *other != mv);
+                let weight = match weight {
+                    NewWeight::Absolute(weight) => *weight,
+                    NewWeight::Percent(percent) => {
+                        shares.push((mv, *percent));
+                        0
+                    }
+                };
+                set(&mut entries, &edit.pos, mv, weight);
+            }
+            Change::Remove(text) => {
+                let mv = removable(&edit.pos, &entries, text).map_err(problem)?;
+                shares.retain(|(other, _)| *other != mv);
+                entries.retain(|entry| with_format_castling(&edit.pos, entry.mv) != mv);
+            }
+            Change::RemovePosition if entries.is_empty() => {
+                return Err(problem("the book has no move".to_owned()));
+            }
+            Change::RemovePosition => {
+                shares.clear();
+                entries.clear();
+            }
+        }
+    }
+    // Illegal moves are never played. They keep their weights and are not part of the shares.
+    let (mut legal, illegal): (Vec<Entry>, Vec<Entry>) = entries
+        .iter()
+        .partition(|entry| entry.mv.to_move(&edit.pos).is_some());
+    summary.inexact += share(&mut legal, &shares).map_err(|text| problem(text.to_owned()))?;
+    let mut entries = [legal, illegal].concat();
+    entries.sort_by_key(|entry| (Reverse(entry.weight), entry.mv));
+    summarize(&edit.pos, &before, &entries, summary);
+    Ok(entries)
+}
+
+/// Reads a legal move in algebraic or coordinate notation.
+fn legal(pos: &VariantPosition, text: &str) -> Result<BookMove, String> {
+    let mv = read_move(pos, text.as_bytes());
+    mv.map(BookMove::from)
+        .map_err(|err| format!("\"{}\": {err}", text.escape_debug()))
+}
+
+/// Reads the move of a record, which need not be legal. Returns an error message if no record has the move.
+fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<BookMove, String> {
+    let named = entries.iter().find(|entry| entry.mv.uci(pos) == text);
+    let mv = match named {
+        Some(entry) => with_format_castling(pos, entry.mv),
+        None => legal(pos, text)?,
+    };
+    let mut moves = entries
+        .iter()
+        .map(|entry| with_format_castling(pos, entry.mv));
+    if moves.any(|other| other == mv) {
+        return Ok(mv);
+    }
+    let text = text.escape_debug();
+    Err(format!("\"{text}\": the book does not have this move"))
+}
+
+/// Sets the weight of a move. Replaces all records of the move with a single record. Both spellings of castling are the
+/// same move.
+fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u16) {
+    let is_it = |entry: &Entry| with_format_castling(pos, entry.mv) == mv;
+    let old = entries.iter().find(|entry| is_it(entry));
+    let learn = old.map_or(0, |entry| entry.learn);
+    entries.retain(|entry| !is_it(entry));
+    entries.push(Entry {
+        key: key(pos),
+        mv,
+        weight,
+        learn,
+    });
+}
+
+fn summarize(pos: &VariantPosition, before: &[Entry], after: &[Entry], summary: &mut EditSummary) {
+    let [before, after] =
+        [before, after].map(|entries| each_move_once(pos, entries.iter().copied()));
+    let weight = |entries: &[Entry], mv| {
+        let entry = entries.iter().find(|entry| entry.mv == mv);
+        entry.map(|entry| entry.weight)
+    };
+    for entry in &after {
+        match weight(&before, entry.mv) {
+            None => summary.added += 1,
+            Some(old) => summary.weighed += u64::from(old != entry.weight),
+        }
+    }
+    let removed = before
+        .iter()
+        .filter(|entry| weight(&after, entry.mv).is_none());
+    summary.removed += removed.count() as u64;
+}
+
+/// A change to the moves of a position in a book. Moves are given as text, in algebraic or coordinate notation. To
+/// remove a record whose move is not legal, give the text that [`BookMove::uci`](crate::position::BookMove::uci)
+/// returns for the move.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Change {
+    /// Sets the weight of a move, and adds the move if the position does not have it.
+    Set {
+        /// The move.
+        mv: String,
+        /// The new weight of the move.
+        weight: NewWeight,
+    },
+    /// Removes a move.
+    Remove(String),
+    /// Removes all moves of the position, and the positions that only these moves led to.
+    RemovePosition,
+}
+
+/// The new weight of a move.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum NewWeight {
+    /// The weight itself.
+    Absolute(u16),
+    /// The share of the sum of the position's weights, in percent, more than 0 and at most 100. All shares in one
+    /// [`PositionEdit`] are applied together. The other moves share the rest in their old proportions.
+    Percent(f64),
+}
+
+/// The error returned if a text is not a change.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("\"{text}\" is not {what}")]
+pub struct ChangeError {
+    /// The text that cannot be parsed.
+    pub text: String,
+    /// A description of the expected text.
+    pub what: &'static str,
+}
+
+impl ChangeError {
+    fn new(text: &str, what: &'static str) -> ChangeError {
+        let text = text.to_owned();
+        ChangeError { text, what }
+    }
+}
+
+impl Change {
+    /// Parses the value of the option `--set`: `MOVE=WEIGHT` or `MOVE=PERCENT%`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text does not have this form, or if the number is out of range.
+    pub fn set(text: &str) -> Result<Change, ChangeError> {
+        let what = "a move and its weight: write Nf3=100 or Nf3=25%";
+        // The last equals sign separates the weight, because a promotion contains one itself: e8=Q=5.
+        let (mv, weight) = text
+            .rsplit_once('=')
+            .ok_or_else(|| ChangeError::new(text, what))?;
+        let number = weight.trim().trim_end_matches('%').trim_end();
+        let weight = weight.parse().map_err(|err| match number.parse::<f64>() {
+            // The text is a number, but it is out of range.
+            Ok(_) => err,
+            Err(_) => ChangeError::new(text, what),
+        })?;
+        match mv.trim() {
+            "" => Err(ChangeError::new(text, what)),
+            mv => Ok(Change::Set {
+                mv: mv.to_owned(),
+                weight,
+            }),
+        }
+    }
+}
+
+/// Reads a number from 0 to 65535, or a percentage that is more than 0% and at most 100%.
+impl FromStr for NewWeight {
+    type Err = ChangeError;
+
+    fn from_str(text: &str) -> Result<NewWeight, ChangeError> {
+        let text = text.trim();
+        match text.strip_suffix('%') {
+            Some(percent) => percent
+                .trim()
+                .parse()
+                .ok()
+                .filter(|percent| *percent > 0.0 && *percent <= 100.0)
+                .map(NewWeight::Percent)
+                .ok_or_else(|| ChangeError::new(text, "a percentage over 0% and up to 100%")),
+            None => text
+                .parse()
+                .map(NewWeight::Absolute)
+                .map_err(|_| ChangeError::new(text, "a weight from 0 to 65535")),
+        }
+    }
+}
+
+/// Reads `set MOVE=WEIGHT`, `remove MOVE` or `remove-position`.
+impl FromStr for Change {
+    type Err = ChangeError;
+
+    fn from_str(text: &str) -> Result<Change, ChangeError> {
+        let text = text.trim();
+        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        match (word, rest.trim()) {
+            ("set", change) => Change::set(change),
+            ("remove", mv) if !mv.is_empty() => Ok(Change::Remove(mv.to_owned())),
+            ("remove-position", "") => Ok(Change::RemovePosition),
+            _ => Err(ChangeError::new(
+                text,
+                "a change: write set MOVE=WEIGHT, remove MOVE or remove-position",
+            )),
+        }
+    }
+}
+
+/// A reader of scripts, which list changes line by line:
+///
+/// ```text
+/// # What I play against the Sicilian
+/// 1. e4 c5; remove f4; set Nf3=70%; set Nc3=20%
+/// ; set c3=5%
+/// rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2; remove-position
+/// ```
+///
+/// A line consists of a position, given as a FEN or as moves from the start, a semicolon, and one or more changes
+/// separated by semicolons. A line without a position changes the position of the previous line. The shares on a line
+/// are applied together. A later line for the same position changes the result of the earlier line. Blank lines and
+/// lines that begin with `#` are ignored.
+///
+/// ```
+/// use polybook::{book::Script, position::Variant};
+///
+/// let mut script = Script::new(Variant::Standard, Variant::Standard.start());
+/// assert!(script.line("# nothing").unwrap().is_none());
+/// let edit = script.line("1. e4 c5; set Nf3=70%; remove f4").unwrap().expect("two changes");
+/// assert_eq!(edit.changes.len(), 2);
+/// assert!(script.line("; remove Ke3").is_ok(), "whether moves are legal is seen later");
+/// assert!(script.line("e4 e4; remove-position").is_err());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Script {
+    variant: Variant,
+    pos: VariantPosition,
+}
+
+/// The error returned if a line of a script cannot be parsed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScriptError {
+    /// The position cannot be read.
+    #[error(transparent)]
+    Position(#[from] LineError),
+    /// A change cannot be read.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
+    /// The line has no change.
+    #[error("no change: write a position, a semicolon and a change, such as 1. e4 c5; set Nf3=100")]
+    NoChange,
+}
+
+impl Script {
+    /// Creates a reader for a script about `variant`. Lines without a position change `pos`, until a line names another
+    /// position.
+    pub fn new(variant: Variant, pos: VariantPosition) -> Script {
+        Script { variant, pos }
+    }
+
+    /// Parses the next line. Returns its position with the changes to it, or `None` if the line is blank or a comment.
+    ///
+    /// Does not check that moves are legal: [`edit_book`](edit_book) does.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`ScriptError`] if the position or a change cannot be read, or if the line has no change.
+    pub fn line(&mut self, line: &str) -> Result<Option<PositionEdit>, ScriptError> {
+        let line = line.trim_start_matches('\u{feff}').trim();
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(None);
+        }
+        let (position, changes) = line.split_once(';').ok_or(ScriptError::NoChange)?;
+        match position.trim() {
+            "" => {}
+            // A FEN contains seven slashes, and a move contains none.
+            fen if fen.contains('/') => self.pos = self.variant.from_text(Some(fen), None)?,
+            moves => self.pos = self.variant.from_text(None, Some(moves))?,
+        }
+        let changes = changes.split(';').map(str::trim);
+        let changes = changes.filter(|change| !change.is_empty());
+        let changes = changes
+            .map(str::parse)
+            .collect::<Result<Vec<Change>, _>>()?;
+        if changes.is_empty() {
+            return Err(ScriptError::NoChange);
+        }
+        Ok(Some(PositionEdit {
+            pos: self.pos.clone(),
+            changes,
+        }))
+    }
+}
+
+/// The largest accepted difference between a share and its intended value, as a fraction of 1. If the difference is
+/// larger, larger weights are tried.
+const CLOSE: f64 = 0.005;
+
+/// The largest accepted relative difference between a requested share and the resulting share.
+const CLOSE_TO_ASKED: f64 = 0.01;
+
+/// Sets the weights of `entries` so that each move in `shares` gets its share, in percent. The other moves share the
+/// rest in their old proportions.
+///
+/// Returns the number of requested shares that no weights up to 65535 can approximate closely enough.
+///
+/// # Errors
+///
+/// Returns an error message if the shares leave nothing to the other moves.
+pub(super) fn share(
+    entries: &mut [Entry],
+    shares: &[(BookMove, f64)],
+) -> Result<u64, &'static str> {
+    if shares.is_empty() {
+        return Ok(0);
+    }
+    let given: f64 = shares.iter().map(|(_, percent)| percent).sum();
+    let others: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
+    if given > 100.0 || (given >= 100.0 && others > 0) {
+        return Err("the shares leave nothing to the other moves");
+    }
+    let share_of = |mv| shares.iter().find(|(other, _)| *other == mv);
+    // The moves without a requested share keep their weights, or multiples of them if those are too coarse.
+    let unit = if others > 0 {
+        others as f64 / (100.0 - given)
+    } else {
+        1.0
+    };
+    let exact: Vec<Exact> = entries
+        .iter()
+        .map(|entry| match share_of(entry.mv) {
+            Some((_, percent)) => Exact {
+                weight: percent * unit,
+                is_asked: true,
+            },
+            None => Exact {
+                weight: entry.weight.into(),
+                is_asked: false,
+            },
+        })
+        .collect();
+    let largest = exact.iter().map(|exact| exact.weight).fold(0.0, f64::max);
+    let most = f64::from(u16::MAX) / largest;
+    // Each step raises the largest weight by at least 1, so the loop ends however small the shares are.
+    let step = (1.0 / largest).max(1.0);
+    let mut factor = most.min(1.0);
+    let mut weights = rounded(&exact, factor);
+    while far(&exact, &weights).next().is_some() && factor < most {
+        factor = (factor + step).min(most);
+        weights = rounded(&exact, factor);
+    }
+    let inexact = far(&exact, &weights).filter(|exact| exact.is_asked).count() as u64;
+    for (entry, weight) in entries.iter_mut().zip(weights) {
+        entry.weight = weight;
+    }
+    Ok(inexact)
+}
+
+/// The intended weight of a move, before scaling and rounding.
+struct Exact {
+    weight: f64,
+    /// `true` if the share of the move was requested.
+    is_asked: bool,
+}
+
+/// Multiplies weights by `factor` and rounds them. A weight above 0 becomes at least 1.
+fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
+    let weight = |exact: &Exact| match exact.weight {
+        0.0 => 0,
+        exact => (exact * factor).round().clamp(1.0, u16::MAX.into()) as u16,
+    };
+    exact.iter().map(weight).collect()
+}
+
+/// Returns the moves whose shares of the sum of `weights` are not close enough to their intended shares.
+fn far<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
+    let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
+    let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
+    let pairs = exact.iter().zip(weights);
+    let is_far = move |(exact, weight): &(&Exact, &u16)| {
+        let share = exact.weight / wanted;
+        let close = if exact.is_asked {
+            CLOSE.min(share * CLOSE_TO_ASKED)
+        } else {
+            CLOSE
+        };
+        (share - f64::from(**weight) / sum).abs() > close
+    };
+    pairs.filter(is_far).map(|(exact, _)| exact)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::book::records::of_weights;
+
+    #[test]
+    fn changes_are_read() {
+        let set = |mv: &str, weight| Change::Set {
+            mv: mv.to_owned(),
+            weight,
+        };
+        for (text, expected) in [
+            ("set Nf3=100", set("Nf3", NewWeight::Absolute(100))),
+            ("set  e8=Q = 5 ", set("e8=Q", NewWeight::Absolute(5))),
+            ("set e4=12.5%", set("e4", NewWeight::Percent(12.5))),
+            ("remove f4", Change::Remove("f4".to_owned())),
+            (" remove-position ", Change::RemovePosition),
+        ] {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+        for wrong in [
+            "",
+            "set",
+            "set Nf3",
+            "set =5",
+            "set Nf3=65536",
+            "set Nf3=-1",
+            "set Nf3=0%",
+            "set Nf3=101%",
+            "set Nf3=NaN%",
+            "remove",
+            "remove-position now",
+            "add Nf3=1",
+        ] {
+            assert!(wrong.parse::<Change>().is_err(), "{wrong}");
+        }
+    }
+
+    /// Returns the weights after the first moves got the given shares.
+    fn shared(weights: &[u16], percents: &[f64]) -> Option<Vec<u16>> {
+        let mut entries = of_weights(weights);
+        for entry in &mut entries[..percents.len()] {
+            entry.weight = 0;
+        }
+        let shares: Vec<(BookMove, f64)> =
+            (0..).map(BookMove).zip(percents.iter().copied()).collect();
+        share(&mut entries, &shares).ok()?;
+        Some(entries.iter().map(|entry| entry.weight).collect())
+    }
+
+    #[test]
+    fn shares_leave_the_others_as_they_are_where_that_is_exact() {
+        assert_eq!(shared(&[7, 30, 45], &[25.0]).unwrap(), [25, 30, 45]);
+        assert_eq!(shared(&[0, 0], &[70.0, 30.0]).unwrap(), [70, 30]);
+        assert_eq!(shared(&[5], &[100.0]).unwrap(), [100]);
+        assert_eq!(shared(&[5, 1], &[100.0]), None);
+        assert_eq!(shared(&[5, 1, 1], &[60.0, 50.0]), None);
+        // Weights this small cannot express the share: 1 of 4 is a quarter.
+        assert_eq!(shared(&[0, 3], &[33.0]).unwrap()[1] % 3, 0);
+    }
+
+    #[test]
+    fn small_shares_are_met_as_far_as_weights_go() {
+        for (percent, is_met) in [(0.5, true), (0.05, true), (0.005, true), (0.0001, false)] {
+            let mut entries = of_weights(&[0, 39, 20, 7, 2, 1, 1]);
+            let inexact = share(&mut entries, &[(BookMove(0), percent)]).unwrap();
+            let weights: Vec<f64> = entries.iter().map(|entry| entry.weight.into()).collect();
+            let found = weights[0] * 100.0 / weights.iter().sum::<f64>();
+            let is_close = (found - percent).abs() <= percent * CLOSE_TO_ASKED;
+            assert_eq!(
+                (is_close, inexact),
+                (is_met, u64::from(!is_met)),
+                "{weights:?}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn shares_are_close(weights in proptest::collection::vec(1..=u16::MAX, 2..6), percent in 1..99u8) {
+            let found = shared(&weights, &[percent.into()]).unwrap();
+            let sum: f64 = found.iter().map(|weight| f64::from(*weight)).sum();
+            let share = f64::from(found[0]) * 100.0 / sum;
+            prop_assert!((share - f64::from(percent)).abs() < 0.6, "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! The rows of the table `Book`: [`ObsRow`], the [`Queries`] that find the columns of a database and read its cells, and the
+//! iterator [`Rows`], which reads ahead in a thread.
+
+use std::{
+    cmp::Ordering,
+    fmt,
+    iter::FusedIterator,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, atomic::AtomicBool},
+    thread::{self, JoinHandle},
+    time::Duration,
+    vec,
+};
+
+use rusqlite::{Connection, InterruptHandle, functions::FunctionFlags, types::ValueRef};
+use shakmaty::uci::UciMove;
+
+use super::{
+    connection::Lent,
+    error::{ObsError, Sql},
+    info::ChecksumCheck,
+};
+use crate::{
+    counts::Stats,
+    error::Result,
+    position::{BookMove, Rules, Variant, epd_of, read_move},
+    task::{self, Feed, Feeder},
+};
+
+/// A row of a database.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ObsRow {
+    /// The EPD of the position.
+    pub epd: String,
+    /// The move in coordinates.
+    pub mv: String,
+    /// The bits of the column `Active`. The standard gives a meaning to the lowest alone; the others are kept.
+    pub active: i64,
+    /// The games in which the move was played, from the view of the side to move.
+    pub stats: Stats,
+    /// A comment on the move.
+    pub comment: Option<String>,
+}
+
+impl ObsRow {
+    /// Compares the rows of a position: by descending number of games, then by move.
+    pub fn by_games(a: &ObsRow, b: &ObsRow) -> Ordering {
+        let games = b.stats.games().cmp(&a.stats.games());
+        games.then_with(|| a.mv.cmp(&b.mv))
+    }
+
+    /// The default of the column `Active`: the move may be played.
+    pub const ACTIVE: i64 = 1;
+
+    /// Returns `true` if the move may be played.
+    pub fn is_active(&self) -> bool {
+        self.active & 1 == 1
+    }
+
+    /// Returns the approximate number of bytes of memory that the row takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let comment = self.comment.as_ref().map_or(0, String::len);
+        size_of::<ObsRow>() + self.epd.len() + self.mv.len() + comment
+    }
+
+    /// Adds the games of another row of the same position and move. Keeps this row's comment, or takes the other's if it has none.
+    pub(super) fn join(&mut self, other: ObsRow) {
+        self.stats += other.stats;
+        self.comment = self.comment.take().or(other.comment);
+    }
+}
+
+/// The rows that a reader passed over because they are malformed or illegal.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct PassedOver {
+    /// The number of rows.
+    pub rows: u64,
+    /// A description of the first of them.
+    pub example: Option<String>,
+}
+
+impl PassedOver {
+    /// Counts a row that was read but is not used.
+    pub(crate) fn row(&mut self, row: &ObsRow, reason: &str) {
+        self.rows += 1;
+        self.example
+            .get_or_insert_with(|| format!("\"{}\" \"{}\": {reason}", row.epd, row.mv));
+    }
+
+    /// Counts a row that cannot be read.
+    pub(super) fn problem(&mut self, problem: String) {
+        self.rows += 1;
+        self.example.get_or_insert(problem);
+    }
+
+    /// Adds the rows that another reader passed over.
+    pub(crate) fn add(&mut self, other: PassedOver) {
+        self.rows += other.rows;
+        self.example = self.example.take().or(other.example);
+    }
+}
+
+/// Returns the legal move that a row's text describes, in coordinate or algebraic notation. Returns `None` if there is none.
+pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
+    let coordinates = UciMove::from_ascii(text.as_bytes());
+    let mv = coordinates.ok().and_then(|mv| mv.to_move(pos).ok());
+    mv.or_else(|| read_move(pos, text.as_bytes()).ok())
+        .map(BookMove::from)
+}
+
+/// The maximum number of games of one result in a row. Larger than any collection, and small enough that sums cannot overflow.
+pub(super) const MOST_GAMES: i64 = 1 << 36;
+
+/// The maximum number of characters of an EPD, including counters and operations. No real EPD is longer.
+const LONGEST_EPD: usize = 1 << 10;
+
+/// The maximum number of characters of a move. No real move is longer.
+const LONGEST_MOVE: usize = 1 << 6;
+
+/// Queries that read the columns of an [`ObsRow`] from wherever a database has them.
+#[derive(Debug)]
+pub(super) struct Queries {
+    /// Selects the columns of an [`ObsRow`] from all rows, in the order of the table.
+    pub select: String,
+    /// The clause that sorts rows by EPD, then by move, both in byte order, then in the order of the table.
+    pub order: String,
+    /// Selects the columns of an [`ObsRow`] in that order, with EPDs respelled by the function that [`add_spelling`] defines.
+    pub respelled: String,
+    /// The expression of the EPD, for conditions.
+    pub epd: &'static str,
+}
+
+impl Queries {
+    pub(super) fn of(db: &Connection, path: &Path) -> Result<Queries> {
+        let columns = columns(db, "Book").sql(path, "read")?;
+        let has = |name: &str| {
+            columns
+                .iter()
+                .any(|column| column.eq_ignore_ascii_case(name))
+        };
+        let in_two_tables = !has("EPD") && has("EPDID");
+        let needed = ["Move", "Win", "Draw", "Loss"];
+        if let Some(missing) = needed.into_iter().find(|name| !has(name)) {
+            return Err(ObsError::MissingColumn(missing).at(path));
+        }
+        if !has("EPD") && !in_two_tables {
+            return Err(ObsError::MissingColumn("EPD").at(path));
+        }
+        let optional = |name: &str| match has(name) {
+            true => format!("b.{name}"),
+            false => "NULL".to_owned(),
+        };
+        let (epd, join) = match in_two_tables {
+            true => ("e.EPD", " JOIN EPD e ON e.ID = b.EPDID"),
+            false => ("b.EPD", ""),
+        };
+        let others = format!(
+            "b.Move AS Move, {} AS Active, b.Win AS Win, b.Draw AS Draw, b.Loss AS Loss, {} FROM Book b{join}",
+            optional("Active"),
+            optional("Comment"),
+        );
+        // A table may have been created WITHOUT ROWID.
+        let number = match db.prepare("SELECT rowid FROM Book LIMIT 0") {
+            Ok(_) => ", b.rowid",
+            Err(_) => "",
+        };
+        let order = format!("ORDER BY {epd} COLLATE BINARY, b.Move COLLATE BINARY{number}");
+        Ok(Queries {
+            select: format!("SELECT {epd} AS EPD, {others}"),
+            respelled: format!(
+                "SELECT coalesce({SPELLING}({epd}), {epd}) AS EPD, {others}
+                 ORDER BY 1 COLLATE BINARY, 2 COLLATE BINARY{number}"
+            ),
+            order,
+            epd,
+        })
+    }
+}
+
+/// The name of the SQL function that returns polybook's spelling of an EPD, or NULL if it cannot read the EPD.
+const SPELLING: &str = "polybook_epd";
+
+/// Defines the SQL function that spells the EPDs of `variant` as polybook does.
+pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_DETERMINISTIC
+        | FunctionFlags::SQLITE_DIRECTONLY;
+    db.create_scalar_function(SPELLING, 1, flags, move |call| {
+        let read = text(call.get_raw(0), LONGEST_EPD).ok();
+        Ok(read.and_then(|epd| respelled(variant, epd)))
+    })
+}
+
+/// Returns the EPD that polybook writes for the position of an EPD, or `None` if the EPD cannot be read.
+///
+/// Other programs write castling rights in another order, an en passant square after every double step, counters and operations
+/// at the end, and empty brackets if no piece is in hand.
+pub(super) fn respelled(variant: Variant, epd: &str) -> Option<String> {
+    let pos = variant.parse_position(epd).ok()?;
+    Some(epd_of(&pos))
+}
+
+fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
+    let names = statement.query_map([table], |row| row.get(0))?;
+    names.collect()
+}
+
+/// Reads a row of [`Queries::select`]. The inner result is an error if the row is malformed.
+pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRow, ObsError>> {
+    let epd = match text(row.get_ref(0)?, LONGEST_EPD) {
+        Ok(epd) => epd,
+        Err(problem) => return Ok(malformed(format!("a row has an EPD that {problem}"))),
+    };
+    let mv = match text(row.get_ref(1)?, LONGEST_MOVE) {
+        Ok(mv) => mv,
+        Err(problem) => {
+            return Ok(malformed(format!(
+                "a row of \"{epd}\" has a move that {problem}"
+            )));
+        }
+    };
+    let mut numbers = [0; 3];
+    for (column, number) in (3..).zip(&mut numbers) {
+        *number = match integer(row.get_ref(column)?, 0) {
+            Some(games @ 0..=MOST_GAMES) => games as u64,
+            Some(games) => {
+                let mv = mv.to_owned();
+                let epd = epd.to_owned();
+                return Ok(Err(ObsError::ImpossibleGames { epd, mv, games }));
+            }
+            None => {
+                return Ok(malformed(format!(
+                    "\"{epd}\" \"{mv}\" has a count that is not a number"
+                )));
+            }
+        };
+    }
+    let [wins, draws, losses] = numbers;
+    let Some(active) = integer(row.get_ref(2)?, ObsRow::ACTIVE) else {
+        return Ok(malformed(format!(
+            "\"{epd}\" \"{mv}\" has an Active that is not a number"
+        )));
+    };
+    Ok(Ok(ObsRow {
+        epd: epd.to_owned(),
+        mv: mv.to_owned(),
+        active,
+        stats: Stats {
+            wins,
+            draws,
+            losses,
+        },
+        comment: comment(row.get_ref(6)?),
+    }))
+}
+
+fn malformed(problem: String) -> Result<ObsRow, ObsError> {
+    Err(ObsError::MalformedRow(problem))
+}
+
+/// Reads a cell that must contain a short printable text. The error describes the problem.
+fn text(value: ValueRef<'_>, longest: usize) -> Result<&str, &'static str> {
+    match value {
+        ValueRef::Text([]) => Err("is empty"),
+        ValueRef::Text(bytes) if bytes.len() > longest => Err("is too long"),
+        ValueRef::Text(bytes) => match str::from_utf8(bytes) {
+            Ok(text) if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) => Ok(text),
+            _ => Err("is not printable ASCII"),
+        },
+        ValueRef::Null => Err("is NULL"),
+        _ => Err("is not text"),
+    }
+}
+
+/// Reads a comment. Any text is accepted; `None` if the cell has another type.
+fn comment(value: ValueRef<'_>) -> Option<String> {
+    match value {
+        ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    }
+}
+
+/// Reads an integer, which SQLite may store as any type. Returns `empty` for NULL, and `None` if the cell is not a number.
+fn integer(value: ValueRef<'_>, empty: i64) -> Option<i64> {
+    match value {
+        ValueRef::Null => Some(empty),
+        ValueRef::Integer(number) => Some(number),
+        ValueRef::Real(number) if number.fract() == 0.0 => Some(number as i64),
+        ValueRef::Text(bytes) => str::from_utf8(bytes).ok()?.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+/// The maximum number of rows in a chunk, and the number of bytes at which a chunk is full.
+const CHUNK_ROWS: usize = 1 << 10;
+const CHUNK_BYTES: usize = 1 << 17;
+
+/// The maximum number of chunks that are read ahead.
+const AHEAD: usize = 2;
+
+/// An iterator over the rows of a database.
+///
+/// A thread with a connection of its own reads the rows ahead. The thread ends when the iterator is dropped. After an error the
+/// iterator returns `None`. If a checksum does not match, the iterator returns an error after the last row.
+pub struct Rows {
+    ready: vec::IntoIter<ObsRow>,
+    passed_over: PassedOver,
+    /// The chunks from the thread. `None` at the end.
+    chunks: Option<Feed<Chunk>>,
+    reader: Option<JoinHandle<()>>,
+    interrupt: InterruptHandle,
+    /// The connection of the thread. It returns to the pool after the thread ended, so that its next user is not interrupted.
+    db: Option<Arc<Mutex<Lent>>>,
+}
+
+/// Rows that are sent together.
+#[derive(Default, Debug)]
+struct Chunk {
+    rows: Vec<ObsRow>,
+    bytes: usize,
+    passed_over: PassedOver,
+}
+
+impl Chunk {
+    fn push(&mut self, row: ObsRow) {
+        self.bytes += row.bytes();
+        self.rows.push(row);
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows.len() >= CHUNK_ROWS || self.bytes >= CHUNK_BYTES
+    }
+}
+
+impl Rows {
+    /// Starts a thread that reads the rows of a query.
+    pub(super) fn of_query(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
+        let interrupt = db.get_interrupt_handle();
+        let db = Arc::new(Mutex::new(db));
+        let of_thread = Arc::clone(&db);
+        let (chunks, reader) = task::start("rows", AHEAD, move |chunks| {
+            let db = task::lock(&of_thread);
+            read(&db, &query, &path, chunks)
+        })?;
+        Ok(Rows {
+            ready: Vec::new().into_iter(),
+            passed_over: PassedOver::default(),
+            chunks: Some(chunks),
+            reader: Some(reader),
+            interrupt,
+            db: Some(db),
+        })
+    }
+
+    /// Returns the malformed rows that have been skipped so far: rows whose EPD, move or numbers cannot be read.
+    pub fn passed_over(&self) -> &PassedOver {
+        &self.passed_over
+    }
+
+    /// Returns the next row, [`Error::Interrupted`] if `stop` is set, or `None` at the end.
+    pub(super) fn next_unless(&mut self, stop: &AtomicBool) -> Option<Result<ObsRow>> {
+        loop {
+            if let Some(row) = self.ready.next() {
+                return Some(Ok(row));
+            }
+            match self.chunks.as_mut()?.next(&[stop]) {
+                Ok(Some(chunk)) => {
+                    self.ready = chunk.rows.into_iter();
+                    self.passed_over.add(chunk.passed_over);
+                }
+                last => {
+                    self.end();
+                    return last.err().map(Err);
+                }
+            }
+        }
+    }
+
+    /// Interrupts the thread and waits for it to end.
+    fn end(&mut self) {
+        self.ready = Vec::new().into_iter();
+        self.chunks = None;
+        let Some(reader) = self.reader.take() else {
+            return;
+        };
+        // Sorting takes long. An interrupt before the query begins has no effect, so it is repeated.
+        while !reader.is_finished() {
+            self.interrupt.interrupt();
+            thread::sleep(Duration::from_millis(1));
+        }
+        // The thread already sent its result.
+        let _ = reader.join();
+        self.db = None;
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Result<ObsRow>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<ObsRow>> {
+        match self.ready.next() {
+            Some(row) => Some(Ok(row)),
+            None => self.next_unless(&AtomicBool::new(false)),
+        }
+    }
+}
+
+impl FusedIterator for Rows {}
+
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows")
+            .field("passed_over", &self.passed_over)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Sends all rows of a query to `chunks`, until the receiver is dropped.
+///
+/// If the checksum of the database does not match its rows, an error follows the last row, so that nothing is made from them.
+fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
+    let mut check = ChecksumCheck::of(db).sql(path, "read")?;
+    let mut statement = db.prepare(query).sql(path, "read")?;
+    let mut rows = statement.query([]).sql(path, "read")?;
+    let mut chunk = Chunk::default();
+    while let Some(row) = rows.next().sql(path, "read")? {
+        check
+            .as_mut()
+            .map_or(Ok(()), |check| check.add(row))
+            .sql(path, "read")?;
+        match read_row(row).sql(path, "read")? {
+            Ok(row) => chunk.push(row),
+            Err(ObsError::MalformedRow(problem)) => chunk.passed_over.problem(problem),
+            Err(err) => return Err(err.at(path)),
+        }
+        if chunk.is_full() {
+            task::fault("rows");
+            chunks.send(std::mem::take(&mut chunk))?;
+        }
+    }
+    task::fault("last rows");
+    chunks.send(chunk)?;
+    match check.is_none_or(|check| check.matches()) {
+        true => Ok(()),
+        false => Err(ObsError::Checksum.at(path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::obs::connection::Connections;
+
+    #[test]
+    fn a_connection_goes_back_when_it_can_no_longer_be_interrupted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db3");
+        let db = rusqlite::Connection::open(&path).unwrap();
+        db.execute_batch("CREATE TABLE Book (x)").unwrap();
+        let connections = Connections::open(&path).unwrap();
+        let query = "SELECT 'an EPD', 'e2e4', 1, 1, 0, 0, NULL".to_owned();
+        let rows = Rows::of_query(connections.lend().unwrap(), query, path).unwrap();
+        while !rows.reader.as_ref().unwrap().is_finished() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(connections.idle(), 1);
+        assert_eq!(rows.map(Result::unwrap).count(), 1);
+        assert_eq!(connections.idle(), 2);
+    }
+}

@@ -1,0 +1,699 @@
+//! Writes databases: collects packed positions, sorts them by EPD, creates the tables of a new database, and fills the table
+//! `Book`.
+//!
+//! A [walk](super::walk) finds positions in arbitrary order, each with all its rows. Each thread collects them in a sorter of its
+//! own, and the sorters are merged.
+//!
+//! A packed position is its EPD, a null byte, and for each row the length of the move, the move, and three numbers in a
+//! variable-length encoding with seven bits per byte.
+
+use std::{
+    fs::File,
+    io::{Read, Seek, Write},
+    iter,
+    ops::Range,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use integer_encoding::VarInt;
+use rayon::prelude::*;
+use rusqlite::{Connection, OpenFlags, Statement};
+
+use super::{
+    error::{ObsError, Sql},
+    info::Info,
+    rows::{MOST_GAMES, ObsRow},
+    walk::{LegalCount, walk},
+};
+use crate::{
+    checksum::Checksum,
+    counts::{Counts, Stats},
+    error::{At, Error, Result},
+    output::{AtomicFile, Finished},
+    position::{Keyed, Rules, write_epd, write_uci},
+    progress::Meter,
+    sort::{Memory, Merge, TextSorter},
+    task::{self, Failure, Feeder},
+};
+
+/// The expected size in bytes from which a database has large pages, which are faster to write. In a small database, large pages
+/// would be mostly unused.
+const LARGE: u64 = 1 << 24;
+
+/// The interval at which written bytes are sent to the disk.
+const FLUSH_EVERY: Duration = Duration::from_millis(200);
+
+/// The number of positions after which the progress is updated.
+const METERED: u64 = 256;
+
+/// The maximum number of blocks of rows that are collected ahead.
+const AHEAD: usize = 4;
+
+/// Writes a new database.
+#[derive(Debug)]
+pub struct ObsWriter {
+    file: AtomicFile,
+}
+
+/// The numbers of a written database.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct ObsSummary {
+    /// Rows of the table `Book`.
+    pub rows: u64,
+    /// The number of moves that were left out because they were played fewer times than the filter's minimum.
+    pub rare: u64,
+    /// The number of positions and moves that are missing because two positions share a key. Almost always 0.
+    pub strays: u64,
+}
+
+impl ObsWriter {
+    /// Begins a database at `path`. Replaces an existing database only with `force`.
+    ///
+    /// If `path` is standard output, a pipe or a device, the database is created in a temporary file, and copied when it is
+    /// complete.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the directory cannot be written, if `path` is a file that is not an OOBS database, or if another program
+    /// has that database open or did not finish it. Returns [`Error::Exists`](crate::Error::Exists) for a database without `force`.
+    pub fn create(path: impl AsRef<Path>, force: bool) -> Result<ObsWriter> {
+        let mut file = AtomicFile::create_over(path, |old| super::check_replaceable(old, force))?;
+        file.refuse_database_in_use()?;
+        Ok(ObsWriter { file })
+    }
+
+    /// Returns the path of the database.
+    pub fn target(&self) -> &Path {
+        self.file.target()
+    }
+
+    /// Writes the moves that the filter of `info` [selects](crate::counts::MoveFilter::selects), of all positions that counted moves
+    /// reach from `starts`. Rows are sorted by EPD, then by descending number of games.
+    ///
+    /// Sorts within `memory`, and uses all threads of the current rayon pool. The caller sets the total of `meter`: half of it
+    /// stands for finding the positions, the other half for writing their rows.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file cannot be written, and [`Error::Interrupted`] if `stop` is set.
+    pub fn write<P: Rules>(
+        self,
+        counts: &Counts,
+        starts: impl Iterator<Item = Result<Keyed<P>>> + Send,
+        info: &Info,
+        memory: &Memory,
+        stop: &AtomicBool,
+        meter: &Meter,
+    ) -> Result<(ObsSummary, Finished)> {
+        let piles = Piles::new(rayon::current_num_threads(), memory);
+        let rare = AtomicU64::new(0);
+        let strays = walk(
+            counts,
+            starts,
+            stop,
+            |(packer, seen): &mut (Packer, u64), pos: &P, moves| {
+                *seen += 1;
+                if seen.is_multiple_of(METERED) {
+                    meter.advance(METERED);
+                }
+                let is_rare = |count: &&LegalCount| count.stats.games() < info.move_filter.min_game;
+                rare.fetch_add(
+                    moves.iter().filter(is_rare).count() as u64,
+                    Ordering::Relaxed,
+                );
+                match pack(packer, pos, moves, info) {
+                    Some(packed) => piles.push(packed),
+                    None => Ok(()),
+                }
+            },
+        )?;
+        let rows = piles.into_rows();
+        let made = MadeDatabase {
+            info,
+            size: 2 * rows.size(),
+            temp_dir: &memory.temp_dir,
+        };
+        let steps_per_byte = meter.total() as f64 / 2.0 / rows.size().max(1) as f64;
+        let (rows, finished) = self.insert_all(made, stop, |gatherer| {
+            let mut steps = 0.0;
+            rows.for_each(|packed| {
+                steps += packed.len() as f64 * steps_per_byte;
+                if steps >= METERED as f64 {
+                    meter.advance(steps as u64);
+                    steps = 0.0;
+                }
+                let (epd, mut rows) = unpacked(packed);
+                rows.try_for_each(|(mv, stats)| {
+                    gatherer.take(text(epd), text(mv), ObsRow::ACTIVE, stats, None)
+                })
+            })
+        })?;
+        let rare = rare.into_inner();
+        Ok((ObsSummary { rows, rare, strays }, finished))
+    }
+
+    /// Inserts the rows that `gather` adds, in this order. Returns the number of rows and the finished file.
+    pub(super) fn insert_all(
+        mut self,
+        made: MadeDatabase<'_>,
+        stop: &AtomicBool,
+        gather: impl FnOnce(&mut Gatherer<'_>) -> Result<()> + Send,
+    ) -> Result<(u64, Finished)> {
+        let target = self.file.target().to_owned();
+        if self.file.is_seekable() {
+            let db = open(self.file.temporary_path()).sql(&target, "write")?;
+            let rows = made.fill(db, self.file.file(), &target, stop, gather)?;
+            return Ok((rows, self.file.finish()?));
+        }
+        // SQLite writes at any offset, so the database is created in a temporary file. Its name is removed at once where the
+        // system allows that, so that the file is removed however the program ends. On other systems it is removed at the end.
+        let dir = made.temp_dir;
+        let temporary = tempfile::NamedTempFile::new_in(dir).at(dir, "make a temporary file in")?;
+        let db = open(temporary.path()).sql(dir, "write a temporary file in")?;
+        let (file, name) = temporary.into_parts();
+        let name = (!cfg!(unix)).then_some(name);
+        let rows = made.fill(db, &file, dir, stop, gather)?;
+        copy(&file, dir, &mut self.file, stop)?;
+        drop(name);
+        Ok((rows, self.file.finish()?))
+    }
+}
+
+/// The description of a new database.
+pub(super) struct MadeDatabase<'a> {
+    pub info: &'a Info,
+    /// The approximate size in bytes.
+    pub size: u64,
+    /// The directory in which the database is created if its target cannot be written at any offset.
+    pub temp_dir: &'a Path,
+}
+
+impl MadeDatabase<'_> {
+    /// Fills an empty database that is in `file`. Returns the number of rows. Errors name `path`.
+    fn fill(
+        &self,
+        db: Connection,
+        file: &File,
+        path: &Path,
+        stop: &AtomicBool,
+        gather: impl FnOnce(&mut Gatherer<'_>) -> Result<()> + Send,
+    ) -> Result<u64> {
+        let doing = "write";
+        let page_size = if self.size < LARGE { 4096 } else { 32768 };
+        db.pragma_update(None, "page_size", page_size)
+            .and_then(|()| db.execute_batch(SETTINGS))
+            .and_then(|()| db.execute_batch(TABLES))
+            .and_then(|()| db.execute_batch("BEGIN"))
+            .sql(path, doing)?;
+        let failure = Failure::default();
+        let mut table = BookTable {
+            db: &db,
+            rows: 0,
+            checksum: Checksum::default(),
+        };
+        let gather = |blocks: &Feeder<RowBlock>| {
+            let block = RowBlock::default();
+            let mut gatherer = Gatherer {
+                blocks,
+                block,
+                target: path,
+            };
+            gather(&mut gatherer)?;
+            gatherer.hand_over()
+        };
+        // One thread collects the rows, which are scattered over memory, while another inserts them.
+        let insert = || {
+            thread::scope(|scope| {
+                let mut blocks = task::start_in(scope, "gather", AHEAD, gather)?;
+                while let Some(block) = blocks.next(&[stop, &failure.flag()])? {
+                    task::fault("insert");
+                    table.insert(&block).sql(path, doing)?;
+                }
+                Ok(())
+            })
+        };
+        // Writing to the disk takes as long as inserting, so it is not left to the end. The result must be checked, because the
+        // system reports lost bytes only once.
+        let flush = || {
+            task::fault("flush");
+            file.sync_data().at(path, doing)
+        };
+        task::while_repeating("flush", FLUSH_EVERY, flush, &failure, insert)?;
+        let BookTable { rows, checksum, .. } = table;
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        self.info
+            .write(&db, rows, checksum)
+            .and_then(|()| db.execute_batch("COMMIT"))
+            .and_then(|()| db.close().map_err(|(_, err)| err))
+            .sql(path, doing)?;
+        Ok(rows)
+    }
+}
+
+/// Opens a file that only this run writes. SQLite takes no lock: on NFS, SQLite's lock would conflict with the lock by which
+/// this process claims the file.
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if cfg!(unix) {
+        return Connection::open_with_flags_and_vfs(path, flags, "unix-none");
+    }
+    Connection::open_with_flags(path, flags)
+}
+
+/// Copies a complete database from `file` to `out`.
+fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) -> Result<()> {
+    let reading = "read a temporary file in";
+    file.rewind().at(dir, reading)?;
+    let target = out.target().to_owned();
+    let mut buffer = vec![0; BLOCK];
+    loop {
+        let length = file.read(&mut buffer).at(dir, reading)?;
+        if length == 0 {
+            return Ok(());
+        }
+        out.write_all(&buffer[..length]).at(&target, "write")?;
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+    }
+}
+
+/// Packs a position with the moves that the filter selects. Returns `None` if it selects no move.
+fn pack<'a, P: Rules>(
+    packer: &'a mut Packer,
+    pos: &P,
+    moves: &[LegalCount],
+    info: &Info,
+) -> Option<&'a [u8]> {
+    let turn = pos.turn();
+    let selected = |count: &&LegalCount| info.move_filter.selects(turn, count.stats);
+    if !moves.iter().any(|count| selected(&count)) {
+        return None;
+    }
+    packer.start(|text| write_epd(pos, text));
+    for count in moves.iter().filter(selected) {
+        packer.row(count.stats, |text| write_uci(pos, count.mv, text));
+    }
+    Some(packer.finish())
+}
+
+fn text(bytes: &[u8]) -> &str {
+    str::from_utf8(bytes).expect("EPDs and moves are ASCII")
+}
+
+/// The tables that the standard's own tool creates. The index has another name than the one that the standard's document
+/// advises, so that the statement printed there still works.
+pub(super) const TABLES: &str = "
+    CREATE TABLE Book (
+        ID INTEGER PRIMARY KEY AUTOINCREMENT,
+        EPD TEXT NOT NULL,
+        Move TEXT,
+        Active INTEGER DEFAULT 1,
+        Win INTEGER,
+        Draw INTEGER,
+        Loss INTEGER,
+        Comment TEXT
+    );
+    CREATE TABLE Info (Name TEXT UNIQUE NOT NULL, Value TEXT);
+    CREATE INDEX BookByEPD ON Book (EPD);";
+
+/// Settings for writing. No journal is needed, because the file gets its name only when it is complete. A small cache suffices,
+/// because rows and index entries are appended in order.
+pub(super) const SETTINGS: &str = "
+    PRAGMA cache_size = -16384;
+    PRAGMA journal_mode = OFF;
+    PRAGMA synchronous = OFF;
+    PRAGMA locking_mode = EXCLUSIVE;";
+
+/// The number of rows that one statement inserts. With one row per statement, AUTOINCREMENT alone would take half of the time.
+const AT_ONCE: usize = 40;
+
+/// The columns of a row. The last two have their default values in nearly all rows.
+const COLUMNS: [&str; 7] = ["EPD", "Move", "Win", "Draw", "Loss", "Active", "Comment"];
+
+/// The number of bytes at which a block of rows is handed over.
+pub(super) const BLOCK: usize = 1 << 20;
+
+/// Rows that are about to be inserted, with their texts in one string.
+///
+/// The thread that inserts rows is the slowest, so another thread prepares everything for it.
+#[derive(Default)]
+pub(super) struct RowBlock {
+    text: String,
+    rows: Vec<NewRow>,
+}
+
+/// A row of the table `Book`, with the ranges of its texts in the block.
+struct NewRow {
+    epd: Range<usize>,
+    mv: Range<usize>,
+    comment: Option<Range<usize>>,
+    active: i64,
+    stats: Stats,
+}
+
+impl RowBlock {
+    fn say(&mut self, text: &str) -> Range<usize> {
+        let start = self.text.len();
+        self.text.push_str(text);
+        start..self.text.len()
+    }
+
+    /// Replaces `text` with the fields of a row in the order of the table, separated by tabs.
+    fn write_fields(&self, row: &NewRow, text: &mut Vec<u8>) {
+        let mut number = itoa::Buffer::new();
+        text.clear();
+        text.extend_from_slice(&self.text.as_bytes()[row.epd.clone()]);
+        text.push(b'\t');
+        text.extend_from_slice(&self.text.as_bytes()[row.mv.clone()]);
+        text.push(b'\t');
+        text.extend_from_slice(number.format(row.active).as_bytes());
+        for games in [row.stats.wins, row.stats.draws, row.stats.losses] {
+            text.push(b'\t');
+            text.extend_from_slice(number.format(games).as_bytes());
+        }
+        text.push(b'\t');
+        if let Some(comment) = row.comment.clone() {
+            text.extend_from_slice(&self.text.as_bytes()[comment]);
+        }
+    }
+
+    /// Returns the columns to insert. Leaves out the columns in which all rows have the default, because each column takes time.
+    fn columns(&self) -> &'static [&'static str] {
+        let is_plain = |row: &NewRow| row.active == ObsRow::ACTIVE && row.comment.is_none();
+        match self.rows.iter().all(is_plain) {
+            true => &COLUMNS[..5],
+            false => &COLUMNS,
+        }
+    }
+
+    /// Binds `rows` to a statement that inserts exactly this many rows, and runs it.
+    fn insert(
+        &self,
+        rows: &[NewRow],
+        statement: &mut Statement<'_>,
+        columns: usize,
+    ) -> rusqlite::Result<()> {
+        let number = |games: u64| i64::try_from(games).expect("sums of counts stay within 63 bits");
+        let mut first = 1;
+        for row in rows {
+            statement.raw_bind_parameter(first, &self.text[row.epd.clone()])?;
+            statement.raw_bind_parameter(first + 1, &self.text[row.mv.clone()])?;
+            statement.raw_bind_parameter(first + 2, number(row.stats.wins))?;
+            statement.raw_bind_parameter(first + 3, number(row.stats.draws))?;
+            statement.raw_bind_parameter(first + 4, number(row.stats.losses))?;
+            if columns == COLUMNS.len() {
+                statement.raw_bind_parameter(first + 5, row.active)?;
+                let comment = row.comment.clone().map(|comment| &self.text[comment]);
+                statement.raw_bind_parameter(first + 6, comment)?;
+            }
+            first += columns;
+        }
+        statement.raw_execute()?;
+        Ok(())
+    }
+}
+
+/// Collects rows in blocks, and hands them over to the inserting thread.
+pub(super) struct Gatherer<'a> {
+    pub blocks: &'a Feeder<RowBlock>,
+    pub block: RowBlock,
+    /// The path that errors name.
+    pub target: &'a Path,
+}
+
+impl Gatherer<'_> {
+    /// Adds the next row.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the row has more games than readers accept.
+    pub(super) fn take(
+        &mut self,
+        epd: &str,
+        mv: &str,
+        active: i64,
+        stats: Stats,
+        comment: Option<&str>,
+    ) -> Result<()> {
+        let games = stats.wins.max(stats.draws).max(stats.losses);
+        if games > MOST_GAMES as u64 {
+            let too_many = ObsError::TooManyGames {
+                epd: epd.to_owned(),
+                mv: mv.to_owned(),
+                games,
+                most: MOST_GAMES as u64,
+            };
+            return Err(too_many.at(self.target));
+        }
+        let block = &mut self.block;
+        let row = NewRow {
+            epd: match block.rows.last() {
+                Some(last) if block.text[last.epd.clone()] == *epd => last.epd.clone(),
+                _ => block.say(epd),
+            },
+            mv: block.say(mv),
+            comment: comment.map(|comment| block.say(comment)),
+            active,
+            stats,
+        };
+        block.rows.push(row);
+        if block.text.len() + block.rows.len() * size_of::<NewRow>() >= BLOCK {
+            self.hand_over()?;
+        }
+        Ok(())
+    }
+
+    /// Hands over the rows that were collected.
+    pub(super) fn hand_over(&mut self) -> Result<()> {
+        task::fault("gather");
+        self.blocks.send(std::mem::take(&mut self.block))
+    }
+}
+
+/// Inserts rows into the table `Book`.
+pub(super) struct BookTable<'a> {
+    pub db: &'a Connection,
+    /// The number of rows that were inserted.
+    pub rows: u64,
+    /// The checksum of the rows that were inserted.
+    pub checksum: Checksum,
+}
+
+impl BookTable<'_> {
+    /// Inserts the rows of a block.
+    pub(super) fn insert(&mut self, block: &RowBlock) -> rusqlite::Result<()> {
+        let columns = block.columns();
+        let mut statement = self.db.prepare_cached(&insertion(columns, AT_ONCE))?;
+        let (whole, rest) = block.rows.as_chunks::<AT_ONCE>();
+        for rows in whole {
+            block.insert(rows, &mut statement, columns.len())?;
+        }
+        if !rest.is_empty() {
+            let mut statement = self.db.prepare(&insertion(columns, rest.len()))?;
+            block.insert(rest, &mut statement, columns.len())?;
+        }
+        self.rows += block.rows.len() as u64;
+        let mut text = Vec::new();
+        for row in &block.rows {
+            block.write_fields(row, &mut text);
+            self.checksum.add(&text);
+        }
+        Ok(())
+    }
+}
+
+/// Returns a statement that inserts this many rows. ROLLBACK saves SQLite a statement journal: a failure discards the whole file.
+fn insertion(columns: &[&str], rows: usize) -> String {
+    let row = format!("({})", vec!["?"; columns.len()].join(","));
+    let rows = vec![row; rows].join(",");
+    let names = columns.join(", ");
+    format!("INSERT OR ROLLBACK INTO Book ({names}) VALUES {rows}")
+}
+
+/// Collects packed positions, from any number of threads.
+#[derive(Debug)]
+pub(super) struct Piles(Vec<Mutex<TextSorter>>);
+
+impl Piles {
+    /// Creates the sorters for this many threads.
+    pub(super) fn new(threads: usize, memory: &Memory) -> Piles {
+        let pile = |_| Mutex::new(TextSorter::new(memory.share(threads), None));
+        Piles((0..threads).map(pile).collect())
+    }
+
+    /// Adds a packed position.
+    pub(super) fn push(&self, packed: &[u8]) -> Result<()> {
+        let pile = rayon::current_thread_index().unwrap_or(0) % self.0.len();
+        let mut pile = task::lock(&self.0[pile]);
+        task::fault("pile");
+        pile.push(packed)
+    }
+
+    /// Ends collecting, and sorts the positions in memory.
+    pub(super) fn into_rows(self) -> SortedRows {
+        let mut piles: Vec<_> = self.0.into_iter().map(task::unlocked).collect();
+        piles.par_iter_mut().for_each(TextSorter::sort);
+        SortedRows(piles)
+    }
+}
+
+/// All packed positions, as sorted sequences.
+#[derive(Debug)]
+pub(super) struct SortedRows(Vec<TextSorter>);
+
+impl SortedRows {
+    /// Returns the total number of bytes of the packed positions.
+    pub(super) fn size(&self) -> u64 {
+        self.0.iter().map(TextSorter::size).sum()
+    }
+
+    /// Calls `f` with each packed position, sorted by EPD.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be read, and returns the errors of `f`.
+    pub(super) fn for_each(self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let sequences = self.0.iter().flat_map(TextSorter::sequences);
+        Merge::of_long(sequences, |packed| packed.len()).try_for_each(|packed| f(&packed?))
+    }
+}
+
+/// The maximum number of bytes of an encoded number.
+const LONGEST_NUMBER: usize = 10;
+
+/// Packs positions, one after the other, and reuses its buffers.
+#[derive(Default, Debug)]
+pub(super) struct Packer {
+    packed: Vec<u8>,
+    moves: Vec<u8>,
+    /// For each row, the range of its move in `moves`, and its numbers.
+    rows: Vec<(Range<usize>, Stats)>,
+}
+
+impl Packer {
+    /// Starts a position. `write` appends its EPD.
+    pub(super) fn start(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.packed.clear();
+        write(&mut self.packed);
+        self.packed.push(0);
+        self.moves.clear();
+        self.rows.clear();
+    }
+
+    /// Adds a row. `write` appends its move.
+    pub(super) fn row(&mut self, stats: Stats, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.moves.len();
+        write(&mut self.moves);
+        self.rows.push((start..self.moves.len(), stats));
+    }
+
+    /// Returns the packed position. Its rows are sorted by descending number of games, then by move.
+    pub(super) fn finish(&mut self) -> &[u8] {
+        let moves = &self.moves;
+        self.rows.sort_unstable_by(|(a, a_stats), (b, b_stats)| {
+            let games = b_stats.games().cmp(&a_stats.games());
+            games.then_with(|| moves[a.clone()].cmp(&moves[b.clone()]))
+        });
+        for (mv, stats) in &self.rows {
+            self.packed.push(mv.len() as u8);
+            self.packed.extend_from_slice(&moves[mv.clone()]);
+            for number in [stats.wins, stats.draws, stats.losses] {
+                let mut bytes = [0; LONGEST_NUMBER];
+                let length = number.encode_var(&mut bytes);
+                self.packed.extend_from_slice(&bytes[..length]);
+            }
+        }
+        &self.packed
+    }
+}
+
+/// Unpacks a position. Returns its EPD, and an iterator over the moves and numbers of its rows.
+#[inline]
+pub(super) fn unpacked(packed: &[u8]) -> (&[u8], impl Iterator<Item = (&[u8], Stats)>) {
+    let end = memchr::memchr(0, packed).expect("an EPD has an end");
+    let mut rest = &packed[end + 1..];
+    let rows = iter::from_fn(move || {
+        let (length, after) = rest.split_first()?;
+        let (mv, after) = after.split_at(usize::from(*length));
+        rest = after;
+        let mut number = || {
+            let (number, length) = u64::decode_var(rest).expect("a row has three numbers");
+            rest = &rest[length..];
+            number
+        };
+        let stats = Stats {
+            wins: number(),
+            draws: number(),
+            losses: number(),
+        };
+        Some((mv, stats))
+    });
+    (&packed[..end], rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rayon::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn positions_come_in_order_from_memory_and_files(
+            boards in proptest::collection::hash_set(
+                "((rnbqkbnr/pppppppp/8/8/8/){0,2}|[1-8KQRBNPkqrbnp/~\\[\\]]{0,40})[1-3]{0,2} [wb] (-|[KQkq]{1,4})", 0..300,
+            ),
+            quota in prop_oneof![Just(1usize << 12), Just(1 << 14), Just(1 << 20)],
+        ) {
+            let piles = Piles::new(3, &Memory { bytes: 3 * quota, ..Memory::default() });
+            boards.par_iter().for_each_init(Packer::default, |packer, board| {
+                packer.start(|text| text.extend_from_slice(board.as_bytes()));
+                packer.row(Stats::default(), |text| text.extend_from_slice(b"a2a3"));
+                piles.push(packer.finish()).unwrap();
+            });
+            let mut found = Vec::new();
+            piles.into_rows().for_each(|packed| {
+                found.push(String::from_utf8(unpacked(packed).0.to_vec()).unwrap());
+                Ok(())
+            }).unwrap();
+            let mut expected: Vec<String> = boards.into_iter().collect();
+            expected.sort();
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_packed_comes_back(
+            epd in "[ -~]{0,90}", numbers in proptest::collection::vec(any::<u64>(), 0..40),
+        ) {
+            let mut packer = Packer::default();
+            packer.start(|text| text.extend_from_slice(epd.as_bytes()));
+            for wins in &numbers {
+                let stats = Stats { wins: *wins >> 1, draws: 1 << 40, losses: 0 };
+                packer.row(stats, |text| text.extend_from_slice(b"e7e8q"));
+            }
+            let packed = packer.finish();
+            let (found_epd, rows) = unpacked(packed);
+            prop_assert_eq!(found_epd, epd.as_bytes());
+            let mut found = Vec::new();
+            for (mv, stats) in rows {
+                prop_assert_eq!((mv, stats.draws, stats.losses), (&b"e7e8q"[..], 1 << 40, 0));
+                found.push(stats.wins);
+            }
+            let mut expected: Vec<u64> = numbers.iter().map(|wins| wins >> 1).collect();
+            expected.sort_by_key(|wins| std::cmp::Reverse(*wins));
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
