@@ -14,9 +14,8 @@ use shakmaty::{Color, Position};
 
 use super::{
     Parameters, Refusal, Request, Route,
-    content::Content,
+    content::{CacheKey, Content},
     make::{Counting, MEMORY, OptionWords, depth, short},
-    response_cache::CacheKey,
     state::AppState,
 };
 use crate::{

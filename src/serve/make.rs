@@ -23,8 +23,11 @@ use serde_json::json;
 use shakmaty::Color;
 
 use super::{
-    Parameters, Refusal, Request, Route, client::Client, content::Content, request,
-    response_cache::CacheKey, state::AppState,
+    Parameters, Refusal, Request, Route,
+    client::Client,
+    content::{CacheKey, Content},
+    request,
+    state::AppState,
 };
 use crate::{
     book::{Book, Factors, Weights},

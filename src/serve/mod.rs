@@ -7,7 +7,6 @@
 //!
 //! While an index is still being made, an [`Indexing`] server shows its progress at the same address.
 
-mod annotations;
 mod board;
 mod books;
 mod build;
@@ -17,16 +16,12 @@ mod content;
 mod game;
 mod guard;
 mod http;
-mod indexing;
 mod log;
 mod make;
-mod own;
 mod page;
-mod parameters;
 mod refusal;
 mod repertoire;
 mod request;
-mod response_cache;
 mod routes;
 mod server;
 mod state;
@@ -37,13 +32,11 @@ pub use self::{
     books::{BookFile, source_name},
     cache::{Cache, CachedIndex},
     guard::{Origin, OriginError},
-    indexing::{HowFar, IndexProgress, Indexing},
     log::{Log, Served},
-    parameters::Parameters,
     refusal::Refusal,
     repertoire::ServedRepertoire,
-    request::{Request, Route},
-    server::{Listening, Server, Stop},
+    request::{Parameters, Request, Route},
+    server::{HowFar, IndexProgress, Indexing, Listening, Server, Stop},
 };
 
 /// Returns a 64-bit hash of a value, which stays the same while the program runs.

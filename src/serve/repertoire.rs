@@ -11,8 +11,11 @@ use serde::{Serialize, Serializer};
 use shakmaty::Color;
 
 use super::{
-    books::source_name, content::Content, refusal::Refusal, request::Route,
-    response_cache::CacheKey, state::AppState,
+    books::source_name,
+    content::{CacheKey, Content},
+    refusal::Refusal,
+    request::Route,
+    state::AppState,
 };
 use crate::{
     error::Result,

@@ -1,4 +1,5 @@
-//! The routes of the API and of the page.
+//! The routes of the API and of the page. Some of them do not exist in Lichess's explorer; the page needs them besides the counts
+//! of a position.
 
 use std::{
     sync::Arc,
@@ -20,12 +21,12 @@ use tower_http::{
 use super::{
     Parameters, Refusal, Route,
     client::{Client, in_time},
-    content::{Content, JSON, PGN, not_modified},
+    content::{CacheKey, Content, JSON, PGN, not_modified},
     guard::Origin,
     make, page,
-    response_cache::CacheKey,
     state::{AppState, GoesOn, Thread, made},
 };
+use crate::explorer::SuggestField;
 
 /// The maximum time for reading the texts that a request needs.
 const READING: Duration = Duration::from_secs(10);
@@ -237,4 +238,56 @@ async fn of_texts(
     };
     let content = app.readers.content(&client, work).await?;
     Ok(content.answer_from_files(request.headers()))
+}
+
+/// The default number of suggested names.
+const SUGGESTED: u32 = 8;
+
+impl AppState {
+    /// Returns the names that best match a text.
+    pub(super) fn suggest(&self, key: &CacheKey) -> Result<Content, Refusal> {
+        let own = ["field", "text", "limit", "source"];
+        let parameters = Parameters::parse_only(&key.query, &own)?;
+        let field = parameters.choice("field", |name| match name {
+            "player" => Some(SuggestField::Player),
+            "event" => Some(SuggestField::Event),
+            "opening" => Some(SuggestField::Opening),
+            _ => None,
+        })?;
+        let missing = || Refusal::bad("field: missing; write player, event or opening");
+        let text = parameters.text("text").unwrap_or_default();
+        let limit = parameters.number("limit")?.unwrap_or(SUGGESTED) as usize;
+        let source = parameters.filled("source")?;
+        self.check_source(source)?;
+        if let Some(needs) = self.explorer.lacks_games(source, "names")
+            && field != Some(SuggestField::Opening)
+        {
+            return Err(Refusal::bad(needs.to_string()));
+        }
+        let found = self
+            .explorer
+            .suggest(field.ok_or_else(missing)?, text, limit, source)?;
+        self.kept(key, Content::json(&found)?)
+    }
+
+    /// Returns the number of games that each value of a filter would select.
+    pub(super) fn facets(&self, key: &CacheKey) -> Result<Content, Refusal> {
+        let query = self.request(key, Route::Facets)?.query;
+        let facets = self.explorer.facets(&query.line, &query.filters)?;
+        self.kept(key, Content::json(&facets)?)
+    }
+
+    /// Returns the results by rating group.
+    pub(super) fn scores(&self, key: &CacheKey) -> Result<Content, Refusal> {
+        let query = self.request(key, Route::Scores)?.query;
+        let scores = self.explorer.scores(&query.line, &query.filters)?;
+        self.kept(key, Content::json(&scores)?)
+    }
+
+    /// Returns the openings of the games of a position.
+    pub(super) fn openings(&self, key: &CacheKey) -> Result<Content, Refusal> {
+        let query = self.request(key, Route::Openings)?.query;
+        let openings = self.explorer.openings(&query.line, &query.filters)?;
+        self.kept(key, Content::json(&openings)?)
+    }
 }

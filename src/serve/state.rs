@@ -19,11 +19,10 @@ use super::{
     BookFile, Parameters, Refusal, Request, Route, ServedRepertoire,
     board::{Board, Moves},
     client::{Client, in_time},
-    content::{Content, JSON, PGN, etag_of},
+    content::{CacheKey, Content, JSON, PGN, ResponseCache, etag_of, response_cache},
     hash,
     make::{FileStates, MadeOf, states_of_all},
     request,
-    response_cache::{CacheKey, ResponseCache, response_cache},
 };
 use crate::{
     error::{At, Error, Result},

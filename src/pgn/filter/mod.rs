@@ -1,25 +1,29 @@
 //! Selecting games by their tags.
+//!
+//! A [`Condition`] names one of the kinds of conditions in a filter, for the report.
 
-mod condition;
 mod date;
-mod ranges;
-mod text;
+mod tag_conditions;
 
+use std::fmt;
+
+use serde::{
+    Deserialize, Serialize,
+    de::{IntoDeserializer, value},
+};
 use thiserror::Error;
 
-pub(crate) use self::text::{folded, tag_text};
-pub use self::{
-    condition::Condition,
-    date::Date,
-    ranges::{EcoRange, TimeControlRange},
-    text::{NameMatch, TagText},
-};
-pub(super) use self::{
-    ranges::{estimated_seconds, millis},
-    text::is_rated,
-};
 use super::{GameResult, Tags};
 use crate::provenance::{option_text, switch, valued};
+
+pub(crate) use self::tag_conditions::{folded, tag_text};
+
+pub use self::{
+    date::Date,
+    tag_conditions::{EcoRange, NameMatch, TagText, TimeControlRange},
+};
+
+pub(super) use self::tag_conditions::{estimated_seconds, is_rated, millis};
 
 /// A filter for games. The default filter admits all games.
 ///
@@ -318,6 +322,60 @@ pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     }
     let elo = str::from_utf8(&value[start..end]).ok()?.parse().ok();
     elo.filter(|elo| (1..=HIGHEST_RATING).contains(elo))
+}
+
+/// The kind of condition because of which a filter rejected a game.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Condition {
+    /// The ratings of the players.
+    Rating,
+    /// The date of the game.
+    Date,
+    /// The names of the players.
+    Player,
+    /// The ECO code.
+    #[serde(rename = "ECO code")]
+    Eco,
+    /// The opening by the moves of the game.
+    Opening,
+    /// The time control.
+    #[serde(rename = "time control")]
+    TimeControl,
+    /// The result. A game without a result also fails this condition.
+    Result,
+    /// The number of half-moves.
+    Length,
+    /// The variant.
+    Variant,
+    /// The text of a tag.
+    Tag,
+    /// Whether the game is rated.
+    Rated,
+    /// The game has the same moves, players and result as an earlier game.
+    Duplicate,
+}
+
+impl Condition {
+    /// Returns the condition with this name, or `None` if no condition has the name.
+    ///
+    /// ```
+    /// use polybook::pgn::Condition;
+    /// assert_eq!(Condition::from_name("ECO code"), Some(Condition::Eco));
+    /// assert_eq!(Condition::Eco.to_string(), "ECO code");
+    /// ```
+    pub fn from_name(name: &str) -> Option<Condition> {
+        let name: value::StrDeserializer<'_, value::Error> = name.into_deserializer();
+        Condition::deserialize(name).ok()
+    }
+}
+
+/// Writes the name of the condition.
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 #[cfg(test)]

@@ -272,3 +272,54 @@ fn a_file_that_changes_while_it_is_read_is_refused() {
     let err = read_while_it_changes(&gz(numbers.collect::<String>().as_bytes()), truncate);
     assert_eq!(err.kind(), crate::ErrorKind::Changed, "{err}");
 }
+
+#[test]
+fn files_that_may_be_pgn_are_accepted() {
+    for text in [
+        &b""[..],
+        b"[Event \"x\"]",
+        b"1. e4",
+        b"Read me",
+        b"[Event \"x\"]\n\0\n",
+        b"% escaped",
+    ] {
+        assert_eq!(foreign(Path::new("x"), text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn other_formats_are_recognized() {
+    let utf_16: Vec<u8> = "[Event \"x\"]"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let mut tar = vec![0; 1024];
+    tar[..5].copy_from_slice(b"a.pgn");
+    tar[257..262].copy_from_slice(b"ustar");
+    // The magic of POSIX ends with a zero, that of GNU with a blank.
+    let mut gnu_tar = tar.clone();
+    gnu_tar[257..265].copy_from_slice(b"ustar  \0");
+    let ace = [&[0x12, 0x34, 0x31, 0, 0, 0x90, 0][..], b"**ACE**", &[0; 30]].concat();
+    let book: Vec<u8> = (1..40u64)
+        .flat_map(|i| [(i << 58 | i).to_be_bytes(), [9, 0, 0, 1, 0, 0, 0, 0]].concat())
+        .collect();
+    let headed = [&[0; 8][..], b"@PG@\n1.0", &book].concat();
+    for (text, what) in [
+        (&utf_16[..], "UTF-16"),
+        (&tar, "tar"),
+        (&gnu_tar, "tar"),
+        (&ace, "ACE"),
+        (b"\x1f\x5a-lh5-\x99\0", "LHA"),
+        (&book, "Polyglot"),
+        (&headed, "Polyglot"),
+        (b"SQLite format 3\0", "SQLite"),
+        (b"PAR1\x15\x04", "Parquet"),
+        (b"\xfd7zXZ\0\0", "xz"),
+        (b"7z\xbc\xaf\x27\x1c", "7z"),
+        (b"Rar!\x1a\x07\x01\0", "RAR"),
+        (b"\x7fELF\0\0\0\x99", "binary"),
+    ] {
+        let kind = foreign(Path::new("x"), text).expect(what);
+        assert!(kind.contains(what), "{what}: {kind}");
+    }
+}
