@@ -10,7 +10,7 @@ use super::session::Event;
 use crate::{
     error::Result,
     task::{Feed, Feeder},
-    uci::{EngineProcess, option_name, read_lines},
+    uci::{EngineProcess, option_name},
 };
 
 /// The maximum time from the start of an engine to its `uciok`.
@@ -48,7 +48,7 @@ impl Behind {
     ) -> Result<Behind> {
         let (mut process, output) = EngineProcess::start(program, args, AHEAD)?;
         feeder.start("engine", |feeder| {
-            read_lines(output, |line| feeder.send(Event::Behind(line)))?;
+            output.each_line(|line| feeder.send(Event::Behind(line)))?;
             feeder.send(Event::BehindEnd)
         })?;
         process.say("uci")?;

@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Result},
     position::epd_of,
     task::{self, Feed},
-    uci::{EngineProcess, is_answer, option_name, read_lines, shortened},
+    uci::{EngineProcess, is_answer, option_name, shortened},
 };
 
 /// The number of lines that may wait to be read.
@@ -55,7 +55,7 @@ impl Engine {
         let ahead = AHEAD + options.options.len();
         let (process, output) = EngineProcess::start(&options.program, &[], ahead)?;
         let (lines, _) = task::start("engine", AHEAD, move |lines| {
-            read_lines(output, |line| lines.send(line))
+            output.each_line(|line| lines.send(line))
         })?;
         let mut engine = Engine {
             process,
