@@ -102,8 +102,8 @@ pub(crate) fn check_room(positions: usize, memory: &Memory, path: &Path) -> Resu
 
 /// Plays the main line of a game and returns its final position. Adds the number of skipped variations to `variations`.
 fn end_of(games: &mut GameReader<'_>, variations: &mut u64) -> Result<Chess, String> {
-    let fen = games.tags().get(b"FEN").map(String::from_utf8_lossy);
-    let mut pos = match fen.filter(|fen| !fen.trim().is_empty()) {
+    let fen = games.tags().fen().map(String::from_utf8_lossy);
+    let mut pos = match fen {
         Some(fen) => game_start(&fen).map_err(|err| err.to_string())?.0,
         None => Chess::default(),
     };
