@@ -12,7 +12,7 @@ use super::{
     variations::{VariationPly, Variations},
 };
 use crate::{
-    pgn::GameResult,
+    pgn::{GameResult, SkippedParts},
     tally::{CountRecord, KeyedIdentity, Stats},
 };
 
@@ -38,12 +38,8 @@ pub(super) struct Outcome<'a> {
     pub recognised: bool,
     /// Whether the batch contained anything but blanks.
     pub has_text: bool,
-    /// The offset in the file of the first text that does not belong to a game.
-    pub stray_text: Option<u64>,
-    /// The offset in the file of the first line among tags that is not a tag pair.
-    pub bad_tag: Option<u64>,
-    /// A description of the files of an archive that were not read, if there are any.
-    pub left_out: Option<String>,
+    /// The parts of the input that were not read.
+    pub skipped: SkippedParts,
     /// The data that each sink that uses games has collected from the batch.
     pub taken: Vec<Box<dyn BatchSink + 'a>>,
     /// All counted games of the batch, in their order, if duplicates are dropped. The totals of these games are stored

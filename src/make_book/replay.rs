@@ -112,9 +112,7 @@ impl<'a> Replayer<'a> {
         }
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         self.outcome.has_text = !text.trim_ascii().is_empty();
-        let in_file = |offset| self.batch_offset + offset as u64;
-        self.outcome.stray_text = games.stray_text().map(in_file);
-        self.outcome.bad_tag = games.bad_tag().map(in_file);
+        self.outcome.skipped.add_reader(&games, self.batch_offset);
         self.outcome
     }
 
@@ -185,8 +183,7 @@ impl<'a> Replayer<'a> {
     ) {
         let fen = games
             .tags()
-            .get(b"FEN")
-            .filter(|fen| !fen.trim_ascii().is_empty())
+            .fen()
             .map(|fen| String::from_utf8_lossy(fen).into_owned());
         // Standard chess has a position type of its own, which is the fastest.
         match (fen, variant) {

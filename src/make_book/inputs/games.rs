@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use crate::{
     error::Result,
     make_book::{input::RunInput, outcome::Outcome, replay::BATCH_SIZE, run::Batches},
-    pgn::{Batch, Cutter, Input, Stream, StreamOptions},
+    pgn::{Batch, Cutter, Input, SkippedParts, Stream, StreamOptions},
     task,
 };
 
@@ -49,7 +49,10 @@ impl RunInput for GamesInput<'_> {
         }
         match left_out.get() {
             Some(left_out) => batches.submit(Outcome {
-                left_out: Some(left_out.clone()),
+                skipped: SkippedParts {
+                    files: Some(left_out.clone()),
+                    ..SkippedParts::default()
+                },
                 ..Outcome::default()
             }),
             None => Ok(()),
