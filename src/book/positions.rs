@@ -7,7 +7,7 @@ use super::{
     records::Entry,
     weight::Scaling,
 };
-use crate::{error::Result, progress::Meter, sort::Merge};
+use crate::{error::Result, position::BookMove, progress::Meter, sort::Merge};
 
 /// The way in which the moves of a position that several books contain are merged.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -28,6 +28,14 @@ pub(super) struct PositionEntries {
 }
 
 impl PositionEntries {
+    /// Replaces each move by the result of `spelled`, and adds up moves that become equal.
+    pub(super) fn spell(&mut self, spelled: impl Fn(&Entry) -> BookMove) {
+        for (entry, _) in &mut self.sums {
+            entry.mv = spelled(entry);
+        }
+        add_up(&mut self.sums);
+    }
+
     /// Returns the records of the position, the heaviest first, and whether weights were scaled down because a sum exceeds
     /// 65535.
     pub(super) fn into_entries(self) -> (Vec<Entry>, bool) {
@@ -149,7 +157,6 @@ fn add_up(sums: &mut Vec<(Entry, u64)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::position::BookMove;
 
     #[test]
     fn moves_repeated_without_end_are_added_up() {
