@@ -29,7 +29,6 @@ use crate::{
     error::{At, Error, Result},
     evals::Evals,
     explorer::{Answer, Explorer, Filters, Overview},
-    position::Variant,
     task,
 };
 
@@ -73,8 +72,6 @@ pub(super) struct AppState {
     pub(super) files: FileStates,
     /// The maximum number of games in the files for which books are made.
     pub(super) book_games: u64,
-    /// The variant of games without a `Variant` tag, for the books that are made.
-    pub(super) untagged_variant: Variant,
     /// Closed as soon as the names for suggestions are read.
     pub(super) names: watch::Receiver<()>,
 }
@@ -196,7 +193,7 @@ impl AppState {
         explorer: Explorer,
         (books, repertoires, evals): (Vec<BookFile>, Vec<ServedRepertoire>, Option<Evals>),
         threads: usize,
-        (book_games, untagged_variant): (u64, Variant),
+        book_games: u64,
         names: watch::Receiver<()>,
     ) -> Result<AppState> {
         // The explorer uses rayon's threads, and rayon panics if it cannot start them. Start them now.
@@ -225,7 +222,6 @@ impl AppState {
             makers: Workers::start(1)?,
             last_made: Mutex::default(),
             book_games,
-            untagged_variant,
             names,
         })
     }

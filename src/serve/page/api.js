@@ -143,9 +143,9 @@
 /** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string }} BookSize A repertoire has answers instead of entries. */
 /** @typedef {WrittenMove & { one_in: number | null, games: number }} Gap A reply without an answer. One in `one_in` games reaches it. */
 /** @typedef {{ name: string, color: "white" | "black", is_known: boolean, one_in: number | null, moves: WrittenMove[], gaps: Gap[] }} Repertoire */
-/** @typedef {{ name: string, games: number | null, years?: [number, number] | null, variant: string, files: string[], counts?: boolean }} Source */
+/** @typedef {{ name: string, games: number | null, notCounted?: number, years?: [number, number] | null, variant: string, files: string[], counts?: boolean }} Source */
 /** @typedef {{ read: number, of: number | null, done?: number | null }} Indexing `done` is the completed part of reading and writing together, from 0 to 1. */
-/** @typedef {{ version: string, games: number | null, years: [number, number] | null, sources: Source[], variants?: Record<string, number>, books: string[], repertoires?: { name: string, color: string }[], indexing?: Indexing | null }} About */
+/** @typedef {{ version: string, games: number | null, notCounted?: number, years: [number, number] | null, sources: Source[], variants?: Record<string, number>, books: string[], repertoires?: { name: string, color: string }[], indexing?: Indexing | null }} About */
 
 /** The current request of one kind. Starting the next one aborts the previous one. */
 export class Asking {

@@ -16,7 +16,7 @@ import { MovesTable } from "./moves.js";
 import { backToGame, changeFilters, clearFilters, closeGame, go, goInGame, goToPly, listResult, removeFilters } from "./navigation.js";
 import { goToText } from "./readtext.js";
 import { repertoireLines } from "./repertoire.js";
-import { chosenSource, hasCounts, hasOnlyCounts, hasVariants, session, sourceGames } from "./session.js";
+import { chosenSource, hasCounts, hasOnlyCounts, hasVariants, session, sourceGames, uncountedGames } from "./session.js";
 import { drawSources } from "./sources.js";
 import { commonPlies, filterQuestion, narrowing, ucis } from "./state.js";
 import { chosenView, showViews } from "./views.js";
@@ -152,7 +152,10 @@ function drawTally(total, isStart) {
   const years = (chosenSource()?.years ?? about.years)?.join("–");
   // Games without moves and games from other positions are not in the table.
   const inTable = all === total ? "" : ` · ${number(total)} in the table`;
-  const text = isStart && !isFiltered ? ` games${inTable}${years ? ` · ${years}` : ""}` : `${known === null ? "" : ` of ${number(all)}`} games${isStart ? "" : " here"}`;
+  // Games that polybook could not read, and those that were filtered when the index was made, are in no answer.
+  const left = uncountedGames();
+  const leftOut = left === 0 ? "" : ` · ${number(left)} more not counted`;
+  const text = isStart && !isFiltered ? ` games${inTable}${leftOut}${years ? ` · ${years}` : ""}` : `${known === null ? "" : ` of ${number(all)}`} games${isStart ? "" : " here"}`;
   fill(byId("tally"), b(number(isStart && !isFiltered ? all : total)), text);
 }
 

@@ -55,9 +55,15 @@ function queriedSources() {
   return chosen ? [chosen] : session.about.sources;
 }
 
-/** Returns the number of games in the chosen source or in all sources, or null if a source of counts does not contain this number. */
+/** Returns the number of counted games in the chosen source or in all sources, or null if a source of counts does not contain this number. */
 export function sourceGames() {
-  return (chosenSource() ?? session.about).games;
+  const { games } = chosenSource() ?? session.about;
+  return games === null ? null : games - uncountedGames();
+}
+
+/** Returns the number of games in the chosen source or in all sources that are in no answer, because they were rejected or filtered. */
+export function uncountedGames() {
+  return (chosenSource() ?? session.about).notCounted ?? 0;
 }
 
 /** Returns true if one of the queried sources contains counts instead of games. */
