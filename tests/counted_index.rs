@@ -579,7 +579,7 @@ fn what_needs_games_is_refused() {
         assert_eq!(err.lines().count(), 1, "{line}: {err}");
         assert!(
             err.contains("has counts and no games")
-                || err.contains("has no game 0")
+                || err.contains("has no game id 0")
                 || err.contains("has only counts"),
             "{line}: {err}"
         );

@@ -122,7 +122,7 @@ fn games_and_lines_that_are_bad_are_reported() {
     let output = crate::common::run(dir.path(), "evals --out my.evals games.pgn lines.epd");
     let said = String::from_utf8(output.stderr).unwrap();
     for line in [
-        "rejected: games.pgn: game 1, byte 76: \"Ke5\": illegal move",
+        "rejected: games.pgn: game 2, byte 76: \"Ke5\": illegal move",
         "rejected: lines.epd: line 4, byte 68: ",
         "rejected: lines.epd: line 5, byte 77: ce \"x\" is not a number",
     ] {

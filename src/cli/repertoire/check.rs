@@ -25,8 +25,8 @@ use crate::cli::{
 #[command(after_help = "\
 A game that left the repertoire is in it again when it reaches a position in which the repertoire has a move for the player;
 check then reports only the last departure. If the repertoire has several moves in a position, all of them are in the
-repertoire. Scores are those of the player. Games are numbered from 1, in the order of the files. (polybook game, which reads
-an index, numbers them from 0.)
+repertoire. Scores are those of the player. Games are numbered from 1, in the order of the files. (The game ids of
+an index begin with 0.)
 
 Examples:
   polybook repertoire check white.pgn mine.pgn --color white --player \"my name\"
