@@ -52,6 +52,7 @@ mod gaps;
 mod move_source;
 mod novelty;
 mod reach;
+mod several_moves;
 mod write;
 
 use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
@@ -64,6 +65,7 @@ pub use self::{
     move_source::{MoveSource, OpenOptions, RepertoirePgn},
     novelty::{ComparedGames, NewMove, Reference, last_text, new_moves},
     reach::Coverage,
+    several_moves::{SeveralMoves, several_moves},
     write::{RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn},
 };
 use crate::{position::Keyed, tree::move_number};
