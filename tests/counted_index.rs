@@ -686,7 +686,6 @@ fn a_server_says_what_counts_cannot_answer() {
         "/book.bin?count=true",
         "/book.pgn?count=true",
         "/repertoire.bin?color=white",
-        "/gaps?repertoire=x",
     ] {
         for source in ["", "&source=counts"] {
             let reply = served.get(&format!("{route}{source}"));

@@ -58,7 +58,7 @@ mod write;
 use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
 pub use self::{
-    along::{LineGap, LineMove, LineReport, Predecessors, along},
+    along::{KnownMove, LineGap, LineMove, LineReport, Predecessors, along},
     build::{Build, BuildSummary, Built, CommentDetail, OwnMoveRule, build},
     check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
     gaps::{Added, FindGaps, Gap, Gaps, SourceEnd, gaps},

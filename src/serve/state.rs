@@ -51,7 +51,7 @@ pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
 
 /// The state of the server, shared by all requests.
 pub(super) struct AppState {
-    pub(super) explorer: Explorer,
+    pub(super) explorer: Arc<Explorer>,
     about: Overview,
     books: Vec<BookFile>,
     pub(super) repertoires: Vec<ServedRepertoire>,
@@ -212,7 +212,7 @@ impl AppState {
             )),
             about: explorer.about(),
             files: states_of_all(&explorer),
-            explorer,
+            explorer: Arc::new(explorer),
             books,
             repertoires,
             evals,
@@ -365,8 +365,9 @@ impl AppState {
         let needs = match route {
             Route::Games => self.explorer.lacks_games(source, "games"),
             Route::Make => self.explorer.needs_all_games(source, "books"),
+            // A served repertoire does not need the games.
+            Route::Build if request.parameters.text("repertoire").is_some() => None,
             Route::Build => self.explorer.needs_all_games(source, "repertoires"),
-            Route::Gaps => self.explorer.needs_all_games(source, "gaps"),
             Route::Openings => self.explorer.needs_all_games(source, "openings"),
             _ => {
                 let clocks = || self.explorer.lacks_games(source, "clocks");
