@@ -211,7 +211,7 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
   }
   if (clocks) {
     const cells = clocks.moves.map(({ uci, mean, games }) => ({ uci, value: mean, text: mean.toFixed(1), of: games, title: `mean of ${counted(games)}` }));
-    columns.push({ name: "Time", title: `Mean time for the move in seconds, and the number of games with clock times for it, among the ${counted(clocks.read, "newest game")}`, cells });
+    columns.push({ name: "Time", title: `Mean time for the move in seconds, and the number of games with clock times for it. Newest games read: ${number(clocks.read)}`, cells });
   }
   return columns;
 }
