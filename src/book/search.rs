@@ -74,6 +74,7 @@ mod tests {
             BookStorage::File(
                 StoredFile::Open {
                     file,
+                    stamp: None,
                     is_counted: false,
                 },
                 keys.len() as u64,

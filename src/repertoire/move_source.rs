@@ -621,6 +621,13 @@ impl Source for MoveSource {
             _ => pos.identity(),
         }
     }
+
+    fn refuse_changed(&self) -> Result<()> {
+        match &self.kind {
+            Kind::Obs(obs) => obs.refuse_changed(),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Returns the legal moves of a position that `counts` contains, sorted by weight in descending order. `known` makes a
