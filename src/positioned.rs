@@ -21,6 +21,8 @@ const MOST_HELD: usize = 64;
 pub(crate) enum StoredFile {
     Open {
         file: File,
+        /// The stamp that the file must have after each read. `None` for a temporary file, which no other program writes.
+        stamp: Option<FileStamp>,
         /// Whether the file counts in [`HELD`].
         is_counted: bool,
     },
@@ -39,12 +41,14 @@ impl StoredFile {
     /// Returns an error if the metadata of the file cannot be read.
     pub(crate) fn new(file: File, path: &Path) -> io::Result<StoredFile> {
         let one_more = |held| (held < MOST_HELD).then_some(held + 1);
+        let stamp = stamp(&file.metadata()?);
         match HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
             Ok(_) => Ok(StoredFile::Open {
                 file,
+                stamp: Some(stamp),
                 is_counted: true,
             }),
-            Err(_) => Ok(StoredFile::Named(path.to_owned(), stamp(&file.metadata()?))),
+            Err(_) => Ok(StoredFile::Named(path.to_owned(), stamp)),
         }
     }
 
@@ -52,16 +56,19 @@ impl StoredFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file ends before, if it cannot be read, or if it was opened again and another file has its name.
+    /// Returns an error if the file ends before, if it cannot be read, if it was changed since it was opened first, or if it
+    /// was opened again and another file has its name.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         match self {
-            StoredFile::Open { file, .. } => read_exact_at(file, buffer, offset),
+            StoredFile::Open { file, stamp, .. } => {
+                read_exact_at(file, buffer, offset)?;
+                stamp.map_or(Ok(()), |expected| refuse_changed(file, expected))
+            }
             StoredFile::Named(path, expected) => {
                 let file = File::open(path)?;
-                if stamp(&file.metadata()?) != *expected {
-                    return Err(io::Error::other("it was changed while it was read"));
-                }
-                read_exact_at(&file, buffer, offset)
+                refuse_changed(&file, *expected)?;
+                read_exact_at(&file, buffer, offset)?;
+                refuse_changed(&file, *expected)
             }
         }
     }
@@ -75,6 +82,14 @@ impl Drop for StoredFile {
         {
             HELD.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+}
+
+/// Returns an error if a file does not have the stamp `expected`.
+fn refuse_changed(file: &File, expected: FileStamp) -> io::Result<()> {
+    match stamp(&file.metadata()?) == expected {
+        true => Ok(()),
+        false => Err(io::Error::other("it was changed while it was read")),
     }
 }
 
@@ -137,6 +152,30 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn a_file_that_is_changed_in_place_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("book.bin");
+        fs::write(&path, "old").unwrap();
+        let opened = File::open(&path).unwrap();
+        let known = stamp(&opened.metadata().unwrap());
+        let files = [
+            StoredFile::new(opened, &path).unwrap(),
+            StoredFile::Named(path.clone(), known),
+        ];
+        let read = |file: &StoredFile| file.read_exact_at(&mut [0; 2], 1);
+        files.iter().for_each(|file| read(file).unwrap());
+        let writer = File::options().write(true).open(&path).unwrap();
+        write_all_at(&writer, b"new", 0).unwrap();
+        writer
+            .set_modified(known.1.unwrap() + std::time::Duration::from_secs(1))
+            .unwrap();
+        for file in &files {
+            let err = read(file).unwrap_err();
+            assert_eq!(err.to_string(), "it was changed while it was read");
+        }
+    }
 
     #[test]
     fn a_file_that_is_opened_for_each_read_must_be_the_same() {

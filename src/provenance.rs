@@ -213,7 +213,7 @@ pub struct Rejection {
     /// The input.
     #[serde(serialize_with = "as_text")]
     pub file: PathBuf,
-    /// The number of the game in the input, from 0.
+    /// The number of the game in the input, from 0. The text of a rejection counts games from 1.
     pub game: u64,
     /// The offset of the move, or of the other fault, in the unpacked input, in bytes.
     pub offset: u64,
@@ -229,7 +229,7 @@ pub struct Rejection {
 impl Rejection {
     /// Returns the game, the place and the fault, without the file.
     pub(crate) fn without_file(&self) -> String {
-        let (game, offset, ply, reason) = (self.game, self.offset, self.ply, &self.reason);
+        let (game, offset, ply, reason) = (self.game + 1, self.offset, self.ply, &self.reason);
         let plural = if ply == 1 { "" } else { "s" };
         let mv = match &*self.mv {
             "" => String::new(),
@@ -288,7 +288,7 @@ mod tests {
         };
         assert_eq!(
             text(1),
-            "a.pgn: game 0, byte 3, after 1 half-move: \"Ke3\": illegal move"
+            "a.pgn: game 1, byte 3, after 1 half-move: \"Ke3\": illegal move"
         );
         assert!(text(0).contains("after 0 half-moves: "));
     }

@@ -6,7 +6,10 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
-    sync::Mutex,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -68,6 +71,38 @@ pub(crate) struct EngineProcess {
     program: PathBuf,
     child: Child,
     input: Taker<String>,
+    /// Set when the engine has written a line that is too long.
+    wrote_too_long: Arc<AtomicBool>,
+}
+
+/// The output of an engine. Its lines are read with [`each_line`](EngineOutput::each_line).
+pub(crate) struct EngineOutput {
+    stdout: ChildStdout,
+    wrote_too_long: Arc<AtomicBool>,
+}
+
+impl EngineOutput {
+    /// Passes each line to `take`, as [`read_lines`] does.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `take`.
+    pub(crate) fn each_line(mut self, take: impl FnMut(String) -> Result<()>) -> Result<()> {
+        // The flag is set before the pipe is closed, because the closed pipe may end the engine.
+        let end = read_lines(&mut self.stdout, take)?;
+        self.wrote_too_long
+            .store(end == LinesEnd::TooLong, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// The reason why [`read_lines`] stopped.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum LinesEnd {
+    /// The output has ended, or it cannot be read.
+    Ended,
+    /// A line is longer than [`LONGEST_LINE`].
+    TooLong,
 }
 
 impl Drop for EngineProcess {
@@ -83,7 +118,7 @@ impl Drop for EngineProcess {
 }
 
 impl EngineProcess {
-    /// Starts an engine, and returns it with its output, for [`read_lines`]. At most `ahead` lines may wait until the
+    /// Starts an engine, and returns it with its output. At most `ahead` lines may wait until the
     /// engine reads them.
     ///
     /// # Errors
@@ -93,7 +128,7 @@ impl EngineProcess {
         program: &Path,
         args: &[OsString],
         ahead: usize,
-    ) -> Result<(EngineProcess, ChildStdout)> {
+    ) -> Result<(EngineProcess, EngineOutput)> {
         let mut command = Command::new(program);
         command
             .args(args)
@@ -109,8 +144,8 @@ impl EngineProcess {
         let mut child = command.spawn().at(program, "start the engine")?;
         running.engines.insert(child.id());
         drop(running);
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (mut input, output) = input.zip(output).expect("both are pipes");
+        let (input, stdout) = (child.stdin.take(), child.stdout.take());
+        let (mut input, stdout) = input.zip(stdout).expect("both are pipes");
         // A thread writes, so an engine that does not read cannot block the caller.
         let input = task::start_taking("engine", ahead, move |line: String| {
             input.write_all(line.as_bytes())
@@ -119,6 +154,12 @@ impl EngineProcess {
             program: program.to_owned(),
             child,
             input,
+            wrote_too_long: Arc::default(),
+        };
+        let wrote_too_long = Arc::clone(&engine.wrote_too_long);
+        let output = EngineOutput {
+            stdout,
+            wrote_too_long,
         };
         Ok((engine, output))
     }
@@ -135,8 +176,12 @@ impl EngineProcess {
         }
     }
 
-    /// Returns the error of an engine whose pipes are closed: its exit status, or `otherwise` if it has not ended.
+    /// Returns the error of an engine whose pipes are closed: that it wrote a line that is too long, its exit status, or
+    /// `otherwise` if it has not ended.
     pub(crate) fn has_ended(&mut self, otherwise: &str) -> Error {
+        if self.wrote_too_long.load(Ordering::Acquire) {
+            return self.fails(&format!("wrote a line of more than {LONGEST_LINE} bytes"));
+        }
         // The pipes of a process are closed a moment before it has ended.
         for _ in 0..20 {
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -153,12 +198,16 @@ impl EngineProcess {
     }
 }
 
-/// Passes each line of an engine's output to `take`, without surrounding blanks. Stops at the end of the output, at a line
-/// that is too long, and when `take` fails.
+/// Passes each line of the protocol to `take`, without surrounding blanks. Stops at the end of the output, at a line that is
+/// too long, and when `take` fails.
+///
+/// # Errors
+///
+/// Returns the error of `take`.
 pub(crate) fn read_lines(
     output: impl Read,
     mut take: impl FnMut(String) -> Result<()>,
-) -> Result<()> {
+) -> Result<LinesEnd> {
     let mut output = BufReader::new(output);
     loop {
         let mut line = Vec::new();
@@ -166,7 +215,10 @@ pub(crate) fn read_lines(
             .take(LONGEST_LINE)
             .read_until(b'\n', &mut line);
         if read.is_err() || line.last() != Some(&b'\n') {
-            return Ok(());
+            return Ok(match line.len() as u64 {
+                LONGEST_LINE => LinesEnd::TooLong,
+                _ => LinesEnd::Ended,
+            });
         }
         take(String::from_utf8_lossy(&line).trim().to_owned())?;
     }

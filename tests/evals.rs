@@ -122,7 +122,7 @@ fn games_and_lines_that_are_bad_are_reported() {
     let output = crate::common::run(dir.path(), "evals --out my.evals games.pgn lines.epd");
     let said = String::from_utf8(output.stderr).unwrap();
     for line in [
-        "rejected: games.pgn: game 1, byte 76: \"Ke5\": illegal move",
+        "rejected: games.pgn: game 2, byte 76: \"Ke5\": illegal move",
         "rejected: lines.epd: line 4, byte 68: ",
         "rejected: lines.epd: line 5, byte 77: ce \"x\" is not a number",
     ] {
@@ -1182,20 +1182,57 @@ fn a_journal_can_always_be_named_and_removed() {
     assert_eq!(journal(&append), None);
 }
 
-/// The output is in place even if its journal cannot be removed, and the error says so.
+/// Whatever has the journal's name at the end of a run is kept if it is not the journal. The error says that the output is
+/// complete.
 #[cfg(unix)]
 #[test]
-fn a_journal_that_cannot_be_removed_is_reported() {
-    let dir = temp();
-    with_engine(dir.path(), &PLAIN[..1]);
-    let engine = r#"
+fn a_file_in_the_place_of_the_journal_is_kept() {
+    for (replace, is_kept) in [
+        ("mkdir my.evals.journal", "test -d my.evals.journal"),
+        (
+            "echo diary > my.evals.journal",
+            "grep -q diary my.evals.journal",
+        ),
+    ] {
+        let dir = temp();
+        with_engine(dir.path(), &PLAIN[..1]);
+        let engine = format!(
+            r#"
 while read -r word rest; do
   case "$word" in
     uci) echo uciok;;
     isready) echo readyok;;
     go)
-      rm my.evals.journal; mkdir my.evals.journal
+      rm my.evals.journal; {replace}
       echo "info depth 9 score cp 5 nodes 99"; echo "bestmove e2e4";;
+  esac
+done"#
+        );
+        program(&dir.path().join("engine.sh"), &engine);
+        let line = "evals --out my.evals --engine ./engine.sh --nodes 50 --jobs 1 --positions positions.epd";
+        let error = fails(dir.path(), line, 1);
+        assert!(
+            error.contains("my.evals.journal: is not the journal of this run any more")
+                && error.contains("my.evals is complete"),
+            "{error}"
+        );
+        let mut kept = std::process::Command::new("sh");
+        let kept = kept.args(["-c", is_kept]).current_dir(dir.path()).status();
+        assert!(kept.unwrap().success(), "{replace}");
+        assert_eq!(Evals::open(dir.path().join("my.evals")).unwrap().len(), 1);
+    }
+}
+
+/// The error names the reason why polybook closed the output of an engine.
+#[cfg(unix)]
+#[test]
+fn an_engine_that_writes_an_endless_line_is_described() {
+    let dir = temp();
+    with_engine(dir.path(), &PLAIN[..1]);
+    let engine = r#"
+while read -r word rest; do
+  case "$word" in
+    uci) exec yes | tr -d '\n';;
   esac
 done"#;
     program(&dir.path().join("engine.sh"), engine);
@@ -1203,11 +1240,9 @@ done"#;
         "evals --out my.evals --engine ./engine.sh --nodes 50 --jobs 1 --positions positions.epd";
     let error = fails(dir.path(), line, 1);
     assert!(
-        error.contains("my.evals.journal: cannot be removed")
-            && error.contains("my.evals is complete"),
+        error.contains("the engine wrote a line of more than 65536 bytes"),
         "{error}"
     );
-    assert_eq!(Evals::open(dir.path().join("my.evals")).unwrap().len(), 1);
 }
 
 /// A store to which an engine's evaluations will be added cannot be replaced meanwhile by any run.

@@ -195,6 +195,24 @@ fn files_in_a_zip_archive_that_are_not_read_are_reported() {
         said.contains(advice) && said.contains("1 counted"),
         "{said}"
     );
+    // Every command that reads games says it.
+    fs::write(dir.path().join("suite.pgn"), "1. e4 *\n").unwrap();
+    fs::write(dir.path().join("e.pgn"), "1. e4 {[%eval 0.2]} e5 1-0\n").unwrap();
+    for command in [
+        "repertoire check e.pgn some.zip --color white",
+        "repertoire new some.zip --reference e.pgn",
+        "repertoire build some.zip --color white --min-game 1 --out r.pgn",
+        "repertoire gaps e.pgn --color white --against some.zip",
+        "suite-report suite.pgn some.zip",
+        "evals --out e.evals e.pgn some.zip",
+    ] {
+        let output = crate::common::run(dir.path(), command);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.success() && said.contains(advice),
+            "{command}: {said}"
+        );
+    }
     pack("one.zip", &["a.PGN", "b.txt"]);
     let said = run("one.zip");
     assert!(said.contains("the file \"b.txt\" is not read"), "{said}");

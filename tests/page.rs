@@ -52,23 +52,6 @@ fn the_page_works_in_a_browser() {
     let dir = temp();
     let served = samples(dir.path());
     let variants = Served::start(dir.path(), args!["-q", sample("variants.pgn")]);
-    for (name, moves) in [
-        ("white.pgn", "1. e4 e5 (1... c5 2. Nf3) 2. Nf3 *"),
-        ("black.pgn", "1. e4 e5 2. Nf3 Nc6 *"),
-    ] {
-        fs::write(dir.path().join(name), moves).unwrap();
-    }
-    let repertoires = Served::start(
-        dir.path(),
-        args![
-            "-q",
-            sample("famous.pgn"),
-            "--repertoire",
-            "white.pgn:white",
-            "--repertoire",
-            "black.pgn:black"
-        ],
-    );
     let annotated = scripts().join("annotated.pgn");
     fs::write(dir.path().join("mate.pgn"), "1. e4 { [%eval #-3,30] } *").unwrap();
     ok(
@@ -77,13 +60,38 @@ fn the_page_works_in_a_browser() {
     );
     let args = args!["-q", &annotated, "--evals", "my.evals"];
     let evaluated = Served::start(dir.path(), args);
-    let urls = [
-        served.url(),
-        variants.url(),
-        repertoires.url(),
-        evaluated.url(),
-    ];
+    let urls = [served.url(), variants.url(), evaluated.url()];
     run_node("browse.mjs", &urls.each_ref().map(|url| url.as_ref()));
+}
+
+#[test]
+fn a_repertoire_is_shown_edited_and_downloaded() {
+    let dir = temp();
+    let white = "1. e4 {Best by test.} e5 (1... c5 2. Nf3 (2. c3)) 2. Nf3 *\n";
+    for (name, moves) in [
+        ("white.pgn", white),
+        ("black.pgn", "1. e4 e5 2. Nf3 Nc6 *\n"),
+    ] {
+        fs::write(dir.path().join(name), moves).unwrap();
+    }
+    let games = sample("famous.pgn");
+    let both = args![
+        "-q",
+        &games,
+        "--repertoire",
+        "white.pgn:white",
+        "--repertoire",
+        "black.pgn:black"
+    ];
+    let both = Served::start(dir.path(), both);
+    let black = args!["-q", &games, "--repertoire", "black.pgn:black"];
+    let black = Served::start(dir.path(), black);
+    let path = dir.path().join("white.pgn");
+    run_node(
+        "repertoire.mjs",
+        &[both.url().as_ref(), black.url().as_ref(), path.as_ref()],
+    );
+    assert_eq!(fs::read_to_string(path).unwrap(), white);
 }
 
 #[test]

@@ -325,7 +325,7 @@ fn an_illegal_move_costs_its_game_and_is_described() {
         .err()
         .expect("strict")
         .to_string();
-    assert!(err.contains("game 2") && err.contains("Ke3"), "{err}");
+    assert!(err.contains("game 3") && err.contains("Ke3"), "{err}");
 }
 
 #[test]

@@ -1994,3 +1994,51 @@ fn a_repertoire_is_claimed_before_its_games_are_read() {
     drop(pipe);
     assert!(slow.wait().unwrap().success());
 }
+
+#[test]
+fn positions_with_several_own_moves_are_listed() {
+    let dir = temp();
+    let dir = dir.path();
+    let lines = "1. e4 e5 (1... c5 2. Nf3 (2. c3) d6) 2. Nf3 (2. f4) Nc6 *\n\n1. Nf3 e5 2. e4 *\n";
+    write(dir, "white.pgn", lines);
+    write(dir, "black.pgn", "1. e4 e5 2. Nf3 Nc6 *\n");
+    let check = "repertoire check white.pgn --color white --contradictions";
+    assert_eq!(
+        ok(dir, check),
+        "the first position: e4, Nf3\n1. e4 e5: Nf3, f4\n1. e4 c5: Nf3, c3\n3 positions with several moves\n"
+    );
+    let found = ok_json(
+        dir,
+        "repertoire check --white white.pgn --black black.pgn --contradictions --json",
+    );
+    let found = found["contradictions"].as_array().unwrap();
+    assert_eq!(found.len(), 3);
+    assert_eq!(found[1]["color"], "white");
+    assert_eq!(found[1]["line"], "1. e4 e5");
+    assert_eq!(
+        found[1]["fen"],
+        "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2"
+    );
+    assert_eq!(
+        ok(
+            dir,
+            "repertoire check black.pgn --color black --contradictions"
+        ),
+        "0 positions with several moves\n"
+    );
+    refused(
+        dir,
+        &[
+            (
+                "repertoire check white.pgn black.pgn --color white --contradictions",
+                2,
+                "--contradictions checks no games",
+            ),
+            (
+                "repertoire check white.pgn --contradictions",
+                2,
+                "--contradictions checks no games",
+            ),
+        ],
+    );
+}

@@ -679,9 +679,19 @@ fn gaps_under_filters_are_those_of_the_command() {
         );
         let line = "repertoire gaps mine.pgn --against counts --color white --max-ply 6 --json";
         let expected = ok_json(dir, line);
+        // HTTP has camel case, and the command line snake case.
+        let snake = |value: &Value| {
+            let text = value.to_string();
+            let names = ["one_in", "is_line_end"].map(|name| (camel(name), name));
+            let text = names
+                .iter()
+                .fold(text, |text, (camel, snake)| text.replace(camel, snake));
+            serde_json::from_str::<Value>(&text).unwrap()
+        };
         for name in ["gaps", "coverage", "positions"] {
-            assert_eq!(found[name], expected[name], "{name} {filters}");
+            assert_eq!(snake(&found[name]), expected[name], "{name} {filters}");
         }
+        assert_eq!(found["total"], expected["gaps"].as_array().unwrap().len());
         let gaps = found["gaps"].as_array().unwrap();
         assert!(!gaps.is_empty());
         let first = served.json(&format!("{path}&limit=1"));
@@ -730,8 +740,8 @@ fn positions_of_repertoires_are_met_by_all_ways() {
     for entered in ["play=d2d4,g8f6,c2c4,e7e6,b1c3", &format!("fen={fen}")] {
         let said = served.json(&format!("/repertoire?{entered}"));
         let said = &said["repertoires"][0];
-        assert_eq!(said["is_known"], true, "{entered}");
-        let one_in = |value: &Value| value["one_in"].as_f64().unwrap();
+        assert_eq!(said["isKnown"], true, "{entered}");
+        let one_in = |value: &Value| value["oneIn"].as_f64().unwrap();
         assert!((one_in(said) - 10.0 / 6.0).abs() < 1e-9, "{said}");
         let found = served.json("/gaps?repertoire=mine&side=white");
         let replies = said["gaps"].as_array().unwrap();
@@ -743,8 +753,8 @@ fn positions_of_repertoires_are_met_by_all_ways() {
         }
     }
     let outside = served.json("/repertoire?fen=4k3/8/8/8/8/8/8/4K3_b_-_-_0_1");
-    assert_eq!(outside["repertoires"][0]["is_known"], false);
-    assert!(outside["repertoires"][0]["one_in"].is_null());
+    assert_eq!(outside["repertoires"][0]["isKnown"], false);
+    assert!(outside["repertoires"][0]["oneIn"].is_null());
 }
 
 #[test]
@@ -766,11 +776,11 @@ fn gaps_of_a_repertoire_from_a_position_begin_there() {
     assert_eq!(found["start"], fen);
     let gaps = found["gaps"].as_array().unwrap().iter();
     let gaps: Vec<_> = gaps
-        .map(|gap| [&gap["line"], &gap["move"], &gap["one_in"]])
+        .map(|gap| [&gap["line"], &gap["move"], &gap["oneIn"]])
         .collect();
     assert_eq!(json!(gaps[1]), json!(["", "c5", 4.0]), "{found}");
     let said = served.json("/repertoire?play=e2e4");
-    assert_eq!(said["repertoires"][0]["gaps"][0]["one_in"], 4.0);
+    assert_eq!(said["repertoires"][0]["gaps"][0]["oneIn"], 4.0);
     let usual = served.json("/gaps?repertoire=usual&side=white");
     assert!(usual["start"].is_null());
     let refusal = served.get("/gaps?repertoire=book&side=white");
@@ -778,6 +788,92 @@ fn gaps_of_a_repertoire_from_a_position_begin_there() {
         (refusal.status, refusal.text().trim_end()),
         (400, "repertoire: book has no move in the first position")
     );
+}
+
+/// Returns a name in snake case in camel case.
+fn camel(name: &str) -> String {
+    let (first, rest) = name.split_once('_').unwrap();
+    let rest = rest
+        .split('_')
+        .map(|word| word[..1].to_uppercase() + &word[1..]);
+    first.to_owned() + &rest.collect::<String>()
+}
+
+#[test]
+fn moves_that_a_user_adds_belong_to_the_repertoire() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "1. e4 e5 2. Nf3 Nc6 *\n\n1. e4 c5 2. Nf3 *\n\n1. d4 d5 *\n\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    let pgn = "[Event \"Mine\"]\n\n1. e4 {Best by test.} e5 2. Nf3 (2. f4 $1 exf4) Nc6 *\n";
+    fs::write(dir.join("mine.pgn"), pgn).unwrap();
+    let served = Served::start(dir, "games.pgn --repertoire mine.pgn:white");
+    let mine = "repertoire=mine&side=white";
+    let report = |edits: &str| {
+        let found = served.json(&format!("/repertoire?play=e2e4&{mine}{edits}"));
+        found["repertoires"][0].clone()
+    };
+    let known = report("");
+    assert_eq!(known["gaps"][0]["san"], "c5");
+    assert_eq!(known["pgn"], true);
+    let answers = &known["moves"][0]["answers"];
+    let answers: Vec<&Value> = answers
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|mv| &mv["san"])
+        .collect();
+    assert_eq!(answers, ["Nf3", "f4"]);
+
+    let edits = "&edits=e2e4,c7c5,g1f3;d2d4";
+    let edited = report(edits);
+    assert_eq!(edited["gaps"], json!([]));
+    let added = edited["moves"].as_array().unwrap();
+    let added = added.iter().find(|mv| mv["san"] == "c5").unwrap();
+    assert_eq!(added["answers"], json!([{"uci": "g1f3", "san": "Nf3"}]));
+    let start = served.json(&format!("/repertoire?{mine}{edits}"));
+    let own: Vec<&Value> = start["repertoires"][0]["moves"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|mv| &mv["san"])
+        .collect();
+    assert_eq!(own, ["e4", "d4"]);
+    // Other requests still get the repertoire of the file.
+    assert_eq!(report(""), known);
+
+    let total = |edits: &str| served.json(&format!("/gaps?{mine}{edits}"))["total"].clone();
+    assert_eq!(total(""), 2);
+    let found = served.json(&format!("/gaps?{mine}{edits}"));
+    assert_eq!(found["contradictions"], 2);
+    assert_eq!(
+        found["severalMoves"],
+        json!([{"line": "", "moves": ["e4", "d4"]}, {"line": "1. e4 e5", "moves": ["Nf3", "f4"]}])
+    );
+
+    // The text of the file follows the added lines, and the file stays as it is.
+    let saved = served.get(&format!("/repertoire.pgn?{mine}{edits}")).text();
+    assert!(saved.ends_with(pgn), "{saved}");
+    assert!(saved.contains("\n1. e4 c5 2. Nf3 *"), "{saved}");
+    assert!(saved.contains("\n1. d4 *"), "{saved}");
+    assert_eq!(fs::read_to_string(dir.join("mine.pgn")).unwrap(), pgn);
+    assert_eq!(served.get(&format!("/repertoire.pgn?{mine}")).text(), pgn);
+    fs::write(dir.join("saved.pgn"), &saved).unwrap();
+    let again = Served::start(dir, "games.pgn --repertoire saved.pgn:white");
+    let found = again.json("/repertoire?play=e2e4");
+    assert_eq!(found["repertoires"][0]["gaps"], json!([]));
+
+    for (wrong, why) in [
+        ("repertoire=mine&edits=e2e4", "side: choose white or black"),
+        (&*format!("{mine}&edits=e2e5"), "edits: "),
+        (&*format!("{mine}&edits=e2e4;"), "edits: "),
+    ] {
+        for route in ["/repertoire", "/gaps", "/repertoire.pgn"] {
+            let refusal = served.get(&format!("{route}?{wrong}"));
+            assert_eq!(refusal.status, 400, "{route} {wrong}");
+            assert!(refusal.text().starts_with(why), "{}", refusal.text());
+        }
+    }
 }
 
 #[test]

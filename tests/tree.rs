@@ -417,3 +417,84 @@ fn games_without_a_result_are_listed_apart() {
     let text = ok(dir, "tree b.idx --max-ply 1");
     assert!(text.contains("1. e4  +0 =0 -0 *3, 75.0%"), "{text}");
 }
+
+/// A writer that acts once when something is written.
+struct ActingWriter<F>(Option<F>);
+
+impl<F: FnOnce()> std::io::Write for ActingWriter<F> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if let Some(act) = self.0.take() {
+            act();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A tree would otherwise have the old weights in its first lines and the new ones in the others.
+#[test]
+fn a_source_that_is_changed_while_its_tree_is_written_is_an_error() {
+    use polybook::{
+        book::Book,
+        obs::Obs,
+        position::Variant,
+        progress::Meter,
+        tree::{Limits, Source, Tree},
+    };
+
+    let dir = temp();
+    let at = |name: &str| dir.path().join(name);
+    let pgn = sample("famous.pgn").display().to_string();
+    let change_book = || {
+        let mut bytes = fs::read(at("a.bin")).unwrap();
+        let last = bytes.len() - 5;
+        bytes[last] ^= 1;
+        let time = at("a.bin").metadata().unwrap().modified().unwrap();
+        fs::write(at("a.bin"), bytes).unwrap();
+        let file = fs::File::options().write(true).open(at("a.bin")).unwrap();
+        file.set_modified(time + std::time::Duration::from_secs(1))
+            .unwrap();
+    };
+    let change_database = || {
+        let db = rusqlite::Connection::open(at("a.obs.db3")).unwrap();
+        db.execute_batch("UPDATE Book SET Win = Win + 1").unwrap();
+    };
+    let replace_both = || {
+        for name in ["a.bin", "a.obs.db3"] {
+            fs::copy(at(name), at("copy")).unwrap();
+            fs::rename(at("copy"), at(name)).unwrap();
+        }
+    };
+    let nothing = || {};
+    let changes: [(&dyn Fn(), [bool; 2]); 4] = [
+        (&nothing, [true, true]),
+        (&replace_both, [true, true]),
+        (&change_book, [false, true]),
+        (&change_database, [true, false]),
+    ];
+    for (change, expected) in changes {
+        ok(
+            dir.path(),
+            &format!("make-book -q {pgn} --min-game 1 --bin a.bin --obs a.obs.db3 --force"),
+        );
+        let written = [0, 1].map(|number| {
+            let source: Box<dyn Source> = match number {
+                0 => Box::new(Book::open(at("a.bin")).unwrap()),
+                _ => Box::new(Obs::open(at("a.obs.db3")).unwrap()),
+            };
+            let meter = Meter::default();
+            let start = Variant::Standard.start();
+            let tree = Tree::new(source, start, Limits::default(), &meter);
+            tree.write_text(&mut ActingWriter(Some(change)), &at("out"))
+        });
+        assert_eq!(written.each_ref().map(Result::is_ok), expected);
+        for err in written.into_iter().filter_map(Result::err) {
+            let cause = std::error::Error::source(&err).map(ToString::to_string);
+            let error = format!("{err}: {}", cause.unwrap_or_default());
+            assert!(error.contains("changed while it was read"), "{error}");
+        }
+    }
+}

@@ -32,7 +32,17 @@ from urllib.parse import urlsplit
 
 SIDECAR = "counts.json"
 STARTS = "starts.parquet"
-NUMBERS = ("left_out", "null_moves", "unplayable_variations", "castling_dropped", "contradicted_results")
+NUMBERS = (
+    "left_out",
+    "null_moves",
+    "unplayable_variations",
+    "castling_dropped",
+    "contradicted_results",
+    "unreadable_results",
+    "unfinished",
+    "undated",
+    "unrated",
+)
 DESCRIBED = 100
 # Files up to this size are summed by the workers, which hold one in memory; larger ones by the driver.
 HELD = 64 << 20

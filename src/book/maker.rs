@@ -11,7 +11,7 @@ use std::{
 };
 
 use rayon::prelude::*;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use shakmaty::{Color, Move, variant::VariantPosition};
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
     lines::PlayableMoves,
     minimax::{MinimaxShares, MinimaxSummary},
     reader::Book,
-    records::{Entry, key_and_move},
+    records::{Entry, key_and_move, with_format_castling},
     weights::{Scale, Scaling, Weights},
     writer::{BookWriter, checksum_of},
 };
@@ -438,6 +438,8 @@ pub struct LossSummary {
 pub(super) struct DroppedMoves {
     /// Pairs of a key and a move, packed by [`key_and_move`].
     moves: FxHashSet<u128>,
+    /// The moves that spell castling as the king's two steps, packed like `moves`, with the spelling of the format.
+    castling: FxHashMap<u128, BookMove>,
     /// The numbers of the moves that lose too much.
     pub losses: LossSummary,
 }
@@ -466,6 +468,7 @@ impl DroppedMoves {
             unseen: Cell::new(records),
         };
         let mut moves = FxHashSet::default();
+        let mut castling = FxHashMap::default();
         let mut losses = LossSummary::default();
         let mut evaluated = 0;
         let mut reached = SpillingSet::new(memory.share(4));
@@ -476,6 +479,12 @@ impl DroppedMoves {
             }
             let (entries, to_judge): (Vec<_>, Vec<_>) = legal.of(pos)?.into_iter().unzip();
             legal.unseen.set(legal.unseen.get() - entries.len() as u64);
+            for entry in &entries {
+                let spelled = with_format_castling(pos.position(), entry.mv);
+                if spelled != entry.mv {
+                    castling.insert(key_and_move(entry.key, entry.mv), spelled);
+                }
+            }
             if let Some(max_loss) = max_loss {
                 let left_out_before = losses.left_out;
                 for (entry, loses) in entries
@@ -496,7 +505,17 @@ impl DroppedMoves {
         let illegal = legal.illegal.into_inner();
         losses.unevaluated = records - evaluated - illegal.len() as u64;
         moves.extend(illegal);
-        Ok(DroppedMoves { moves, losses })
+        Ok(DroppedMoves {
+            moves,
+            castling,
+            losses,
+        })
+    }
+
+    /// Returns the move of a record in the spelling of the format, so that both spellings of castling are one move.
+    pub(super) fn spelled(&self, entry: &Entry) -> BookMove {
+        let castling = self.castling.get(&key_and_move(entry.key, entry.mv));
+        castling.copied().unwrap_or(entry.mv)
     }
 
     /// Returns `true` if a move is dropped.

@@ -18,7 +18,7 @@ use crate::{
     error::{At, Error, Result},
     evals::MaxLoss,
     output::AtomicFile,
-    position::Variant,
+    position::{BookMove, Variant},
     progress::{Meter, Portions},
     provenance::{Provenance, option_text, printable, switch, valued},
     sort::{Memory, Merge, SpillingSet},
@@ -82,7 +82,8 @@ impl Filter {
     fn apply(&self, entries: &mut Vec<Entry>) {
         let sum: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
         entries.retain(|entry| {
-            let has_share = f64::from(entry.weight) * 100.0 >= self.min_share * sum as f64;
+            // If no move has a weight, all shares are 0.
+            let has_share = f64::from(entry.weight) * 100.0 >= self.min_share * sum.max(1) as f64;
             entry.weight >= self.min_weight && has_share
         });
         entries.truncate(self.best.unwrap_or(usize::MAX));
@@ -200,7 +201,7 @@ impl BookMerge<'_> {
                 let mut positions = BookPositions::new(books, self.policy, meter);
                 let whole = Book::temporary(temp_dir, |out| {
                     let is_kept = |entry: &Entry| is_move(entry.mv);
-                    all.write_kept(&mut positions, is_kept, out, doing)
+                    all.write_kept(&mut positions, |entry| entry.mv, is_kept, out, doing)
                         .map(drop)
                 })?;
                 let max_loss = self.filter.max_loss.as_ref();
@@ -218,11 +219,12 @@ impl BookMerge<'_> {
             dropped
                 .is_none_or(|dropped| is_move(entry.mv) && !dropped.contains(entry.key, entry.mv))
         };
+        let spelled = |entry: &Entry| dropped.map_or(entry.mv, |dropped| dropped.spelled(entry));
         let mut positions = BookPositions::checked(books, self.policy, meter)?;
         let mut summary = if self.filter.walks() {
             let mut summary = MergeSummary::default();
             let copy = Book::temporary(temp_dir, |kept| {
-                summary = self.write_kept(&mut positions, is_kept, kept, doing)?;
+                summary = self.write_kept(&mut positions, spelled, is_kept, kept, doing)?;
                 Ok(())
             })?;
             let on_lines = self.on_lines(&copy, variant, meter)?;
@@ -230,7 +232,13 @@ impl BookMerge<'_> {
             (summary.positions, summary.written) = (copied.positions, copied.records);
             summary
         } else {
-            self.write_kept(&mut positions, is_kept, &mut writer, (out, "write"))?
+            self.write_kept(
+                &mut positions,
+                spelled,
+                is_kept,
+                &mut writer,
+                (out, "write"),
+            )?
         };
         let has_max_loss = self.filter.max_loss.is_some();
         summary.losses = dropped
@@ -244,11 +252,12 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Writes the records that the filter and `is_kept` keep. `doing` contains the path that error messages name, and the
-    /// operation on this path.
+    /// Writes the records that the filter and `is_kept` keep, with their moves as `spelled` returns them. `doing` contains the
+    /// path that error messages name, and the operation on this path.
     fn write_kept(
         &self,
         positions: &mut BookPositions<'_>,
+        spelled: impl Fn(&Entry) -> BookMove,
         is_kept: impl Fn(&Entry) -> bool,
         out: &mut impl Write,
         doing: (&Path, &'static str),
@@ -256,7 +265,9 @@ impl BookMerge<'_> {
         let mut summary = MergeSummary::default();
         for position in positions.by_ref() {
             task::fault("merge books");
-            let (mut entries, is_scaled) = position?.into_entries();
+            let mut position = position?;
+            position.spell(&spelled);
+            let (mut entries, is_scaled) = position.into_entries();
             entries.retain(&is_kept);
             self.filter.apply(&mut entries);
             write_entries(&entries, out).at(doing.0, doing.1)?;
@@ -344,6 +355,14 @@ pub(super) struct PositionEntries {
 }
 
 impl PositionEntries {
+    /// Replaces each move by the result of `spelled`, and adds up moves that become equal.
+    pub(super) fn spell(&mut self, spelled: impl Fn(&Entry) -> BookMove) {
+        for (entry, _) in &mut self.sums {
+            entry.mv = spelled(entry);
+        }
+        add_up(&mut self.sums);
+    }
+
     /// Returns the records of the position, the heaviest first, and whether weights were scaled down because a sum exceeds
     /// 65535.
     pub(super) fn into_entries(self) -> (Vec<Entry>, bool) {
@@ -467,10 +486,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{
-        book::{begin_book, records::of_weights},
-        position::BookMove,
-    };
+    use crate::book::{begin_book, records::of_weights};
 
     fn entry(key: u64, mv: u16, weight: u16, learn: u32) -> Entry {
         Entry {

@@ -471,6 +471,7 @@ mod tests {
             BookStorage::File(
                 StoredFile::Open {
                     file,
+                    stamp: None,
                     is_counted: false,
                 },
                 keys.len() as u64,

@@ -144,6 +144,9 @@ impl Iterator for Records<'_> {
             return Some(Ok(entry));
         }
         let count = (self.storage.len() - self.next).min(STREAM_BUFFER);
+        if count == 0 {
+            return None;
+        }
         match self.storage.bytes(self.next, count) {
             Ok(bytes) => {
                 self.next += count;

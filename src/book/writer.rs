@@ -37,6 +37,7 @@ impl Book {
             storage: BookStorage::File(
                 StoredFile::Open {
                     file,
+                    stamp: None,
                     is_counted: false,
                 },
                 size / Entry::SIZE as u64,

@@ -17,7 +17,7 @@ pub struct Args {
     #[arg(long, alias = "leveldb", value_name = "DIR")]
     index: PathBuf,
 
-    /// The numbers of the games, as polybook games lists them
+    /// The ids of the games, as polybook games lists them; the first game has id 0
     #[arg(value_name = "ID", required = true)]
     ids: Vec<u32>,
 }

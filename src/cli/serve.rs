@@ -193,7 +193,6 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
         book_games: args.book_games,
-        untagged_variant: args.untagged.untagged_variant,
         threads: args.threads(),
         log: args.verbose.then(|| Box::new(print_served) as Log),
     };

@@ -64,6 +64,18 @@ pub struct CountsOrigin {
     /// The number of games whose result after the moves differs from their `Result` tag.
     #[serde(default)]
     pub contradicted_results: u64,
+    /// The number of counted games whose `Result` tag does not spell a result.
+    #[serde(default)]
+    pub unreadable_results: u64,
+    /// The number of counted games that neither side won and that are not drawn. The rows count them as draws.
+    #[serde(default)]
+    pub unfinished: u64,
+    /// The number of games that passed a filter on dates although their year is unknown.
+    #[serde(default)]
+    pub undated: u64,
+    /// The number of games that passed a filter on ratings although a rating is unknown.
+    #[serde(default)]
+    pub unrated: u64,
     /// The number of games that each filter rejected, by the name of the filter.
     #[serde(default)]
     pub filtered_by: BTreeMap<String, u64>,
@@ -272,6 +284,10 @@ impl Sidecar {
             self.about.unplayable_variations,
             self.about.castling_dropped,
             self.about.contradicted_results,
+            self.about.unreadable_results,
+            self.about.unfinished,
+            self.about.undated,
+            self.about.unrated,
         ];
         if let Some(pruned) = self.about.pruned {
             let numbers = [pruned.positions, pruned.rows, pruned.plies];

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     error::Result,
     task::{Feed, Feeder},
-    uci::{EngineProcess, option_name, read_lines},
+    uci::{EngineProcess, option_name},
 };
 
 /// An event in a conversation: a message from the program that sends commands, or from the second engine.
@@ -59,7 +59,7 @@ impl SecondEngine {
     ) -> Result<SecondEngine> {
         let (mut process, output) = EngineProcess::start(program, args, AHEAD)?;
         feeder.start("engine", |feeder| {
-            read_lines(output, |line| feeder.send(Event::Behind(line)))?;
+            output.each_line(|line| feeder.send(Event::Behind(line)))?;
             feeder.send(Event::BehindEnd)
         })?;
         process.say("uci")?;

@@ -29,7 +29,7 @@ use crate::{
     provenance::shortened,
     sort::Memory,
     task::{self, Failure, Feed},
-    uci::{EngineProcess, is_answer, option_name, read_lines, shortened_name},
+    uci::{EngineProcess, is_answer, option_name, shortened_name},
 };
 
 /// Positions in a row at which an engine may fail. One more, and the engine is not asked for the others.
@@ -293,7 +293,7 @@ impl Engine {
         let ahead = AHEAD + options.options.len();
         let (process, output) = EngineProcess::start(&options.program, &[], ahead)?;
         let (lines, _) = task::start("engine", AHEAD, move |lines| {
-            read_lines(output, |line| lines.send(line))
+            output.each_line(|line| lines.send(line))
         })?;
         let mut engine = Engine {
             process,
@@ -534,8 +534,8 @@ pub(crate) fn check_room(positions: usize, memory: &Memory, path: &Path) -> Resu
 
 /// Plays the main line of a game and returns its final position. Adds the number of skipped variations to `variations`.
 fn end_of(games: &mut GameReader<'_>, variations: &mut u64) -> Result<Chess, String> {
-    let fen = games.tags().get(b"FEN").map(String::from_utf8_lossy);
-    let mut pos = match fen.filter(|fen| !fen.trim().is_empty()) {
+    let fen = games.tags().fen().map(String::from_utf8_lossy);
+    let mut pos = match fen {
         Some(fen) => game_start(&fen).map_err(|err| err.to_string())?.0,
         None => Chess::default(),
     };

@@ -107,8 +107,7 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
 
 /// Returns the position in which a game starts, by its `FEN` tag.
 fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
-    let fen = tags.get(b"FEN").map(<[u8]>::trim_ascii);
-    match fen.filter(|fen| !fen.is_empty()) {
+    match tags.fen() {
         Some(fen) => Ok(game_start(&String::from_utf8_lossy(fen))?.0),
         None => Ok(Chess::default()),
     }

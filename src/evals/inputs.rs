@@ -3,7 +3,7 @@
 use std::{
     io::{Chain, Cursor, Read},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -96,7 +96,7 @@ impl<'a> SourceBatches<'a> {
     /// Starts to read a text.
     pub(super) fn of_text(input: &'a Input, options: &StreamOptions) -> Result<SourceBatches<'a>> {
         let mut stream = input.open(options)?;
-        let taken = Arc::clone(&stream.taken);
+        let (taken, unread) = (Arc::clone(&stream.taken), Arc::clone(&stream.left_out));
         let mut start = Vec::new();
         let read = (&mut stream).take(DETECTION_SIZE).read_to_end(&mut start);
         read.map_err(|err| input.error(err))?;
@@ -110,7 +110,10 @@ impl<'a> SourceBatches<'a> {
             None => (InputEntries::Games, Cutter::new(text, BATCH_SIZE)),
         };
         let cut = Cut::Text(input, entries, Box::new(cutter));
-        Ok(SourceBatches::new(cut, taken))
+        Ok(SourceBatches {
+            unread,
+            ..SourceBatches::new(cut, taken)
+        })
     }
 }
 
@@ -123,6 +126,8 @@ pub(super) struct SourceBatches<'a> {
     cut: Cut<'a>,
     /// The number of bytes of the input that have been read.
     taken: Arc<AtomicU64>,
+    /// Receives a description of the files of a zip archive that are not read.
+    unread: Arc<OnceLock<String>>,
     /// The number of these bytes that the meter already shows.
     shown: u64,
     /// The number of records of a store that have been read.
@@ -145,6 +150,7 @@ impl<'a> SourceBatches<'a> {
         SourceBatches {
             cut,
             taken,
+            unread: Arc::default(),
             shown: 0,
             records: 0,
             blocks: 0,
@@ -157,6 +163,11 @@ impl<'a> SourceBatches<'a> {
             Cut::Text(_, entries, _) => *entries,
             Cut::Records(..) => InputEntries::Records,
         }
+    }
+
+    /// Returns a description of the files of a zip archive that are not read, after the last batch.
+    pub(super) fn unread_files(&self) -> Option<String> {
+        self.unread.get().cloned()
     }
 
     /// Returns the next batch, or `None` at the end.

@@ -40,6 +40,8 @@ pub(super) struct Journal {
     file: File,
     /// `true` if the journal has no evaluation.
     is_empty: bool,
+    /// The offset at which the last whole entry ends.
+    end: u64,
 }
 
 impl Journal {
@@ -105,10 +107,7 @@ impl Journal {
             return Ok((journal, records));
         }
         journal.is_empty = records.is_empty();
-        journal
-            .file
-            .set_len(whole as u64)
-            .at(&journal.path, "write")?;
+        journal.end = whole as u64;
         Ok((journal, records))
     }
 
@@ -117,12 +116,13 @@ impl Journal {
             path,
             file,
             is_empty: false,
+            end: 0,
         }
     }
 
     /// Empties the journal, and then writes `first` as its first entry.
     fn begin(&mut self, first: &[u8]) -> Result<()> {
-        self.file.set_len(0).at(&self.path, "write")?;
+        self.end = 0;
         self.append(first)?;
         self.is_empty = true;
         Ok(())
@@ -139,24 +139,47 @@ impl Journal {
         self.append(&record.to_bytes())
     }
 
+    /// Appends an entry after the last whole one. First cuts off an incomplete entry: a run was killed while it wrote the
+    /// entry, or writing it failed, for example because the disk was full for a moment.
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        let written = self.file.write_all(&entry_of(bytes));
-        written.at(&self.path, "write")
+        let entry = entry_of(bytes);
+        let cut = self.file.set_len(self.end);
+        let written = cut.and_then(|()| self.file.write_all(&entry));
+        written.at(&self.path, "write")?;
+        self.end += entry.len() as u64;
+        Ok(())
+    }
+
+    /// Returns `true` if the path still leads to this journal. Another program may have moved the journal away, or put
+    /// another file in its place.
+    fn is_in_place(&self) -> io::Result<bool> {
+        let named = FileId::of(&self.path)?;
+        Ok(named == Some(FileId::of_open(&self.file)?))
     }
 
     /// Removes the journal when the output `out` has all of its evaluations.
     ///
     /// # Errors
     ///
-    /// Returns an error that says that the output is complete if the journal cannot be removed.
+    /// Returns an error that says that the output is complete if the journal cannot be removed, or if its path leads to
+    /// another file. This file is kept.
     pub(super) fn remove(mut self, out: &Path) -> Result<()> {
         self.is_empty = false;
-        fs::remove_file(&self.path).map_err(|err| {
-            let (why, out) = (reason(&err), out.display());
-            let problem =
-                format!("cannot be removed ({why}): {out} is complete, so remove this journal");
-            Error::failed(&self.path, problem)
-        })
+        let out = out.display();
+        let removed = self
+            .is_in_place()
+            .and_then(|is_in_place| is_in_place.then(|| fs::remove_file(&self.path)).transpose());
+        let problem = match removed {
+            Ok(Some(())) => return Ok(()),
+            Ok(None) => {
+                format!("is not the journal of this run any more and was kept: {out} is complete")
+            }
+            Err(err) => {
+                let why = reason(&err);
+                format!("cannot be removed ({why}): {out} is complete, so remove this journal")
+            }
+        };
+        Err(Error::failed(&self.path, problem))
     }
 }
 
@@ -164,7 +187,7 @@ impl Drop for Journal {
     /// Removes a journal without an evaluation, and releases the lock. Closing the file would release the lock later if a
     /// program that is being started has a copy of the file.
     fn drop(&mut self) {
-        if self.is_empty {
+        if self.is_empty && self.is_in_place().unwrap_or(false) {
             // If this fails, the next run reads the journal, which contains no evaluations.
             let _ = fs::remove_file(&self.path);
         }
@@ -173,11 +196,13 @@ impl Drop for Journal {
     }
 }
 
-/// Returns the path of the journal of an output.
+/// Returns the path of the journal of an output. All symbolic links to an output have one journal.
 fn path_of(out: &Path) -> PathBuf {
     /// The maximum length of a file name in bytes.
     const LONGEST: usize = 255;
     const ENDING: &str = ".journal";
+    let target = fs::read_link(out).and_then(|_| fs::canonicalize(out));
+    let out = target.as_deref().unwrap_or(out);
     let name = out.file_name().unwrap_or_default();
     let mut name = shortened(name, LONGEST - ENDING.len()).into_owned();
     name.push(ENDING);
@@ -349,6 +374,14 @@ mod tests {
                 "{zeros}"
             );
         }
+        // A write that failed leaves a part of an entry, which the next entry must not follow.
+        fs::write(&path, &bytes).unwrap();
+        let (mut journal, _) = Journal::open(&out, &asked(7)).unwrap();
+        journal.file.write_all(&entry_of(b"cut off")[..9]).unwrap();
+        journal.push(&all[0]).unwrap();
+        drop(journal);
+        let (_, records) = Journal::open(&out, &asked(7)).unwrap();
+        assert_eq!(records, [&all[..], &all[..1]].concat());
         // A changed bit in any other place than the last entry loses no evaluation.
         for at in 0..bytes.len() - size {
             let mut damaged = bytes.clone();
@@ -391,6 +424,10 @@ mod tests {
             std::os::unix::fs::symlink(&other, &path).unwrap();
             assert!(Journal::open(&out, &asked(7)).is_err());
             assert_eq!(fs::read(&other).unwrap(), b"");
+            // A link to an output has the journal of this output.
+            let link = dir.path().join("link");
+            std::os::unix::fs::symlink(&other, &link).unwrap();
+            assert_eq!(path_of(&link).file_name().unwrap(), "other.journal");
         }
     }
 }

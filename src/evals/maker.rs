@@ -20,7 +20,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     output::Finished,
-    pgn::{Input, StreamOptions, UnknownVariants},
+    pgn::{Input, SkippedParts, StreamOptions, UnknownVariants},
     progress::Meter,
     sort::{Memory, TextSorter},
     task,
@@ -159,7 +159,7 @@ impl MakeEvals {
             unknown_variants,
             ..
         } = reading;
-        report.warnings = unknown_variants.warnings();
+        report.warnings.extend(unknown_variants.warnings());
         if report.evaluations == 0 {
             let (games, lines) = (report.games, report.lines);
             let mut problem =
@@ -251,6 +251,11 @@ impl EvalCollector<'_> {
         };
         rayon::broadcast(|_| failure.watch(read));
         failure.take()?;
+        let skipped = SkippedParts {
+            files: task::unlocked(batches).0.unread_files(),
+            ..SkippedParts::default()
+        };
+        self.report.warnings.extend(skipped.warnings(input.path()));
         let mut reads: Vec<(u64, u64, BatchRead)> = task::unlocked(reads);
         reads.sort_unstable_by_key(|(number, ..)| *number);
         let mut described = task::unlocked(described).into_iter().peekable();

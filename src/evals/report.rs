@@ -14,7 +14,8 @@ pub struct BadEntry {
     pub file: PathBuf,
     /// `true` for a game of a PGN, `false` for a line.
     pub is_game: bool,
-    /// The number of the game or line in the input. Games are numbered from 0, lines from 1.
+    /// The number of the game or line in the input. Games are numbered from 0, lines from 1. The text of an entry counts
+    /// both from 1.
     pub number: u64,
     /// The offset of the fault in the unpacked input, in bytes.
     pub offset: u64,
@@ -25,7 +26,8 @@ pub struct BadEntry {
 impl fmt::Display for BadEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let thing = if self.is_game { "game" } else { "line" };
-        let (file, number, offset) = (self.file.display(), self.number, self.offset);
+        let number = self.number + u64::from(self.is_game);
+        let (file, offset) = (self.file.display(), self.offset);
         write!(
             f,
             "{file}: {thing} {number}, byte {offset}: {}",

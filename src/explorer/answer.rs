@@ -309,8 +309,12 @@ pub struct GameList {
 pub struct Overview {
     /// The version of polybook.
     pub version: &'static str,
-    /// The number of games in all sources, or `None` if a source has counts that do not state their number of games.
+    /// The number of games that were read for all sources, or `None` if a source has counts that do not state their number of
+    /// games.
     pub games: Option<u64>,
+    /// The number of these games that are in no answer about positions, because they were rejected or filtered.
+    #[serde(rename = "notCounted", skip_serializing_if = "is_zero")]
+    pub not_counted: u64,
     /// The sum of the numbers of positions of all sources. A position that several sources have counts several times.
     pub positions: u64,
     /// The first and the last year from which there are games, or `None` if no year is known.
@@ -328,6 +332,10 @@ pub struct SourceOverview {
     /// The number of games that were read, including games whose positions are not indexed. `None` if the source has
     /// counts that do not state it.
     pub games: Option<u64>,
+    /// The number of these games whose positions are not indexed, because the games were rejected or filtered. Always 0 for
+    /// counts, whose number of games contains only counted games.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub not_counted: u64,
     /// The number of positions.
     pub positions: u64,
     /// The first and the last year from which there are games, or `None` if no year is known.

@@ -57,7 +57,7 @@ pub use self::{
     line::Line,
     opening_table::{OpeningRow, OpeningTable},
     query::{Filters, Page, Query, Sort, UnknownSort, View},
-    sources::{Explorer, NeedsGames},
+    sources::{Explorer, NeedsGames, SourceFile},
     suggest::{SuggestField, Suggestion},
     times::{MoveTime, Times},
     unknown_name::UnknownName,

@@ -79,6 +79,12 @@ impl OpenIndex {
         }
     }
 
+    /// Returns the number of games whose positions are not indexed, because they were rejected or filtered.
+    pub(super) fn not_counted(&self) -> u64 {
+        let ids = 0..self.games() as u32;
+        ids.filter(|id| !self.game(*id).traits.counts()).count() as u64
+    }
+
     /// Returns the minimum number of moves that were counted in a position, below which positions were pruned. Returns
     /// `None` if nothing was pruned.
     pub(super) fn min_game(&self) -> Option<u64> {

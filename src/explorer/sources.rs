@@ -110,6 +110,7 @@ impl Explorer {
         Overview {
             version: env!("CARGO_PKG_VERSION"),
             games: sources.iter().map(|source| source.games).sum(),
+            not_counted: sources.iter().map(|source| source.not_counted).sum(),
             positions: sources.iter().map(|source| source.positions).sum(),
             years: years.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]),
             sources,
@@ -182,12 +183,12 @@ impl Explorer {
         self.sources.iter().filter(is_selected)
     }
 
-    /// Returns the files that the games of the selected sources come from, each with its number of games when it was indexed.
+    /// Returns the files that the games of the selected sources come from.
     ///
     /// # Errors
     ///
     /// Returns an error if the source does not exist, if it has counts, or if its games were read from standard input.
-    pub fn files(&self, filters: &Filters) -> Result<Vec<(PathBuf, u64)>> {
+    pub fn files(&self, filters: &Filters) -> Result<Vec<SourceFile>> {
         self.check(filters)?;
         let mut files = Vec::new();
         for source in self.selected(filters.source.as_deref()) {
@@ -195,14 +196,20 @@ impl Explorer {
                 let problem = "has counts and no games, so it names no files";
                 return Err(Error::file(&source.name, problem));
             }
-            let mut ends: Vec<u64> = source.index.files().map(|(first, _)| first).collect();
+            let inputs = source.index.inputs_with_games();
+            let mut ends: Vec<u64> = inputs.map(|input| input.first_id).collect();
             ends.push(source.games());
-            for ((first, path), end) in source.index.files().zip(&ends[1..]) {
-                if path == Path::new("-") {
+            for (input, end) in source.index.inputs_with_games().zip(&ends[1..]) {
+                if input.path == Path::new("-") {
                     let problem = "the games were read from standard input: their text is not kept";
-                    return Err(Error::file(path, problem));
+                    return Err(Error::file(&input.path, problem));
                 }
-                files.push((path.to_owned(), end - first));
+                files.push(SourceFile {
+                    path: input.path.clone(),
+                    games: end - input.first_id,
+                    untagged_variant: input.untagged,
+                    options: input.options.clone(),
+                });
             }
         }
         Ok(files)
@@ -679,6 +686,20 @@ fn is_number(id: &str) -> bool {
     id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// A file from which the games of a source were read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SourceFile {
+    /// The path of the file.
+    pub path: PathBuf,
+    /// The number of games that the file had when it was indexed.
+    pub games: u64,
+    /// The variant of games without a `Variant` tag.
+    pub untagged_variant: Variant,
+    /// The options of `make-book` that decided which of the games are indexed, as on the command line; empty if all are
+    /// defaults.
+    pub options: String,
+}
+
 fn about(source: &OpenIndex) -> SourceOverview {
     let counted = source.counted.as_ref();
     let files = source
@@ -688,6 +709,7 @@ fn about(source: &OpenIndex) -> SourceOverview {
     SourceOverview {
         name: source.name.clone(),
         games: source.counted_games(),
+        not_counted: source.not_counted(),
         positions: source.contents.positions,
         years: match counted {
             Some(counted) => counted.years,

@@ -13,7 +13,10 @@ use super::{
     positions::EntryBatch,
     store::{self, Contents},
 };
-use crate::{error::Result, position::VariantChoice};
+use crate::{
+    error::Result,
+    position::{Variant, VariantChoice},
+};
 
 /// The next batches of entries, in ascending order of keys.
 pub(super) type Wave = Vec<EntryBatch>;
@@ -81,6 +84,10 @@ pub(crate) struct IndexedFile {
     pub path: PathBuf,
     /// The id of the input's first game.
     pub first_id: u64,
+    /// The variant of games without a `Variant` tag.
+    pub untagged: Variant,
+    /// The options that decided which of the input's games are indexed, as on the command line; empty if all are defaults.
+    pub options: String,
 }
 
 /// Returns the entries about the inputs, in ascending order of keys.
@@ -96,6 +103,15 @@ pub(super) fn file_wave(files: &[IndexedFile], games: u64, variant: VariantChoic
         for (i, file) in files.iter().enumerate() {
             let value = layout::file_value(file.first_id, &bytes(&file.path));
             entries.push((layout::file_key(i), value));
+        }
+    }
+    for (i, file) in files.iter().enumerate() {
+        if file.untagged != Variant::Standard {
+            let name = file.untagged.to_string().into_bytes();
+            entries.push((layout::untagged_key(i), name));
+        }
+        if !file.options.is_empty() {
+            entries.push((layout::options_key(i), file.options.clone().into_bytes()));
         }
     }
     if !variant.is_standard() {

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    str::FromStr,
     sync::Mutex,
 };
 
@@ -18,7 +19,7 @@ use crate::{
     kind::FileKind,
     leveldb::Database,
     output::{is_absent, open_again_if_replaced},
-    position::{Keyed, Rules, VariantChoice},
+    position::{Keyed, Rules, Variant, VariantChoice},
 };
 
 /// A kind of index. All kinds are LevelDB databases.
@@ -156,10 +157,16 @@ impl Index {
 
     /// Returns an iterator over the inputs that contain games, each with the id of its first game.
     pub fn files(&self) -> impl Iterator<Item = (u64, &Path)> {
+        let with_games = self.inputs_with_games();
+        with_games.map(|file| (file.first_id, file.path.as_path()))
+    }
+
+    /// Returns an iterator over the inputs that contain games.
+    pub(crate) fn inputs_with_games(&self) -> impl Iterator<Item = &IndexedFile> {
         let next = self.inputs.iter().skip(1).map(|next| Some(next.first_id));
         let with_games = self.inputs.iter().zip(next.chain([None]));
         let with_games = with_games.filter(|(file, next)| *next != Some(file.first_id));
-        with_games.map(|(file, _)| (file.first_id, file.path.as_path()))
+        with_games.map(|(file, _)| file)
     }
 
     /// Finds out the kind of the index.
@@ -183,8 +190,13 @@ impl Index {
 
     /// Reads the variant of the games.
     fn read_variant(&self) -> Result<VariantChoice> {
-        let Some(name) = self.database.get(layout::VARIANT)? else {
-            return Ok(VariantChoice::default());
+        Ok(self.variant_at(layout::VARIANT)?.unwrap_or_default())
+    }
+
+    /// Reads the name of a variant, or returns `None` if there is no entry with this key.
+    fn variant_at<T: FromStr>(&self, key: &[u8]) -> Result<Option<T>> {
+        let Some(name) = self.database.get(key)? else {
+            return Ok(None);
         };
         let variant = str::from_utf8(&name)
             .ok()
@@ -198,7 +210,7 @@ impl Index {
                 ),
             )
         };
-        variant.ok_or_else(unknown)
+        variant.ok_or_else(unknown).map(Some)
     }
 
     /// Reads the list of inputs.
@@ -210,14 +222,33 @@ impl Index {
             inputs.push(self.required(&layout::file_key(number), |value| {
                 let (first_id, path) = layout::parse_file_value(value)?;
                 let path = path_of(path);
-                Some(IndexedFile { path, first_id })
+                Some(IndexedFile {
+                    path,
+                    first_id,
+                    untagged: Variant::Standard,
+                    options: String::new(),
+                })
             })?);
         }
         if count == 0
             && let Some(path) = self.database.get(layout::FILE_NAME)?
         {
             let path = path_of(&path);
-            inputs.push(IndexedFile { path, first_id: 0 });
+            inputs.push(IndexedFile {
+                path,
+                first_id: 0,
+                untagged: Variant::Standard,
+                options: String::new(),
+            });
+        }
+        for (number, input) in inputs.iter_mut().enumerate() {
+            if let Some(variant) = self.variant_at(&layout::untagged_key(number))? {
+                input.untagged = variant;
+            }
+            let options = self.parsed(&layout::options_key(number), |text| {
+                String::from_utf8(text.to_vec()).ok()
+            })?;
+            input.options = options.unwrap_or_default();
         }
         Ok(inputs)
     }
@@ -305,8 +336,8 @@ impl Index {
             return Ok(());
         }
         let problem = match self.games.checked_sub(1) {
-            Some(last) => format!("has no game {id}: ids go from 0 to {last}"),
-            None => format!("has no game {id}: it has no games"),
+            Some(last) => format!("has no game id {id}: ids go from 0 to {last}"),
+            None => format!("has no game id {id}: it has no games"),
         };
         Err(Error::file(&self.path, problem))
     }

@@ -52,7 +52,7 @@ impl Index {
             Error::changed(
                 path,
                 format!(
-                    "has changed since it was indexed: game {id} is not where it was; make the index again"
+                    "has changed since it was indexed: game id {id} is not where it was; make the index again"
                 ),
             )
         };

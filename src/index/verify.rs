@@ -262,6 +262,10 @@ impl IndexCheck<'_> {
             [b'x', b'q', ..] => return self.counts(key, value),
             layout::TOTAL_GAMES | layout::FILE_NAME | layout::FILE_COUNT => true,
             layout::VARIANT | store::CONTENTS | store::COUNTED => true,
+            // These keys were read when the index was opened.
+            _ if key.starts_with(b"options_") || key.starts_with(b"untagged_variant_") => {
+                self.contents.is_some()
+            }
             _ => {
                 let is_file =
                     key.starts_with(b"pgn_file_") && layout::parse_file_value(value).is_some();

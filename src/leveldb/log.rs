@@ -208,6 +208,16 @@ mod tests {
         assert_eq!(records(&log).unwrap_err().offset, BLOCK as u64);
     }
 
+    #[test]
+    fn a_block_ends_with_null_bytes_or_is_damaged() {
+        let first = vec![7; BLOCK - PIECE_HEADER];
+        let ended = |end: [u8; 3]| records(&[&of_record(&first)[..], &end].concat());
+        assert_eq!(ended([0; 3]), Ok(vec![(0, first.clone())]));
+        for end in [[1, 0, 0], [0, 0, 1]] {
+            assert_eq!(ended(end).unwrap_err().offset, BLOCK as u64);
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_read(bytes: Vec<u8>) {

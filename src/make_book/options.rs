@@ -324,6 +324,18 @@ impl MakeBook {
         !self.variant.is_standard()
     }
 
+    /// Returns the options that decide which games an explorer's index counts and that differ from the defaults, in the form
+    /// of [`option_text`](MakeBook::option_text). The index stores variants and the last half-move separately.
+    pub(super) fn option_text_of_games(&self) -> String {
+        let mut of_games = self.clone();
+        of_games.inputs.clear();
+        of_games.max_ply = MakeBook::DEFAULT_MAX_PLY;
+        of_games.unfinished = Unfinished::default();
+        of_games.variations = false;
+        of_games.variant = VariantChoice::default();
+        of_games.option_text()
+    }
+
     /// Returns the options that affect which half-moves are counted and differ from the defaults, as the header of a book
     /// lists them.
     pub(super) fn option_text(&self) -> String {

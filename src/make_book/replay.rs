@@ -16,7 +16,9 @@ use crate::{
     counts::{CountRecord, KeyedIdentity, Stats},
     error::Result,
     openings::{OpeningFilter, OpeningNumber},
-    pgn::{Batch, Condition, GameReader, GameResult, Input, Tags, Token, UnknownVariants},
+    pgn::{
+        Batch, Condition, GameReader, GameResult, Input, SkippedParts, Tags, Token, UnknownVariants,
+    },
     position::{
         Keyed, LineError, Rules, Variant, VariantChoice, exact_epd_of, game_start,
         has_inner_castling_rook, looks_like_move,
@@ -112,9 +114,7 @@ impl<'a> Replayer<'a> {
         }
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         self.outcome.has_text = !text.trim_ascii().is_empty();
-        let in_file = |offset| self.batch_offset + offset as u64;
-        self.outcome.stray_text = games.stray_text().map(in_file);
-        self.outcome.bad_tag = games.bad_tag().map(in_file);
+        self.outcome.skipped.add_reader(&games, self.batch_offset);
         self.outcome
     }
 
@@ -185,8 +185,7 @@ impl<'a> Replayer<'a> {
     ) {
         let fen = games
             .tags()
-            .get(b"FEN")
-            .filter(|fen| !fen.trim_ascii().is_empty())
+            .fen()
             .map(|fen| String::from_utf8_lossy(fen).into_owned());
         // Standard chess has a position type of its own, which is the fastest.
         match (fen, variant) {
@@ -456,12 +455,8 @@ pub(super) struct Outcome<'a> {
     pub recognised: bool,
     /// Whether the batch contained anything but blanks.
     pub has_text: bool,
-    /// The offset in the file of the first text that does not belong to a game.
-    pub stray_text: Option<u64>,
-    /// The offset in the file of the first line among tags that is not a tag pair.
-    pub bad_tag: Option<u64>,
-    /// A description of the files of an archive that were not read, if there are any.
-    pub left_out: Option<String>,
+    /// The parts of the input that were not read.
+    pub skipped: SkippedParts,
     /// The data that each sink that uses games has collected from the batch.
     pub taken: Vec<Box<dyn BatchSink + 'a>>,
     /// All counted games of the batch, in their order, if duplicates are dropped. The totals of these games are stored

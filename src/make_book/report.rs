@@ -1,10 +1,6 @@
 //! The report of a run.
 
-use std::{
-    collections::BTreeMap,
-    ops::AddAssign,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, ops::AddAssign, path::PathBuf};
 
 pub use crate::provenance::Rejection;
 use crate::provenance::as_text;
@@ -334,20 +330,4 @@ impl FilteredVariant {
             FilteredVariant::More => unknown_variant(None, games),
         }
     }
-}
-
-/// Returns the warning about lines among the tags that are not tag pairs.
-pub(super) fn bad_tag(file: &Path, offset: u64) -> String {
-    format!(
-        "{}: a line among the tags is not a tag pair and was skipped, first at byte {offset}",
-        file.display()
-    )
-}
-
-/// Returns the warning about text that does not belong to any game.
-pub(super) fn stray_text(file: &Path, offset: u64) -> String {
-    format!(
-        "{}: text that belongs to no game was skipped, first at byte {offset}",
-        file.display()
-    )
 }

@@ -9,13 +9,13 @@ use super::{
     budget::Budget,
     options::MakeBook,
     replay::Outcome,
-    report::{FilteredVariant, Rejection, Report, bad_tag, stray_text},
+    report::{FilteredVariant, Rejection, Report},
     sink::Sink,
     starts::Starts,
 };
 use crate::{
     error::{Error, Result},
-    pgn::{Condition, Input, NAMED_VARIANTS, NO_GAME},
+    pgn::{Condition, Input, NAMED_VARIANTS, NO_GAME, SkippedParts},
     position::MoveError,
     sort::SpillingSet,
     task,
@@ -55,9 +55,7 @@ struct InputState {
     games: u64,
     recognised: bool,
     has_text: bool,
-    stray_text: Option<u64>,
-    bad_tag: Option<u64>,
-    left_out: Option<String>,
+    skipped: SkippedParts,
 }
 
 impl<'a> Sequencer<'a> {
@@ -112,9 +110,7 @@ impl<'a> Sequencer<'a> {
         state.games += outcome.totals.games.read;
         state.recognised |= outcome.recognised;
         state.has_text |= outcome.has_text;
-        state.stray_text = state.stray_text.or(outcome.stray_text);
-        state.bad_tag = state.bad_tag.or(outcome.bad_tag);
-        state.left_out = state.left_out.take().or(outcome.left_out.take());
+        state.skipped.join(std::mem::take(&mut outcome.skipped));
         self.report.totals += &outcome.totals;
         let met = &self.report.totals.variants;
         let mut sinks = self.sinks.iter();
@@ -195,16 +191,8 @@ impl<'a> Sequencer<'a> {
                 let warning = format!("{}: is empty", input.path().display());
                 self.report.warnings.push(warning);
             }
-            if let Some(left_out) = &state.left_out {
-                let warning = format!("{}: {left_out}", input.path().display());
-                self.report.warnings.push(warning);
-            }
-            if let Some(offset) = state.stray_text {
-                self.report.warnings.push(stray_text(input.path(), offset));
-            }
-            if let Some(offset) = state.bad_tag {
-                self.report.warnings.push(bad_tag(input.path(), offset));
-            }
+            let skipped = state.skipped.warnings(input.path());
+            self.report.warnings.extend(skipped);
         }
         self.report.warnings.extend(self.report.totals.warnings());
         for (variant, games) in &self.filtered_variants {

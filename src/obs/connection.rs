@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig, limits::Limit};
 use super::error::{ObsError, Sql};
 use crate::{
     error::{At, Error, Result},
-    output::{FileId, is_absent, open_again_if_replaced, side_file},
+    output::{FileId, FileState, is_absent, open_again_if_replaced, side_file},
     sort::Memory,
     task,
 };
@@ -34,6 +34,8 @@ pub(super) struct Connections {
     path: PathBuf,
     /// The identity of the file that was opened first.
     file: FileId,
+    /// The states of the file and its write-ahead log when they were opened.
+    states: [Option<FileState>; 2],
     /// The [address](immutable_uri) by which the file is read without locks. `None` if SQLite's locks are used.
     immutable: Option<String>,
     idle: Arc<Mutex<Vec<Connection>>>,
@@ -52,6 +54,7 @@ impl Connections {
             file: FileId::of(path)
                 .at(path, "open")?
                 .ok_or_else(|| ObsError::NotSqlite.at(path))?,
+            states: states_of(path)?,
             immutable: immutable_uri(path)?,
             idle: Arc::default(),
         };
@@ -62,6 +65,18 @@ impl Connections {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns an error if the database was changed since it was opened. If another file has taken its name, the open file
+    /// keeps its content.
+    pub(super) fn refuse_changed(&self) -> Result<()> {
+        let path = &self.path;
+        let is_replaced = FileId::of(path).at(path, "read")? != Some(self.file);
+        if is_replaced || states_of(path)? == self.states {
+            return Ok(());
+        }
+        let problem = "changed while it was read: start again when no program writes it";
+        Err(Error::changed(path, problem))
     }
 
     /// Takes an idle connection, or opens another one.
@@ -110,6 +125,15 @@ impl Connections {
             .sql(path, "open")?;
         Ok(db)
     }
+}
+
+/// Returns the states of a database and of its write-ahead log.
+fn states_of(path: &Path) -> Result<[Option<FileState>; 2]> {
+    // SQLite resolves symbolic links before it appends to the name.
+    let database = path.canonicalize().at(path, "open")?;
+    let state = |path: &Path| FileState::of(path).at(path, "read");
+    let states = [state(&database)?, state(&side_file(&database, "-wal"))?];
+    Ok(states.map(|state| state.map(FileState::renamed)))
 }
 
 /// Opens a database that no other program has open: without locks, and without files next to it.

@@ -89,6 +89,16 @@ impl Obs {
         self.connections.path()
     }
 
+    /// Checks that no program has changed the database since it was opened. Each look-up reads the newest state, so several
+    /// of them may mix two states.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database was changed, or if the system does not say so.
+    pub fn refuse_changed(&self) -> Result<()> {
+        self.connections.refuse_changed()
+    }
+
     pub(super) fn lend(&self) -> Result<Lent> {
         self.connections.lend()
     }

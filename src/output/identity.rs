@@ -230,6 +230,23 @@ mod tests {
         };
         open_again_if_replaced(&at("old"), || read(&mut opened)).unwrap();
         assert_eq!(opened, ["old", "new"]);
+        // What looks like damage is read again only if the directory was replaced.
+        let mut times = 0;
+        let mut found = |replaces: bool| {
+            times += 1;
+            if replaces && times == 1 {
+                fs::rename(at("old"), at("new")).unwrap();
+                fs::rename(at("older"), at("old")).unwrap();
+            }
+            Ok(times)
+        };
+        let is_damaged = |times: &i32| *times < 3;
+        for (replaces, expected) in [(true, 2), (false, 3), (false, 4)] {
+            let result = read_again_if_replaced(&at("old"), || found(replaces), is_damaged);
+            assert_eq!(result.unwrap(), expected);
+        }
+        fs::rename(at("old"), at("older")).unwrap();
+        fs::rename(at("new"), at("old")).unwrap();
         // A directory that stays is opened once.
         fs::remove_file(at("old").join("new")).unwrap();
         open_again_if_replaced(&at("old"), || read(&mut opened)).unwrap_err();

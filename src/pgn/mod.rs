@@ -39,6 +39,7 @@ mod movetext;
 mod play;
 mod result;
 mod skip;
+mod skipped;
 mod tags;
 mod unknown_variants;
 mod visit;
@@ -49,6 +50,7 @@ pub(crate) use self::{
     clock::{Clocks, TimeSaid},
     filter::{HIGHEST_RATING, folded, rating, tag_text},
     play::{NO_GAME, commented, play, play_from_start, start_of},
+    skipped::SkippedParts,
     unknown_variants::{NAMED_VARIANTS, UnknownVariants, unknown_variant},
 };
 pub use self::{

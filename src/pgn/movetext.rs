@@ -203,6 +203,12 @@ impl<'a> GameReader<'a> {
         let word = &self.text[offset..self.end_of_move(offset, end)];
         let text = &word[..word.len() - GameResult::glued_length(word)];
         self.at = offset + text.len();
+        // `O-1`, with the letter.
+        if matches!(text[0], b'O' | b'o')
+            && let Some(result) = GameResult::from_marker(text)
+        {
+            return self.end_of_game(result);
+        }
         match text {
             // These are part of a move (`exd6 e.p.`, `Qd3 ch`) or mark a novelty or a diagram.
             b"ep" | b"e.p." | b"e.p" | b"ch" | b"N" | b"TN" | b"D" | b"RR" => None,

@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use shakmaty::{Move, variant::VariantPosition};
 
 use super::{
-    Batch, Cutter, GameEnd, GameReader, GameResult, Input, StreamOptions, Tags, Token,
-    UnknownVariants,
+    Batch, Cutter, GameEnd, GameReader, GameResult, Input, SkippedParts, StreamOptions, Tags,
+    Token, UnknownVariants,
 };
 use crate::{
     error::{Error, Result},
@@ -44,6 +44,16 @@ pub(crate) struct ReadGames {
     pub games: u64,
     /// The games that were not played because their variant is unknown.
     pub unknown_variants: UnknownVariants,
+    /// Warnings about parts of the inputs that were not read, one line each.
+    pub skipped: Vec<String>,
+}
+
+impl ReadGames {
+    /// Returns warnings about games and other parts of the inputs that were not read, one line each.
+    pub fn warnings(mut self) -> Vec<String> {
+        self.skipped.extend(self.unknown_variants.warnings());
+        self.skipped
+    }
 }
 
 impl Games<'_> {
@@ -71,8 +81,8 @@ impl Games<'_> {
                 memory: input.unpacking_memory(self.memory.bytes),
                 ..StreamOptions::default()
             })?;
-            let taken = Arc::clone(&stream.taken);
-            let mut reported = 0;
+            let (taken, unread) = (Arc::clone(&stream.taken), Arc::clone(&stream.left_out));
+            let (mut reported, mut skipped) = (0, SkippedParts::default());
             let mut cutter = Cutter::new(stream, BATCH_SIZE);
             let (first, mut has_text) = (all.games, false);
             loop {
@@ -94,12 +104,16 @@ impl Games<'_> {
                         let unknown = UnknownVariants::name(reader.tags());
                         found.push((unknown, read(&batch.text, &mut reader)?));
                     }
-                    Ok(found)
+                    let mut skipped = SkippedParts::default();
+                    skipped.add_reader(&reader, batch.offset);
+                    Ok((found, skipped))
                 };
-                let read: Vec<Result<Vec<_>>> =
+                let read: Vec<Result<(Vec<_>, _)>> =
                     task::caught(|| Ok(pool.install(|| batches.par_iter().map(read).collect())))?;
-                for found in read {
-                    for (unknown, found) in found? {
+                for read in read {
+                    let (found, of_batch) = read?;
+                    skipped.join(of_batch);
+                    for (unknown, found) in found {
                         all.games += 1;
                         if let Some(name) = unknown {
                             all.unknown_variants.add(name, 1);
@@ -114,6 +128,8 @@ impl Games<'_> {
             if all.games == first && has_text {
                 return Err(Error::file(input.path(), NO_GAME));
             }
+            skipped.files = unread.get().cloned();
+            all.skipped.extend(skipped.warnings(input.path()));
         }
         Ok(all)
     }
@@ -122,8 +138,7 @@ impl Games<'_> {
 /// Returns the variant and the starting position of a game, or the reason why the game cannot be played.
 pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), String> {
     let variant = tags.variant().map_err(|err| err.to_string())?;
-    let fen = tags.get(b"FEN").filter(|fen| !fen.trim_ascii().is_empty());
-    match fen {
+    match tags.fen() {
         None => Ok((variant, variant.start())),
         Some(fen) => match variant.start_of_tag(&String::from_utf8_lossy(fen)) {
             Ok((start, _)) => Ok((variant, start)),

@@ -222,14 +222,16 @@ fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
         rest = &rest[taken..];
     }
     let result = match &plain[..length] {
-        b"1-0" => GameResult::WhiteWins,
-        b"0-1" => GameResult::BlackWins,
+        // Some people write the letter O for the digit.
+        b"1-0" | b"1-O" | b"1-o" | b"1.0-0.0" => GameResult::WhiteWins,
+        b"0-1" | b"O-1" | b"o-1" | b"0.0-1.0" => GameResult::BlackWins,
         // The reader skips the first dot of `.5-.5`, so the text may lack it.
         b"1/2-1/2" | b"1/2" | b"0.5-0.5" | b".5-.5" | b"5-.5" => GameResult::Draw,
         b"*" | b"1/2-0" | b"0-1/2" | b"0.5-0" | b"0-0.5" => GameResult::Unknown,
         b"0-0" => return Some((GameResult::Unknown, Certainty::MayBeCastling)),
         b"+--" => return Some((GameResult::WhiteWins, Certainty::MayBeAnnotation)),
         b"--+" => return Some((GameResult::BlackWins, Certainty::MayBeAnnotation)),
+        b"=-=" => return Some((GameResult::Draw, Certainty::MayBeAnnotation)),
         b"---" => return Some((GameResult::Unknown, Certainty::MayBeAnnotation)),
         _ => return None,
     };
@@ -321,6 +323,10 @@ mod tests {
             ("1\u{2044}2-1\u{2044}2", GameResult::Draw),
             ("1/2 - 1/2", GameResult::Draw),
             ("1/2.", GameResult::Draw),
+            ("1-O", GameResult::WhiteWins),
+            ("O-1", GameResult::BlackWins),
+            ("1,0:0,0", GameResult::WhiteWins),
+            ("=:=", GameResult::Draw),
             ("0-0", GameResult::Unknown),
             ("-:-", GameResult::Unknown),
             ("0-½", GameResult::Unknown),
@@ -334,6 +340,7 @@ mod tests {
             "",
             "?",
             "0-0-0",
+            "O-O",
             "+-",
             "White wins",
             "1-0-0",

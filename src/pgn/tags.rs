@@ -44,7 +44,8 @@ const ALWAYS_KEPT: [&[u8]; 18] = [
 /// A tag pair, with its bytes as they are in the file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Tag<'a> {
-    /// The name. It usually consists of letters and digits.
+    /// The name. It usually consists of letters and digits. Names that polybook uses are spelled as in the PGN standard, also
+    /// if the file has `[fen "..."]` or `[FEN: "..."]`.
     pub name: &'a [u8],
     /// The text between the quotes, including escapes and line breaks.
     pub value: &'a [u8],
@@ -93,7 +94,7 @@ impl<'a> Tags<'a> {
     /// ```
     pub fn variant(&self) -> Result<Variant, UnknownVariant> {
         let variant = self.named_variant()?;
-        match self.get(b"FEN") {
+        match self.fen() {
             Some(fen) if variant == Variant::Standard => {
                 let start = game_start(&String::from_utf8_lossy(fen));
                 let is_chess960 = matches!(start, Err(LineError::Chess960 { .. }));
@@ -113,6 +114,12 @@ impl<'a> Tags<'a> {
             None | Some(b"" | b"?" | b"-") => Ok(self.untagged),
             tag => Variant::from_tag(tag),
         }
+    }
+
+    /// Returns the value of the `FEN` tag, or `None` if the game has no such tag, or if its value is empty, `?` or `-`.
+    pub(crate) fn fen(&self) -> Option<&'a [u8]> {
+        let fen = self.get(b"FEN").map(<[u8]>::trim_ascii);
+        fen.filter(|fen| !matches!(*fen, b"" | b"?" | b"-"))
     }
 
     /// Returns an iterator over all tags.
@@ -290,6 +297,15 @@ pub(super) fn is_tag_start(text: &[u8], at: usize) -> bool {
     name_and_quote(text, at).is_some()
 }
 
+/// Returns the standard spelling of a tag's name if it is one of [`ALWAYS_KEPT`] in another case or with a colon or an equals
+/// sign after it, and otherwise the name itself.
+fn standard_name(name: &[u8]) -> &[u8] {
+    let end = name.iter().rposition(|byte| !b":=".contains(byte));
+    let plain = &name[..end.map_or(0, |last| last + 1)];
+    let is_same = |known: &&&[u8]| known.eq_ignore_ascii_case(plain);
+    ALWAYS_KEPT.iter().find(is_same).map_or(name, |known| known)
+}
+
 /// Returns the name of the tag that begins at `bracket`, and the offset of its opening quote, or `None` if no tag begins
 /// there.
 fn name_and_quote(text: &[u8], bracket: usize) -> Option<(&[u8], usize)> {
@@ -319,6 +335,7 @@ fn is_name_byte(byte: u8) -> bool {
 /// there.
 pub(super) fn read_tag(text: &[u8], at: usize) -> Option<(Tag<'_>, usize)> {
     let (name, quote) = name_and_quote(text, at)?;
+    let name = standard_name(name);
     let start = quote + 1;
     let mut at = start;
     loop {

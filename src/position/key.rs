@@ -524,15 +524,15 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         /// Positions of random games are compared, each also with every en passant right that a double step could have
-        /// left.
+        /// left, and without each of its castling rights.
         #[test]
         fn positions_are_the_same_if_board_and_legal_moves_are(
             variant in 0..Variant::ALL.len(),
-            start in 0..PINS.len(),
+            start in 0..STARTS.len(),
             choices in proptest::collection::vec(any::<u8>(), 0..60),
         ) {
             let variant = Variant::ALL[variant];
-            let start = variant.parse_fen(PINS[start]).unwrap_or_else(|_| variant.start());
+            let start = variant.parse_fen(STARTS[start]).unwrap_or_else(|_| variant.start());
             let mut pos = Keyed::new(start);
             // The board, side to move, castling rights and legal moves must tell positions apart as their identities
             // do.
@@ -543,7 +543,16 @@ mod tests {
                 let steps = Square::ALL.into_iter();
                 let steps = steps.filter(|square| [Rank::Third, Rank::Sixth].contains(&square.rank()));
                 let others = steps.filter_map(|square| here.with_en_passant(square));
-                for pos in others.chain([here.clone()]).map(Keyed::new) {
+                let text = Fen::from_position(here, EnPassantMode::Legal).to_string();
+                let castling = text.split(' ').nth(2).unwrap();
+                let fewer = castling.match_indices(|right| right != '-').map(|(at, right)| {
+                    let rest = format!("{}{}", &castling[..at], &castling[at + right.len()..]);
+                    let rest = if rest.is_empty() { "-" } else { &rest };
+                    let mut fields: Vec<&str> = text.split(' ').collect();
+                    fields[2] = rest;
+                    variant.parse_fen(&fields.join(" ")).unwrap()
+                });
+                for pos in others.chain(fewer).chain([here.clone()]).map(Keyed::new) {
                     let fen = Fen::from_position(pos.position(), EnPassantMode::Legal).to_string();
                     let fields = fen.split(' ').enumerate();
                     let fields = fields.filter(|(field, word)| [0, 1, 2].contains(field) || word.contains('+'));
@@ -571,13 +580,17 @@ mod tests {
         }
     }
 
-    /// Positions in which a double step goes next to a pawn that is pinned on a file, a rank or a diagonal.
-    const PINS: [&str; 5] = [
+    /// Positions in which a double step goes next to a pawn that is pinned on a file, a rank or a diagonal, and positions of
+    /// Chess960, two of them with castling rooks that are not the outermost ones.
+    const STARTS: [&str; 8] = [
         "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
         "4k3/3p1p2/8/r3P2K/8/8/8/8 b - - 0 1",
         "3qkb2/2pp1p2/8/4P3/8/8/8/4K3 b - - 0 1",
         "4k3/2p1p1b1/8/3P4/8/1p6/K1P5/8 b - - 0 1",
         "8/8/8/1k6/2p1p1p1/8/1P1P1PPP/3K1B1R w - - 0 1",
+        "qrkrnbbn/pppppppp/8/8/8/8/PPPPPPPP/QRKRNBBN w DBdb - 0 1",
+        "r1r1k1rr/3p1p2/8/4P3/8/8/2P3P1/R1R1K1RR w GCgc - 0 1",
+        "rr2k2r/2p1p1p1/3P4/8/8/4p3/3P1P2/1R1RK1R1 b GBha - 0 1",
     ];
 
     #[test]

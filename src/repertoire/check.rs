@@ -218,9 +218,10 @@ pub fn check(
             format!("no game to check has a player with \"{name}\" in the name{meant}{unknown}");
         return Err(Error::file("--player", problem));
     }
+    let summary = found.summary(read.games);
     Ok(CheckSummary {
-        warnings: read.unknown_variants.warnings(),
-        ..found.summary(read.games)
+        warnings: read.warnings(),
+        ..summary
     })
 }
 

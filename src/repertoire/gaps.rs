@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use shakmaty::{Color, Position, variant::VariantPosition};
+use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
-    MoveSource, OwnMoveRule,
+    MoveSource, OwnMoveRule, SeveralMoves,
     build::answer_of,
     line_text,
     reach::{Coverage, ReachGraph, Walk},
@@ -87,6 +87,8 @@ pub struct Gaps {
     pub positions: u64,
     /// The number of these positions in which the repertoire has several moves. Each of them counts as certain.
     pub contradictions: u64,
+    /// The positions in which the repertoire has several moves, the likeliest first.
+    pub several_moves: Vec<SeveralMoves>,
     /// The share of the games that is still in the repertoire after each half-move of the opponent, in ascending order.
     pub coverage: Vec<Coverage>,
     /// The likeliest line of the repertoire after which the source has no games, or `None` if there is no such line.
@@ -105,6 +107,20 @@ pub struct Added {
     pub(super) answers: FxHashMap<u64, (VariantPosition, TreeMove)>,
     /// The likeliest line to each answer, with the answer, in the order of the gaps.
     pub(super) lines: Vec<String>,
+}
+
+impl Added {
+    /// Creates additions from lines of moves, each of which starts in `start`.
+    pub fn from_lines<'a>(
+        start: &VariantPosition,
+        lines: impl IntoIterator<Item = &'a [Move]>,
+    ) -> Added {
+        let lines = lines.into_iter().map(|line| line_text(start, line).0);
+        Added {
+            lines: lines.collect(),
+            ..Added::default()
+        }
+    }
 }
 
 impl Source for Added {
@@ -132,11 +148,15 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
         memory: find.memory,
         meter: find.meter,
     };
-    let (mut positions, mut contradictions) = (0, 0);
+    let mut positions = 0;
+    let mut several: Vec<(u64, String, Vec<String>)> = Vec::new();
     let met = walk.run(&mut |pos, _| {
         let moves = find.repertoire.moves(pos)?;
         positions += u64::from(!moves.is_empty());
-        contradictions += u64::from(moves.len() > 1);
+        if moves.len() > 1 {
+            let moves = moves.iter().map(|mv| san(pos.position(), mv.mv));
+            several.push((pos.identity(), fen_of(pos.position()), moves.collect()));
+        }
         Ok((!moves.is_empty()).then_some(moves))
     })?;
     let unanswered = |id: &u32| {
@@ -171,11 +191,21 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
             added.answers.insert(pos.identity(), answer);
         }
     }
+    several.sort_unstable();
+    several.dedup();
+    let contradictions = several.len() as u64;
+    let reach = |pos: &u64| met.reach_of(*pos).unwrap_or(0.0);
+    several.sort_by(|(a, ..), (b, ..)| reach(b).total_cmp(&reach(a)));
+    let several_moves = several.into_iter().filter_map(|(pos, fen, moves)| {
+        let line = line_text(find.start, &met.line_to(pos)?).0;
+        Some(SeveralMoves { fen, line, moves })
+    });
     let usual = VariantPosition::new(find.start.variant());
     Ok(Gaps {
         start: (*find.start != usual).then(|| fen_of(find.start)),
         positions,
         contradictions,
+        several_moves: several_moves.collect(),
         coverage: met.coverage(find.color),
         source_end: source_end(find, &met),
         gaps: found.into_iter().map(|(_, gap)| gap).collect(),

@@ -68,6 +68,7 @@ impl Predecessors {
 
 /// The report of a repertoire on the last position of a line.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct LineReport {
     /// Whether the position belongs to the repertoire: the repertoire has moves there, or one of its moves leads there.
     pub is_known: bool,
@@ -75,7 +76,7 @@ pub struct LineReport {
     /// none is.
     pub one_in: Option<f64>,
     /// If the player is to move, the moves of the repertoire; otherwise the replies that the repertoire answers.
-    pub moves: Vec<LineMove>,
+    pub moves: Vec<KnownMove>,
     /// The opponent's moves that were played and that the repertoire does not answer, the most played first. Empty if
     /// the player is to move.
     pub gaps: Vec<LineGap>,
@@ -90,8 +91,20 @@ pub struct LineMove {
     pub san: String,
 }
 
+/// A move of a repertoire, with the player's moves after it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct KnownMove {
+    /// The move.
+    #[serde(flatten)]
+    pub mv: LineMove,
+    /// If the opponent plays the move, the repertoire's answers to it; otherwise empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<LineMove>,
+}
+
 /// A reply of the opponent that a repertoire does not answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct LineGap {
     /// The reply.
     #[serde(flatten)]
@@ -131,9 +144,22 @@ pub fn along(
         let reach = reach * share;
         (reach > 0.0).then(|| 1.0 / reach)
     };
-    let named = |mv: &TreeMove| LineMove {
+    let named = |pos: &Keyed<VariantPosition>, mv: &TreeMove| LineMove {
         uci: BookMove::from(mv.mv).to_string(),
         san: san(pos.position(), mv.mv),
+    };
+    let is_own = pos.position().turn() == predecessors.color;
+    let answered = |mv: &TreeMove| {
+        let mut after = pos.clone();
+        after.play(mv.mv);
+        let answers = match is_own {
+            true => Vec::new(),
+            false => repertoire.moves(&after)?,
+        };
+        Ok(KnownMove {
+            mv: named(&pos, mv),
+            answers: answers.iter().map(|answer| named(&after, answer)).collect(),
+        })
     };
     let known = LinesOf(repertoire, predecessors.color).moves(&pos)?;
     let mut report = LineReport {
@@ -141,15 +167,15 @@ pub fn along(
             || predecessors.before(pos.identity()).next().is_some()
             || led_here(line, predecessors.color, repertoire)?,
         one_in: one_in(1.0),
-        moves: known.iter().map(named).collect(),
+        moves: known.iter().map(answered).collect::<Result<_>>()?,
         gaps: Vec::new(),
     };
-    if report.is_known && pos.position().turn() != predecessors.color {
+    if report.is_known && !is_own {
         let moves = played(explorer, line.variant(), pos.position(), filters)?;
         let games: u64 = moves.iter().map(TreeMove::games).sum();
         let is_gap = |mv: &&TreeMove| known.iter().all(|known| known.mv != mv.mv);
         let gaps = moves.iter().filter(is_gap).map(|mv| LineGap {
-            mv: named(mv),
+            mv: named(&pos, mv),
             one_in: one_in(mv.games() as f64 / games.max(1) as f64),
             games: mv.games(),
         });

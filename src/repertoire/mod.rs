@@ -53,6 +53,7 @@ mod line_report;
 mod move_source;
 mod novelty;
 mod reach;
+mod several_moves;
 
 use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
@@ -61,10 +62,11 @@ pub use self::{
     check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
     file::{RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn},
     gaps::{Added, FindGaps, Gap, Gaps, SourceEnd, gaps},
-    line_report::{LineGap, LineMove, LineReport, Predecessors, along},
+    line_report::{KnownMove, LineGap, LineMove, LineReport, Predecessors, along},
     move_source::{MoveSource, OpenOptions, RepertoirePgn},
     novelty::{ComparedGames, NewMove, Reference, last_text, new_moves},
     reach::Coverage,
+    several_moves::{SeveralMoves, several_moves},
 };
 use crate::{position::Keyed, tree::move_number};
 

@@ -11,14 +11,14 @@ use std::{
     sync::Arc,
 };
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
 use crate::{
     book::{Book, is_book_or_empty},
     counts::{FindableCounts, Stats, Tally},
     error::{At, Error, Result},
-    explorer::{Explorer, Filters},
+    explorer::{Explorer, Filters, Line},
     index::Index,
     kind::FileKind,
     make_book::{MakeBook, Progress, Report},
@@ -28,7 +28,7 @@ use crate::{
     progress::Meter,
     sort::Memory,
     task,
-    tree::{Explored, Limits, LinesOf, Order, Replies, Source, Tree, TreeEvent, TreeMove},
+    tree::{Explored, Limits, LinesOf, Order, Replies, Source, Tree, TreeEvent, TreeMove, played},
 };
 
 /// The options for opening a file.
@@ -105,6 +105,10 @@ enum Kind {
     /// The moves of a repertoire, whose counts are weights and not results.
     Lines(Box<FindableCounts>),
     Explored(Box<Explored>),
+    /// The games of an explorer that pass filters.
+    Filtered(Arc<Explorer>, Variant, Box<Filters>),
+    /// Another source with added moves, by the identity of their position.
+    Extended(Arc<MoveSource>, FxHashMap<u64, Vec<TreeMove>>),
 }
 
 impl MoveSource {
@@ -231,6 +235,45 @@ impl MoveSource {
             return Ok(with(Kind::Book(book), own));
         }
         Ok(None)
+    }
+
+    /// Creates a source of the games of an explorer that pass filters.
+    pub fn filtered(explorer: &Arc<Explorer>, variant: Variant, filters: &Filters) -> MoveSource {
+        MoveSource::without_file(
+            Kind::Filtered(Arc::clone(explorer), variant, Box::new(filters.clone())),
+            BTreeSet::from([variant]),
+        )
+    }
+
+    /// Returns a repertoire of one side to which the moves of this side in `lines` are added.
+    pub fn extended(repertoire: &Arc<MoveSource>, color: Color, lines: &[Line]) -> MoveSource {
+        let mut added: FxHashMap<u64, Vec<TreeMove>> = FxHashMap::default();
+        for line in lines {
+            for (pos, mv) in line.positions().iter().zip(line.moves()) {
+                if pos.turn() == color {
+                    let moves = added.entry(Keyed::new(pos.clone()).identity()).or_default();
+                    if moves.iter().all(|known| known.mv != *mv) {
+                        moves.push(TreeMove::known(*mv, 1, None));
+                    }
+                }
+            }
+        }
+        let extended = Kind::Extended(Arc::clone(repertoire), added);
+        MoveSource {
+            starts: repertoire.starts.clone(),
+            ..MoveSource::without_file(extended, repertoire.variants.clone())
+        }
+    }
+
+    /// Creates a source that is not a file of its own.
+    fn without_file(kind: Kind, variants: BTreeSet<Variant>) -> MoveSource {
+        MoveSource {
+            kind,
+            variants,
+            pgn: None,
+            starts: Vec::new(),
+            warnings: Vec::new(),
+        }
     }
 
     /// Opens an index. Fails if it does not have the games of each move.
@@ -557,13 +600,32 @@ impl Source for MoveSource {
                 TreeMove::known(mv, stats.games(), None)
             }),
             Kind::Explored(explored) => explored.moves(pos),
+            Kind::Filtered(explorer, variant, filters) => {
+                played(explorer, *variant, pos.position(), filters)
+            }
+            Kind::Extended(repertoire, added) => {
+                let mut moves = repertoire.moves(pos)?;
+                let added = added.get(&pos.identity()).into_iter().flatten();
+                let is_new = |mv: &&TreeMove| moves.iter().all(|known| known.mv != mv.mv);
+                let new: Vec<TreeMove> = added.filter(is_new).cloned().collect();
+                moves.extend(new);
+                Ok(moves)
+            }
         }
     }
 
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         match &self.kind {
             Kind::Book(book) => book.node(pos),
+            Kind::Extended(repertoire, _) => repertoire.node(pos),
             _ => pos.identity(),
+        }
+    }
+
+    fn refuse_changed(&self) -> Result<()> {
+        match &self.kind {
+            Kind::Obs(obs) => obs.refuse_changed(),
+            _ => Ok(()),
         }
     }
 }

@@ -127,7 +127,7 @@ pub fn new_moves(
     lookup.finish(waiting, &mut take)?;
     Ok(ComparedGames {
         games: found,
-        warnings: read.unknown_variants.warnings(),
+        warnings: read.warnings(),
     })
 }
 

@@ -341,6 +341,11 @@ impl ReachGraph {
         way.into_iter().rev().map(play).collect()
     }
 
+    /// Returns the moves of the likeliest path to the position with an identity, or `None` if the walk did not visit it.
+    pub(super) fn line_to(&self, pos: u64) -> Option<Vec<Move>> {
+        self.ids.get(&pos).map(|id| self.line(*id))
+    }
+
     pub(super) fn position(&self, id: u32) -> Keyed<VariantPosition> {
         position_after(&self.start, self.line(id))
     }

@@ -313,8 +313,7 @@ impl Moves {
             .variant()
             .map_err(|_| "polybook does not support the variant of this game")?;
         let mut start = self.variant.start();
-        let fen = tags.get(b"FEN").map(text);
-        if let Some(fen) = fen.filter(|fen| !fen.trim().is_empty()) {
+        if let Some(fen) = tags.fen().map(text) {
             (start, _) = self
                 .variant
                 .start_of_tag(&fen)

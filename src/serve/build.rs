@@ -1,5 +1,5 @@
 //! Building repertoires from filtered games, as `polybook repertoire` does from counts, with the equivalent command. Also
-//! finds the gaps of repertoires in such games.
+//! finds the gaps of served repertoires in such games, and writes these repertoires with the moves that a user added.
 
 use std::{
     path::Path,
@@ -9,23 +9,25 @@ use std::{
     },
 };
 
+use serde::Serialize;
 use serde_json::json;
 use shakmaty::{Color, Position};
 
 use super::{
-    Parameters, Refusal, Request, Route,
+    Parameters, Refusal, Request, Route, ServedRepertoire,
     content::{CacheKey, Content},
     make::{Counting, MEMORY, OptionWords, depth, short},
     state::AppState,
 };
 use crate::{
     error::Error,
+    explorer::Line,
     output::TemporaryDir,
     position::{Keyed, Variant},
     progress::Meter,
     repertoire::{
-        Build, CommentDetail, FindGaps, MoveSource, OpenOptions, OwnMoveRule, RepertoireFile,
-        Writing, build, gaps,
+        Added, Build, CommentDetail, FindGaps, Gaps, MoveSource, OpenOptions, OwnMoveRule,
+        RepertoireFile, Writing, add_to_pgn, build, gaps,
     },
     sort::Memory,
     tree::Source,
@@ -41,6 +43,9 @@ impl AppState {
         let Request {
             query, parameters, ..
         } = self.request(key, Route::Build)?;
+        if parameters.text("repertoire").is_some() {
+            return self.edited_pgn(&parameters);
+        }
         let only_counts = parameters.flag("count")?.unwrap_or(false);
         let color = side(&parameters)?;
         let by = parameters.choice("by", |by| match by {
@@ -128,12 +133,69 @@ impl AppState {
         } = self.request(key, Route::Gaps)?;
         let (color, depth) = (side(&parameters)?, depth(&parameters)?);
         let limit = parameters.number("limit")?.unwrap_or(20);
+        let served = self.served_repertoire(&parameters, color)?;
+        let edited = served.edited(&parameters)?;
+        let (name, variant) = (&served.name, query.line.variant());
+        if !served.known.is_for(variant) {
+            let problem = format!("repertoire: {name} has no games of {variant}");
+            return Err(Refusal::bad(problem));
+        }
+        let start = edited.known.start(variant, color)?;
+        if start.turn() == color && edited.known.moves(&Keyed::new(start.clone()))?.is_empty() {
+            let problem = format!("repertoire: {name} has no move in the first position");
+            return Err(Refusal::bad(problem));
+        }
+        let mut found = gaps(&FindGaps {
+            repertoire: &edited.known,
+            color,
+            source: &MoveSource::filtered(&self.explorer, variant, &query.filters),
+            start: &start,
+            max_ply: Some(depth as usize),
+            min_game: 0,
+            add: (0, OwnMoveRule::Games),
+            memory: MEMORY,
+            meter: &Meter::stopped_by(stop),
+        })?;
+        let total = found.gaps.len();
+        found.gaps.truncate(limit as usize);
+        found.several_moves.truncate(limit as usize);
+        Content::camel_json(&FoundGaps { total, found })
+    }
+
+    /// Returns the text of a served repertoire, after a game for each line that the user added.
+    fn edited_pgn(&self, parameters: &Parameters) -> Result<Content, Refusal> {
+        let color = side(parameters)?;
+        let served = self.served_repertoire(parameters, color)?;
+        let edited = served.edited(parameters)?;
+        let pgn = served.known.pgn().ok_or_else(|| {
+            let problem = format!(
+                "repertoire: {} is not a PGN file, and moves are added to PGN only",
+                served.name
+            );
+            Refusal::bad(problem)
+        })?;
+        let start = served.known.variant().start();
+        let added = Added::from_lines(&start, edited.lines.iter().map(Line::moves));
+        let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
+        let path = directory.path().join("repertoire.pgn");
+        let out = RepertoireFile::create(&path, true)?;
+        add_to_pgn(pgn, &added, &start, out, &memory(directory.path()))?;
+        let bytes = short(&path, "repertoire", "edit the file in another program")?;
+        Ok(Content::pgn(bytes))
+    }
+
+    /// Returns the repertoire of a side that a request names.
+    pub(super) fn served_repertoire(
+        &self,
+        parameters: &Parameters,
+        color: Color,
+    ) -> Result<&ServedRepertoire, Refusal> {
         let of_side = self.repertoires.iter();
-        let of_side = of_side.filter(|served| served.color == color);
+        let mut of_side = of_side.filter(|served| served.color == color);
+        let known: Vec<&str> = of_side.clone().map(|served| &*served.name).collect();
         let wanted = parameters.text("repertoire");
-        let served = of_side.clone().find(|served| wanted == Some(&served.name));
-        let served = served.ok_or_else(|| {
-            let known: Vec<&str> = of_side.map(|served| &*served.name).collect();
+        let served = of_side.find(|served| wanted == Some(&served.name));
+        served.ok_or_else(|| {
             let problem = match (wanted, known.is_empty()) {
                 (_, true) => format!("repertoire: this server has none for {color}"),
                 (None, _) => format!("repertoire: name one for {color}: {}", known.join(", ")),
@@ -143,40 +205,21 @@ impl AppState {
                 ),
             };
             Refusal::bad(problem)
-        })?;
-        let name = &served.name;
-        let mut words = OptionWords::default();
-        let counting = self.counting(&query.filters, &parameters, depth, &mut words)?;
-        let variant = counting.variant;
-        if !served.known.is_for(variant) {
-            let problem = format!("repertoire: {name} has no games of {variant}");
-            return Err(Refusal::bad(problem));
-        }
-        let start = served.known.start(variant, color)?;
-        if start.turn() == color && served.known.moves(&Keyed::new(start.clone()))?.is_empty() {
-            let problem = format!("repertoire: {name} has no move in the first position");
-            return Err(Refusal::bad(problem));
-        }
-        let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
-        let (source, _) = counted(counting, "gap list", directory.path(), stop)?;
-        let mut found = gaps(&FindGaps {
-            repertoire: &served.known,
-            color,
-            source: &source,
-            start: &start,
-            max_ply: Some(depth as usize),
-            min_game: 0,
-            add: (0, OwnMoveRule::Games),
-            memory: MEMORY,
-            meter: &Meter::stopped_by(stop),
-        })?;
-        found.gaps.truncate(limit as usize);
-        Content::json(&found)
+        })
     }
 }
 
+/// The answer of `/gaps`.
+#[derive(Serialize)]
+struct FoundGaps {
+    /// The number of all gaps, of which the answer lists the likeliest.
+    total: usize,
+    #[serde(flatten)]
+    found: Gaps,
+}
+
 /// Returns the side of a repertoire, which the request must name.
-fn side(parameters: &Parameters) -> Result<Color, Refusal> {
+pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
     let color = parameters.choice("side", |side| side.parse().ok())?;
     color.ok_or_else(|| Refusal::bad("side: choose white or black"))
 }

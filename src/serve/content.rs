@@ -12,6 +12,7 @@ use axum::{
 };
 use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Refusal, hash};
 
@@ -49,6 +50,13 @@ impl Content {
     /// Creates a JSON document.
     pub(super) fn json(document: &impl Serialize) -> Result<Content, Refusal> {
         Ok(Content::new(JSON, written(document)?))
+    }
+
+    /// Creates a JSON document whose keys are changed from snake case, which the library and the command line use, to camel case.
+    pub(super) fn camel_json(document: &impl Serialize) -> Result<Content, Refusal> {
+        let document = serde_json::to_value(document);
+        let document = document.map_err(|err| Refusal::unavailable(err.to_string()))?;
+        Content::json(&with_camel_keys(document))
     }
 
     /// Creates a stream of JSON documents (`application/x-ndjson`) that consists of one document.
@@ -110,6 +118,27 @@ impl Content {
     pub(super) fn answer_from_files(self, asker: &HeaderMap) -> Response {
         let etag = self.etag();
         not_modified(asker, &etag).unwrap_or_else(|| self.into_response(etag))
+    }
+}
+
+/// Returns a document whose keys are changed from snake case to camel case.
+fn with_camel_keys(document: Value) -> Value {
+    match document {
+        Value::Object(object) => {
+            let pairs = object.into_iter().map(|(key, value)| {
+                let mut words = key.split('_');
+                let mut camel = words.next().unwrap_or_default().to_owned();
+                for word in words {
+                    let (first, rest) = word.split_at(word.len().min(1));
+                    camel += &first.to_ascii_uppercase();
+                    camel += rest;
+                }
+                (camel, with_camel_keys(value))
+            });
+            Value::Object(pairs.collect())
+        }
+        Value::Array(values) => values.into_iter().map(with_camel_keys).collect(),
+        other => other,
     }
 }
 

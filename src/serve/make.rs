@@ -33,7 +33,7 @@ use crate::{
     book::{Book, Factors, Weights},
     counts::MoveFilter,
     error::{At, Error, Result},
-    explorer::{Explorer, Filters, Speed},
+    explorer::{Explorer, Filters, SourceFile, Speed},
     make_book::{MakeBook, Report, Unfinished},
     output::{FileState, TemporaryDir},
     pgn::{GameFilter, GameResult, Input},
@@ -246,7 +246,7 @@ impl AppState {
     /// Returns a refusal if a file cannot be examined, or has changed since it was indexed.
     fn checked_files(&self, filters: &Filters) -> Result<FileStates, Refusal> {
         let files = self.explorer.files(filters)?;
-        let states = check_unchanged(files.iter().map(|(path, _)| &**path), &self.files)?;
+        let states = check_unchanged(files.iter().map(|file| &*file.path), &self.files)?;
         if let Some((path, source)) = self.explorer.newer_file(filters.source.as_deref()) {
             let name = path.file_name().unwrap_or_default().display();
             let problem = format!(
@@ -426,7 +426,7 @@ impl AppState {
         words: &mut OptionWords,
     ) -> Result<Counting, Refusal> {
         let files = self.explorer.files(filters)?;
-        let games: u64 = files.iter().map(|(_, games)| games).sum();
+        let games: u64 = files.iter().map(|file| file.games).sum();
         if games > self.book_games {
             let most = self.book_games;
             let problem = format!(
@@ -443,8 +443,9 @@ impl AppState {
         if variant != Variant::default() {
             words.add("--variant", variant);
         }
-        if self.untagged_variant != Variant::default() {
-            words.add("--untagged-variant", self.untagged_variant);
+        let untagged = untagged_variant(&files)?;
+        if untagged != Variant::default() {
+            words.add("--untagged-variant", untagged);
         }
         let game_filter = game_filter(filters, words)?;
         if filters.once {
@@ -458,13 +459,13 @@ impl AppState {
         if skip_unfinished {
             words.add("--unfinished", "skip");
         }
-        for (file, _) in &files {
-            let name = file.file_name().unwrap_or_default().to_str();
+        for file in &files {
+            let name = file.path.file_name().unwrap_or_default().to_str();
             let name = name.ok_or_else(|| Refusal::bad("the name of a file is not UTF-8"))?;
             words.file(name);
         }
-        let input = |file| Input::file(file).with_untagged_variant(self.untagged_variant);
-        let run = MakeBook::new(files.into_iter().map(|(file, _)| input(file)))
+        let input = |file: SourceFile| Input::file(file.path).with_untagged_variant(untagged);
+        let run = MakeBook::new(files.into_iter().map(input))
             .max_ply(depth as usize)
             .variant(variant)
             .game_filter(game_filter)
@@ -479,6 +480,27 @@ impl AppState {
             files: states,
         })
     }
+}
+
+/// Returns the variant of games without a `Variant` tag, or a refusal for files that one run of `make-book` cannot read as
+/// they were read for the index.
+fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
+    if let Some(file) = files.iter().find(|file| !file.options.is_empty()) {
+        let name = file.path.file_name().unwrap_or_default().display();
+        let options = &file.options;
+        let problem = format!(
+            "the index has games of {name} that were chosen with {options}: make the book with make-book and these options"
+        );
+        return Err(Refusal::bad(problem));
+    }
+    let first = files.first().map(|file| file.untagged_variant);
+    let untagged = first.unwrap_or_default();
+    if files.iter().any(|file| file.untagged_variant != untagged) {
+        let problem = "the files were indexed with different --untagged-variant, and make-book has one for all files: \
+                       choose a source";
+        return Err(Refusal::bad(problem));
+    }
+    Ok(untagged)
 }
 
 /// Returns the number of half-moves of each game that are counted.

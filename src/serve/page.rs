@@ -50,7 +50,7 @@ const WORDS: [(&str, &str); 4] = [
     ("undefined", "void 0"),
 ];
 
-const FILES: [File; 52] = files! {
+const FILES: [File; 54] = files! {
     "/" "index.html" "text/html; charset=utf-8";
     "/icon.svg" "icon.svg" "image/svg+xml";
     "/dialogs.css" "dialogs.css" STYLE;
@@ -67,6 +67,7 @@ const FILES: [File; 52] = files! {
     "/details.js" "details.js" SCRIPT;
     "/dialogs.js" "dialogs.js" SCRIPT;
     "/dom.js" "dom.js" SCRIPT;
+    "/edits.js" "edits.js" SCRIPT;
     "/elements.js" "elements.js" SCRIPT;
     "/explain.js" "explain.js" SCRIPT;
     "/explorer.js" "explorer.js" SCRIPT;
@@ -88,6 +89,7 @@ const FILES: [File; 52] = files! {
     "/readtext.js" "readtext.js" SCRIPT;
     "/recovery.js" "recovery.js" SCRIPT;
     "/repertoire.js" "repertoire.js" SCRIPT;
+    "/repertoireview.js" "repertoireview.js" SCRIPT;
     "/requests.js" "requests.js" SCRIPT;
     "/returning.js" "returning.js" SCRIPT;
     "/search.js" "search.js" SCRIPT;

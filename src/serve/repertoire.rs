@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     hash::{Hash, Hasher},
     path::Path,
+    sync::{Arc, Mutex},
     time::SystemTime,
 };
 
@@ -11,15 +12,20 @@ use serde::{Serialize, Serializer};
 use shakmaty::Color;
 
 use super::{
+    Parameters, Request,
     books::source_name,
+    build::side,
     content::{CacheKey, Content},
+    hash,
     refusal::Refusal,
     request::Route,
     state::AppState,
 };
 use crate::{
     error::Result,
+    explorer::Line,
     repertoire::{LineReport, MoveSource, Predecessors, along},
+    task,
 };
 
 /// A repertoire of one side.
@@ -29,13 +35,28 @@ pub struct ServedRepertoire {
     #[serde(serialize_with = "named")]
     pub(super) color: Color,
     #[serde(skip)]
-    pub(super) known: MoveSource,
+    pub(super) known: Arc<MoveSource>,
+    /// Whether the file is a PGN, to which moves can be added.
+    pgn: bool,
+    /// A text that differs for each state of the file.
+    version: String,
     #[serde(skip)]
-    predecessors: Predecessors,
+    unedited: Arc<EditedRepertoire>,
+    /// The repertoire with the edits of the last request that had some.
+    #[serde(skip)]
+    last_edited: Mutex<Option<(String, Arc<EditedRepertoire>)>>,
     /// The size and the modification time of the file. Answers depend on them, because another state of the file may give
     /// other answers.
     #[serde(skip)]
     changed: Option<(u64, SystemTime)>,
+}
+
+/// A repertoire with the lines that a user added to it.
+#[derive(Debug)]
+pub(super) struct EditedRepertoire {
+    pub(super) known: Arc<MoveSource>,
+    pub(super) lines: Vec<Line>,
+    predecessors: Predecessors,
 }
 
 /// Hashes everything that answers of the repertoire depend on.
@@ -63,13 +84,51 @@ impl ServedRepertoire {
     pub fn new(path: &Path, color: Color, known: MoveSource) -> Result<ServedRepertoire> {
         let metadata = path.metadata().ok();
         let changed = metadata.and_then(|file| Some((file.len(), file.modified().ok()?)));
-        Ok(ServedRepertoire {
-            name: source_name(path),
-            color,
+        let (name, known) = (source_name(path), Arc::new(known));
+        let unedited = EditedRepertoire {
+            known: Arc::clone(&known),
+            lines: Vec::new(),
             predecessors: Predecessors::new(&known, color)?,
+        };
+        Ok(ServedRepertoire {
+            pgn: known.pgn().is_some(),
+            version: format!("{:016x}", hash(&(&name, color, changed))),
+            unedited: Arc::new(unedited),
+            last_edited: Mutex::default(),
+            name,
+            color,
             known,
             changed,
         })
+    }
+
+    /// Returns the repertoire with the lines of the parameter `edits`: moves in UCI notation from the start of the variant, with
+    /// a semicolon between two lines. The moves of the repertoire's side in these lines are added.
+    pub(super) fn edited(&self, parameters: &Parameters) -> Result<Arc<EditedRepertoire>, Refusal> {
+        let Some(edits) = parameters.text("edits").filter(|edits| !edits.is_empty()) else {
+            return Ok(Arc::clone(&self.unedited));
+        };
+        let last = task::lock(&self.last_edited).clone();
+        if let Some((_, edited)) = last.filter(|(of, _)| of == edits) {
+            return Ok(edited);
+        }
+        let line = |text: &str| match text {
+            "" => Err(Refusal::bad("edits: a line is empty")),
+            text => Line::parse(self.known.variant(), None, text)
+                .map_err(|err| Refusal::bad(format!("edits: {err}"))),
+        };
+        let lines: Vec<Line> = edits
+            .split(';')
+            .map(line)
+            .collect::<std::result::Result<_, _>>()?;
+        let known = Arc::new(MoveSource::extended(&self.known, self.color, &lines));
+        let edited = Arc::new(EditedRepertoire {
+            predecessors: Predecessors::new(&known, self.color)?,
+            known,
+            lines,
+        });
+        *task::lock(&self.last_edited) = Some((edits.to_owned(), Arc::clone(&edited)));
+        Ok(edited)
     }
 }
 
@@ -79,21 +138,32 @@ fn named<S: Serializer>(color: &Color, serializer: S) -> std::result::Result<S::
 }
 
 impl AppState {
-    /// Answers `/repertoire`: the report of each repertoire about a position, restricted by the filters.
+    /// Answers `/repertoire`: the report of each repertoire about a position, restricted by the filters. A request with
+    /// `repertoire` gets the report of that one, with its edits.
     pub(super) fn repertoires(&self, key: &CacheKey) -> Result<Content, Refusal> {
-        let query = self.request(key, Route::Facets)?.query;
+        let Request {
+            query, parameters, ..
+        } = self.request(key, Route::Repertoire)?;
+        let wanted = match parameters.text("repertoire") {
+            None => None,
+            Some(_) => Some(self.served_repertoire(&parameters, side(&parameters)?)?),
+        };
         let mut reports = Vec::new();
         for served in &self.repertoires {
-            if !served.known.is_for(query.line.variant()) {
+            let is_wanted = wanted.is_none_or(|wanted| std::ptr::eq(wanted, served));
+            if !is_wanted || !served.known.is_for(query.line.variant()) {
                 continue;
             }
-            let (known, predecessors) = (&served.known, &served.predecessors);
+            let edited = match wanted {
+                None => Arc::clone(&served.unedited),
+                Some(served) => served.edited(&parameters)?,
+            };
             reports.push(RepertoireReport {
                 served,
                 report: along(
                     &query.line,
-                    known,
-                    predecessors,
+                    &edited.known,
+                    &edited.predecessors,
                     &self.explorer,
                     &query.filters,
                 )?,

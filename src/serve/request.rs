@@ -33,10 +33,21 @@ const OF_BOOKS: [&str; 7] = [
 const OF_MAKING: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
 
 /// The parameters for building a repertoire, in addition to filters.
-const OF_BUILDING: [&str; 5] = ["side", "depth", "reach", "by", "count"];
+const OF_BUILDING: [&str; 7] = [
+    "side",
+    "depth",
+    "reach",
+    "by",
+    "count",
+    "repertoire",
+    "edits",
+];
 
 /// The parameters for listing gaps, in addition to filters.
-const OF_FINDING: [&str; 4] = ["repertoire", "side", "depth", "limit"];
+const OF_FINDING: [&str; 5] = ["repertoire", "side", "depth", "limit", "edits"];
+
+/// The parameters for the report of a repertoire, in addition to a position and filters.
+const OF_REPORTING: [&str; 3] = ["repertoire", "side", "edits"];
 
 /// The number of parameters, both in [`Parameters::OF_GAMES`] and in [`OF_BOOKS`], that select a position and a source.
 const PLACE: usize = 4;
@@ -62,6 +73,8 @@ pub enum Route {
     Make,
     /// `/repertoire.bin` and `/repertoire.pgn`: a repertoire built from games.
     Build,
+    /// `/repertoire`: the reports of repertoires about a position.
+    Repertoire,
     /// `/gaps`: the gaps of a repertoire.
     Gaps,
     /// `/game/{id}`: a game, and the number of half-moves after which it reaches a position.
@@ -113,6 +126,10 @@ impl Request {
             Route::Scores => {
                 let filters = &Parameters::OF_GAMES[..FILTERS];
                 Parameters::parse_only(query, &[filters, &["by"]].concat())
+            }
+            Route::Repertoire => {
+                let filters = &Parameters::OF_GAMES[..FILTERS];
+                Parameters::parse_only(query, &[filters, &OF_REPORTING].concat())
             }
             Route::Make | Route::Build | Route::Gaps => {
                 let own = match route {

@@ -36,7 +36,6 @@ use crate::{
     error::{At, Result},
     evals::Evals,
     explorer::Explorer,
-    position::Variant,
 };
 
 /// The maximum time that a shutdown waits for a running job that makes a book.
@@ -58,8 +57,6 @@ pub struct Server {
     pub origins: Vec<Origin>,
     /// The maximum number of games in the sources for which the server makes books.
     pub book_games: u64,
-    /// The variant of games without a `Variant` tag, for the books that are made.
-    pub untagged_variant: Variant,
     /// The number of threads that answer requests, or 0 for one per core.
     pub threads: usize,
     /// Called for every answered request, on a separate thread. If it is too slow, some requests are left out.
@@ -85,13 +82,7 @@ impl Server {
         };
         let books = (self.books, self.repertoires, self.evals);
         let (reading, names) = watch::channel(());
-        let state = AppState::new(
-            self.explorer,
-            books,
-            threads,
-            (self.book_games, self.untagged_variant),
-            names,
-        )?;
+        let state = AppState::new(self.explorer, books, threads, self.book_games, names)?;
         let state = Arc::new(state);
         let routes = routes(Arc::clone(&state), &self.origins);
         let allowed = (self.hosts, self.origins);

@@ -28,7 +28,6 @@ use crate::{
     error::{At, Error, Result},
     evals::Evals,
     explorer::{Answer, Explorer, Filters, Overview},
-    position::Variant,
     task,
 };
 
@@ -51,7 +50,7 @@ pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
 
 /// The state of the server, shared by all requests.
 pub(super) struct AppState {
-    pub(super) explorer: Explorer,
+    pub(super) explorer: Arc<Explorer>,
     about: Overview,
     books: Vec<BookFile>,
     pub(super) repertoires: Vec<ServedRepertoire>,
@@ -72,8 +71,6 @@ pub(super) struct AppState {
     pub(super) files: FileStates,
     /// The maximum number of games in the files for which books are made.
     pub(super) book_games: u64,
-    /// The variant of games without a `Variant` tag, for the books that are made.
-    pub(super) untagged_variant: Variant,
     /// Closed as soon as the names for suggestions are read.
     pub(super) names: watch::Receiver<()>,
 }
@@ -195,7 +192,7 @@ impl AppState {
         explorer: Explorer,
         (books, repertoires, evals): (Vec<BookFile>, Vec<ServedRepertoire>, Option<Evals>),
         threads: usize,
-        (book_games, untagged_variant): (u64, Variant),
+        book_games: u64,
         names: watch::Receiver<()>,
     ) -> Result<AppState> {
         // The explorer uses rayon's threads, and rayon panics if it cannot start them. Start them now.
@@ -214,7 +211,7 @@ impl AppState {
             )),
             about: explorer.about(),
             files: states_of_all(&explorer),
-            explorer,
+            explorer: Arc::new(explorer),
             books,
             repertoires,
             evals,
@@ -224,7 +221,6 @@ impl AppState {
             makers: Workers::start(1)?,
             last_made: Mutex::default(),
             book_games,
-            untagged_variant,
             names,
         })
     }
@@ -368,8 +364,9 @@ impl AppState {
         let needs = match route {
             Route::Games => self.explorer.lacks_games(source, "games"),
             Route::Make => self.explorer.needs_all_games(source, "books"),
+            // A served repertoire does not need the games.
+            Route::Build if request.parameters.text("repertoire").is_some() => None,
             Route::Build => self.explorer.needs_all_games(source, "repertoires"),
-            Route::Gaps => self.explorer.needs_all_games(source, "gaps"),
             Route::Openings => self.explorer.needs_all_games(source, "openings"),
             _ => {
                 let clocks = || self.explorer.lacks_games(source, "clocks");

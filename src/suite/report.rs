@@ -254,7 +254,7 @@ impl SuiteFile {
             return Err(Error::file(input.path(), problem));
         }
         Ok(MatchReport {
-            warnings: read.unknown_variants.warnings(),
+            warnings: read.warnings(),
             ..results.report(&self.exits, options.min_pairs)
         })
     }

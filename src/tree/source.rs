@@ -46,6 +46,10 @@ impl Source for crate::obs::Obs {
         });
         Ok(legal.collect())
     }
+
+    fn refuse_changed(&self) -> Result<()> {
+        crate::obs::Obs::refuse_changed(self)
+    }
 }
 
 /// The moves that games played in the position, sorted by games in descending order. The results of a move are those of

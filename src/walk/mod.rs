@@ -82,6 +82,12 @@ pub trait Source {
     fn lacks(&self, _key: u64) -> bool {
         false
     }
+
+    /// Returns an error if another program has changed the file of the source since it was opened, so that moves from before and
+    /// after the change may be mixed. A source whose reads fail after a change, or one in memory, has nothing to check.
+    fn refuse_changed(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A source that adds replies to positions in which the inner source has no moves: each legal move after which the
@@ -102,6 +108,10 @@ impl<S: Source> Source for Replies<S> {
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         self.0.node(pos)
     }
+
+    fn refuse_changed(&self) -> Result<()> {
+        self.0.refuse_changed()
+    }
 }
 
 /// The lines of one side: its moves that the inner source has, and each reply of the other side after which the inner
@@ -121,6 +131,10 @@ impl<S: Source> Source for LinesOf<S> {
 
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         self.0.node(pos)
+    }
+
+    fn refuse_changed(&self) -> Result<()> {
+        self.0.refuse_changed()
     }
 }
 
@@ -245,6 +259,10 @@ impl<S: Source> Source for EvaluatedSource<S> {
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         self.0.node(pos)
     }
+
+    fn refuse_changed(&self) -> Result<()> {
+        self.0.refuse_changed()
+    }
 }
 
 /// The union of two sources. If both have a move, the first source's is returned.
@@ -265,6 +283,11 @@ impl<A: Source, B: Source> Source for Union<A, B> {
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         self.0.node(pos)
     }
+
+    fn refuse_changed(&self) -> Result<()> {
+        self.0.refuse_changed()?;
+        self.1.refuse_changed()
+    }
 }
 
 impl<S: Source + ?Sized> Source for &S {
@@ -279,6 +302,10 @@ impl<S: Source + ?Sized> Source for &S {
     fn lacks(&self, key: u64) -> bool {
         (**self).lacks(key)
     }
+
+    fn refuse_changed(&self) -> Result<()> {
+        (**self).refuse_changed()
+    }
 }
 
 impl<S: Source + ?Sized> Source for Box<S> {
@@ -292,6 +319,10 @@ impl<S: Source + ?Sized> Source for Box<S> {
 
     fn lacks(&self, key: u64) -> bool {
         (**self).lacks(key)
+    }
+
+    fn refuse_changed(&self) -> Result<()> {
+        (**self).refuse_changed()
     }
 }
 

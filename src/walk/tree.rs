@@ -134,7 +134,7 @@ impl<'a, S: Source> Tree<'a, S> {
             walk.game(next)?;
         }
         walk.done.finish();
-        Ok(())
+        source.refuse_changed()
     }
 }
 

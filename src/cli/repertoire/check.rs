@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use polybook::{
     pgn::Games,
-    repertoire::{Check, CheckSummary, CheckedGame, Departure, Results, Side, check},
+    repertoire::{
+        Check, CheckSummary, CheckedGame, Departure, Results, SeveralMoves, Side, check,
+        several_moves,
+    },
 };
 use shakmaty::{ByColor, Color};
 
@@ -25,16 +28,20 @@ use crate::cli::{
 #[command(after_help = "\
 A game that left the repertoire is in it again when it reaches a position in which the repertoire has a move for the player;
 check then reports only the last departure. If the repertoire has several moves in a position, all of them are in the
-repertoire. Scores are those of the player. Games are numbered from 1, in the order of the files. (polybook game, which reads
-an index, numbers them from 0.)
+repertoire. Scores are those of the player. Games are numbered from 1, in the order of the files. (The game ids of
+an index begin with 0.)
 
 Examples:
   polybook repertoire check white.pgn mine.pgn --color white --player \"my name\"
   polybook repertoire check --white white.pgn --black black.bin mine.pgn --player \"my name\"
-  polybook repertoire check white.pgn mine.pgn --color white --out checked.pgn")]
+  polybook repertoire check white.pgn mine.pgn --color white --out checked.pgn
+  polybook repertoire check white.pgn --color white --contradictions")]
 pub struct Args {
     /// The repertoire, unless --white or --black is given, and the games in PGN; - is standard input
-    #[arg(value_name = "REPERTOIRE GAMES", required = true)]
+    #[arg(
+        value_name = "REPERTOIRE GAMES",
+        required_unless_present = "contradictions"
+    )]
     files: Vec<PathBuf>,
 
     /// The side of the repertoire
@@ -69,6 +76,10 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
+    /// List the positions in which the repertoire has several moves of its side, without checking games
+    #[arg(long, conflicts_with_all = ["player", "out", "limit"])]
+    contradictions: bool,
+
     /// Print a JSON document
     #[arg(long)]
     json: bool,
@@ -92,6 +103,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 fn print(args: &Args, context: Context) -> anyhow::Result<()> {
+    if args.contradictions {
+        return print_contradictions(args, context);
+    }
     let (repertoires, games) = check_files(args)?;
     let all = args.files.iter().chain(&args.white).chain(&args.black);
     let all: Vec<&PathBuf> = all.collect();
@@ -178,6 +192,57 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     say_contradictions(summary.contradictions, context);
     Ok(())
+}
+
+/// Prints the positions in which a repertoire has several moves.
+fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
+    let both = [(Color::White, &args.white), (Color::Black, &args.black)];
+    let named = both
+        .into_iter()
+        .filter_map(|(color, path)| Some((color, path.as_ref()?)));
+    let named: Vec<(Color, &PathBuf)> = match (&args.files[..], args.color) {
+        ([], _) => named.collect(),
+        ([repertoire], Some(color)) => vec![(color, repertoire)],
+        _ => {
+            let problem = "--contradictions checks no games: name one repertoire with --color, or --white and --black";
+            return Err(Usage(problem.to_owned()).into());
+        }
+    };
+    let opener = Opener::new(None, &args.untagged, &args.resources, context)?;
+    let mut found = Vec::new();
+    for (color, path) in named {
+        let known = opener.repertoire(path, color)?;
+        found.extend(
+            several_moves(&known, color)?
+                .into_iter()
+                .map(|position| (color, position)),
+        );
+    }
+    let mut out = Output::create(Path::new("-"), false)?;
+    if args.json {
+        let positions = found.iter().map(|(color, position)| {
+            let mut document = serde_json::to_value(position)?;
+            document["color"] = color.to_string().into();
+            Ok(document)
+        });
+        let positions: Vec<_> = positions.collect::<serde_json::Result<_>>()?;
+        out.put(format!(
+            "{}\n",
+            serde_json::json!({ "contradictions": positions })
+        ))?;
+    } else {
+        for (_, SeveralMoves { line, moves, .. }) in &found {
+            let line = if line.is_empty() {
+                "the first position"
+            } else {
+                line
+            };
+            out.put(format!("{line}: {}\n", moves.join(", ")))?;
+        }
+        let positions = counted(found.len() as u64, "position");
+        out.put(format!("{positions} with several moves\n"))?;
+    }
+    Ok(out.commit()?)
 }
 
 /// Returns the repertoires and the games that the arguments name.

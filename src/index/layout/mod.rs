@@ -61,6 +61,16 @@ pub fn file_key(number: usize) -> Vec<u8> {
     format!("pgn_file_{number}").into_bytes()
 }
 
+/// Returns the key of the options that decided which games of an input are indexed.
+pub fn options_key(number: usize) -> Vec<u8> {
+    format!("options_{number}").into_bytes()
+}
+
+/// Returns the key of the variant of an input's games without a `Variant` tag.
+pub fn untagged_key(number: usize) -> Vec<u8> {
+    format!("untagged_variant_{number}").into_bytes()
+}
+
 /// Returns the value of the entry that describes an input.
 pub fn file_value(first_id: u64, path: &[u8]) -> Vec<u8> {
     let mut value = format!("{first_id}|").into_bytes();

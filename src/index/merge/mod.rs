@@ -133,8 +133,8 @@ impl MergeIndexes {
         let mut files = Vec::new();
         for input in &plan.inputs {
             files.extend(input.index.inputs().iter().map(|file| IndexedFile {
-                path: file.path.clone(),
                 first_id: file.first_id.saturating_add(input.first_id.into()),
+                ..file.clone()
             }));
         }
         let files = iter::once(Ok(file_wave(&files, plan.games, plan.variant)));

@@ -1,10 +1,12 @@
 //! The [explorer](crate::explorer)'s index: its keys and values, and writing, reading and merging them.
 //!
 //! An index of games contains the entries about inputs and the variant that the [index of the fork](super::layout) contains, and
-//! these, whose keys begin with `x` and contain binary numbers. The numbers are big-endian, so that LevelDB sorts them by value:
+//! these. Keys that begin with `x` contain binary numbers, which are big-endian, so that LevelDB sorts them by value:
 //!
 //! | key | value |
 //! |---|---|
+//! | `options_<i>` | the options that decided which games of an input are indexed, such as `--min-elo 2200`; absent if there are none |
+//! | `untagged_variant_<i>` | the variant of an input's games without a `Variant` tag; absent for standard chess |
 //! | `xg`, 4 bytes | rows of games, see [`game_rows`] |
 //! | `xh`, 4 bytes | details of games, see [`game_details`] |
 //! | `xn`, 4 bytes | names, see [`names`] |

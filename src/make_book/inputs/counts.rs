@@ -266,6 +266,10 @@ fn outcome<'a>(about: &CountsOrigin, needs: &Needs) -> Result<Outcome<'a>, Count
         unplayable_variations: about.unplayable_variations,
         castling_dropped: about.castling_dropped,
         contradicted_results: about.contradicted_results,
+        unreadable_results: about.unreadable_results,
+        unfinished: about.unfinished,
+        undated: about.undated,
+        unrated: about.unrated,
         ..Totals::default()
     };
     if needs.left_out() {

@@ -22,7 +22,7 @@ use crate::{
     counts::{Grouping, OrderedCounts},
     error::{Error, Result},
     make_book::replay::BATCH_SIZE,
-    pgn::{Batch, Cutter, Input, Stream, StreamOptions},
+    pgn::{Batch, Cutter, Input, SkippedParts, Stream, StreamOptions},
     position::VariantChoice,
     provenance::{GameCounts, Provenance, Pruned},
     task,
@@ -464,7 +464,10 @@ impl RunInput for GamesInput<'_> {
         }
         match left_out.get() {
             Some(left_out) => batches.submit(Outcome {
-                left_out: Some(left_out.clone()),
+                skipped: SkippedParts {
+                    files: Some(left_out.clone()),
+                    ..SkippedParts::default()
+                },
                 ..Outcome::default()
             }),
             None => Ok(()),

@@ -235,6 +235,10 @@ impl CountsSink<'_> {
             unplayable_variations: totals.unplayable_variations,
             castling_dropped: totals.castling_dropped,
             contradicted_results: totals.contradicted_results,
+            unreadable_results: totals.unreadable_results,
+            unfinished: totals.unfinished,
+            undated: totals.undated,
+            unrated: totals.unrated,
             filtered_by: totals
                 .filtered_by
                 .iter()

@@ -97,10 +97,16 @@ impl Sink for ExplorerSink<'_> {
 
     fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
         let meter = self.options.progress.enter(Phase::Explorer);
+        let mut files = indexed_files(self.options, &counted.first_games)?;
+        let options = self.options.option_text_of_games();
+        for (file, input) in files.iter_mut().zip(&self.options.inputs) {
+            file.untagged = input.untagged_variant();
+            file.options.clone_from(&options);
+        }
         let source = StoreSource {
             records: &self.played.seal()?,
             games: &task::unlocked(self.games),
-            files: &indexed_files(self.options, &counted.first_games)?,
+            files: &files,
             variant: self.options.variant,
             max_ply: ended_at([self.options.max_ply]),
         };

@@ -20,7 +20,7 @@ use crate::{
     },
     output::Finished,
     pgn::GameReader,
-    position::{self, BookMove},
+    position::{self, BookMove, Variant},
     sort::{Memory, Shards},
     task,
 };
@@ -63,6 +63,8 @@ pub(super) fn indexed_files(options: &MakeBook, first_games: &[u64]) -> Result<V
             Ok(IndexedFile {
                 path,
                 first_id: *first_id,
+                untagged: Variant::Standard,
+                options: String::new(),
             })
         })
         .collect()
@@ -266,10 +268,7 @@ impl BatchSink for IndexBatch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        pgn::{GameResult, Input},
-        position::Variant,
-    };
+    use crate::pgn::{GameResult, Input};
 
     #[test]
     fn games_that_no_list_can_hold_are_refused_when_they_come() {

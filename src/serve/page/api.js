@@ -141,11 +141,23 @@
  */
 /** @typedef {{ games: number, unnamed: number, averageScore: number | null, families: OpeningRow[] }} Openings */
 /** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string }} BookSize A repertoire has answers instead of entries. */
-/** @typedef {WrittenMove & { one_in: number | null, games: number }} Gap A reply without an answer. One in `one_in` games reaches it. */
-/** @typedef {{ name: string, color: "white" | "black", is_known: boolean, one_in: number | null, moves: WrittenMove[], gaps: Gap[] }} Repertoire */
-/** @typedef {{ name: string, games: number | null, years?: [number, number] | null, variant: string, files: string[], counts?: boolean }} Source */
+/** @typedef {WrittenMove & { oneIn: number | null, games: number }} Gap A reply without an answer. One in `oneIn` games reaches it. */
+/** @typedef {{ name: string, color: "white" | "black", pgn: boolean, version: string }} ServedRepertoire `pgn` says whether it is a PGN file, to which moves can be added. `version` differs for each state of the file. */
+/** @typedef {WrittenMove & { answers?: WrittenMove[] }} KnownMove A move of a repertoire. An opponent's move has the answers to it. */
+/** @typedef {ServedRepertoire & { isKnown: boolean, oneIn: number | null, moves: KnownMove[], gaps: Gap[] }} Repertoire The report of a repertoire about a position. */
+/** @typedef {{ moves: string, move: string, oneIn: number, isLineEnd: boolean }} LineGap `moves` ends with `move`. At the end of a line, no reply has an answer. */
+/**
+ * The gaps of a whole repertoire, the most frequent first.
+ * @typedef {object} Gaps
+ * @property {string | null} start The position in which lines start, if it is not the usual one.
+ * @property {number} total The number of all gaps; not all of them may be listed.
+ * @property {LineGap[]} gaps
+ * @property {{ ply: number, share: number, ended: number }[]} coverage The share of the games that is still in the repertoire after each half-move of the opponent.
+ * @property {{ line: string, moves: string[] }[]} severalMoves The positions in which the repertoire has several moves.
+ */
+/** @typedef {{ name: string, games: number | null, notCounted?: number, years?: [number, number] | null, variant: string, files: string[], counts?: boolean }} Source */
 /** @typedef {{ read: number, of: number | null, done?: number | null }} Indexing `done` is the completed part of reading and writing together, from 0 to 1. */
-/** @typedef {{ version: string, games: number | null, years: [number, number] | null, sources: Source[], variants?: Record<string, number>, books: string[], repertoires?: { name: string, color: string }[], indexing?: Indexing | null }} About */
+/** @typedef {{ version: string, games: number | null, notCounted?: number, years: [number, number] | null, sources: Source[], variants?: Record<string, number>, books: string[], repertoires?: ServedRepertoire[], indexing?: Indexing | null }} About */
 
 /** The current request of one kind. Starting the next one aborts the previous one. */
 export class Asking {

@@ -5,10 +5,11 @@ import { byId, fill } from "./dom.js";
 import { board } from "./elements.js";
 import { sum } from "./format.js";
 import { changeShown } from "./history.js";
+import { refresh } from "./navigation.js";
 import { largestGap } from "./repertoire.js";
-import { session } from "./session.js";
+import { blackBelow, chosenRepertoire, session } from "./session.js";
 import { squares } from "./squares.js";
-import { analysis, blackBelow, commonPlies, ucis } from "./state.js";
+import { analysis, commonPlies, ucis } from "./state.js";
 import { gameStrip, plainStrip, playerStrip, positionStrip } from "./strips.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -27,8 +28,8 @@ export function drawBoard(counts) {
   const { fen, check, legal, line } = counts.polybook;
   const last = line.at(-1);
   const { from, to } = last ? squares(last) : { from: "", to: "" };
-  board.flipped = blackBelow(view);
-  for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll(".analysis"))) link.href = analysis(view, fen);
+  board.flipped = blackBelow();
+  for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll(".analysis"))) link.href = analysis(view, fen, blackBelow() ? "black" : "white");
   board.position = { fen, check, legal, last: last && `${from}${to}` };
   drawArrows("");
   drawStrips();
@@ -42,14 +43,14 @@ export function drawBoard(counts) {
 
 /** Shows the names and scores of both sides. */
 export function drawStrips() {
-  const { answer: counts, opened, view } = session;
+  const { answer: counts, opened, report, view } = session;
   const strip = (/** @type {"white" | "black"} */ color) => {
     if (!counts) return plainStrip(color);
     if (opened) return gameStrip(opened, color, commonPlies(view.play, ucis(opened.moves)));
     const { player, color: side = "both" } = view.filters;
-    return player ? playerStrip(counts, color, player, side) : positionStrip(counts, color);
+    return player ? playerStrip(counts, color, player, side) : positionStrip(counts, color, report?.color === color ? report.name : "");
   };
-  const isTurned = blackBelow(view);
+  const isTurned = blackBelow();
   fill(byId("strip-top"), ...strip(isTurned ? "white" : "black"));
   fill(byId("strip-bottom"), ...strip(isTurned ? "black" : "white"));
 }
@@ -59,11 +60,11 @@ export function drawStrips() {
  * @param {string} uci The move, or an empty string if the user points at no row.
  */
 export function drawArrows(uci) {
-  const { answer, repertoires } = session;
+  const { answer, report } = session;
   if (!answer) return;
   const total = sum(answer) || 1;
   const often = answer.moves.filter((move) => sum(move) >= LEAST_SHARE * total).slice(0, MOST_ARROWS);
-  const gap = largestGap(repertoires);
+  const gap = largestGap(report);
   const arrow = (/** @type {string} */ uci, /** @type {number} */ share, full = false) => ({ uci, share, full, isGap: uci === gap });
   const arrows = often.map((move) => arrow(move.uci, sum(move) / total));
   if (gap && !arrows.some((one) => one.isGap)) arrows.splice(MOST_ARROWS - 1, 1, arrow(gap, LEAST_SHARE));
@@ -71,9 +72,11 @@ export function drawArrows(uci) {
   board.arrows = uci ? [arrow(uci, 1, true), ...others].slice(0, MOST_ARROWS) : arrows;
 }
 
-/** Turns the board around. */
+/** Turns the board around. If this chooses another repertoire, the view is shown again. */
 export function flip() {
-  changeShown({ flip: blackBelow(session.view) ? "0" : "1" });
-  board.flipped = blackBelow(session.view);
+  const before = chosenRepertoire();
+  changeShown({ flip: blackBelow() ? "0" : "1" });
+  if (chosenRepertoire() !== before) void refresh();
+  board.flipped = blackBelow();
   drawStrips();
 }

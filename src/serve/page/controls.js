@@ -61,6 +61,7 @@ function listenToKeys() {
     { keys: ["Home", "End"], does: "go to the start or the end of the line", act: (key) => walk(key === "Home" ? "first" : "last") },
     { keys: ["ArrowUp", "ArrowDown"], does: "select a move in the table", act: (key) => table.choose(key === "ArrowUp" ? -1 : 1) },
     { keys: ["Enter"], does: "play the selected move" },
+    { keys: ["a"], does: "add the selected move to the repertoire, or remove it", act: () => table.toggleChosen() },
     { keys: ["/"], does: "search players, events and openings, or paste a FEN or moves", act: () => searchField.focus() },
     { keys: ["f"], does: "flip the board", act: flip },
     { keys: ["F"], does: "open the filters", act: () => openFilters() },

@@ -8,7 +8,8 @@ import { GamesList } from "./games.js";
 import { changeShown } from "./history.js";
 import { go, listResult } from "./navigation.js";
 import { OpeningsTable } from "./openings.js";
-import { table, trendsAreBelow } from "./panelview.js";
+import { drawViews, table, trendsAreBelow } from "./panelview.js";
+import { showGaps } from "./repertoireview.js";
 import { comeBack, leaveForGame } from "./returning.js";
 import { hasCounts, hasOnlyCounts, session } from "./session.js";
 import { put, question, ucis } from "./state.js";
@@ -55,9 +56,12 @@ export async function showDetails(counts, signal) {
   const listed = games.show({ question: list, hasGames, sans, player, open: view.game, sort: view.sort, result, choosesResult: !filtered && !opened, counted }).then(() => {
     if (!signal.aborted && !session.opened) comeBack(table.buttons()[0]);
   });
+  const gaps = showGaps(signal).then(() => {
+    if (!signal.aborted) drawViews();
+  });
   if (!opened && view.tab === "openings" && hasGames) await showOpenings(of, signal);
   if (!opened) await trends(of, sans, signal);
-  await listed;
+  await Promise.all([listed, gaps]);
 }
 
 /**

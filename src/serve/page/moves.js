@@ -25,12 +25,20 @@ import { marks } from "./repertoire.js";
  * The data for the table besides the answer.
  * @typedef {object} Context
  * @property {Book[]} books
- * @property {Repertoire[]} repertoires
+ * @property {RepertoireContext | undefined} repertoire
  * @property {boolean} ofPlayer Whether to show the player's results instead of White's and Black's.
  * @property {string} gameMove The next move of the open game.
  * @property {(uci: string) => void} play
  * @property {(uci: string) => void} point
  * @property {((result: string, uci: string) => void) | undefined} list Plays a move, and lists its games with a result.
+ */
+/**
+ * The repertoire that the table shows.
+ * @typedef {object} RepertoireContext
+ * @property {Repertoire} report
+ * @property {boolean} isOwn Whether the side of the repertoire is to move.
+ * @property {((uci: string) => string) | undefined} state Returns "added" for a move that the user added, "new" for a move that can be added, or an empty string. Undefined if no move can be added.
+ * @property {(uci: string, san: string) => void} toggle Adds a move, or removes it.
  */
 /** @typedef {{ key: string, ascending: boolean }} Sort The column by which the rows are sorted. */
 
@@ -38,6 +46,8 @@ import { marks } from "./repertoire.js";
 const HOVER = 5;
 /** The number of rows that are always shown. Further rows are folded. */
 const SHOWN = 8;
+/** The share of games from which a gap is always shown. */
+const FREQUENT = 0.01;
 /** The share of games below which rows after the fourth are folded. */
 const RARE = 0.005;
 
@@ -93,9 +103,9 @@ export class MovesTable {
    */
   show(answer, context) {
     const total = sum(answer) || 1;
-    const rows = rowsOf(answer, [...context.books, ...context.repertoires]);
+    const rows = rowsOf(answer, [...context.books, ...(context.repertoire ? [context.repertoire.report] : [])]);
     const fen = answer.polybook.fen;
-    const cut = this.#unfolded === fen ? rows.length : foldedFrom(rows, total, context.gameMove);
+    const cut = this.#unfolded === fen ? rows.length : foldedFrom(rows, total, context);
     const columns = columnsOf(answer, context.books);
     const sorted = (/** @type {string} */ key) => {
       const isSame = key === this.#sort.key;
@@ -107,19 +117,20 @@ export class MovesTable {
     // Rare moves stay folded, so that a move of one game does not lead a table sorted by score.
     rows.splice(0, cut, ...sortedRows(rows.slice(0, cut), columns, context.ofPlayer, this.#sort));
     rows.slice(0, cut).forEach((row, index) => body.append(tableRow(row, index, answer, total, context, columns)));
-    const kind = `moves${context.ofPlayer ? " of-player" : ""}${columns.length ? " with-extra" : ""}${context.repertoires.length ? " with-repertoires" : ""}`;
+    const kind = `moves${context.ofPlayer ? " of-player" : ""}${columns.length ? " with-extra" : ""}${context.repertoire ? " with-repertoire" : ""}`;
     const table = div({ role: "table", "aria-label": "Moves of the position" }, head, body);
     const card = div(`card ${kind}`, table);
     const rest = rows.slice(cut);
     if (rest.length) {
       const games = rest.reduce((all, { move }) => all + (move ? sum(move) : 0), 0);
+      const gaps = rest.filter(({ uci }) => context.repertoire?.report.gaps.some((gap) => gap.uci === uci)).length;
       const unfold = button(
         { class: "more", "aria-expanded": "false", "data-focus": "more" },
-        [icon("down"), counted(rest.length, "more move"), span("quiet", ` · ${counted(games)}, ${percent(games / total)}`)],
+        [icon("down"), counted(rest.length, "more move"), span("quiet", ` · ${counted(games)}, ${percent(games / total)}${gaps ? ` · ${counted(gaps, "gap")}` : ""}`)],
         () => {
           this.#unfolded = fen;
           this.show(answer, context);
-          const first = this.#place.querySelectorAll("[data-uci] button")[cut];
+          const first = this.#place.querySelectorAll("[data-uci] .san button")[cut];
           if (first instanceof HTMLElement) first.focus();
         },
       );
@@ -131,7 +142,13 @@ export class MovesTable {
 
   /** Returns the buttons of the moves, in the order of the rows. */
   buttons() {
-    return /** @type {HTMLElement[]} */ ([...this.#place.querySelectorAll("[data-uci] button")]);
+    return /** @type {HTMLElement[]} */ ([...this.#place.querySelectorAll("[data-uci] .san button")]);
+  }
+
+  /** Presses the button of the row with the focus that adds its move to the repertoire or removes it. */
+  toggleChosen() {
+    const press = document.activeElement?.closest("[data-uci]")?.querySelector(".adds, .added");
+    if (press instanceof HTMLElement) press.click();
   }
 
   /**
@@ -160,16 +177,18 @@ function rowsOf(answer, others) {
 }
 
 /**
- * Returns the index of the first folded row. A single row is not folded, and neither is the move of the open game.
+ * Returns the index of the first folded row. A single row is not folded, and neither are the move of the open game and frequent gaps
+ * of the repertoire.
  * @param {Row[]} rows
  * @param {number} total
- * @param {string} gameMove
+ * @param {Context} context
  */
-function foldedFrom(rows, total, gameMove) {
+function foldedFrom(rows, total, { gameMove, repertoire }) {
   const isRare = (/** @type {Row} */ { move }) => !move || sum(move) < RARE * total;
   const rare = rows.findIndex((row, index) => index >= SHOWN || (index >= 4 && rows.length > SHOWN && isRare(row)));
   const cut = rare < 0 ? rows.length : Math.max(rare, Math.min(SHOWN, rows.length));
-  const least = rows.findIndex(({ uci }) => uci === gameMove) + 1;
+  const isGap = (/** @type {Row} */ { uci, move }) => move && sum(move) >= FREQUENT * total && repertoire?.report.gaps.some((gap) => gap.uci === uci);
+  const least = rows.findLastIndex((row) => row.uci === gameMove || isGap(row)) + 1;
   const end = Math.max(cut, least);
   return rows.length - end < 2 ? rows.length : end;
 }
@@ -192,7 +211,7 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
   }
   if (clocks) {
     const cells = clocks.moves.map(({ uci, mean, games }) => ({ uci, value: mean, text: mean.toFixed(1), of: games, title: `mean of ${counted(games)}` }));
-    columns.push({ name: "Time", title: `Mean time for the move in seconds, and the number of games with clock times for it, among the ${counted(clocks.read, "newest game")}`, cells });
+    columns.push({ name: "Time", title: `Mean time for the move in seconds, and the number of games with clock times for it. Newest games read: ${number(clocks.read)}`, cells });
   }
   return columns;
 }
@@ -247,7 +266,7 @@ function sortedRows(rows, columns, ofPlayer, { key, ascending }) {
  * @param {Sort} sort
  * @param {(key: string) => void} choose
  */
-function headings(answer, { ofPlayer }, columns, sort, choose) {
+function headings(answer, { ofPlayer, repertoire }, columns, sort, choose) {
   const cell = (/** @type {string} */ key, /** @type {string} */ title, /** @type {string} */ label, /** @type {Child[]} */ ...content) => {
     const isSorted = key === sort.key;
     const isUsual = key === "games" && !sort.ascending;
@@ -257,13 +276,15 @@ function headings(answer, { ofPlayer }, columns, sort, choose) {
   };
   const [long, short] = ofPlayer ? ["Win / draw / loss, %", "W / D / L, %"] : ["White / draw / black, %", "W / D / B, %"];
   const row = div({ role: "row", class: "row" },
-    cell("san", "", "Move"),
-    cell("name", "", "Opening"),
+    cell("san", "", repertoire?.isOwn ? "You play" : "Move"),
+    cell("name", "", repertoire && !repertoire.isOwn ? "Your answer" : "Opening"),
     cell("games", "", "Games", "Games", answer.polybook.transpositions?.length ? small("+ transposed") : ""),
     cell("results", ofPlayer ? "Sorts by the share of losses" : "Sorts by White's score", long, span("long", long), span({ class: "short", "aria-hidden": "true" }, short)),
     ...(ofPlayer
       ? [cell("score", "", "Score"), cell("performance", "Performance rating. It needs ten games with a result and a rated opponent.", "Perf."), cell("latest", "", "Last")]
-      : [cell("rating", "Mean of the known ratings of the players who made the move", "Rating")]),
+      : repertoire
+        ? [div({ role: "columnheader", class: "act" }, span("unseen", "Repertoire"))]
+        : [cell("rating", "Mean of the known ratings of the players who made the move", "Rating")]),
     ...columns.map(({ name, title }) => cell(`extra ${name}`, title, name)),
   );
   on(row, "keydown", (event) => {
@@ -286,22 +307,23 @@ function headings(answer, { ofPlayer }, columns, sort, choose) {
  * @param {Context} context
  * @param {Column[]} columns
  */
-function tableRow({ uci, san, move }, index, answer, total, { repertoires, ofPlayer, gameMove, play, point, list }, columns) {
+function tableRow({ uci, san, move }, index, answer, total, { repertoire, ofPlayer, gameMove, play, point, list }, columns) {
   const games = move ? sum(move) : 0;
   const others = answer.polybook.transpositions?.find((other) => other.uci === uci)?.games ?? 0;
   const titled = (/** @type {string} */ kind, /** @type {string | undefined} */ title, /** @type {Child[]} */ ...content) =>
     div({ role: "cell", class: kind, title: title || undefined }, ...content);
   const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => titled(kind, undefined, ...content);
   const name = move?.opening ? shortName(move.opening.name, answer.opening?.name) : "";
-  const { signs, tags, words } = marks(repertoires, uci);
+  const { sign, tags, words } = marks(repertoire?.report, uci);
+  const isGap = repertoire?.report.gaps.some((gap) => gap.uci === uci);
   if (uci === gameMove) tags.push(span("tag", "this game"), " ");
   const label = button(
     { "aria-label": `${san}, ${move ? counted(games) : "no games"}${words}`, tabindex: index ? "-1" : "0", "data-focus": uci },
     [san],
     () => undefined,
   );
-  const row = div({ role: "row", class: `row${name || tags.length ? "" : " unnamed"}`, "data-uci": uci },
-    div({ role: "rowheader", class: "san" }, label, ...signs),
+  const row = div({ role: "row", class: `row${name || tags.length ? "" : " unnamed"}${isGap ? " gap" : ""}`, "data-uci": uci },
+    div({ role: "rowheader", class: "san" }, ...(sign ? [sign] : []), label),
     cell("name", ...tags, name),
     cell("games", move ? gamesCell(games, total, san, others) : span("quiet", "no games")),
     cell("results", ...(move ? [bar(move, ofPlayer, list && ((result) => list(result, uci)))] : [])),
@@ -311,7 +333,9 @@ function tableRow({ uci, san, move }, index, answer, total, { repertoires, ofPla
           titled("performance", `${counted(move?.performanceGames ?? 0)} with a result and a rated opponent`, move?.performance ?? "–"),
           cell("latest", dateWords(move?.lastPlayed?.slice(0, 7))),
         ]
-      : [titled("rating", move?.averageRating ? `mean of ${counted(move.ratingGames ?? games)}` : "", move?.averageRating || "–", partOf(move?.ratingGames))]),
+      : repertoire
+        ? [cell("act", ...actOf(repertoire, uci, san, isGap, play))]
+        : [titled("rating", move?.averageRating ? `mean of ${counted(move.ratingGames ?? games)}` : "", move?.averageRating || "–", partOf(move?.ratingGames))]),
     ...columns.map(({ cells }) => {
       const { text = "", of, title } = cells.find((other) => other.uci === uci) ?? {};
       return titled("extra", title, text, partOf(of));
@@ -321,6 +345,27 @@ function tableRow({ uci, san, move }, index, answer, total, { repertoires, ofPla
   on(label, "focus", () => point(uci));
   on(label, "blur", () => point(""));
   return row;
+}
+
+/**
+ * Returns the button of a move: it adds the move to the repertoire or removes it, or plays a move that has no answer.
+ * @param {RepertoireContext} repertoire
+ * @param {string} uci
+ * @param {string} san
+ * @param {boolean | undefined} isGap
+ * @param {(uci: string) => void} play
+ */
+function actOf({ state, toggle }, uci, san, isGap, play) {
+  const act = (/** @type {string} */ kind, /** @type {string} */ sign, /** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ press) =>
+    [button({ class: `small ${kind}`, "data-focus": `act ${uci}`, "aria-label": label }, [icon(sign), span("caption", text)], (event) => {
+      // The row below the button plays its move.
+      event.stopPropagation();
+      press();
+    })];
+  if (isGap) return act("answers", "plus", "Answer", `Answer ${san}`, () => play(uci));
+  const now = state?.(uci);
+  if (now === "added") return act("added", "check", "Added", `${san} is added; remove it`, () => toggle(uci, san));
+  return now ? act("adds", "plus", "Add", `Add ${san} to the repertoire`, () => toggle(uci, san)) : [];
 }
 
 /**

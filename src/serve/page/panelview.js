@@ -6,7 +6,7 @@ import { drawArrows, drawBoard } from "./boardview.js";
 import { showChips } from "./chips.js";
 import { openFilters } from "./dialogs.js";
 import { b, button, byId, div, fill, icon, make, p } from "./dom.js";
-import { searchField, widest } from "./elements.js";
+import { say, searchField, widest } from "./elements.js";
 import { explain } from "./explain.js";
 import { counted, number, plyNumber, sum } from "./format.js";
 import { markEvaluation, markMove, showEvaluations, showGameHeading, showGameMoves, showLastShared } from "./game.js";
@@ -14,11 +14,10 @@ import { positionName, resultWords, showOpening, showPlayer } from "./heading.js
 import { firstPly, showLine } from "./line.js";
 import { MovesTable } from "./moves.js";
 import { backToGame, changeFilters, clearFilters, closeGame, go, goInGame, goToPly, listResult, removeFilters } from "./navigation.js";
-import { goToText } from "./readtext.js";
-import { repertoireLines } from "./repertoire.js";
-import { chosenSource, hasCounts, hasOnlyCounts, hasVariants, session, sourceGames } from "./session.js";
+import { currentGaps, drawRepertoire, repertoireContext } from "./repertoireview.js";
+import { chosenSource, hasCounts, hasOnlyCounts, hasVariants, session, sourceGames, uncountedGames } from "./session.js";
 import { drawSources } from "./sources.js";
-import { commonPlies, filterQuestion, narrowing, ucis } from "./state.js";
+import { commonPlies, narrowing, ucis } from "./state.js";
 import { chosenView, showViews } from "./views.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -39,7 +38,7 @@ let drawnGame = /** @type {OpenGame | undefined} */ (undefined);
  * @param {AbortSignal} signal Ends further requests for this position.
  */
 export function draw(counts, books, signal) {
-  const { view, opened, lastShared, repertoires } = session;
+  const { view, opened, lastShared, report } = session;
   const { line, minGame, maxPly } = counts.polybook;
   const { filters } = view;
   const gameLine = opened?.moves ?? [];
@@ -62,8 +61,8 @@ export function draw(counts, books, signal) {
   drawHeading(counts, ofPlayer, isStart);
   showLine(byId("line"), session.known, line.length, view.fen, goToPly);
   drawGame(counts, common, isInGame);
-  fill(byId("repertoires"), ...repertoireLines(repertoires, counts, filterQuestion(view), (text) => void goToText(text)));
-  const isEmpty = !sum(tabled) && ![...books, ...repertoires].some(({ moves }) => moves.length);
+  drawRepertoire();
+  const isEmpty = !sum(tabled) && ![...books, ...(report ? [report] : [])].some(({ moves }) => moves.length);
   const pruned = minGame ? p("none", `Positions with fewer than ${minGame} counted moves were left out.`) : "";
   const ended = isEmpty && maxPly ? p("none", `Counts end at move ${(maxPly + 1) >> 1}.`) : "";
   fill(byId("results"), isEmpty || ofPlayer ? "" : bar(tabled, false, opened ? undefined : listOfResult(), !opened), pruned, ended);
@@ -74,7 +73,7 @@ export function draw(counts, books, signal) {
     // The board shows another position than the table.
     const pointAt = lastShared ? () => undefined : drawArrows;
     const list = opened || !listOfResult() ? undefined : (/** @type {string} */ result, /** @type {string} */ uci) => listResult(result, uci);
-    table.show(tabled, { books, repertoires, ofPlayer, gameMove, play: playFrom, point: pointAt, list });
+    table.show(tabled, { books, repertoire: lastShared ? undefined : repertoireContext(), ofPlayer, gameMove, play: playFrom, point: pointAt, list });
   }
   drawTally(total, isStart);
   drawSources();
@@ -152,12 +151,17 @@ function drawTally(total, isStart) {
   const years = (chosenSource()?.years ?? about.years)?.join("–");
   // Games without moves and games from other positions are not in the table.
   const inTable = all === total ? "" : ` · ${number(total)} in the table`;
-  const text = isStart && !isFiltered ? ` games${inTable}${years ? ` · ${years}` : ""}` : `${known === null ? "" : ` of ${number(all)}`} games${isStart ? "" : " here"}`;
+  // Games that polybook could not read, and those that were filtered when the index was made, are in no answer.
+  const left = uncountedGames();
+  const leftOut = left === 0 ? "" : ` · ${number(left)} more not counted`;
+  const text = isStart && !isFiltered ? ` games${inTable}${leftOut}${years ? ` · ${years}` : ""}` : `${known === null ? "" : ` of ${number(all)}`} games${isStart ? "" : " here"}`;
   fill(byId("tally"), b(number(isStart && !isFiltered ? all : total)), text);
 }
 
-function drawViews() {
-  const has = { trends: !trendsAreBelow(), openings: !hasOnlyCounts() };
+/** Shows the tabs of the views. */
+export function drawViews() {
+  const gaps = session.report ? (currentGaps()?.total ?? "") : undefined;
+  const has = { trends: !trendsAreBelow(), openings: !hasOnlyCounts(), gaps };
   document.body.classList.toggle("with-trends", !has.trends);
   document.body.classList.toggle("without-games", hasOnlyCounts());
   showViews(byId("views"), chosenView(session.view.tab, has), has, (tab) => void go({ tab }, { push: true }));
@@ -171,12 +175,4 @@ export function trendsAreBelow() {
 /** Returns the function that lists the games of the position with a result, unless a filter already chooses a result. */
 function listOfResult() {
   return session.view.filters.result || hasOnlyCounts() ? undefined : (/** @type {string} */ result) => listResult(result);
-}
-
-/**
- * Lets screen readers read a text.
- * @param {string} text
- */
-function say(text) {
-  byId("said").textContent = text;
 }

@@ -1,116 +1,143 @@
 // @ts-check
-// Repertoires: their moves and gaps in the table, and a line about each repertoire.
+// The elements of a repertoire: its marks in the table of moves, its card, and the list of its gaps.
 
-import { ask, words } from "./api.js";
-import { b, button, div, fill, icon, make, p, span } from "./dom.js";
-import { counted, number, percent, sum } from "./format.js";
-import { put } from "./state.js";
+import { b, button, div, icon, make, p, segments, small, span } from "./dom.js";
+import { counted, number } from "./format.js";
+import { svg } from "./pieces.js";
 
-/** @typedef {import("./api.js").Answer} Answer */
+/** @typedef {import("./api.js").Gaps} Gaps */
 /** @typedef {import("./api.js").Repertoire} Repertoire */
+/** @typedef {import("./dom.js").Child} Child */
 
-/** @typedef {{ moves: string, move: string, one_in: number }} LineGap `moves` ends with `move`. */
-
-/** @param {Repertoire} repertoire */
-function title({ name, color }) {
-  return `${name} (${color === "white" ? "White" : "Black"})`;
-}
-
-/** @param {number} games */
-function oneIn(games) {
-  return `1 game in ${number(games < 9.5 ? Number(games.toFixed(1)) : Math.round(games))}`;
+/**
+ * Returns the number of games of which one is expected to reach a position, rounded.
+ * @param {number} games
+ */
+function often(games) {
+  return number(games < 9.5 ? Number(games.toFixed(1)) : Math.round(games));
 }
 
 /**
- * Returns what the repertoires say about a move: signs next to it, texts that replace its name, and a description in words.
- * @param {Repertoire[]} repertoires
+ * Returns what the repertoire says about a move: a sign next to it, texts before its name, and a description in words.
+ * @param {Repertoire | undefined} repertoire
  * @param {string} uci
  */
-export function marks(repertoires, uci) {
-  const signs = [];
-  const tags = [];
-  const said = [];
-  for (const repertoire of repertoires) {
-    const whose = title(repertoire);
-    const gap = repertoire.gaps.find((other) => other.uci === uci);
-    if (repertoire.moves.some((other) => other.uci === uci)) {
-      signs.push(span({ class: `mark-of ${repertoire.color}`, title: `in ${whose}` }, icon("mark")));
-      said.push(`, in ${whose}`);
-    } else if (gap) {
-      const text = `Gap · ${gap.one_in ? oneIn(gap.one_in) : counted(gap.games)}`;
-      tags.push(span({ class: "tag gap", title: `not answered by ${whose}` }, text), " ");
-      said.push(`, ${text}`);
-    }
+export function marks(repertoire, uci) {
+  const known = repertoire?.moves.find((other) => other.uci === uci);
+  if (known) {
+    const answers = (known.answers ?? []).map(({ san }) => san).join(" or ");
+    const dots = repertoire?.color === "black" ? "…" : "";
+    return {
+      sign: span({ class: "in-repertoire", title: `In ${repertoire?.name}` }, icon("mark")),
+      tags: /** @type {Child[]} */ (answers ? [span("tag answer", `${dots}${answers}`), " "] : []),
+      words: answers ? `, your answer ${answers}` : ", in the repertoire",
+    };
   }
-  return { signs, tags, words: said.join("") };
+  const gap = repertoire?.gaps.find((other) => other.uci === uci);
+  if (!gap) return { sign: undefined, tags: /** @type {Child[]} */ ([]), words: "" };
+  const text = gap.oneIn ? `1 in ${often(gap.oneIn)}` : counted(gap.games);
+  return {
+    sign: span({ class: "is-gap", title: `${repertoire?.name} has no answer` }, icon("warn")),
+    tags: [span({ class: "tag gap", title: gap.oneIn ? `1 game in ${often(gap.oneIn)} reaches this gap` : undefined }, `Gap · ${text}`), " "],
+    words: `, a gap, ${gap.oneIn ? `1 game in ${often(gap.oneIn)}` : text}`,
+  };
 }
 
-/** The list of all gaps. */
-const list = make("ul", "card gaps");
-/** The query of the list, or an empty string if the list is closed. */
-let listed = "";
+/**
+ * Returns the gap of the position that occurs most often, or an empty string.
+ * @param {Repertoire | undefined} repertoire
+ */
+export function largestGap(repertoire) {
+  return repertoire?.gaps.reduce((most, gap) => (gap.games > most.games ? gap : most), { uci: "", games: 0 }).uci ?? "";
+}
 
 /**
- * Returns a line about each repertoire, with the list of all its gaps if it is open.
- * @param {Repertoire[]} repertoires
- * @param {Answer} answer
- * @param {URLSearchParams} filters
+ * The contents of a card.
+ * @typedef {object} Card
+ * @property {Repertoire} repertoire
+ * @property {Gaps | undefined} gaps The gaps of the whole repertoire, if they are known.
+ * @property {number} ply The number of half-moves before the position.
+ * @property {boolean} isOwn Whether the side of the repertoire is to move.
+ * @property {number} edits The number of lines that the user added.
+ * @property {boolean} isSaved Whether the user saved these lines.
+ * @property {string} news A sentence about the last edit, or an empty string.
+ * @property {number} older The number of lines that were added to an earlier state of the file.
+ * @property {[string, string][]} others The served repertoires to choose from, as values and labels, if there are several.
+ * @property {string} chosen The value of this repertoire.
+ */
+/**
+ * The actions of a card.
+ * @typedef {object} CardActs
+ * @property {(value: string) => void} choose
+ * @property {() => void} save
+ * @property {(line: string) => void} go Goes to a line.
+ * @property {(isApplied: boolean) => void} older Applies the older lines, or forgets them.
+ */
+
+/**
+ * Creates the card of a repertoire.
+ * @param {Card} card
+ * @param {CardActs} acts
+ */
+export function repertoireCard({ repertoire, gaps, ply, isOwn, edits, isSaved, news, older, others, chosen }, acts) {
+  const { name, color, isKnown, pgn } = repertoire;
+  const covered = coverage(gaps, ply + Number(!isOwn));
+  const [next] = gaps?.gaps ?? [];
+  const added = edits ? [" ", span("tag", `${counted(edits, "move")} added`)] : [];
+  const state = !isKnown
+    ? "This position is not in the repertoire."
+    : covered
+      ? `An answer in ${Math.round(100 * covered.share)} of 100 games up to move ${Math.ceil(covered.ply / 2)}`
+      : "";
+  const following = next ? ` Next gap: ${next.moves}, 1 game in ${often(next.oneIn)}` : " There are no gaps left.";
+  const texts = div("texts", p("", b(name), ` · ${color === "white" ? "White" : "Black"}`, ...added), p("quiet", ...(news && gaps ? [b(news), following] : [news || state])));
+  const ways = [
+    ...(edits && next ? [button({ class: "small", "data-focus": "next-gap" }, ["Next gap", icon("forward")], () => acts.go(next.moves))] : []),
+    ...(pgn ? [button({ class: `small${edits && !isSaved ? " main" : ""}`, "data-focus": "save-repertoire", "aria-label": "Download PGN" }, [icon("save"), span("caption", "Download PGN")], acts.save)] : []),
+  ];
+  const offer = older
+    ? [div("older", p("", `The file has changed. Apply ${counted(older, "added move")}?`), button("small main", ["Apply"], () => acts.older(true)), button("small", ["Discard"], () => acts.older(false)))]
+    : [];
+  const choice = others.length > 1 ? [segments({ "aria-label": "Repertoire", class: "which" }, others, chosen, acts.choose)] : [];
+  return div("card repertoire", ring(covered?.share), texts, div("ways", ...ways), ...choice, ...offer);
+}
+
+/**
+ * Returns the coverage up to a half-move, or that of the nearest one.
+ * @param {Gaps | undefined} gaps
+ * @param {number} ply
+ */
+function coverage(gaps, ply) {
+  return gaps?.coverage.findLast((one) => one.ply <= ply) ?? gaps?.coverage[0];
+}
+
+/**
+ * Creates a ring of which a share is filled.
+ * @param {number | undefined} share From 0 to 1, or undefined if it is not known yet.
+ */
+function ring(share) {
+  const circle = (/** @type {string} */ kind, /** @type {string | undefined} */ dash) =>
+    svg("circle", { class: kind, cx: "22", cy: "22", r: "19", pathLength: "100", ...(dash && { "stroke-dasharray": dash }) });
+  const picture = svg("svg", { viewBox: "0 0 44 44", "aria-hidden": "true" });
+  picture.append(circle("", undefined));
+  if (share) picture.append(circle("covered", `${100 * share} 100`));
+  return div("ring", picture, span("", share === undefined ? "" : `${Math.round(100 * share)}%`));
+}
+
+/**
+ * Creates the list of the gaps of a repertoire, and of the positions in which it has several moves.
+ * @param {Gaps} gaps
  * @param {(line: string) => void} go
- * @returns {HTMLElement[]}
  */
-export function repertoireLines(repertoires, answer, filters, go) {
-  return repertoires.flatMap((repertoire) => {
-    const { name, color, moves, gaps, one_in: games } = repertoire;
-    const total = sum(answer);
-    const isOwn = answer.polybook.fen.split(" ")[1] === color[0];
-    const open = gaps.reduce((all, gap) => all + gap.games, 0);
-    const met = games && games > 1 ? `, met in ${oneIn(games)}` : "";
-    const text = !repertoire.is_known
-      ? "does not contain this position"
-      : isOwn
-        ? `plays ${moves.map(({ san }) => san).join(" or ")}${met}`
-        : `answers ${total ? `${percent(1 - open / total)} of the games here` : counted(moves.length, "move")}${gaps.length ? `, ${counted(gaps.length, "gap")}` : ""}${met}`;
-    const question = put(new URLSearchParams(filters), { repertoire: name, side: color });
-    const key = question.toString();
-    const toggle = button({ class: "small plain", "aria-expanded": listed === key, "data-focus": `gaps ${name} ${color}` }, ["All gaps"], () => {
-      listed = listed === key ? "" : key;
-      toggle.setAttribute("aria-expanded", String(listed === key));
-      if (!listed) list.remove();
-      else {
-        line.after(list);
-        void listGaps(question, go);
-      }
-    });
-    const line = div("repertoire", span(`mark-of ${color}`, icon("mark")), p("", b(title(repertoire)), " ", text), toggle);
-    return listed === key ? [line, list] : [line];
-  });
-}
-
-/**
- * Lists the gaps of a repertoire, sorted by how often they occur.
- * @param {URLSearchParams} question
- * @param {(line: string) => void} go
- */
-async function listGaps(question, go) {
-  fill(list, make("li", "none", "Counting…"));
-  let items;
-  try {
-    const { start, gaps } = /** @type {{ start: string | null, gaps: LineGap[] }} */ (await ask("gaps", question));
-    items = gaps.map(({ moves, move, one_in: games }) =>
-      make("li", "", button("", [span("", moves.slice(0, -move.length), b(move)), span("often", oneIn(games))], () => go(`${start ? `[FEN "${start}"]\n` : ""}${moves}`))),
-    );
-    if (start) items.unshift(make("li", "none", `From ${start}`));
-  } catch (error) {
-    items = [make("li", "problem", words(error))];
-  }
-  if (listed === question.toString()) fill(list, ...(items.length ? items : [make("li", "none", "No gaps")]));
-}
-
-/**
- * Returns the gap that occurs most often.
- * @param {Repertoire[]} repertoires
- */
-export function largestGap(repertoires) {
-  const gaps = repertoires.flatMap((repertoire) => repertoire.gaps);
-  return gaps.reduce((most, gap) => (gap.games > most.games ? gap : most), { uci: "", games: 0 }).uci;
+export function gapLists({ start, total, gaps, severalMoves }, go) {
+  const from = start ? `[FEN "${start}"]\n` : "";
+  const item = (/** @type {string} */ line, /** @type {Child[]} */ text, /** @type {string} */ end, /** @type {string} */ kind) =>
+    make("li", "", button("", [span("", ...text), span(kind, end)], () => go(from + line)));
+  const rows = gaps.map(({ moves, move, oneIn, isLineEnd }) => item(moves, [moves.slice(0, -move.length), b(move), ...(isLineEnd ? [small(" after the end of a line")] : [])], `1 game in ${often(oneIn)}`, "often"));
+  const more = total > gaps.length ? [make("li", "none", `and ${counted(total - gaps.length, "less frequent gap")}`)] : [];
+  const several = severalMoves.map(({ line, moves }) => item(line || "*", [line || "Start"], moves.join(" or "), ""));
+  return [
+    make("ul", "card gaps", ...(start ? [make("li", "none", `From ${start}`)] : []), ...(rows.length ? rows : [make("li", "none", "The repertoire has no gaps in these games.")]), ...more),
+    ...(several.length ? [make("h3", "", "Positions with several moves ", small(number(several.length))), make("ul", "card gaps several", ...several)] : []),
+  ];
 }

@@ -15,7 +15,7 @@ import { readView } from "./state.js";
  * @property {View} view The requested view. The page may not show it yet; the next change is applied to it.
  * @property {View | undefined} shown The view that the page shows.
  * @property {Answer | undefined} answer The counts of the position that the page shows.
- * @property {Repertoire[]} repertoires The reports of the repertoires about this position.
+ * @property {Repertoire | undefined} report The report of the chosen repertoire about this position.
  * @property {WrittenMove[]} known The longest line that the user visited, or the line of the open game. Going forward replays the
  *   moves after the position that is shown.
  * @property {string} knownStart The variant and the starting position of `known`.
@@ -34,7 +34,7 @@ export const session = /** @type {Session} */ ({
   view: readView(location.search),
   shown: undefined,
   answer: undefined,
-  repertoires: [],
+  report: undefined,
   known: [],
   knownStart: "",
   opened: undefined,
@@ -55,9 +55,15 @@ function queriedSources() {
   return chosen ? [chosen] : session.about.sources;
 }
 
-/** Returns the number of games in the chosen source or in all sources, or null if a source of counts does not contain this number. */
+/** Returns the number of counted games in the chosen source or in all sources, or null if a source of counts does not contain this number. */
 export function sourceGames() {
-  return (chosenSource() ?? session.about).games;
+  const { games } = chosenSource() ?? session.about;
+  return games === null ? null : games - uncountedGames();
+}
+
+/** Returns the number of games in the chosen source or in all sources that are in no answer, because they were rejected or filtered. */
+export function uncountedGames() {
+  return (chosenSource() ?? session.about).notCounted ?? 0;
 }
 
 /** Returns true if one of the queried sources contains counts instead of games. */
@@ -79,4 +85,24 @@ export function hasVariants() {
 export function servedVariant() {
   const [first = "", ...others] = new Set(session.about.sources.map(({ variant }) => variant));
   return others.length || ["normal", "fischerandom", "auto"].includes(first) ? "" : first;
+}
+
+/**
+ * Returns true if Black is at the bottom: because the user turned the board, because the player has Black, or because all served
+ * repertoires are for Black.
+ */
+export function blackBelow() {
+  const { about, view } = session;
+  const { flip, filters } = view;
+  if (flip || filters.player) return flip ? flip === "1" : filters.color === "black";
+  return Boolean(about.repertoires?.length) && !about.repertoires?.some(({ color }) => color === "white");
+}
+
+/** Returns the repertoire that the page shows: that of the side at the bottom, if there is one. */
+export function chosenRepertoire() {
+  const all = session.about.repertoires ?? [];
+  const side = blackBelow() ? "black" : "white";
+  const ofSide = all.filter(({ color }) => color === side);
+  const offered = ofSide.length ? ofSide : all;
+  return offered.find(({ name }) => name === session.view.repertoire) ?? offered[0];
 }

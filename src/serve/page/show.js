@@ -9,10 +9,11 @@ import { pushNext, writeView } from "./history.js";
 import { walkAhead } from "./navigation.js";
 import { draw } from "./panelview.js";
 import { fail } from "./recovery.js";
+import { repertoireQuestion } from "./repertoireview.js";
 import { count, countColors, openGame, sharedLine } from "./requests.js";
 import { fenProblem } from "./search.js";
-import { session } from "./session.js";
-import { question, ucis } from "./state.js";
+import { chosenRepertoire, session } from "./session.js";
+import { put, question, ucis } from "./state.js";
 
 /** @typedef {import("./api.js").Book} Book */
 /** @typedef {import("./api.js").Repertoire} Repertoire */
@@ -39,13 +40,14 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
     const game = await openGame(opens, signal);
     const { about, view, opened, lastShared } = session;
     const play = sharedLine(game);
+    const chosen = chosenRepertoire();
     const isAlone = play.length < view.play.length;
     const isKnown = lastShared && game === opened && ucis(lastShared.polybook.line).join() === play.join();
     const [counts, shared, books, known] = await Promise.all([
       count(view, isPlayer, signal),
       !isAlone ? undefined : isKnown ? lastShared : count({ ...view, play }, isPlayer, signal),
       about.books.length ? ask("book", question({ ...view, filters: {} }), signal) : { books: [] },
-      about.repertoires?.length ? ask("repertoire", question(view), signal) : { repertoires: [] },
+      chosen ? ask("repertoire", put(question(view), repertoireQuestion(chosen)), signal) : { repertoires: [] },
       isPlayer ? countColors(signal) : undefined,
     ]);
     if (signal.aborted) return;
@@ -55,7 +57,7 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
     session.view = { ...session.view, play: ucis(counts.polybook.line) };
     writeView();
     session.answer = counts;
-    session.repertoires = /** @type {{ repertoires: Repertoire[] }} */ (known).repertoires;
+    session.report = /** @type {{ repertoires: Repertoire[] }} */ (known).repertoires[0];
     if (!keeps) notice.clear();
     draw(counts, /** @type {{ books: Book[] }} */ (books).books, signal);
     walkAhead();

@@ -12,6 +12,7 @@
  * @property {string} tab The chosen view of the position, or an empty string for the moves.
  * @property {string} list The result of the games to list, as in the filter, or an empty string for all. The counts ignore it.
  * @property {string} sort The order of the games that the user chose: "rating" or "recent", or an empty string.
+ * @property {string} repertoire The name of the chosen repertoire, or an empty string for the first one of the side at the bottom.
  * @property {string} flip How the user turned the board: "1" for Black below, "0" for White below, or an empty string.
  */
 
@@ -41,6 +42,7 @@ export function readView(search) {
     tab: text("view"),
     list: text("list"),
     sort: text("sort"),
+    repertoire: text("repertoire"),
     flip: text("flip"),
   };
 }
@@ -73,7 +75,7 @@ export function question(view) {
  */
 export function address(view) {
   const parameters = question(view);
-  const others = { game: view.game, view: view.tab, list: view.list, sort: view.sort, flip: view.flip };
+  const others = { game: view.game, view: view.tab, list: view.list, sort: view.sort, repertoire: view.repertoire, flip: view.flip };
   for (const [name, value] of Object.entries(others)) if (value) parameters.set(name, value);
   const text = parameters.toString().replaceAll("%2C", ",").replaceAll("%2F", "/");
   return text ? `?${text}` : location.pathname;
@@ -86,18 +88,10 @@ const LICHESS = /** @type {Record<string, string>} */ ({ "": "standard", fromPos
  * Returns the address of a position in Lichess's analysis. The page only links to it.
  * @param {View} view
  * @param {string} fen
+ * @param {string} color The side at the bottom.
  */
-export function analysis(view, fen) {
-  const color = blackBelow(view) ? "black" : "white";
+export function analysis(view, fen, color) {
   return `https://lichess.org/analysis/${LICHESS[view.variant] ?? view.variant}/${fen.replaceAll(" ", "_")}?color=${color}`;
-}
-
-/**
- * Returns true if Black is at the bottom: because the user turned the board, or because the player has Black.
- * @param {View} view
- */
-export function blackBelow({ flip, filters }) {
-  return flip ? flip === "1" : Boolean(filters.player) && filters.color === "black";
 }
 
 /**

@@ -13,12 +13,13 @@ import { counted, finished, score, sum } from "./format.js";
  * Returns the strip of one color in a position.
  * @param {Answer} answer
  * @param {Color} color
+ * @param {string} repertoire The name of the repertoire of this color, or an empty string.
  */
-export function positionStrip(answer, color) {
+export function positionStrip(answer, color, repertoire) {
   const isMoving = turn(answer) === color;
   const mine = color === "white" ? score(answer) : 1 - score(answer);
   const figure = finished(answer) ? [`scores `, b(`${(100 * mine).toFixed(1)}%`)] : [];
-  return strip(color, [b(colorName(color))], [
+  return strip(color, [b(colorName(color)), ...(repertoire ? [small(`· ${repertoire}`)] : [])], [
     ...(isMoving ? [small("to move")] : []),
     span({ title: answer.unfinished ? `in ${counted(finished(answer))} with a result` : undefined }, ...figure),
   ]);

@@ -1,12 +1,14 @@
 // @ts-check
 // The views of a position, as a row of tabs. The chosen one takes the place below the row.
 
-import { fill, segments } from "./dom.js";
+import { fill, segments, span } from "./dom.js";
+
+/** @typedef {import("./dom.js").Child} Child */
 
 /** The names of the views in the address. The moves have an empty name. */
-const VIEWS = /** @type {[string, string][]} */ ([["", "Moves"], ["openings", "Openings"], ["trends", "Trends"]]);
+const VIEWS = /** @type {[string, string][]} */ ([["", "Moves"], ["gaps", "Gaps"], ["openings", "Openings"], ["trends", "Trends"]]);
 
-/** @typedef {{ openings: boolean, trends: boolean }} Offered The trends are a view of their own unless they are below the moves. */
+/** @typedef {{ openings: boolean, trends: boolean, gaps: number | string | undefined }} Offered The trends are a view of their own unless they are below the moves. `gaps` is the number of gaps of the repertoire, an empty text if it is not known yet, or undefined without a repertoire. */
 
 /**
  * Returns the view of the address, or the moves if it is not one of the offered views.
@@ -25,12 +27,12 @@ export function chosenView(named, has) {
  * @param {(name: string) => void} choose
  */
 export function showViews(place, chosen, has, choose) {
-  const views = offered(has);
+  const views = offered(has).map(([name, label]) => /** @type {[string, ...Child[]]} */ ([name, label, ...(name === "gaps" && has.gaps ? [span("tag gap", has.gaps)] : [])]));
   document.body.dataset.view = chosen || "moves";
   fill(place, ...(views.length > 1 ? [segments({ "aria-label": "View" }, views, chosen, choose)] : []));
 }
 
 /** @param {Offered} has */
-function offered({ openings, trends }) {
-  return VIEWS.filter(([name]) => (trends || name !== "trends") && (openings || name !== "openings"));
+function offered({ openings, trends, gaps }) {
+  return VIEWS.filter(([name]) => (trends || name !== "trends") && (openings || name !== "openings") && (gaps !== undefined || name !== "gaps"));
 }

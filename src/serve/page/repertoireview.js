@@ -1,0 +1,160 @@
+// @ts-check
+// The chosen repertoire: its card, its gaps, and the moves that the user adds to it.
+
+import { ask, askFile, words } from "./api.js";
+import { byId, fill, p, save, toast } from "./dom.js";
+import { editsOf, markSaved, olderLines, setLines } from "./edits.js";
+import { say } from "./elements.js";
+import { counted, plyNumber } from "./format.js";
+import { firstPly } from "./line.js";
+import { go, refresh } from "./navigation.js";
+import { goToText } from "./readtext.js";
+import { gapLists, repertoireCard } from "./repertoire.js";
+import { chosenRepertoire, session } from "./session.js";
+import { filterQuestion, put } from "./state.js";
+
+/** @typedef {import("./api.js").Gaps} Gaps */
+/** @typedef {import("./api.js").ServedRepertoire} ServedRepertoire */
+
+/** The gaps of the last answer, with their query. */
+let found = /** @type {{ key: string, gaps: Gaps | undefined }} */ ({ key: "", gaps: undefined });
+/** The last edit, and the line after which it was made. */
+let news = { text: "", at: "" };
+
+/**
+ * Returns the parameters that select a repertoire with the edits of the user.
+ * @param {ServedRepertoire} repertoire
+ */
+export function repertoireQuestion(repertoire) {
+  const { lines } = editsOf(repertoire);
+  return { repertoire: repertoire.name, side: repertoire.color, ...(lines.length && { edits: lines.join(";") }) };
+}
+
+/** Shows the card of the chosen repertoire, or nothing if none is for this variant. */
+export function drawRepertoire() {
+  const place = byId("repertoires");
+  const { report, answer, view, about } = session;
+  if (!report || !answer) return fill(place);
+  const { lines, isSaved } = editsOf(report);
+  const value = (/** @type {ServedRepertoire} */ { name, color }) => `${color} ${name}`;
+  const others = (about.repertoires ?? []).map((one) => /** @type {[string, string]} */ ([value(one), `${one.name} · ${one.color === "white" ? "White" : "Black"}`]));
+  const card = {
+    repertoire: report,
+    gaps: currentGaps(),
+    ply: view.play.length,
+    isOwn: isOwnTurn(),
+    edits: lines.length,
+    isSaved,
+    news: news.at === view.play.join() ? news.text : "",
+    older: olderLines(report).length,
+    others,
+    chosen: value(report),
+  };
+  fill(
+    place,
+    repertoireCard(card, {
+      choose: (chosen) => void go({ repertoire: chosen.slice(6), flip: chosen.startsWith("black") ? "1" : "0" }, { push: true }),
+      save: () => void download(report),
+      go: (line) => void goToText(line),
+      older: (isApplied) => {
+        setLines(report, isApplied ? olderLines(report) : []);
+        void refresh();
+      },
+    }),
+  );
+}
+
+/** Returns the gaps of the chosen repertoire, or undefined if they are not known yet. */
+export function currentGaps() {
+  return session.report && found.key === gapsQuestion(session.report).toString() ? found.gaps : undefined;
+}
+
+/** @param {ServedRepertoire} repertoire */
+function gapsQuestion(repertoire) {
+  return put(filterQuestion(session.view), { ...repertoireQuestion(repertoire), depth: 600, limit: 200 });
+}
+
+/**
+ * Requests the gaps of the chosen repertoire, unless they are known, and shows them.
+ * @param {AbortSignal} signal
+ */
+export async function showGaps(signal) {
+  const { report } = session;
+  if (!report) return;
+  const question = gapsQuestion(report);
+  const key = question.toString();
+  const place = byId("gaps");
+  try {
+    if (found.key !== key) {
+      const gaps = /** @type {Gaps} */ (await ask("gaps", question, signal));
+      if (signal.aborted) return;
+      found = { key, gaps };
+      if (news.at === session.view.play.join()) say(`${news.text} ${counted(gaps.total, "gap")} left`);
+    }
+    drawRepertoire();
+    if (found.gaps) fill(place, ...gapLists(found.gaps, (line) => void goToText(line)));
+  } catch (error) {
+    if (!signal.aborted) fill(place, p("problem", words(error)));
+  }
+}
+
+function isOwnTurn() {
+  return session.answer?.polybook.fen.split(" ")[1] === session.report?.color[0];
+}
+
+/** Returns the added lines that play a move in the shown position. */
+function linesWith(/** @type {string} */ uci) {
+  const { report, view } = session;
+  const line = [...view.play, uci].join();
+  return report ? editsOf(report).lines.filter((other) => other === line || other.startsWith(`${line},`)) : [];
+}
+
+/**
+ * Returns what the table of moves needs to know about the repertoire: whether the user is to move, and the state of the button of a
+ * move.
+ */
+export function repertoireContext() {
+  const { report, view } = session;
+  if (!report) return undefined;
+  const isOwn = isOwnTurn();
+  const canAdd = isOwn && report.pgn && !view.fen;
+  const state = (/** @type {string} */ uci) => {
+    if (linesWith(uci).length) return "added";
+    return report.moves.some((move) => move.uci === uci) ? "" : "new";
+  };
+  return { report, isOwn, state: canAdd ? state : undefined, toggle: toggleMove };
+}
+
+/**
+ * Adds a move to the repertoire, or removes it and the lines that were added after it.
+ * @param {string} uci
+ * @param {string} san
+ */
+function toggleMove(uci, san) {
+  const { report, view, known } = session;
+  const chosen = chosenRepertoire();
+  if (!report || !chosen) return;
+  const old = editsOf(chosen).lines;
+  const removed = linesWith(uci);
+  const lines = removed.length ? old.filter((line) => !removed.includes(line)) : [...old, [...view.play, uci].join()];
+  if (!setLines(chosen, lines)) {
+    toast("There are too many added moves. Download the PGN, and serve the new file.");
+    return;
+  }
+  const last = known[view.play.length - 1];
+  const before = last ? `${plyNumber(firstPly(view.fen) + view.play.length - 1)} ${last.san} ` : "";
+  news = { text: `${before}${san} ${removed.length ? "removed" : "added"}.`, at: view.play.join() };
+  void refresh();
+}
+
+/** @param {ServedRepertoire} repertoire */
+async function download(repertoire) {
+  try {
+    const file = await askFile("repertoire.pgn", put(new URLSearchParams(), repertoireQuestion(repertoire)));
+    save(file, `${repertoire.name}.pgn`);
+    if (editsOf(repertoire).lines.length) markSaved(repertoire);
+    drawRepertoire();
+  } catch (error) {
+    toast(words(error));
+  }
+}

@@ -1,0 +1,437 @@
+//! Further inputs of kinds that were once answered wrongly: names of tags, identities of positions, shares of moves, unknown
+//! values, and questions that several commands answer.
+
+use std::fs;
+
+use polybook::{
+    book::Entry,
+    position::{BookMove, from_text, key},
+};
+use serde_json::{Value, json};
+
+use crate::common::{fails, ok, ok_json, run, temp};
+
+/// The start of games that are tested with a `FEN` tag.
+const START: &str = "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1";
+
+#[test]
+fn names_of_tags_are_read_in_any_case_and_with_a_sign_after_them() {
+    let dir = temp();
+    let dir = dir.path();
+    // Each first move is legal in the usual starting position too.
+    for name in ["fen", "Fen", "FEN:", "FEN=", "fen :", "FeN"] {
+        let name = name.replace(' ', "");
+        let game = format!("[White \"a\"]\n[{name} \"{START}\"]\n[RESULT \"0-1\"]\n\n1. e4 *\n");
+        fs::write(dir.join("a.pgn"), game).unwrap();
+        ok(
+            dir,
+            "make-book -q a.pgn --min-game 1 --explorer a.idx --force",
+        );
+        let found = ok_json(
+            dir,
+            args!["moves", "--index", "a.idx", "--fen", START, "--json"],
+        );
+        assert_eq!(
+            (&found["games"], &found["black"]),
+            (&json!(1), &json!(1)),
+            "{name}"
+        );
+        assert_eq!(
+            ok_json(dir, "moves --index a.idx --json")["games"],
+            0,
+            "{name}"
+        );
+    }
+    for name in ["variant", "VARIANT", "Variant:"] {
+        fs::write(
+            dir.join("a.pgn"),
+            format!("[{name} \"Atomic\"]\n\n1. e4 1-0\n"),
+        )
+        .unwrap();
+        let report = ok_json(
+            dir,
+            "make-book a.pgn --variant auto --min-game 1 --json --bin a.bin",
+        );
+        assert_eq!(report["variants"], json!({"atomic": 1}), "{name}");
+    }
+    // Another tag whose name only begins like one of these keeps its name.
+    fs::write(
+        dir.join("a.pgn"),
+        format!("[FENx \"{START}\"]\n\n1. e4 1-0\n"),
+    )
+    .unwrap();
+    ok(dir, "make-book -q a.pgn --min-game 1 --bin b.bin");
+    assert!(ok(dir, "show b.bin").contains("e4"));
+}
+
+#[test]
+fn a_fen_that_names_no_position_is_the_usual_start() {
+    let dir = temp();
+    let dir = dir.path();
+    for fen in ["?", "-", "", " ", "startpos"] {
+        for variant in ["", "[Variant \"Atomic\"]\n"] {
+            fs::write(
+                dir.join("a.pgn"),
+                format!("{variant}[FEN \"{fen}\"]\n\n1. e4 1-0\n"),
+            )
+            .unwrap();
+            let report = ok_json(
+                dir,
+                "make-book a.pgn --variant auto --min-game 1 --json --bin a.bin",
+            );
+            assert_eq!(report["games"]["counted"], 1, "{fen} {variant}");
+        }
+    }
+}
+
+#[test]
+fn results_with_letters_and_signs_for_digits() {
+    let dir = temp();
+    let dir = dir.path();
+    for (result, expected) in [
+        ("1-O", "white"),
+        ("O-1", "black"),
+        ("1.0-0.0", "white"),
+        ("0,0:1,0", "black"),
+        ("=-=", "draws"),
+    ] {
+        for game in [
+            format!("[Result \"{result}\"]\n\n1. e4 e5\n"),
+            format!("1. e4 e5 {result}\n\n1. d4 1-0\n"),
+        ] {
+            fs::write(dir.join("a.pgn"), &game).unwrap();
+            ok(
+                dir,
+                "make-book -q a.pgn --min-game 1 --explorer a.idx --force",
+            );
+            let found = ok_json(dir, "moves --index a.idx --moves e4 --json");
+            assert_eq!(
+                (&found["games"], &found[expected]),
+                (&json!(1), &json!(1)),
+                "{game}"
+            );
+            assert_eq!(found.get("unfinished").unwrap_or(&json!(0)), 0, "{game}");
+        }
+    }
+    // Castling with letters is no result.
+    fs::write(
+        dir.join("a.pgn"),
+        "1. e4 e5 2. Nf3 Nf6 3. Bc4 Bc5 4. O-O O-O 1-0\n",
+    )
+    .unwrap();
+    let report = ok_json(dir, "make-book a.pgn --min-game 1 --json --bin a.bin");
+    assert_eq!(report["plies"], 8);
+}
+
+/// A pawn that cannot be captured en passant splits a position only in books, whatever the reason.
+#[test]
+fn an_idle_en_passant_right_splits_no_position() {
+    let dir = temp();
+    let dir = dir.path();
+    for (variant, placement, square, mv) in [
+        // Both pawns leave the rank on which the king stands.
+        ("Standard", "8/8/8/K2pP2r/8/8/8/7k w -", "d6", "Kb6"),
+        // The capturing pawn is pinned on a diagonal.
+        ("Standard", "7b/8/8/3pP3/3K4/8/8/k7 w -", "d6", "Kc5"),
+        // The double step gave check from a bishop, which the capture does not end.
+        ("Standard", "kb6/8/8/1Pp5/8/8/7K/8 w -", "c6", "Kg2"),
+        // A pinned pawn of Black.
+        ("Standard", "4k3/8/8/8/3Pp3/8/8/K3R3 b -", "d3", "Kd7"),
+        ("Three-check", "4k3/8/8/8/3Pp3/8/8/K3R3 b -", "d3", "Kd7"),
+        ("Crazyhouse", "4k3/8/8/8/3Pp3/8/8/K3R3[] b -", "d3", "Kd7"),
+    ] {
+        let fens = [square, "-"].map(|square| format!("{placement} {square} 0 1"));
+        let games = fens
+            .each_ref()
+            .map(|fen| format!("[Variant \"{variant}\"]\n[FEN \"{fen}\"]\n\n1. {mv} 1-0\n\n"));
+        fs::write(dir.join("a.pgn"), games.concat()).unwrap();
+        let named = match variant {
+            "Standard" => "normal",
+            "Three-check" => "3check",
+            _ => "crazyhouse",
+        };
+        let make = format!(
+            "make-book -q a.pgn --variant {named} --min-game 1 --force --explorer a.idx --leveldb a.fork --index-stats"
+        );
+        ok(dir, &make);
+        let mut keys = Vec::new();
+        for fen in &fens {
+            for index in ["a.idx", "a.fork"] {
+                let asked = args![
+                    "games",
+                    "--index",
+                    index,
+                    "--fen",
+                    fen,
+                    "--variant",
+                    named,
+                    "--json"
+                ];
+                assert_eq!(ok_json(dir, asked)["total"], 2, "{index} {fen}");
+            }
+            let asked = args![
+                "moves",
+                "--index",
+                "a.idx",
+                "--fen",
+                fen,
+                "--variant",
+                named,
+                "--json"
+            ];
+            assert_eq!(ok_json(dir, asked)["games"], 2, "{fen}");
+            keys.push(ok(dir, args!["key", "--fen", fen, "--variant", named]));
+        }
+        assert_ne!(keys[0], keys[1], "{fens:?}");
+    }
+}
+
+fn write_book(path: &std::path::Path, records: &[(u64, BookMove, u16)]) {
+    let mut records = records.to_vec();
+    records.sort_by_key(|(key, _, weight)| (*key, std::cmp::Reverse(*weight)));
+    let entry = |(key, mv, weight)| Entry {
+        key,
+        mv,
+        weight,
+        learn: 0,
+    };
+    let bytes: Vec<u8> = records
+        .into_iter()
+        .flat_map(|record| entry(record).to_bytes())
+        .collect();
+    fs::write(path, bytes).unwrap();
+}
+
+/// Some programs write castling as the king's two steps. A book that has both spellings has one move with both weights.
+#[test]
+fn both_spellings_of_castling_have_one_share() {
+    let dir = temp();
+    let dir = dir.path();
+    let line = ["e2e4", "e7e5", "g1f3", "b8c6", "f1c4", "f8c5"];
+    let mut records = Vec::new();
+    for ply in 0..line.len() {
+        let pos = from_text(None, Some(&line[..ply].join(" "))).unwrap();
+        let mv = polybook::position::read_move(&pos, line[ply].as_bytes()).unwrap();
+        records.push((key(&pos), mv.into(), 60));
+    }
+    let last = key(&from_text(None, Some(&line.join(" "))).unwrap());
+    // e1h1, e1g1 and d2d3, as the format numbers moves.
+    let [rook, steps, pawn] = [0o0407, 0o0406, 0o1323].map(BookMove);
+    records.extend([(last, rook, 25), (last, steps, 25), (last, pawn, 40)]);
+    write_book(&dir.join("a.bin"), &records);
+    let moves = line.join(" ");
+    let show = |book: &str| {
+        let found = ok_json(dir, args!["show", book, "--moves", &moves, "--json"]);
+        let moves = found["moves"].as_array().unwrap().iter();
+        let shown = moves.map(|mv| format!("{} {}", mv["san"].as_str().unwrap(), mv["weight"]));
+        shown.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(show("a.bin"), "O-O 50, d3 40");
+    for (options, kept) in [
+        ("--best 1", "O-O 50"),
+        ("--min-share 50", "O-O 50"),
+        ("--min-weight 45", "O-O 50"),
+        ("--min-share 30", "O-O 50, d3 40"),
+        ("--reachable", "O-O 50, d3 40"),
+    ] {
+        ok(
+            dir,
+            &*format!("filter -q a.bin --out b.bin {options} --max-ply 99"),
+        );
+        assert_eq!(show("b.bin"), kept, "{options}");
+    }
+    let asked = args![
+        "edit", "-q", "a.bin", "--out", "c.bin", "--moves", &moves, "--set", "O-O=50%"
+    ];
+    ok(dir, asked);
+    assert_eq!(show("c.bin"), "O-O 40, d3 40");
+}
+
+#[test]
+fn moves_without_weight_have_no_share_anywhere() {
+    let dir = temp();
+    let dir = dir.path();
+    let start = key(&from_text(None, None).unwrap());
+    let [e4, d4, none] = [0o1434, 0o1333, 0o1444].map(BookMove);
+    write_book(
+        &dir.join("a.bin"),
+        &[(start, e4, 0), (start, d4, 0), (start, none, 500)],
+    );
+    let found = ok_json(dir, "show a.bin --json");
+    let shares = found["moves"].as_array().unwrap().iter();
+    let shares: Vec<&Value> = shares
+        .filter(|mv| !mv["san"].is_null())
+        .map(|mv| &mv["probability"])
+        .collect();
+    assert_eq!(shares, [&json!(0.0), &json!(0.0)]);
+    let err = fails(dir, "filter a.bin --out b.bin --min-share 50", 1);
+    assert!(err.contains("no move is kept"), "{err}");
+    ok(dir, "edit -q a.bin --out c.bin --set e4=50%");
+    let found = ok_json(dir, "show c.bin --json");
+    let e4 = found["moves"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|mv| mv["san"] == "e4");
+    assert_eq!(e4.unwrap()["probability"], 100.0);
+}
+
+/// Counts keep what a report of games says about unknown values.
+#[test]
+fn counts_say_what_was_unknown_in_their_games() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "[Result \"White won\"]\n[Date \"2020.01.01\"]\n[WhiteElo \"2500\"]\n[BlackElo \"2500\"]\n\n1. e4 *\n\n\
+                 [Result \"1-0\"]\n[Date \"last week\"]\n\n1. e4 1-0\n";
+    fs::write(dir.join("a.pgn"), games).unwrap();
+    let options = "--min-game 1 --since 2019 --min-elo 2000";
+    let of_games = ok_json(
+        dir,
+        &*format!("make-book a.pgn {options} --counts c --bin a.bin --json"),
+    );
+    let of_counts = ok_json(dir, "make-book c --min-game 1 --bin b.bin --json");
+    let sidecar: Value =
+        serde_json::from_slice(&fs::read(dir.join("c/counts.json")).unwrap()).unwrap();
+    for (name, number) in [
+        ("unreadable_results", 1),
+        ("unfinished", 1),
+        ("undated", 1),
+        ("unrated", 1),
+    ] {
+        for document in [&of_games, &of_counts, &sidecar] {
+            assert_eq!(document[name], number, "{name}: {document}");
+        }
+    }
+}
+
+/// Messages count games from 1, and the ids of an index are called ids.
+#[test]
+fn messages_count_games_from_1_and_indexes_have_ids() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(
+        dir.join("a.pgn"),
+        "1. e4 1-0\n\n1. e4 e5 2. Ke3 {[%eval 0.1]} 1-0\n",
+    )
+    .unwrap();
+    let said = |command: &str| String::from_utf8(run(dir, command).stderr).unwrap();
+    for command in [
+        "make-book a.pgn --min-game 1 --bin a.bin --explorer a.idx",
+        "make-book a.pgn --strict --bin b.bin",
+        "evals --out a.evals a.pgn",
+    ] {
+        let said = said(command);
+        assert!(said.contains("game 2, byte 23"), "{command}: {said}");
+    }
+    let report = ok_json(dir, "make-book a.pgn --min-game 1 --bin a.bin --json");
+    assert_eq!(report["rejected"][0]["game"], 1);
+    let err = fails(dir, "game --index a.idx 2", 1);
+    assert!(
+        err.contains("has no game id 2: ids go from 0 to 1"),
+        "{err}"
+    );
+    assert!(ok(dir, "game --index a.idx 1").contains("Ke3"));
+}
+
+#[cfg(feature = "serve")]
+mod served {
+    use super::*;
+    use crate::common::served::Served;
+
+    /// A book of the page is made with the options with which the games were indexed, or not at all.
+    #[test]
+    fn a_download_reads_the_games_as_the_index_did() {
+        let dir = temp();
+        let dir = dir.path();
+        fs::write(dir.join("a.pgn"), "1. e4 d5 2. exd5 Qxd2 0-1\n").unwrap();
+        fs::write(dir.join("b.pgn"), "1. e4 e5 1-0\n").unwrap();
+        let make = "make-book -q --min-game 1 --variant auto";
+        ok(
+            dir,
+            &*format!("{make} a.pgn --untagged-variant atomic --explorer a.idx"),
+        );
+        ok(dir, &*format!("{make} b.pgn --explorer b.idx"));
+        ok(dir, "merge-index -q a.idx b.idx --out both.idx");
+        assert!(run(dir, "verify a.idx").status.success());
+        assert!(run(dir, "verify both.idx").status.success());
+        let served = Served::start(dir, "a.idx");
+        let size = served.json("/book.bin?variant=atomic&minGame=1&count=true");
+        assert_eq!((&size["games"], &size["entries"]), (&json!(1), &json!(2)));
+        let command = size["command"].as_str().unwrap();
+        assert!(command.contains("--untagged-variant atomic"), "{command}");
+        ok(dir, &*command.replace("polybook ", ""));
+        assert_eq!(
+            served.get("/book.bin?variant=atomic&minGame=1").body,
+            fs::read(dir.join("book.bin")).unwrap()
+        );
+        for (index, source) in [("both.idx", "both"), ("a.idx b.idx", "a")] {
+            let served = Served::start(dir, index);
+            let reply = served.get("/book.bin?variant=atomic&minGame=1&count=true");
+            assert_eq!(reply.status, 400);
+            assert!(reply.text().contains("choose a source"), "{}", reply.text());
+            if index != "both.idx" {
+                let path = format!("/book.bin?variant=atomic&minGame=1&count=true&source={source}");
+                assert_eq!(served.get(&path).status, 200);
+            }
+        }
+        // Filters and piece letters of the index cannot be repeated.
+        fs::write(dir.join("de.pgn"), "1. e4 e5 2. Sf3 1-0\n").unwrap();
+        for options in [
+            "--piece-letters de",
+            "--min-plies 1",
+            "--drop-duplicates",
+            "--keep-prefix",
+        ] {
+            ok(
+                dir,
+                &*format!("{make} de.pgn {options} --explorer c.idx --force --allow-empty"),
+            );
+            assert!(run(dir, "verify c.idx").status.success());
+            let served = Served::start(dir, "c.idx");
+            let reply = served.get("/book.bin?minGame=1");
+            assert_eq!(reply.status, 400, "{options}");
+            assert!(
+                reply.text().contains(options),
+                "{options}: {}",
+                reply.text()
+            );
+        }
+        ok(
+            dir,
+            &*format!("{make} b.pgn --max-ply 9 --unfinished skip --explorer c.idx --force"),
+        );
+        assert_eq!(
+            Served::start(dir, "c.idx")
+                .get("/book.bin?minGame=1")
+                .status,
+            200
+        );
+    }
+
+    #[test]
+    fn about_says_how_many_games_are_not_counted() {
+        let dir = temp();
+        let dir = dir.path();
+        fs::write(
+            dir.join("a.pgn"),
+            "1. e4 1-0\n\n1. e5 1-0\n\n1. d4 d5 1-0\n",
+        )
+        .unwrap();
+        let served = Served::start(dir, "a.pgn");
+        let about = served.json("/about");
+        assert_eq!(
+            (&about["games"], &about["notCounted"]),
+            (&json!(3), &json!(1))
+        );
+        assert_eq!(about["sources"][0]["notCounted"], 1);
+        let counted = served.json("/lichess");
+        let total: u64 = ["white", "draws", "black"]
+            .iter()
+            .map(|name| counted[*name].as_u64().unwrap())
+            .sum();
+        assert_eq!(total, 2);
+        fs::write(dir.join("b.pgn"), "1. e4 1-0\n").unwrap();
+        let about = Served::start(dir, "b.pgn").json("/about");
+        assert_eq!(about.get("notCounted"), None);
+    }
+}

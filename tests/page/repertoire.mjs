@@ -1,0 +1,132 @@
+// Tests a repertoire on the board: answers, gaps, adding moves and saving the file: node repertoire.mjs URL URL-OF-BLACK FILE.PGN
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+
+import { accessible, addressed, followed, launch, open, reaches, run, settled } from "./browser.mjs";
+
+const [url, black, file] = process.argv.slice(2);
+const browser = await launch();
+
+const api = async (path) => (await fetch(new URL(path, url))).json();
+const often = (games) => (games < 9.5 ? Number(games.toFixed(1)) : Math.round(games));
+const row = (page, uci) => page.locator(`#moves [data-uci="${uci}"]`);
+const card = (page) => page.locator("#repertoires .repertoire");
+const gapsAreCounted = (page, total) => page.waitForFunction((wanted) => document.querySelector("#views .tag.gap")?.textContent === String(wanted), total);
+
+const failed = await run({
+  async "the table has the answers and the gaps of the repertoire of the side below"() {
+    const { page, context, faults } = await open(browser, url, "/?play=e2e4");
+    const seen = [];
+    for (const filters of ["", "&since=1950"]) {
+      await page.goto(new URL(`/?play=e2e4${filters}`, url).href);
+      await followed(page);
+      const { repertoires } = await api(`/repertoire?play=e2e4&repertoire=white&side=white${filters}`);
+      if (await page.locator("#moves .more").count()) await page.click("#moves .more");
+      const [{ gaps, moves }] = repertoires;
+      assert.ok(gaps.length > 1);
+      for (const { uci, oneIn } of gaps) assert.match(await row(page, uci).textContent(), new RegExp(`Gap · 1 in ${often(oneIn)}`));
+      for (const { uci, answers } of moves) assert.equal(await row(page, uci).locator(".answer").textContent(), answers.map(({ san }) => san).join(" or "));
+      assert.equal(await page.locator("#moves .row.gap").count(), gaps.length);
+      assert.equal(await page.locator("#moves .head .name button").textContent(), "Your answer");
+      assert.equal(await page.locator(".arrow.gap").count(), 1);
+      const { coverage } = await api(`/gaps?repertoire=white&side=white${filters}`);
+      const share = Math.round(100 * coverage[0].share);
+      assert.match(await card(page).textContent(), new RegExp(`^${share}%white · WhiteAn answer in ${share} of 100 games up to move 1`));
+      await accessible(page, "a repertoire");
+      seen.push(JSON.stringify(gaps.map(({ uci, oneIn }) => [uci, oneIn])));
+    }
+    assert.notEqual(seen[0], seen[1]);
+    // The board is turned to the other repertoire, and the switch chooses one, too.
+    await page.keyboard.press("f");
+    await page.waitForFunction(() => document.querySelector("#moves .head .san button")?.textContent === "You play");
+    assert.match(await card(page).textContent(), /black · Black/);
+    assert.equal(await row(page, "e7e5").locator(".in-repertoire").count(), 1);
+    await page.click("#repertoires .which [data-value='white white']");
+    await addressed(page, "repertoire=white");
+    await page.waitForFunction(() => document.querySelector("#moves .head .san button")?.textContent === "Move");
+    // The table also contains moves without games.
+    await page.goto(new URL("/?play=e2e4&since=2200", url).href);
+    await followed(page);
+    assert.match(await row(page, "e7e5").textContent(), /no games/);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a repertoire for Black has its side below"() {
+    const { page, context } = await open(browser, black, "/");
+    assert.equal(await page.locator("#strip-bottom .man-of.black").count(), 1);
+    assert.equal(await page.locator("#repertoires .which").count(), 0);
+    await context.close();
+  },
+
+  async "all gaps are listed, and the positions with several moves"() {
+    const { page, context, faults } = await open(browser, url, "/?view=gaps");
+    await page.waitForSelector("#gaps .gaps button");
+    await followed(page);
+    const found = await api("/gaps?repertoire=white&side=white&limit=200");
+    await gapsAreCounted(page, found.total);
+    const listed = await page.locator("#gaps .gaps").first().locator("button > span:first-child").allTextContents();
+    assert.deepEqual(listed, found.gaps.map(({ moves, isLineEnd }) => moves + (isLineEnd ? " after the end of a line" : "")));
+    assert.deepEqual(await page.locator("#gaps .several button").allTextContents(), ["1. e4 c5Nf3 or c3"]);
+    await accessible(page, "gaps");
+    await page.locator("#gaps .gaps button").nth(1).click();
+    await page.waitForFunction((last) => document.querySelector("#line [aria-current]")?.textContent === last, found.gaps[1].move);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a move is added, kept, removed and saved"() {
+    const { page, context, faults } = await open(browser, url, "/?play=e2e4");
+    const { total } = await api("/gaps?repertoire=white&side=white&limit=200");
+    const [largest] = (await api("/repertoire?play=e2e4&repertoire=white&side=white")).repertoires[0].gaps;
+    await gapsAreCounted(page, total);
+    await row(page, largest.uci).locator(".answers").click();
+    await reaches(page, `e2e4,${largest.uci}`);
+    const first = page.locator("#moves [data-uci]").first();
+    const san = await first.locator(".san button").textContent();
+    const uci = await first.getAttribute("data-uci");
+    await first.locator(".adds").click();
+    await row(page, uci).locator(".added").waitFor();
+    assert.equal(new URL(page.url()).searchParams.get("play"), `e2e4,${largest.uci}`);
+    const edits = `&edits=e2e4,${largest.uci},${uci}`;
+    const left = await api(`/gaps?repertoire=white&side=white${edits}`);
+    await gapsAreCounted(page, left.total);
+    assert.ok(!left.gaps.some(({ moves }) => moves === `1. e4 ${largest.san}`));
+    assert.match(await card(page).textContent(), /1 move added/);
+    assert.match(await card(page).textContent(), new RegExp(`1\\.\\.\\. ${largest.san} ${san} added\\. Next gap: `));
+    assert.match(await page.locator("#said").textContent(), new RegExp(`${san} added\\. ${left.total} gaps? left`));
+    // The browser keeps the move.
+    await page.reload();
+    await followed(page);
+    assert.equal(await row(page, uci).locator(".added").count(), 1);
+    assert.equal(await page.locator("#repertoires .main").count(), 1);
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click("[aria-label='Download PGN']")]);
+    assert.equal(download.suggestedFilename(), "white.pgn");
+    const saved = readFileSync(await download.path(), "utf8");
+    assert.ok(saved.endsWith(readFileSync(file, "utf8")), saved);
+    assert.ok(saved.includes(`1. e4 ${largest.san} 2. ${san} *`), saved);
+    await page.waitForFunction(() => !document.querySelector("#repertoires .main"));
+    await page.click("[data-focus=next-gap]");
+    await page.waitForFunction((last) => document.querySelector("#line [aria-current]")?.textContent === last, left.gaps[0].move);
+    await page.goBack();
+    await settled(page);
+    // The key removes the move of the row with the focus.
+    await row(page, uci).locator(".san button").focus();
+    await page.keyboard.press("a");
+    await row(page, uci).locator(".adds").waitFor();
+    await gapsAreCounted(page, total);
+    assert.doesNotMatch(await card(page).textContent(), /move added/);
+    // Moves that were added to another state of the file are offered again.
+    await page.evaluate((line) => localStorage.setItem("polybook.edits", JSON.stringify({ "white white": { version: "old", lines: [line], isSaved: false } })), `e2e4,${largest.uci},${uci}`);
+    await page.reload();
+    await followed(page);
+    assert.match(await card(page).textContent(), /The file has changed\. Apply 1 added move\?/);
+    await page.click("#repertoires .older .main");
+    await row(page, uci).locator(".added").waitFor();
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+});
+await browser.close();
+process.exit(failed ? 1 : 0);
