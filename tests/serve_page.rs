@@ -848,7 +848,18 @@ fn moves_that_a_user_adds_belong_to_the_repertoire() {
     assert_eq!(found["contradictions"], 2);
     assert_eq!(
         found["severalMoves"],
-        json!([{"line": "", "moves": ["e4", "d4"]}, {"line": "1. e4 e5", "moves": ["Nf3", "f4"]}])
+        json!([
+            {
+                "fen": "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+                "line": "",
+                "moves": ["e4", "d4"],
+            },
+            {
+                "fen": "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2",
+                "line": "1. e4 e5",
+                "moves": ["Nf3", "f4"],
+            },
+        ])
     );
 
     // The text of the file follows the added lines, and the file stays as it is.

@@ -192,7 +192,7 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
         }
     }
     several.sort_unstable();
-    several.dedup();
+    several.dedup_by_key(|(pos, ..)| *pos);
     let contradictions = several.len() as u64;
     let reach = |pos: &u64| met.reach_of(*pos).unwrap_or(0.0);
     several.sort_by(|(a, ..), (b, ..)| reach(b).total_cmp(&reach(a)));
