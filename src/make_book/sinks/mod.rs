@@ -1,7 +1,8 @@
 //! The outputs of a run, one file each. To add an output, add a file with its option, an entry in [`plans`], and a report.
 
 mod book;
-pub(super) mod counted_index;
+#[cfg(feature = "parquet")]
+mod counted_index;
 #[cfg(feature = "parquet")]
 mod counts;
 mod explorer;
