@@ -1,4 +1,4 @@
-//! The details of games: where the text of a game begins, and the fields of its [record](super::write_game) that do not
+//! The details of games: where the text of a game begins, and the fields of its record that do not
 //! follow from its row and the names of its row.
 //!
 //! | part | encoding |

@@ -8,7 +8,7 @@
 //! | part | encoding |
 //! |---|---|
 //! | the entry of all time begins with | varint n; n times a year (2 bytes, ascending) and its months with games (2 bytes: bit 0 for games of an unknown month, bits 1 to 12) |
-//! | then, in an index of counts | the rows of the period, see [`counted`](super::counted) |
+//! | then, in an index of counts | the rows of the period, see [`count_pages`](super::count_pages) |
 //! | then, in an index of games | varint: the number of bytes of the rows; the rows; for each class with games that continue from the position, ascending: its number (1 byte), varint g, and g games, ascending |
 //! | a game | varint: the id minus the previous id minus 1 (for the first game of a class, the id), times 2^b, plus the index of its move among the m different moves of the rows, where b is the least number of bits that m - 1 fits into |
 //!
