@@ -89,7 +89,7 @@ pub(crate) fn switch(name: &str, is_on: bool) -> Option<String> {
     is_on.then(|| format!("--{name}"))
 }
 
-/// Returns an option with its value, if it has one.
+/// Returns an option with its value, such as `--max-ply 30`, or `None` if `value` is `None`.
 pub(crate) fn valued(name: &str, value: Option<impl fmt::Display>) -> Option<String> {
     value.map(|value| format!("--{name} {value}"))
 }

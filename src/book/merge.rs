@@ -346,7 +346,7 @@ pub enum MergePolicy {
     First,
 }
 
-/// A position and its moves, each once, sorted by their 16-bit numbers.
+/// The moves of a position in one book or several. Each move occurs once; moves are sorted by their 16-bit codes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PositionEntries {
     pub key: u64,
@@ -355,7 +355,7 @@ pub(super) struct PositionEntries {
 }
 
 impl PositionEntries {
-    /// Replaces each move by the result of `spelled`, and adds up moves that become equal.
+    /// Replaces each move by the result of `spelled`. If moves become equal, merges them and adds up their weights.
     pub(super) fn spell(&mut self, spelled: impl Fn(&Entry) -> BookMove) {
         for (entry, _) in &mut self.sums {
             entry.mv = spelled(entry);

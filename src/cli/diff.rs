@@ -136,7 +136,7 @@ fn evaluated(
     mv.to_move(pos).map_or(Ok(None), |mv| evals.after(pos, mv))
 }
 
-/// Returns the positions that differ. Two spellings of the same castling move do not differ.
+/// Looks up the position of each difference, and skips differences that consist only of another spelling of a castling move.
 fn found<'a>(
     differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
     mut positions: FoundPositions<'a>,

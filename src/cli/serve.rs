@@ -42,7 +42,8 @@ use super::{
 /// The time-out for the answers in flight when a signal ends the server, including a book that is cancelled.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
-/// The time within which small files are usually indexed. Only after it, the page is announced before the indexes exist.
+/// The time to wait for the indexes before the address of the page is printed. Small files are usually indexed within this
+/// time, and then the page shows no progress.
 const SOON: Duration = Duration::from_secs(1);
 
 /// The interval at which the server checks whether another process has finished an index.
@@ -495,7 +496,7 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
     Ok(())
 }
 
-/// Serves until a signal ends the program. The end waits for the answers in flight, up to [`LAST_ANSWERS`].
+/// Serves until a signal ends the program. Before it ends, waits at most [`LAST_ANSWERS`] for the answers in flight.
 fn until_signal(listening: Listening) -> anyhow::Result<()> {
     let stop = Stop::default();
     let (ended, end) = mpsc::channel();

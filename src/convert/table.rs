@@ -165,8 +165,8 @@ impl Convert {
         Ok(table.converted)
     }
 
-    /// Returns the scaling that all weights share. If each position has its own scaling, the rows are not read and the
-    /// result is not used.
+    /// Reads all rows that `filter` selects, and returns the scaling that all weights share. If each position has its own
+    /// scaling, reads nothing, and returns a scaling that changes no weight.
     fn global_scaling(&self, filter: &MoveFilter) -> Result<Scaling> {
         let mut largest = 0;
         if self.weights.scale == Scale::Global {

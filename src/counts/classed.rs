@@ -208,8 +208,8 @@ impl ClassedCounts {
         Err(Error::too_large(self.path(), problem))
     }
 
-    /// Returns an iterator over the rows of a directory, which sets `has_ends` if one is of games that end in a
-    /// position.
+    /// Returns an iterator over the rows of a directory of counts. The iterator sets `has_ends` when it reads a row that counts
+    /// games which end in a position.
     fn rows<'a>(&'a self, mut rows: OrderedRows<'a>, has_ends: &'a AtomicBool) -> ClassedRows<'a> {
         let (mut batch, mut at) = (Vec::new(), 0);
         Box::new(std::iter::from_fn(move || {

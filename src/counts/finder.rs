@@ -281,7 +281,7 @@ impl Finder<'_> {
         black_box(firsts.fold(0, |all, record| all ^ record.key()));
     }
 
-    /// Creates a bit for each position, none of which is set.
+    /// Creates a set of bits, one for each position. No bit is set.
     pub fn visited_bits(&self) -> VisitedBits {
         let shards = self
             .shards

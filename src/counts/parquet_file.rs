@@ -41,7 +41,7 @@ const FOOTER: u64 = 8;
 /// An estimate of the bytes of memory that a byte of metadata takes while it is parsed.
 const PARSED: u64 = 16;
 
-/// Calls `read` and converts a panic to an error, because the crate `parquet` panics at some damaged files.
+/// Calls `read` and converts a panic to an error, because the crate `parquet` panics on some damaged files.
 ///
 /// # Errors
 ///

@@ -133,7 +133,8 @@ trait OptionValue {
     /// Sets the value, unless the text cannot be read.
     fn read(&mut self, text: &str) -> Result<(), String>;
 
-    /// Returns the values that the option admits, as the protocol declares them.
+    /// Returns the end of the line `option name ...` that declares the admitted values, such as `min 0 max 100`, or an empty
+    /// text if every text is admitted.
     fn values(&self) -> String {
         String::new()
     }

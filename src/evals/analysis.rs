@@ -186,7 +186,7 @@ struct Jobs<'a> {
     meter: &'a Meter,
 }
 
-/// The positions that engines were asked for.
+/// The results of the positions that engines have finished, and the journal that keeps them.
 struct Done {
     journal: Journal,
     evaluated: Vec<EvalRecord>,

@@ -100,8 +100,11 @@ impl ClassFilter {
         Ok(())
     }
 
-    /// Passes the results by period of a position to a collector. The periods do not overlap, and are as long as `split`
-    /// and the filter allow. `of` is [`LISTS`](crate::index::store::LISTS) or [`COUNTS`], and `games` is the number of games of the position.
+    /// Passes the stored results of a position to a collector, one period after the other. The periods do not overlap. They are
+    /// as long as `split` and the date filter allow: all time, years or months.
+    ///
+    /// `of` says which kind of index stores the results: [`LISTS`](crate::index::store::LISTS) for an index of games,
+    /// [`COUNTS`] for an index of counts. `games` is the number of games of the position.
     ///
     /// # Errors
     ///

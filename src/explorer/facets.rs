@@ -369,7 +369,8 @@ pub(super) fn stretches(source: &OpenIndex) -> impl ParallelIterator<Item = Rang
     stretches.map(move |number| number * STRETCH..games.min((number + 1) * STRETCH))
 }
 
-/// Calls `f` with the id and the variant of each passing game of a range of ids that counts.
+/// Calls `f` with the id and the variant of each game of `stretch`, a range of ids, that passes the filters. Skips games that
+/// are not counted, such as rejected ones.
 pub(super) fn games_of_stretch(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,

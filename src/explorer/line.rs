@@ -108,7 +108,7 @@ impl Line {
             .collect()
     }
 
-    /// Returns the name of the last position of the line that has a name.
+    /// Returns the name of the deepest named position of the line, or `None` if no position has a name.
     pub fn opening(&self) -> Option<Opening> {
         self.positions.iter().rev().find_map(openings::name_of)
     }

@@ -68,12 +68,13 @@ impl TableFile {
         format!("{number:06}.ldb")
     }
 
-    /// Returns the sort key of the first entry. Entries of one user key are sorted from the newest to the oldest.
+    /// Returns the user key and the sequence number of the table's first entry, in a form that sorts as entries do: by user
+    /// key, and entries of one user key from the newest to the oldest.
     fn first(&self) -> (&[u8], Reverse<u64>) {
         (&self.first_key, Reverse(self.first_sequence))
     }
 
-    /// Returns the sort key of the last entry.
+    /// Returns the user key and the sequence number of the table's last entry, in the form of [`first`](TableFile::first).
     fn last(&self) -> (&[u8], Reverse<u64>) {
         (&self.last_key, Reverse(self.last_sequence))
     }

@@ -289,7 +289,8 @@ pub(super) struct ChecksumCheck {
 }
 
 impl ChecksumCheck {
-    /// Creates a check that has the other rows of the table `Info` already. Returns `None` if the table has no checksum.
+    /// Creates a check of the checksum in the table `Info`, and adds all other rows of this table to its sum. Returns `None` if
+    /// the table has no checksum.
     pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<ChecksumCheck>> {
         let Some(recorded) = InfoValues::of(db)?.get(CHECKSUM).map(str::to_owned) else {
             return Ok(None);

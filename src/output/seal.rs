@@ -51,7 +51,8 @@ pub fn check_text_replaceable(path: &Path, force: bool) -> Result<()> {
     }
 }
 
-/// Fills in the checksum of a complete file. A file without a seal stays as it is.
+/// Writes the checksum of a complete file into its seal, which is a placeholder until then. A file without a seal stays as it
+/// is.
 pub(super) fn seal(file: &File) -> io::Result<()> {
     match find_digits(file)? {
         Some(offset) => write_all_at(file, &checksum(file, offset)?, offset),

@@ -317,13 +317,15 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the rest of the line at the current offset is not a part of the game: text after a tag on its line,
-    /// or text on the lines after a tag, which is neither a tag nor a comment.
+    /// Returns `true` if the text at the current offset, up to the end of its line, is stray text: text among tags that is
+    /// neither a tag nor a comment. `is_line` is `true` if the text begins its line, and `false` if it follows a tag.
     ///
-    /// A tag must follow on the line or on one of the next lines, without a blank line between. If a line before this tag looks like moves
-    /// or contains a comment that is not closed on the line, the tag must also certainly belong to this game. Text after a
-    /// tag on its line that looks like moves is never stray text. It is stray text before a blank line, too, if moves begin
-    /// after this line.
+    /// | text | is stray text if |
+    /// |---|---|
+    /// | after a tag, looks like moves | never |
+    /// | after a tag, other text | a tag follows on one of the next lines, or a blank line and then moves follow |
+    /// | a line that looks like moves or opens a comment | the next tag certainly belongs to this game |
+    /// | another line | a tag follows on one of the next lines, before a blank line |
     fn is_stray_text(&self, is_line: bool) -> bool {
         let text = &self.text[self.at..];
         let line = &text[..line_end(text, 0)];

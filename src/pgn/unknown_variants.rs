@@ -57,7 +57,8 @@ impl UnknownVariants {
     }
 }
 
-/// Returns the warning that games of an unknown variant were filtered. `None` as a name means several further variants.
+/// Returns the warning that games of the unknown variant `name` were filtered. If `name` is `None`, the warning is about
+/// games of several variants that are not named.
 pub(crate) fn unknown_variant(name: Option<&str>, games: u64) -> String {
     let filtered = match games {
         1 => "1 game filtered".to_owned(),

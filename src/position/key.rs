@@ -4,8 +4,8 @@
 //! right, the en passant file and the side to move. The random numbers come from `shakmaty`, whose numbers are
 //! Polyglot's.
 //!
-//! The [identity](identity) of a position groups games everywhere except in Polyglot books. It differs from the key in
-//! two ways: it leaves out the en passant file if no legal move captures en passant, and it has the state of a variant
+//! The [identity](identity) of a position groups the games of a position in the explorer, in suites, in repertoires and in
+//! databases. Polyglot books and the index of the LevelDB fork store keys. The identity differs from the key in two ways: it leaves out the en passant file if no legal move captures en passant, and it has the state of a variant
 //! that the key leaves out hashed in.
 
 use std::{iter::once, ops::BitXor};

@@ -154,8 +154,8 @@ const ALMOST: f64 = 1.0 - 1e-9;
 ///
 /// # Errors
 ///
-/// Returns an error if a source cannot be read, if the positions take more than `memory`, if the choice goes by results
-/// and the source has weights alone, or if the source has no move in the first position.
+/// Returns an error if a source cannot be read, if the positions take more than `memory`, if moves are chosen by results but
+/// the source has only weights, or if the source has no move in the first position.
 pub fn build(build: &Build<'_>) -> Result<Built> {
     let walk = Walk {
         start: build.start,

@@ -164,7 +164,7 @@ impl File {
     }
 }
 
-/// Returns the lines of a text that are not blank, without blanks at both ends.
+/// Returns the trimmed lines of a text, except blank ones.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty())
 }

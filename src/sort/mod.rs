@@ -65,7 +65,7 @@ impl Memory {
         self.part(self.bytes / parts)
     }
 
-    /// Returns a budget of `bytes` with the same directory.
+    /// Returns another budget of `bytes`, which spills to the same directory. This budget does not change.
     pub(crate) fn part(&self, bytes: usize) -> Memory {
         let temp_dir = self.temp_dir.clone();
         Memory { bytes, temp_dir }

@@ -222,7 +222,7 @@ impl<S: Source> Tree<'_, S> {
         self.write_commented_pgn(out, path, EVENT, &|_| None, false)
     }
 
-    /// Writes the tree as [`write_pgn`](Tree::write_pgn) does, to a file that gets the checksum of its text.
+    /// Writes the tree as [`write_pgn`](Tree::write_pgn) does, to a file that will contain a checksum of its text.
     ///
     /// # Errors
     ///

@@ -108,7 +108,7 @@ fn order_of_gaps(paging: Paging, count: u64) -> u32 {
     (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
 }
 
-/// Returns the number of bits into which numbers up to `most` fit.
+/// Returns the number of bits that numbers up to `most` need.
 fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }

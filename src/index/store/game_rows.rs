@@ -168,14 +168,14 @@ pub fn date_number(date: Date) -> u32 {
 pub struct EcoNumber(u16);
 
 impl EcoNumber {
-    /// The number of values, including that of no code.
+    /// The number of values: 500 codes, and the value 0 for a game without a code.
     pub const COUNT: usize = 501;
 
     fn new(number: u16) -> Option<EcoNumber> {
         (usize::from(number) < EcoNumber::COUNT).then_some(EcoNumber(number))
     }
 
-    /// Returns an iterator over all values, including that of no code.
+    /// Returns an iterator over all values, beginning with the value for a game without a code.
     pub fn all() -> impl Iterator<Item = EcoNumber> {
         (0..EcoNumber::COUNT as u16).map(EcoNumber)
     }
