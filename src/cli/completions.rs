@@ -39,7 +39,7 @@ pub struct ManArgs {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Replace manual pages even if polybook did not write them, or if they were changed since then
+    /// Replace manual pages even if polybook did not write them, or if they have been changed since
     #[arg(long, requires = "dir")]
     force: bool,
 }

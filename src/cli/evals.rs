@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long, value_name = "OUT")]
     out: PathBuf,
 
-    /// Replace OUT, even if it is not a store; without this option, evaluations are added to a store
+    /// Replace OUT, even if it is not a store; without this option, evaluations are added to OUT if it is a store
     #[arg(long)]
     force: bool,
 

@@ -66,7 +66,7 @@ pub struct Args {
     #[arg(value_name = "PGN")]
     inputs: Vec<PathBuf>,
 
-    /// A PGN file; these files are read before those without an option
+    /// Read games from this PGN file, before the files that are given without an option
     #[arg(long, value_name = "FILE")]
     pgn: Vec<PathBuf>,
 

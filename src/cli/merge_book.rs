@@ -59,7 +59,7 @@ pub struct Args {
     )]
     policy: MergePolicy,
 
-    /// Replace an existing database; books are replaced without this option
+    /// Replace an existing database; an existing book is replaced even without this option
     #[arg(long)]
     force: bool,
 

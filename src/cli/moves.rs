@@ -63,7 +63,8 @@ pub struct Args {
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..))]
     clocks: Option<u32>,
 
-    /// Also list the number of games without a result, or skip these games; counts and --index-stats store them as draws
+    /// Show the number of games without a result in a column of its own (list), or leave these games out (skip); counts and
+    /// --index-stats store them as draws
     #[arg(
         long,
         value_name = "list|skip",

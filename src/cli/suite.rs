@@ -59,7 +59,7 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "A..B", value_parser = pawns, requires = "evals")]
     eval_abs: Option<(i16, i16)>,
 
-    /// Keep the first N lines or positions of each opening code (ECO), and all without a code
+    /// Keep only the first N lines or positions of each opening code (ECO); those without a code are all kept
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     per_eco: Option<u64>,
 

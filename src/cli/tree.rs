@@ -85,7 +85,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_weight: u64,
 
-    /// Keep moves with at least P percent of the weights of their position; in an index, of its games
+    /// Keep moves with at least P percent of the total weight of their position, or of its games if the source is an index
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
     min_share: f64,
 

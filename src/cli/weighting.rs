@@ -47,7 +47,8 @@ pub struct WeightingArgs {
     #[arg(long, value_name = "N", default_value_t = Factors::default().loss)]
     loss_factor: u32,
 
-    /// Scale weights above 65535 down, by one factor for the whole book or by one factor for each position
+    /// If weights exceed 65535, scale all weights of the book down by one factor (global), or those of each position by its
+    /// own factor (position)
     #[arg(
         long,
         default_value = "global",
