@@ -708,12 +708,12 @@ fn counts_without_the_classes_that_are_asked_for_are_refused() {
             (
                 "make-book all month --counts x",
                 1,
-                "month: counted by month, and others by speed,rating,month",
+                "month: counted by month, but other inputs by speed,rating,month",
             ),
             (
                 "make-book none b.pgn month --counts x",
                 1,
-                "month: counted by month, and others by none",
+                "month: counted by month, but other inputs by none",
             ),
             (
                 "make-book a.pgn --counts x --by elo",

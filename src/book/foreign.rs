@@ -51,7 +51,7 @@ pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
     if impossible.len() <= moves.len() {
         return Ok(());
     }
-    let problem = "not a Polyglot book: most of its records are not moves of any position; take a good copy, or make it again";
+    let problem = "not a Polyglot book: most of its records are not possible moves; use an intact copy, or make the book again";
     Err(Error::foreign(path, problem))
 }
 

@@ -368,8 +368,7 @@ fn open(
 /// Returns the index of a PGN file in the user's cache. Makes the index first if it is missing or damaged.
 pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
     let Some(directory) = dirs::cache_dir() else {
-        let usage =
-            "this system has no directory for caches: make an index with make-book --explorer";
+        let usage = "an index cannot be cached, because this system has no directory for caches: make an index with make-book --explorer";
         return Err(Usage(usage.to_owned()).into());
     };
     let index = Cache::new(directory.join("polybook"))?.of(pgn, untagged)?;

@@ -34,7 +34,9 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
         ),
         Ok(TargetContent::Other) => "exists and is not an index: name another directory".to_owned(),
         Err(err) => {
-            format!("exists and may not be an index ({err}): remove it, or name another directory")
+            format!(
+                "exists and does not look like an index ({err}): remove it, or name another directory"
+            )
         }
     };
     Err(Error::foreign(path, problem))

@@ -109,7 +109,7 @@ impl<'a> Inputs<'a> {
                 Some(CountedBefore { path, by, .. }) => Err(Error::file(
                     path,
                     format!(
-                        "counted by {by}, and others by {first}: choose with --by classes that all inputs have, or none"
+                        "counted by {by}, but other inputs by {first}: choose only classes that all inputs have with --by, or none"
                     ),
                 )),
                 None => Ok(first),
