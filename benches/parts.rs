@@ -9,7 +9,7 @@ use polybook::{
     MakeBook,
     book::{Book, BookMaker, Weights, begin_book},
     convert::Convert,
-    counts::{CountRecord, Memory, MoveFilter, Stats, Tally},
+    counts::{CountRecord, Memory, MoveFilter, Tally, Wdl},
     evals::{Evals, EvalsFormat, MakeEvals, eval_key},
     index::{Index, MergeIndexes},
     obs::Obs,
@@ -49,7 +49,7 @@ fn records(text: &[u8]) -> Vec<CountRecord> {
         while let Token::Move { text, .. } = games.next_token() {
             let mv = read_move(pos.position(), text).unwrap();
             let turn = pos.position().turn();
-            let stats = Stats::of_game(GameResult::WhiteWins.winner(), turn);
+            let stats = Wdl::of_game(GameResult::WhiteWins.winner(), turn);
             records.push(CountRecord::new(pos.key(), BookMove::from(mv), turn, stats));
             pos.play(mv);
         }
@@ -190,7 +190,7 @@ fn counting(c: &mut Criterion) {
     // For comparison: a hash map per shard, with one lookup per half-move.
     group.bench_function("counting in a hash map per shard", |b| {
         b.iter(|| {
-            let mut maps: Vec<std::collections::HashMap<(u64, u16), Stats>> =
+            let mut maps: Vec<std::collections::HashMap<(u64, u16), Wdl>> =
                 (0..256).map(|_| Default::default()).collect();
             for record in &records {
                 let (key, mv) = (record.key(), record.book_move());

@@ -9,7 +9,7 @@
 use std::{collections::HashMap, env, error::Error};
 
 use polybook::{
-    counts::{CountBatch, Memory, Stats, Tally},
+    counts::{CountBatch, Memory, Tally, Wdl},
     pgn::{Cutter, GameEnd, GameReader, Input, StreamOptions, Token},
     position::{BookMove, Keyed, key, read_move},
 };
@@ -82,7 +82,7 @@ fn counts_of(text: &[u8]) -> CountBatch {
         };
         let Some(result) = result else { continue };
         for (key, mv, turn) in played {
-            let stats = Stats::of_game(result.winner(), turn);
+            let stats = Wdl::of_game(result.winner(), turn);
             counts.push(key, mv, turn, stats);
         }
     }

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt::Write as _, ops::ControlFlow};
 use pgn_reader::{RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
 use polybook::{
     MakeBook,
-    counts::Stats,
+    counts::Wdl,
     obs::Obs,
     pgn::Input,
     position::{uci, write_epd},
@@ -17,7 +17,7 @@ use shakmaty::{Chess, Color, Position};
 
 use super::Room;
 
-type Counts = BTreeMap<(String, String), Stats>;
+type Counts = BTreeMap<(String, String), Wdl>;
 
 pub fn run(data: &[u8]) {
     let pgn = written(data);
@@ -146,7 +146,7 @@ impl Visitor for Counter {
         let mut epd = Vec::new();
         write_epd(&text.pos, &mut epd);
         let epd = String::from_utf8(epd).unwrap();
-        let stats = Stats::of_game(text.winner, text.pos.turn());
+        let stats = Wdl::of_game(text.winner, text.pos.turn());
         *self.counts.entry((epd, uci(&text.pos, mv))).or_default() += stats;
         text.pos.play_unchecked(mv);
         ControlFlow::Continue(())

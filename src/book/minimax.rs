@@ -7,7 +7,7 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{records::key_and_move, weights::Weights};
 use crate::{
-    counts::{Counts, Finder, MoveCount, MoveFilter, Scratch, Stats},
+    counts::{Counts, Finder, LookUpBuffers, MoveCount, MoveFilter, Wdl},
     error::{Error, Result},
     position::{BookMove, Keyed},
     progress::Meter,
@@ -35,7 +35,7 @@ pub struct MinimaxSummary {
 ///
 /// Moves with fewer games than the filter requires are ignored. The value of a position is a score that its side to
 /// move can count on, from 0 to 1. It is the maximum over its moves of the lower bound of the confidence interval of
-/// the move's score ([`Stats::lower_bound`]), or of 1 minus the value of the position after the move, if that is less.
+/// the move's score ([`Wdl::lower_bound`]), or of 1 minus the value of the position after the move, if that is less.
 /// So a move with a few lucky games does not determine a value. Because moves can form cycles, only the next 256 plies
 /// are considered.
 #[derive(Clone, Debug)]
@@ -142,7 +142,7 @@ struct MinimaxNode {
 #[derive(Copy, Clone)]
 struct MinimaxEdge {
     mv: BookMove,
-    stats: Stats,
+    stats: Wdl,
     /// The lower bound of the confidence interval of the score.
     sure: f64,
     /// The position after the move: its key while the graph is built, then its index in `nodes`, or [`MinimaxEdge::NOWHERE`] if it
@@ -262,11 +262,11 @@ impl Graph {
 struct KeptMoves<'a> {
     finder: Finder<'a>,
     min_game: u64,
-    scratch: RefCell<Scratch>,
+    scratch: RefCell<LookUpBuffers>,
 }
 
 impl KeptMoves<'_> {
-    fn keeps(&self, stats: Stats) -> bool {
+    fn keeps(&self, stats: Wdl) -> bool {
         stats.games() >= self.min_game
     }
 

@@ -1,7 +1,7 @@
 //! The weights of moves in a book.
 
 use crate::{
-    counts::Stats,
+    counts::Wdl,
     provenance::{option_text, switch, valued},
 };
 
@@ -30,7 +30,7 @@ impl Default for Factors {
 impl Factors {
     /// Returns the weight of games before scaling. Saturates at `u64::MAX`.
     #[inline]
-    pub fn weight(self, stats: Stats) -> u64 {
+    pub fn weight(self, stats: Wdl) -> u64 {
         stats
             .wins
             .saturating_mul(self.win.into())
@@ -52,11 +52,11 @@ pub enum Scale {
 /// How the moves of a book are weighed. The default is Polyglot's.
 ///
 /// ```
-/// use polybook::{book::Weights, counts::Stats};
+/// use polybook::{book::Weights, counts::Wdl};
 ///
 /// let weights = Weights::default();
-/// assert_eq!(weights.weight(Stats { wins: 2, draws: 1, losses: 4 }), 5);
-/// assert_eq!(weights.weight(Stats { wins: 0, draws: 0, losses: 4 }), 0);
+/// assert_eq!(weights.weight(Wdl { wins: 2, draws: 1, losses: 4 }), 5);
+/// assert_eq!(weights.weight(Wdl { wins: 0, draws: 0, losses: 4 }), 0);
 /// ```
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Weights {
@@ -76,7 +76,7 @@ impl Weights {
     /// Returns the weight of a move before scaling. A move whose results add up to 0 gets the weight 0, even if weights are
     /// uniform. A book does not keep such a move.
     #[inline]
-    pub fn weight(&self, stats: Stats) -> u64 {
+    pub fn weight(&self, stats: Wdl) -> u64 {
         let weight = self.factors.weight(stats);
         if self.uniform { weight.min(1) } else { weight }
     }
@@ -159,7 +159,7 @@ impl Scaling {
 mod tests {
     use super::*;
 
-    const STATS: Stats = Stats {
+    const STATS: Wdl = Wdl {
         wins: 3,
         draws: 0,
         losses: 2,
@@ -180,9 +180,9 @@ mod tests {
 
     #[test]
     fn a_lost_move_has_no_weight_even_with_uniform_weights() {
-        let lost = Stats {
+        let lost = Wdl {
             losses: 9,
-            ..Stats::default()
+            ..Wdl::default()
         };
         let weights = Weights {
             uniform: true,

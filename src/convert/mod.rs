@@ -36,7 +36,7 @@ use shakmaty::{EnPassantMode, Move, Position, Role, Square, variant::VariantPosi
 
 use crate::{
     book::{BookMaker, BookSummary, LossSummary, MinimaxSummary, Weights},
-    counts::{CountBatch, Counts, Finder, Memory, MoveFilter, Scratch, Stats, Tally},
+    counts::{CountBatch, Counts, Finder, LookUpBuffers, Memory, MoveFilter, Tally, Wdl},
     error::{Error, Result},
     evals::MaxLoss,
     obs::{Obs, ObsRow, PassedOver, legal_move},
@@ -280,12 +280,12 @@ struct CountedMoves<'a> {
     weights: &'a Weights,
     /// Whether moves of weight 0 are skipped.
     only_weighted: bool,
-    scratch: RefCell<Scratch>,
+    scratch: RefCell<LookUpBuffers>,
 }
 
 impl CountedMoves<'_> {
     /// Returns White's results in all games that reached a position, or `None` if none did.
-    fn results(&self, pos: &Keyed<VariantPosition>) -> Result<Option<Stats>> {
+    fn results(&self, pos: &Keyed<VariantPosition>) -> Result<Option<Wdl>> {
         let part = self.finder.part(pos.identity());
         let mut scratch = self.scratch.borrow_mut();
         let found = self.finder.find(part, &mut scratch)?;
@@ -494,7 +494,7 @@ pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBa
     next.play_unchecked(mv);
     if let Some(square) = pinned_square(&next) {
         let without = key(&next) ^ en_passant_part(square);
-        notes.push(without, step_note(square), next.turn(), Stats::default());
+        notes.push(without, step_note(square), next.turn(), Wdl::default());
     }
 }
 

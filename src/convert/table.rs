@@ -11,7 +11,7 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 use super::{Convert, Converted};
 use crate::{
     book::{Scale, Scaling, Weights},
-    counts::{MoveFilter, Stats},
+    counts::{MoveFilter, Wdl},
     error::{At, Result},
     obs::{ObsRow, PassedOver, legal_move},
     output::{AtomicFile, BufferedFile},
@@ -99,7 +99,7 @@ fn io_error(err: csv::Error) -> io::Error {
 struct CsvRow<'a> {
     epd: &'a str,
     mv: &'a str,
-    stats: Stats,
+    stats: Wdl,
     weight: u16,
 }
 
@@ -112,7 +112,7 @@ struct JsonRow<'a> {
     /// The move in UCI notation, or as the database has it if it is not legal.
     uci: &'a str,
     #[serde(flatten)]
-    stats: Stats,
+    stats: Wdl,
     /// The weight of the move in a book, or 0 if a book leaves the move out.
     weight: u16,
 }

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use shakmaty::Color;
 use thiserror::Error;
 
-use super::stats::Stats;
+use super::wdl::Wdl;
 use crate::{
     error::Result,
     position::BookMove,
@@ -144,11 +144,11 @@ impl ClassRecord {
         self.0 >> 23 == other.0 >> 23
     }
 
-    pub(crate) fn stats(self) -> Stats {
+    pub(crate) fn stats(self) -> Wdl {
         let games = self.games();
         let result = self.0 >> 21 & 3;
         let of = |number| if result == number { games } else { 0 };
-        Stats {
+        Wdl {
             wins: of(2),
             draws: of(1),
             losses: of(0),
@@ -498,7 +498,7 @@ mod tests {
             let record = ClassRecord::new(key, BookMove(mv), turn, class, winner, rating);
             prop_assert_eq!((record.key(), record.book_move(), record.turn()), (key, BookMove(mv), turn));
             prop_assert_eq!(record.class(), class);
-            prop_assert_eq!(record.stats(), Stats::of_game(winner, turn));
+            prop_assert_eq!(record.stats(), Wdl::of_game(winner, turn));
             let ratings = Ratings { sum: rating.into(), games: u64::from(rating > 0) };
             prop_assert_eq!(record.ratings(), ratings);
         }
@@ -529,12 +529,12 @@ mod tests {
                 records = folded;
             }
             prop_assert!(records.len() <= ratings.len() / MOST as usize + 2);
-            let (mut stats, mut sum) = (Stats::default(), Ratings::default());
+            let (mut stats, mut sum) = (Wdl::default(), Ratings::default());
             for record in records {
                 stats += record.stats();
                 sum += record.ratings();
             }
-            prop_assert_eq!(stats, Stats { wins: ratings.len() as u64, draws: 0, losses: 0 });
+            prop_assert_eq!(stats, Wdl { wins: ratings.len() as u64, draws: 0, losses: 0 });
             prop_assert_eq!(sum.sum, ratings.iter().map(|rating| u64::from(*rating)).sum::<u64>());
             prop_assert_eq!(sum.games, ratings.iter().filter(|rating| **rating > 0).count() as u64);
         }

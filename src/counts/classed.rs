@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    ClassCounts, ClassRecord, Counts, Finder, Grouping, KeyedIdentity, Ratings, Scratch, Stats,
+    ClassCounts, ClassRecord, Counts, Finder, Grouping, KeyedIdentity, LookUpBuffers, Ratings, Wdl,
     directory::CountsDirectory,
     error::CountsError,
     layout::ClassRow,
@@ -380,7 +380,7 @@ pub(super) fn for_each_class_row(
     shards: Range<usize>,
     mut f: impl FnMut(&ClassRow) -> Result<()>,
 ) -> Result<()> {
-    let mut open: Option<(ClassRecord, Stats, Ratings)> = None;
+    let mut open: Option<(ClassRecord, Wdl, Ratings)> = None;
     let mut result = Ok(());
     let row_of = |(first, stats, ratings): (ClassRecord, _, _)| ClassRow {
         row: Row {
@@ -485,7 +485,7 @@ fn rows_of_identities(
     shard: usize,
     mut f: impl FnMut(Row) -> Result<()>,
 ) -> Result<()> {
-    let mut scratch = Scratch::default();
+    let mut scratch = LookUpBuffers::default();
     let mut rows: Vec<Row> = Vec::new();
     let mut result = Ok(());
     let mut hand_over = |rows: &mut Vec<Row>| {
@@ -523,7 +523,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        counts::{ClassRecord, ClassTally, CountClass, Ratings, Stats, layout::Row},
+        counts::{ClassRecord, ClassTally, CountClass, Ratings, Wdl, layout::Row},
         position::BookMove,
         sort::{Memory, SHARDS},
     };
@@ -538,7 +538,7 @@ mod tests {
                     identity: 1,
                     mv: BookMove(1),
                     turn: Color::White,
-                    stats: Stats::default(),
+                    stats: Wdl::default(),
                 },
                 class: CountClass {
                     month,

@@ -8,7 +8,7 @@ use std::{
 
 use rayon::prelude::*;
 
-use super::{record::CountRecord, stats::MoveCount, tally::Counts};
+use super::{record::CountRecord, tally::Counts, wdl::MoveCount};
 use crate::{
     error::Result,
     position::{Keyed, Rules},
@@ -81,7 +81,7 @@ pub(crate) struct Found<'a> {
 
 /// Buffers that a thread reuses from one look-up to the next.
 #[derive(Default, Debug)]
-pub(crate) struct Scratch {
+pub(crate) struct LookUpBuffers {
     records: Vec<CountRecord>,
     moves: Vec<MoveCount>,
 }
@@ -128,7 +128,7 @@ impl FindableCounts {
             counts: &self.counts,
             shards: Cow::Borrowed(&self.shards),
         };
-        finder.moves(pos, &mut Scratch::default())
+        finder.moves(pos, &mut LookUpBuffers::default())
     }
 }
 
@@ -205,7 +205,11 @@ impl Finder<'_> {
     /// # Errors
     ///
     /// Returns an error if a temporary file cannot be read.
-    pub fn moves<P: Rules>(&self, pos: &Keyed<P>, scratch: &mut Scratch) -> Result<Vec<MoveCount>> {
+    pub fn moves<P: Rules>(
+        &self,
+        pos: &Keyed<P>,
+        scratch: &mut LookUpBuffers,
+    ) -> Result<Vec<MoveCount>> {
         let mut moves: Vec<MoveCount> = Vec::new();
         for identity in pos.exact_identities() {
             let Some(found) = self.find(self.part(identity), scratch)? else {
@@ -229,7 +233,7 @@ impl Finder<'_> {
     pub fn find<'s>(
         &self,
         part: RecordRange,
-        scratch: &'s mut Scratch,
+        scratch: &'s mut LookUpBuffers,
     ) -> Result<Option<Found<'s>>> {
         let RecordRange {
             key,
@@ -328,7 +332,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        counts::{Stats, Tally},
+        counts::{Tally, Wdl},
         position::BookMove,
         sort::Memory,
     };
@@ -336,9 +340,9 @@ mod tests {
     #[test]
     fn every_position_is_found_in_memory_and_in_files() {
         let key = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let won = Stats {
+        let won = Wdl {
             wins: 1,
-            ..Stats::default()
+            ..Wdl::default()
         };
         for bytes in [1 << 30, 0] {
             let tally = Tally::new(Memory {
@@ -356,7 +360,7 @@ mod tests {
             let counts = tally.seal().unwrap();
             assert_eq!(counts.is_spilled(), bytes == 0);
             let finder = counts.finder().unwrap();
-            let mut scratch = Scratch::default();
+            let mut scratch = LookUpBuffers::default();
             for i in 1..60_000 {
                 let part = finder.part(key(i));
                 let found = finder.find(part, &mut scratch).unwrap().unwrap();
@@ -372,7 +376,7 @@ mod tests {
         let counts = Tally::new(Memory::default()).seal().unwrap();
         let finder = counts.finder().unwrap();
         for key in [0, 1, u64::MAX] {
-            let mut scratch = Scratch::default();
+            let mut scratch = LookUpBuffers::default();
             let found = finder.find(finder.part(key), &mut scratch);
             assert!(found.unwrap().is_none());
         }
@@ -387,7 +391,7 @@ mod tests {
                 ..Memory::default()
             });
             let record =
-                |i, mv| CountRecord::new(key(i), BookMove(mv), Color::White, Stats::default());
+                |i, mv| CountRecord::new(key(i), BookMove(mv), Color::White, Wdl::default());
             let records: Vec<CountRecord> = (0..60_000)
                 .map(|i| record(i / 3, 1 + i as u16 % 3))
                 .collect();
@@ -396,7 +400,7 @@ mod tests {
             let finder = counts.finder().unwrap();
             assert_eq!(finder.positions(), 20_000);
             let (marks, mut parts) = (finder.visited_bits(), Vec::new());
-            let mut scratch = Scratch::default();
+            let mut scratch = LookUpBuffers::default();
             for first in (0..30_000).step_by(100) {
                 finder.parts((first..first + 100).map(key), &mut parts);
                 marks.fetch(&parts);

@@ -30,7 +30,7 @@ use std::{ffi::OsStr, ops::Range};
 
 use shakmaty::Color;
 
-use super::{CountClass, Grouping, Ratings, Stats};
+use super::{CountClass, Grouping, Ratings, Wdl};
 use crate::{kind, pgn::RatingGroup, position::BookMove, sort::SHARDS};
 
 /// The file that says where the counts come from and lists the parts.
@@ -119,7 +119,7 @@ pub struct Row {
     /// The side to move.
     pub turn: Color,
     /// The results, from the view of the side to move.
-    pub stats: Stats,
+    pub stats: Wdl,
 }
 
 impl Row {

@@ -4,18 +4,18 @@
 //! of the module `sort` collect, sort and add up records, and spill to temporary files what exceeds the memory budget.
 //!
 //! ```
-//! use polybook::{counts::{Memory, Stats, Tally}, position::BookMove};
+//! use polybook::{counts::{Memory, Wdl, Tally}, position::BookMove};
 //! use shakmaty::Color;
 //!
 //! let tally = Tally::new(Memory::default());
-//! let won = Stats { wins: 1, ..Stats::default() };
-//! let drawn = Stats { draws: 1, ..Stats::default() };
+//! let won = Wdl { wins: 1, ..Wdl::default() };
+//! let drawn = Wdl { draws: 1, ..Wdl::default() };
 //! tally.add(7, BookMove(796), Color::White, won)?;
 //! tally.add(7, BookMove(796), Color::White, drawn)?;
 //! let counts = tally.seal()?;
 //! let positions = counts.positions().collect::<Result<Vec<_>, _>>()?;
 //! assert_eq!(positions[0].key, 7);
-//! assert_eq!(positions[0].moves[0].stats, Stats { wins: 1, draws: 1, losses: 0 });
+//! assert_eq!(positions[0].moves[0].stats, Wdl { wins: 1, draws: 1, losses: 0 });
 //! # Ok::<(), polybook::Error>(())
 //! ```
 //!
@@ -54,20 +54,20 @@ mod class;
 mod finder;
 mod move_filter;
 mod record;
-mod stats;
 mod tally;
+mod wdl;
 
 pub(crate) use self::{
     class::{ClassCounts, ClassRecord, ClassTally, KeyedIdentity},
-    finder::{FindableCounts, Finder, RecordRange, Scratch, VisitedBits},
+    finder::{FindableCounts, Finder, LookUpBuffers, RecordRange, VisitedBits},
     tally::OrderedCounts,
 };
 pub use self::{
     class::{CountClass, Grouping, Ratings, UnknownClass},
     move_filter::MoveFilter,
     record::{CountBatch, CountRecord},
-    stats::{MoveCount, Stats},
     tally::{Counts, PositionCount, Tally},
+    wdl::{MoveCount, Wdl},
 };
 pub use crate::{provenance::Pruned, sort::Memory};
 

@@ -2,19 +2,19 @@
 
 use shakmaty::Color;
 
-use super::stats::Stats;
+use super::wdl::Wdl;
 use crate::provenance::{option_text, valued};
 
 /// Selects moves by their games. The default filter is Polyglot's.
 ///
 /// ```
-/// use polybook::counts::{MoveFilter, Stats};
+/// use polybook::counts::{MoveFilter, Wdl};
 /// use shakmaty::Color;
 ///
 /// let filter = MoveFilter::default();
-/// let often = Stats { wins: 2, draws: 1, losses: 4 };
+/// let often = Wdl { wins: 2, draws: 1, losses: 4 };
 /// assert!(filter.selects(Color::White, often));
-/// let seldom = Stats { wins: 2, draws: 0, losses: 0 };
+/// let seldom = Wdl { wins: 2, draws: 0, losses: 0 };
 /// assert!(!filter.selects(Color::White, seldom));
 /// assert!(MoveFilter::every_move().selects(Color::White, seldom));
 /// ```
@@ -50,7 +50,7 @@ impl MoveFilter {
 
     /// Returns `true` if a move of the side `turn` with the results `stats` is selected.
     #[inline]
-    pub fn selects(&self, turn: Color, stats: Stats) -> bool {
+    pub fn selects(&self, turn: Color, stats: Wdl) -> bool {
         stats.games() >= self.min_game
             && self.only.is_none_or(|only| only == turn)
             && (self.min_score <= 0.0 || stats.score() >= self.min_score / 100.0)
@@ -103,7 +103,7 @@ impl MoveFilter {
 mod tests {
     use super::*;
 
-    const STATS: Stats = Stats {
+    const STATS: Wdl = Wdl {
         wins: 3,
         draws: 0,
         losses: 2,

@@ -293,7 +293,7 @@ struct OpenGroup<'a> {
 }
 
 /// The progress that reading a batch made.
-pub(crate) struct Step<'a> {
+pub(crate) struct ReadProgress<'a> {
     /// The part that was read.
     pub path: &'a Path,
     /// The number of games in the batch.
@@ -308,7 +308,7 @@ impl<'a> OrderedRows<'a> {
     /// # Errors
     ///
     /// Returns an error if a part cannot be read, contains an invalid row, or is not sorted.
-    pub(crate) fn next(&mut self, batch: &mut CountBatch) -> Result<Option<Step<'a>>> {
+    pub(crate) fn next(&mut self, batch: &mut CountBatch) -> Result<Option<ReadProgress<'a>>> {
         self.next_with(|rows, range| rows.push_to(range, batch))
     }
 
@@ -319,7 +319,10 @@ impl<'a> OrderedRows<'a> {
     ///
     /// Returns an error in the cases of [`next`](OrderedRows::next), or if the batch has more than [`MOST_GAMES`]
     /// games.
-    pub(super) fn next_classed(&mut self, out: &mut Vec<ClassRow>) -> Result<Option<Step<'a>>> {
+    pub(super) fn next_classed(
+        &mut self,
+        out: &mut Vec<ClassRow>,
+    ) -> Result<Option<ReadProgress<'a>>> {
         self.next_with(|rows, range| {
             let mut games = 0;
             for at in range {
@@ -342,7 +345,7 @@ impl<'a> OrderedRows<'a> {
     fn next_with(
         &mut self,
         mut take: impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,
-    ) -> Result<Option<Step<'a>>> {
+    ) -> Result<Option<ReadProgress<'a>>> {
         loop {
             if self.open.as_ref().is_none_or(|open| open.reader.left == 0) && !self.open_next()? {
                 return Ok(None);
@@ -350,7 +353,7 @@ impl<'a> OrderedRows<'a> {
             let part = self.open.as_ref().expect("a row group is open").part;
             let (rows, games) = part.part.named(caught(|| self.read(&mut take)))?;
             if rows > 0 {
-                return Ok(Some(Step {
+                return Ok(Some(ReadProgress {
                     path: part.part.path(),
                     games,
                     bytes: part.part.size() * rows / part.rows(),
@@ -432,8 +435,8 @@ mod tests {
     use super::*;
     use crate::{
         counts::{
-            CountsContent, CountsDirectory, CountsOrigin, CountsWriter, Memory, RowSource, Stats,
-            Tally,
+            CountsContent, CountsDirectory, CountsOrigin, CountsWriter, Memory, RowSource, Tally,
+            Wdl,
         },
         output::commit_all,
         position::BookMove,
@@ -445,7 +448,7 @@ mod tests {
         let tally = Tally::new(Memory::default());
         for row in 1..=rows {
             let key = row.wrapping_mul(0x2545_f491_4f6c_dd1d);
-            let stats = Stats {
+            let stats = Wdl {
                 wins: row % 40_000,
                 draws: 1,
                 losses: 0,

@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use shakmaty::Color;
 
-use super::stats::{MoveCount, Stats};
+use super::wdl::{MoveCount, Wdl};
 use crate::{
     error::{Error, Result},
     position::BookMove,
@@ -38,10 +38,10 @@ const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
 /// Games of one position and move. Records are ordered by key, then by move.
 ///
 /// ```
-/// use polybook::{position::BookMove, counts::{CountRecord, Stats}};
+/// use polybook::{position::BookMove, counts::{CountRecord, Wdl}};
 /// use shakmaty::Color;
 ///
-/// let won = Stats { wins: 1, draws: 0, losses: 0 };
+/// let won = Wdl { wins: 1, draws: 0, losses: 0 };
 /// let record = CountRecord::new(7, BookMove(796), Color::White, won);
 /// assert_eq!((record.key(), record.stats()), (7, won));
 /// ```
@@ -53,7 +53,7 @@ impl CountRecord {
     ///
     /// Larger numbers give a wrong record; [`CountBatch::push`](super::CountBatch::push) accepts any numbers.
     #[inline]
-    pub fn new(key: u64, mv: BookMove, turn: Color, stats: Stats) -> CountRecord {
+    pub fn new(key: u64, mv: BookMove, turn: Color, stats: Wdl) -> CountRecord {
         debug_assert!(fits(stats));
         let low = u64::from(mv.0) << 48
             | u64::from(turn.is_black()) << 47
@@ -64,7 +64,7 @@ impl CountRecord {
     }
 
     /// Returns the number of records that the numbers take.
-    pub(super) fn records_for(stats: Stats) -> u64 {
+    pub(super) fn records_for(stats: Wdl) -> u64 {
         let wins = stats.wins.div_ceil(MAX_WINS);
         let others = stats.draws.max(stats.losses).div_ceil(MAX_OTHER);
         wins.max(others).max(1)
@@ -76,7 +76,7 @@ impl CountRecord {
         key: u64,
         mv: BookMove,
         turn: Color,
-        stats: Stats,
+        stats: Wdl,
     ) {
         split(stats, |part| {
             records.push(CountRecord::new(key, mv, turn, part));
@@ -103,9 +103,9 @@ impl CountRecord {
 
     /// Returns the games, from the view of the side to move.
     #[inline]
-    pub fn stats(self) -> Stats {
+    pub fn stats(self) -> Wdl {
         let low = self.0 as u64;
-        Stats {
+        Wdl {
             wins: low >> 32 & MAX_WINS,
             draws: low >> 16 & MAX_OTHER,
             losses: low & MAX_OTHER,
@@ -115,14 +115,14 @@ impl CountRecord {
 
 /// Returns `true` if the numbers fit into one record.
 #[inline]
-pub(super) fn fits(stats: Stats) -> bool {
+pub(super) fn fits(stats: Wdl) -> bool {
     stats.wins <= MAX_WINS && stats.draws <= MAX_OTHER && stats.losses <= MAX_OTHER
 }
 
 /// Splits numbers of any size into numbers that fit into one record each.
-fn split(mut stats: Stats, mut emit: impl FnMut(Stats)) {
+fn split(mut stats: Wdl, mut emit: impl FnMut(Wdl)) {
     loop {
-        let part = Stats {
+        let part = Wdl {
             wins: stats.wins.min(MAX_WINS),
             draws: stats.draws.min(MAX_OTHER),
             losses: stats.losses.min(MAX_OTHER),
@@ -131,7 +131,7 @@ fn split(mut stats: Stats, mut emit: impl FnMut(Stats)) {
         stats.wins -= part.wins;
         stats.draws -= part.draws;
         stats.losses -= part.losses;
-        if stats == Stats::default() {
+        if stats == Wdl::default() {
             return;
         }
     }
@@ -187,7 +187,7 @@ impl Record for CountRecord {
 #[derive(Clone, Default, Debug)]
 pub struct SumUp {
     /// The common bits of the current records, and the sum of their numbers. `None` before the first record.
-    open: Option<(u128, Stats)>,
+    open: Option<(u128, Wdl)>,
 }
 
 impl Fold for SumUp {
@@ -211,7 +211,7 @@ impl Fold for SumUp {
         let Some((kind, sum)) = self.open.take() else {
             return;
         };
-        let record = |part: Stats| {
+        let record = |part: Wdl| {
             let numbers = part.wins << 32 | part.draws << 16 | part.losses;
             CountRecord(kind | u128::from(numbers))
         };
@@ -233,13 +233,13 @@ const MOST_LARGE: usize = 1 << 18;
 #[derive(PartialEq, Eq, Default, Debug)]
 pub struct CountBatch {
     pub(super) records: Vec<CountRecord>,
-    pub(super) large: Vec<(CountRecord, Stats)>,
+    pub(super) large: Vec<(CountRecord, Wdl)>,
 }
 
 impl CountBatch {
     /// Adds games of one position and move, from the view of the side to move.
     #[inline]
-    pub fn push(&mut self, key: u64, mv: BookMove, turn: Color, stats: Stats) {
+    pub fn push(&mut self, key: u64, mv: BookMove, turn: Color, stats: Wdl) {
         // Nearly all counts fit into one record.
         if fits(stats) {
             self.records.push(CountRecord::new(key, mv, turn, stats));
@@ -249,13 +249,13 @@ impl CountBatch {
     }
 
     #[cold]
-    fn push_many(&mut self, key: u64, mv: BookMove, turn: Color, stats: Stats) {
+    fn push_many(&mut self, key: u64, mv: BookMove, turn: Color, stats: Wdl) {
         if CountRecord::records_for(stats) <= MOST_RECORDS {
             CountRecord::extend(&mut self.records, key, mv, turn, stats);
             return;
         }
         // An empty record lists the move among the moves of the position.
-        let record = CountRecord::new(key, mv, turn, Stats::default());
+        let record = CountRecord::new(key, mv, turn, Wdl::default());
         self.records.push(record);
         self.large.push((record, stats));
     }
@@ -263,7 +263,7 @@ impl CountBatch {
 
 /// Numbers of games that would take many records, by position key and move.
 #[derive(Default, Debug)]
-pub(super) struct LargeCounts(BTreeMap<(u64, u16), Stats>);
+pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
 impl LargeCounts {
     /// Returns an error that names `source` if there are more large numbers than any collection has. They all stay in memory.
@@ -322,7 +322,7 @@ mod tests {
         fn what_is_packed_comes_back(
             key: u64, mv: u16, black: bool, wins in 0..=MAX_WINS, draws in 0..=MAX_OTHER, losses in 0..=MAX_OTHER,
         ) {
-            let stats = Stats { wins, draws, losses };
+            let stats = Wdl { wins, draws, losses };
             let turn = Color::from_white(!black);
             let record = CountRecord::new(key, BookMove(mv), turn, stats);
             prop_assert_eq!(record.key(), key);
@@ -343,8 +343,8 @@ mod tests {
 
         #[test]
         fn split_numbers_add_up(wins in 0..1u64 << 22, draws in 0..1u64 << 22, losses in 0..1u64 << 22) {
-            let stats = Stats { wins, draws, losses };
-            let mut sum = Stats::default();
+            let stats = Wdl { wins, draws, losses };
+            let mut sum = Wdl::default();
             let mut records = 0;
             split(stats, |part| {
                 sum += part;
@@ -359,9 +359,9 @@ mod tests {
     fn a_batch_does_not_grow_with_the_games() {
         let mut batch = CountBatch::default();
         for wins in [1, 1 << 10, 1 << 20, 1 << 36, 1 << 60] {
-            let stats = Stats {
+            let stats = Wdl {
                 wins,
-                ..Stats::default()
+                ..Wdl::default()
             };
             batch.push(7, BookMove(5), Color::White, stats);
         }

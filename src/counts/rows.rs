@@ -5,7 +5,7 @@ use std::ops::Range;
 use parquet::schema::types::SchemaDescriptor;
 use shakmaty::Color;
 
-use super::{CountBatch, CountClass, Grouping, Ratings, Stats};
+use super::{CountBatch, CountClass, Grouping, Ratings, Wdl};
 use super::{
     error::CountsError,
     layout::{
@@ -242,7 +242,7 @@ impl ColumnBatch {
             if !is_usual && self.row(at)?.mv == BookMove::NONE {
                 continue;
             }
-            let stats = Stats {
+            let stats = Wdl {
                 wins: wins.cast_unsigned(),
                 draws: draws.cast_unsigned(),
                 losses: losses.cast_unsigned(),
@@ -370,13 +370,13 @@ impl ColumnBatch {
 
     /// Decodes the results of a row.
     #[inline]
-    fn stats(&self, at: usize) -> Result<Stats, CountsError> {
+    fn stats(&self, at: usize) -> Result<Wdl, CountsError> {
         let [wins, draws, losses] = &self.games;
         let games = |column, value: i64| match u64::try_from(value) {
             Ok(games) if games <= MOST_OF_RESULT => Ok(games),
             _ => Err(self.cannot_be(at, column, value)),
         };
-        Ok(Stats {
+        Ok(Wdl {
             wins: games(WINS, wins[at])?,
             draws: games(DRAWS, draws[at])?,
             losses: games(LOSSES, losses[at])?,

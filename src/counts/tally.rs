@@ -16,7 +16,7 @@ use shakmaty::Color;
 
 use super::{
     record::{CountBatch, CountRecord, LargeCounts},
-    stats::{MoveCount, Stats},
+    wdl::{MoveCount, Wdl},
 };
 use crate::{
     error::Result,
@@ -67,7 +67,7 @@ impl Tally {
     /// # Errors
     ///
     /// Returns an error if a temporary file cannot be written.
-    pub fn add(&self, key: u64, mv: BookMove, turn: Color, stats: Stats) -> Result<()> {
+    pub fn add(&self, key: u64, mv: BookMove, turn: Color, stats: Wdl) -> Result<()> {
         let mut batch = CountBatch::default();
         batch.push(key, mv, turn, stats);
         self.add_batch(&batch)
@@ -383,12 +383,12 @@ mod tests {
     use shakmaty::Color;
 
     use super::*;
-    use crate::{counts::Stats, position::BookMove};
+    use crate::{counts::Wdl, position::BookMove};
 
     #[test]
     fn counts_are_exact_past_32_bits() {
         let tally = Tally::new(Memory::default());
-        let many = Stats {
+        let many = Wdl {
             wins: 5_000_000_000,
             draws: 1,
             losses: 70_000,
@@ -410,7 +410,7 @@ mod tests {
     /// Checks that each position is also found by its key.
     fn assert_all_are_found(counts: &Counts) {
         let finder = counts.finder().unwrap();
-        let mut scratch = crate::counts::Scratch::default();
+        let mut scratch = crate::counts::LookUpBuffers::default();
         for position in counts.positions() {
             let position = position.unwrap();
             let found = finder.find(finder.part(position.key), &mut scratch);
@@ -428,11 +428,11 @@ mod tests {
             bytes in prop_oneof![Just(0usize), Just(1 << 20)],
         ) {
             let tally = Tally::new(Memory { bytes, ..Memory::default() });
-            let mut expected: BTreeMap<(u64, u16), Stats> = BTreeMap::new();
+            let mut expected: BTreeMap<(u64, u16), Wdl> = BTreeMap::new();
             for (key, mv, wins, draws) in games {
                 // The keys are in several shards, and some records share a key.
                 let key = key.wrapping_mul(0x2545_f491_4f6c_dd1d) >> (key % 3);
-                let stats = Stats { wins, draws, losses: 1 };
+                let stats = Wdl { wins, draws, losses: 1 };
                 tally.add(key, BookMove(mv), Color::White, stats).unwrap();
                 *expected.entry((key, mv)).or_default() += stats;
             }
@@ -469,7 +469,7 @@ mod tests {
             vec![Box::new(move |batch| {
                 step += 1;
                 if step == 2 {
-                    let stats = Stats {
+                    let stats = Wdl {
                         wins: 3,
                         draws: 2,
                         losses: 1,

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
-    ClassCounts, CountClass, Grouping, Ratings, Stats,
+    ClassCounts, CountClass, Grouping, Ratings, Wdl,
     classed::{ClassedCounts, RowSource},
     error::CountsError,
     layout::{
@@ -347,7 +347,7 @@ impl<'a> PartWriter<'a> {
     /// Returns an error if the results exceed [`MOST_OF_RESULT`], if writing a full row group fails, or if the run was
     /// interrupted.
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
-        let Stats {
+        let Wdl {
             wins,
             draws,
             losses,
@@ -557,7 +557,7 @@ mod tests {
     use shakmaty::Color;
 
     use super::*;
-    use crate::counts::{CountClass, Ratings, Row, Stats};
+    use crate::counts::{CountClass, Ratings, Row, Wdl};
 
     proptest! {
         #[test]
@@ -572,7 +572,7 @@ mod tests {
                     identity: if has_identities { identity } else { key },
                     mv: BookMove(mv),
                     turn: Color::White,
-                    stats: Stats { wins, ..Stats::default() },
+                    stats: Wdl { wins, ..Wdl::default() },
                 },
                 class: CountClass::default(),
                 ratings: Ratings::default(),
@@ -616,7 +616,7 @@ mod tests {
             identity: 1,
             mv: BookMove(1),
             turn: Color::White,
-            stats: Stats::default(),
+            stats: Wdl::default(),
         });
         let mut take = || pruner.take(&row, &mut |_| Ok(()));
         (0..MOST_WAITING).for_each(|_| take().unwrap());

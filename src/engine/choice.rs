@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use shakmaty::Move;
 
 use super::settings::{Play, Settings};
-use crate::{counts::Stats, walk::TreeMove};
+use crate::{counts::Wdl, walk::TreeMove};
 
 /// Removes the moves that the settings do not allow: moves of too few games, moves without weight, and moves with a score
 /// below the minimum. Adds those with a low score to `refused`.
@@ -31,7 +31,7 @@ pub(super) fn rank(moves: &mut [TreeMove]) {
 }
 
 fn merit(mv: &TreeMove) -> f64 {
-    mv.stats.map_or(mv.weight as f64, Stats::lower_bound)
+    mv.stats.map_or(mv.weight as f64, Wdl::lower_bound)
 }
 
 /// Returns the index of the move to play. `random` is a number from 0 to 1, without 1.
@@ -60,13 +60,13 @@ pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
 
 /// Returns the score in centipawns of which the logistic formula of ratings gives the lower bound of the expected score:
 /// 400 centipawns are ten to one.
-pub(super) fn centipawns(stats: Stats) -> i64 {
+pub(super) fn centipawns(stats: Wdl) -> i64 {
     let share = stats.lower_bound().clamp(0.001, 0.999);
     (400.0 * (share / (1.0 - share)).log10()).round() as i64
 }
 
 /// Returns wins, draws and losses in thousandths, which add up to 1000: the largest gets what rounding leaves.
-pub(super) fn wdl(stats: Stats) -> [u64; 3] {
+pub(super) fn wdl(stats: Wdl) -> [u64; 3] {
     let share = |part: u64| (u128::from(part) * 1000 / u128::from(stats.games().max(1))) as u64;
     let mut shares = [stats.wins, stats.draws, stats.losses].map(share);
     let rest = 1000 - shares.iter().sum::<u64>();
@@ -106,7 +106,7 @@ mod tests {
     fn moves(stats: &[(u64, u64, u64)]) -> Vec<TreeMove> {
         let legal = Chess::default().legal_moves();
         let of = |(at, (wins, draws, losses)): (usize, &(u64, u64, u64))| {
-            let stats = Stats {
+            let stats = Wdl {
                 wins: *wins,
                 draws: *draws,
                 losses: *losses,
@@ -135,7 +135,7 @@ mod tests {
         let stats = ranked[0].stats.unwrap();
         assert!(centipawns(stats) > 0 && centipawns(stats) < 110);
         assert_eq!(wdl(stats), [600, 100, 300]);
-        let even = Stats {
+        let even = Wdl {
             wins: 1,
             draws: 1,
             losses: 1,

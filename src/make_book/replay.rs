@@ -13,7 +13,7 @@ use super::{
     sink::{BatchSink, CountedGame},
 };
 use crate::{
-    counts::{CountRecord, KeyedIdentity, Stats},
+    counts::{CountRecord, KeyedIdentity, Wdl},
     error::Result,
     openings::{OpeningFilter, OpeningNumber},
     pgn::{
@@ -501,7 +501,7 @@ impl Outcome<'_> {
             self.totals.ambiguous_castling += line.not_for_books;
         }
         let stats =
-            [first_turn, !first_turn].map(|turn| (turn, Stats::of_game(result.winner(), turn)));
+            [first_turn, !first_turn].map(|turn| (turn, Wdl::of_game(result.winner(), turn)));
         let plies = line.plies.iter().enumerate();
         if needs.keys {
             let records = plies.clone().map(|(at, ply)| {
@@ -552,7 +552,7 @@ impl Outcome<'_> {
                 totals.ambiguous_castling += u64::from(!in_book);
             }
             // Count the half-move as a draw, because a variation has no result.
-            let stats = Stats::of_game(None, turn);
+            let stats = Wdl::of_game(None, turn);
             if needs.keys && in_book {
                 self.records.push(CountRecord::new(key, mv, turn, stats));
             }

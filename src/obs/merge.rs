@@ -14,7 +14,7 @@ use super::{
     writer::{Gatherer, MadeDatabase, ObsWriter},
 };
 use crate::{
-    counts::Stats,
+    counts::Wdl,
     error::{Error, Result},
     output::{Finished, repeated},
     sort::{ByteRun, Memory, Merge, TextSorter},
@@ -210,7 +210,7 @@ fn rows_of_run<'a>(
                     .to_owned(),
                 mv: mv.to_owned(),
                 active: active as i64,
-                stats: Stats {
+                stats: Wdl {
                     wins,
                     draws,
                     losses,
@@ -297,7 +297,7 @@ impl PositionRows {
         for row in mem::replace(&mut self.rows, rows).sorted() {
             let row = row?;
             let (mv, [active, wins, draws, losses], comment) = parts(&row);
-            let stats = Stats {
+            let stats = Wdl {
                 wins,
                 draws,
                 losses,
@@ -313,7 +313,7 @@ fn sortable(row: &ObsRow) -> Vec<u8> {
     let mut text = (u64::MAX - row.stats.games()).to_be_bytes().to_vec();
     text.extend_from_slice(row.mv.as_bytes());
     text.push(0);
-    let Stats {
+    let Wdl {
         wins,
         draws,
         losses,
@@ -355,7 +355,7 @@ mod tests {
             games in any::<(u32, u16, i64)>(), mv in "[ -~]{0,9}", comment in proptest::option::of("\\PC{0,20}"),
         ) {
             let (wins, draws, bits) = games;
-            let stats = Stats { wins: wins.into(), draws: draws.into(), losses: 1 };
+            let stats = Wdl { wins: wins.into(), draws: draws.into(), losses: 1 };
             let row = ObsRow { epd: String::new(), mv: mv.clone(), active: bits, stats, comment: comment.clone() };
             let numbers = [bits as u64, stats.wins, stats.draws, stats.losses];
             let text = sortable(&row);
@@ -368,7 +368,7 @@ mod tests {
                 epd: String::new(),
                 mv: mv.clone(),
                 active: ObsRow::ACTIVE,
-                stats: Stats { draws: *draws, ..Stats::default() },
+                stats: Wdl { draws: *draws, ..Wdl::default() },
                 comment: None,
             };
             let mut sorted: Vec<ObsRow> = rows.iter().map(row).collect();

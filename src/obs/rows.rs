@@ -21,7 +21,7 @@ use super::{
     info::ChecksumCheck,
 };
 use crate::{
-    counts::Stats,
+    counts::Wdl,
     error::Result,
     position::{BookMove, Rules, Variant, epd_of, read_move},
     task::{self, Feed, Feeder},
@@ -37,7 +37,7 @@ pub struct ObsRow {
     /// The bits of the column `Active`. The standard gives a meaning to the lowest alone; the others are kept.
     pub active: i64,
     /// The games in which the move was played, from the view of the side to move.
-    pub stats: Stats,
+    pub stats: Wdl,
     /// A comment on the move.
     pub comment: Option<String>,
 }
@@ -246,7 +246,7 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRo
         epd: epd.to_owned(),
         mv: mv.to_owned(),
         active,
-        stats: Stats {
+        stats: Wdl {
             wins,
             draws,
             losses,

@@ -17,7 +17,7 @@ use rayon::Scope;
 use shakmaty::Move;
 
 use crate::{
-    counts::{Counts, Finder, MoveCount, RecordRange, Scratch, Stats, VisitedBits},
+    counts::{Counts, Finder, LookUpBuffers, MoveCount, RecordRange, VisitedBits, Wdl},
     error::{Error, Result},
     position::{BookMove, Keyed, Rules},
     task::{self, Failure},
@@ -41,7 +41,7 @@ impl<P, D, F: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync> Visit<P, D> fo
 #[derive(Copy, Clone, Debug)]
 pub(super) struct LegalCount {
     pub mv: Move,
-    pub stats: Stats,
+    pub stats: Wdl,
 }
 
 /// Calls `visit` once with each position that counted moves reach from `starts`, in arbitrary order. Uses all threads of the
@@ -97,7 +97,7 @@ struct CountWalk<'a, F> {
 struct Follower<P, D> {
     lines: Vec<Keyed<P>>,
     parts: Vec<RecordRange>,
-    scratch: Scratch,
+    scratch: LookUpBuffers,
     legal: Vec<LegalCount>,
     /// The value that is passed to the task's visits.
     own: D,
@@ -141,7 +141,7 @@ impl<F> CountWalk<'_, F> {
         let mut thread = Follower {
             lines: Vec::with_capacity(TOGETHER),
             parts: Vec::new(),
-            scratch: Scratch::default(),
+            scratch: LookUpBuffers::default(),
             legal: Vec::new(),
             own: D::default(),
         };
@@ -274,9 +274,9 @@ mod tests {
                 let mv = read_move(pos, san.as_bytes()).unwrap();
                 let moves = expected.entry(epd(pos)).or_default();
                 moves.insert(mv.to_string());
-                let won = Stats {
+                let won = Wdl {
                     wins: 1,
-                    ..Stats::default()
+                    ..Wdl::default()
                 };
                 batch.push(line_pos.identity(), BookMove::from(mv), pos.turn(), won);
                 line_pos.play(mv);

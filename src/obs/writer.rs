@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     checksum::Checksum,
-    counts::{Counts, Stats},
+    counts::{Counts, Wdl},
     error::{At, Error, Result},
     output::{AtomicFile, Finished},
     position::{Keyed, Rules, write_epd, write_uci},
@@ -357,7 +357,7 @@ struct NewRow {
     mv: Range<usize>,
     comment: Option<Range<usize>>,
     active: i64,
-    stats: Stats,
+    stats: Wdl,
 }
 
 impl RowBlock {
@@ -441,7 +441,7 @@ impl Gatherer<'_> {
         epd: &str,
         mv: &str,
         active: i64,
-        stats: Stats,
+        stats: Wdl,
         comment: Option<&str>,
     ) -> Result<()> {
         let games = stats.wins.max(stats.draws).max(stats.losses);
@@ -576,7 +576,7 @@ pub(super) struct Packer {
     packed: Vec<u8>,
     moves: Vec<u8>,
     /// For each row, the range of its move in `moves`, and its numbers.
-    rows: Vec<(Range<usize>, Stats)>,
+    rows: Vec<(Range<usize>, Wdl)>,
 }
 
 impl Packer {
@@ -590,7 +590,7 @@ impl Packer {
     }
 
     /// Adds a row. `write` appends its move.
-    pub(super) fn row(&mut self, stats: Stats, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn row(&mut self, stats: Wdl, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.moves.len();
         write(&mut self.moves);
         self.rows.push((start..self.moves.len(), stats));
@@ -618,7 +618,7 @@ impl Packer {
 
 /// Unpacks a position. Returns its EPD, and an iterator over the moves and numbers of its rows.
 #[inline]
-pub(super) fn unpacked(packed: &[u8]) -> (&[u8], impl Iterator<Item = (&[u8], Stats)>) {
+pub(super) fn unpacked(packed: &[u8]) -> (&[u8], impl Iterator<Item = (&[u8], Wdl)>) {
     let end = memchr::memchr(0, packed).expect("an EPD has an end");
     let mut rest = &packed[end + 1..];
     let rows = iter::from_fn(move || {
@@ -630,7 +630,7 @@ pub(super) fn unpacked(packed: &[u8]) -> (&[u8], impl Iterator<Item = (&[u8], St
             rest = &rest[length..];
             number
         };
-        let stats = Stats {
+        let stats = Wdl {
             wins: number(),
             draws: number(),
             losses: number(),
@@ -658,7 +658,7 @@ mod tests {
             let piles = Piles::new(3, &Memory { bytes: 3 * quota, ..Memory::default() });
             boards.par_iter().for_each_init(Packer::default, |packer, board| {
                 packer.start(|text| text.extend_from_slice(board.as_bytes()));
-                packer.row(Stats::default(), |text| text.extend_from_slice(b"a2a3"));
+                packer.row(Wdl::default(), |text| text.extend_from_slice(b"a2a3"));
                 piles.push(packer.finish()).unwrap();
             });
             let mut found = Vec::new();
@@ -680,7 +680,7 @@ mod tests {
             let mut packer = Packer::default();
             packer.start(|text| text.extend_from_slice(epd.as_bytes()));
             for wins in &numbers {
-                let stats = Stats { wins: *wins >> 1, draws: 1 << 40, losses: 0 };
+                let stats = Wdl { wins: *wins >> 1, draws: 1 << 40, losses: 0 };
                 packer.row(stats, |text| text.extend_from_slice(b"e7e8q"));
             }
             let packed = packer.finish();

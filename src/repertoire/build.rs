@@ -11,7 +11,7 @@ use super::{
     reach::{Node, ReachGraph, Walk},
 };
 use crate::{
-    counts::Stats,
+    counts::Wdl,
     error::{Error, Result},
     position::{BookMove, Keyed},
     progress::Meter,
@@ -46,7 +46,7 @@ impl OwnMoveRule {
         let is_rare = |mv: &TreeMove| mv.games().saturating_mul(100) < games;
         let value = |mv: &TreeMove| match self {
             OwnMoveRule::Score if is_rare(mv) => -1.0,
-            OwnMoveRule::Score => mv.stats.map_or(0.0, Stats::lower_bound),
+            OwnMoveRule::Score => mv.stats.map_or(0.0, Wdl::lower_bound),
             OwnMoveRule::Games => mv.games() as f64,
             OwnMoveRule::Weight => mv.weight as f64,
         };

@@ -8,7 +8,7 @@ use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
 use super::{MoveSource, Side, line_text, position_after, san};
 use crate::{
-    counts::Stats,
+    counts::Wdl,
     error::{Error, Result},
     explorer::{NearestNames, did_you_mean},
     pgn::{
@@ -91,7 +91,7 @@ pub struct CheckedGame {
     #[serde(skip)]
     contradictions: Vec<u64>,
     #[serde(skip)]
-    stats: Stats,
+    stats: Wdl,
 }
 
 /// The key of equal deviations: whether the side is White, who left, the identity of the position, and the move.
@@ -104,13 +104,13 @@ pub struct Results {
     pub games: u64,
     /// The wins, draws and losses of the player.
     #[serde(flatten)]
-    pub stats: Stats,
+    pub stats: Wdl,
     /// The player's score in percent, or `None` if no game has a result.
     pub score: Option<f64>,
 }
 
 impl Results {
-    fn add(&mut self, stats: Stats) {
+    fn add(&mut self, stats: Wdl) {
         self.games += 1;
         self.stats += stats;
         self.score = (self.stats.games() > 0).then(|| self.stats.score() * 100.0);
@@ -360,7 +360,7 @@ impl Check<'_> {
             game.black = name_of(&tags, Color::Black);
             game.result = result.token();
             if result != GameResult::Unknown {
-                game.stats = Stats::of_game(result.winner(), color);
+                game.stats = Wdl::of_game(result.winner(), color);
             }
             game.problem.clone_from(&problem);
             game.is_checked = has_moves;
@@ -416,7 +416,7 @@ impl GameState<'_> {
             ),
             before: (start.clone(), Vec::new()),
             contradictions: self.contradictions,
-            stats: Stats::default(),
+            stats: Wdl::default(),
         };
         if !self.is_met && self.left.is_some() {
             let lines = LinesOf(self.known, self.color);

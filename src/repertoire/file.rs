@@ -13,7 +13,7 @@ use crate::{
         BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book_over,
         edit_book, header::with_checksum,
     },
-    counts::{MoveFilter, Stats, Tally},
+    counts::{MoveFilter, Tally, Wdl},
     error::{At, Error, Result},
     output::{AtomicFile, BufferedFile, begin_text},
     pgn::{Input, StreamOptions},
@@ -153,9 +153,9 @@ impl Writing<'_> {
                 if pos.turn() != self.color || has_inner_castling_rook(pos) {
                     return Ok(());
                 }
-                let weight = Stats {
+                let weight = Wdl {
                     wins: branch.mv.weight.max(1),
-                    ..Stats::default()
+                    ..Wdl::default()
                 };
                 let mv = BookMove::from(branch.mv.mv);
                 tally.add(branch.pos.key(), mv, pos.turn(), weight)

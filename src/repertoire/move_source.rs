@@ -16,7 +16,7 @@ use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
 use crate::{
     book::{Book, is_book_or_empty},
-    counts::{FindableCounts, Stats, Tally},
+    counts::{FindableCounts, Tally, Wdl},
     error::{At, Error, Result},
     explorer::{Explorer, Filters, Line},
     index::Index,
@@ -550,9 +550,9 @@ impl OpenOptions<'_> {
                 continue;
             };
             // The tally drops moves without games, so each move gets one at least.
-            let games = Stats {
+            let games = Wdl {
                 wins: row.stats.games().max(1),
-                ..Stats::default()
+                ..Wdl::default()
             };
             let turn = pos.turn();
             tally.add(Keyed::new(pos).identity(), mv, turn, games)?;
@@ -635,7 +635,7 @@ impl Source for MoveSource {
 fn moves_of(
     counts: &FindableCounts,
     pos: &Keyed<VariantPosition>,
-    known: impl Fn(Move, Stats) -> TreeMove,
+    known: impl Fn(Move, Wdl) -> TreeMove,
 ) -> Result<Vec<TreeMove>> {
     let counted = counts.moves(pos)?.into_iter();
     let legal = counted.filter_map(|count| Some((count.mv.to_move(pos.position())?, count.stats)));

@@ -15,7 +15,7 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::position_after;
 use crate::{
-    counts::Stats,
+    counts::Wdl,
     error::{Error, Result},
     position::{BookMove, Keyed},
     progress::{Meter, Portions},
@@ -79,7 +79,7 @@ pub(super) struct Edge {
     pub mv: BookMove,
     pub games: u64,
     /// The results for the side that moves, or `None` if the source has none.
-    pub stats: Option<Stats>,
+    pub stats: Option<Wdl>,
     /// The number of games without a result; see [`TreeMove::unfinished`].
     pub unfinished: u64,
     /// The probability that the move is played, from 0 to 1. It is 1 for each move of the player.

@@ -11,7 +11,7 @@ use super::{
     ranking::{Ranked, Ranking},
 };
 use crate::{
-    counts::Stats,
+    counts::Wdl,
     error::{At, Result},
     output::{BufferedFile, begin_text},
     position::epd_of,
@@ -122,7 +122,7 @@ pub(super) fn note_of_games(results: GameStats) -> String {
 
 /// Returns a comment that states how often games reached a position, and White's score. A game that reached the
 /// position twice counts twice.
-pub(super) fn note_of_times(stats: Stats) -> String {
+pub(super) fn note_of_times(stats: Wdl) -> String {
     let without_result = 0;
     note(
         "time",

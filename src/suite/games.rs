@@ -16,7 +16,7 @@ use super::{
     without_evaluation,
 };
 use crate::{
-    counts::Stats,
+    counts::Wdl,
     error::Result,
     output::BufferedFile,
     pgn::GameResult,
@@ -339,7 +339,7 @@ impl LineEnd {
         while let Some(text) = texts.read_text()? {
             let (numbers, bytes) = text.split_at(size_of::<[u64; 4]>());
             let number = |place: usize| u64::from_le_bytes(numbers.as_chunks().0[place]);
-            let stats = Stats {
+            let stats = Wdl {
                 wins: number(0),
                 draws: number(1),
                 losses: number(2),
@@ -394,7 +394,7 @@ impl<'a> CountedLine<'a> {
         let mut results = GameStats::default();
         match GameResult::ALL[usize::from(*result)] {
             GameResult::Unknown => results.without_result = 1,
-            result => results.stats = Stats::of_game(result.winner(), Color::White),
+            result => results.stats = Wdl::of_game(result.winner(), Color::White),
         }
         CountedLine::new(bytes, results)
     }
@@ -479,7 +479,7 @@ fn start_of(start: &[u8]) -> VariantPosition {
 /// White's results in some games, and the number of games without a result.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct GameStats {
-    pub stats: Stats,
+    pub stats: Wdl,
     pub without_result: u64,
 }
 

@@ -20,7 +20,7 @@ use shakmaty::{Position, variant::VariantPosition};
 
 use self::format::write_ranked;
 use crate::{
-    counts::Stats,
+    counts::Wdl,
     error::{Error, Result},
     evals::Evals,
     openings::{self, Opening},
@@ -94,9 +94,9 @@ impl Default for Suite {
 impl Suite {
     /// Returns `true` if White's results in a position are within `balance` and `draw_rate`. `None` stands for a source
     /// without results.
-    fn keeps(&self, stats: Option<Stats>) -> bool {
+    fn keeps(&self, stats: Option<Wdl>) -> bool {
         // Compares products instead of quotients, so that a share equal to a bound is within the range.
-        let is_within = |range: Option<(f64, f64)>, share: fn(Stats) -> u64| {
+        let is_within = |range: Option<(f64, f64)>, share: fn(Wdl) -> u64| {
             range.is_none_or(|(low, high)| {
                 stats.is_some_and(|stats| {
                     let (games, share) = (stats.games() as f64, 50.0 * share(stats) as f64);
@@ -194,7 +194,7 @@ pub(crate) struct SuiteSummary {
 }
 
 /// Returns White's results in all games that reached a position, or `None` if the source has no results for it.
-pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Stats>>;
+pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Wdl>>;
 
 /// A suite whose lines follow the moves that a source contains, beginning at each of `starts`. There must be at least
 /// one start.
@@ -416,7 +416,7 @@ mod tests {
     fn a_score_on_a_bound_is_balanced() {
         for games in 1..=200 {
             for wins in (0..=games).filter(|wins| wins * 100 % games == 0) {
-                let stats = Stats {
+                let stats = Wdl {
                     wins,
                     draws: 0,
                     losses: games - wins,
@@ -432,7 +432,7 @@ mod tests {
                 };
                 assert!(balanced(bound, bound), "{wins} of {games}");
                 assert!(!balanced(bound + 0.01, 100.0) && !balanced(0.0, bound - 0.01));
-                let drawn = Stats {
+                let drawn = Wdl {
                     draws: wins,
                     wins: 0,
                     losses: games - wins,

@@ -14,7 +14,7 @@ use super::{
     ranking::{Candidate, Ranking},
 };
 use crate::{
-    counts::Stats,
+    counts::Wdl,
     error::Result,
     position::{Keyed, restored, stored},
     progress::Portions,
@@ -81,7 +81,7 @@ impl<S: Source> SourceSuite<'_, S> {
             ranking.add(&Candidate {
                 start: &[0; 8],
                 identities: &[reached.pos().identity()],
-                games: results.map_or(reached.weight, Stats::games),
+                games: results.map_or(reached.weight, Wdl::games),
                 opening: &reached.paths[0].opening,
                 text: &(epd(reached.pos().position(), suite.opcodes) + &operations),
                 note: &results.map(note_of_times).unwrap_or_default(),

@@ -12,7 +12,7 @@ use super::{
     is_over, read_start,
 };
 use crate::{
-    counts::Stats,
+    counts::Wdl,
     error::{At, Error, Result},
     output::BufferedFile,
     pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
@@ -512,7 +512,7 @@ pub struct Encounter {
     pub second: String,
     /// The wins, draws and losses of the first player.
     #[serde(flatten)]
-    pub stats: Stats,
+    pub stats: Wdl,
     /// The pairs, from the view of the first player.
     #[serde(rename = "pentanomial")]
     pub pairs: Pentanomial,
@@ -535,7 +535,7 @@ pub struct ExitResults {
     pub opening: Option<String>,
     /// The wins, draws and losses of White.
     #[serde(flatten)]
-    pub stats: Stats,
+    pub stats: Wdl,
     /// The number of games without a result.
     pub unfinished: u64,
     /// The share of draws, in percent, or `None` without games.
@@ -553,7 +553,7 @@ pub struct ExitResults {
 }
 
 /// Returns the share of draws in percent, or `None` without games.
-fn draw_rate(stats: Stats) -> Option<f64> {
+fn draw_rate(stats: Wdl) -> Option<f64> {
     let games = stats.games();
     (games > 0).then(|| stats.draws as f64 * 100.0 / games as f64)
 }
@@ -613,7 +613,7 @@ const PLAYER: usize = 128;
 /// The results of one exit while games are read.
 #[derive(Default)]
 struct Exited {
-    stats: Stats,
+    stats: Wdl,
     unfinished: u64,
     pairs: Pentanomial,
     one_sided_pairs: u64,
@@ -664,7 +664,7 @@ impl MatchCounts {
         let counted = &mut self.exits[exit];
         match result {
             GameResult::Unknown => counted.unfinished += 1,
-            _ => counted.stats += Stats::of_game(result.winner(), Color::White),
+            _ => counted.stats += Wdl::of_game(result.winner(), Color::White),
         }
         let [white, black] = game.players.map(|name| self.number(name));
         let players = [white.min(black), white.max(black)];
@@ -701,17 +701,17 @@ impl MatchCounts {
                 continue;
             }
             let winners = [one, other].map(|game| game.result.winner());
-            let mut both = Stats::of_game(winners[0], one.color);
-            both += Stats::of_game(winners[1], !one.color);
+            let mut both = Wdl::of_game(winners[0], one.color);
+            both += Wdl::of_game(winners[1], !one.color);
             let half_points = (2 * both.wins + both.draws) as usize;
             pairs.0[half_points] += 1;
             let exit = &mut self.exits[one.exit];
             exit.pairs.0[half_points] += 1;
             exit.one_sided_pairs += u64::from(winners[0].is_some() && winners[0] == winners[1]);
         }
-        let mut stats = Stats::default();
+        let mut stats = Wdl::default();
         for game in games.iter().filter(|game| is_finished(game)) {
-            stats += Stats::of_game(game.result.winner(), game.color);
+            stats += Wdl::of_game(game.result.winner(), game.color);
         }
         let [first, second] = players.map(|player| self.names[player].clone());
         Encounter {
@@ -747,7 +747,7 @@ impl MatchCounts {
                     && (stats.wins == stats.games() || stats.losses == stats.games()),
             }
         };
-        let mut all = Stats::default();
+        let mut all = Wdl::default();
         for exit in &self.exits {
             all += exit.stats;
         }

@@ -4,7 +4,7 @@ use shakmaty::{Position, uci::UciMove, variant::VariantPosition};
 
 use crate::{
     book::{Book, each_move_once},
-    counts::Stats,
+    counts::Wdl,
     error::{Error, Result},
     explorer::{Explorer, Filters, Line, Query, View},
     index::PositionStats,
@@ -151,8 +151,8 @@ pub(crate) fn played(
 }
 
 /// Returns results of White, draws and Black as those of the side to move in `pos`.
-fn for_mover(pos: &VariantPosition, wins: u64, draws: u64, losses: u64) -> Stats {
-    let white = Stats {
+fn for_mover(pos: &VariantPosition, wins: u64, draws: u64, losses: u64) -> Wdl {
+    let white = Wdl {
         wins,
         draws,
         losses,

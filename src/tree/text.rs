@@ -10,7 +10,7 @@ use serde::Serialize;
 use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
 use crate::{
-    counts::Stats,
+    counts::Wdl,
     error::{At, Result},
     evals::Eval,
     output::UNSEALED,
@@ -114,7 +114,7 @@ struct TextMove {
     /// The share of the move in the weights of the position, in percent.
     probability: f64,
     #[serde(flatten)]
-    stats: Option<Stats>,
+    stats: Option<Wdl>,
     /// The number of games without a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     unfinished: Option<u64>,

@@ -14,7 +14,7 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 pub(crate) use self::tree::levels;
 pub use self::tree::{Branch, Order, Tree, TreeEvent};
 use crate::{
-    counts::Stats,
+    counts::Wdl,
     error::Result,
     evals::{Eval, Evals},
     position::Keyed,
@@ -31,7 +31,7 @@ pub struct TreeMove {
     /// index it is the number of games.
     pub weight: u64,
     /// The results of the side that moves, or `None` if the source has weights alone.
-    pub stats: Option<Stats>,
+    pub stats: Option<Wdl>,
     /// The number of games without a result, which are not in `stats`. It is 0 if the source does not tell them from
     /// draws.
     pub unfinished: u64,
@@ -44,7 +44,7 @@ pub struct TreeMove {
 
 impl TreeMove {
     /// Creates a move that the source has, without an evaluation.
-    pub(crate) fn known(mv: Move, weight: u64, stats: Option<Stats>) -> TreeMove {
+    pub(crate) fn known(mv: Move, weight: u64, stats: Option<Wdl>) -> TreeMove {
         TreeMove {
             mv,
             weight,

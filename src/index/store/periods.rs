@@ -53,7 +53,7 @@ pub const RECENT: usize = 12;
 
 /// A game that may be among the games with the highest ratings or the newest games of an answer.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Candidate {
+pub struct CandidateGame {
     /// The class of the game.
     pub class: Class,
     /// The id of the game.
@@ -69,7 +69,7 @@ pub struct PeriodResults {
     pub rows: Vec<ResultRow>,
     /// The games with the highest ratings and the newest games of each class, and possibly others, sorted by class and id.
     /// Empty in an index of counts.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateGame>,
 }
 
 impl PeriodResults {
@@ -91,7 +91,7 @@ impl PeriodResults {
             out.push(games[0].class.number() as u8);
             put_varint(out, games.len() as u64);
             let mut next = 0;
-            for Candidate { game, mv, .. } in games {
+            for CandidateGame { game, mv, .. } in games {
                 let at = moves.binary_search(mv).expect("each candidate is in a row");
                 put_varint(out, u64::from(game - next) << bits | at as u64);
                 next = game.wrapping_add(1);
@@ -127,7 +127,7 @@ impl PeriodResults {
                 let item = take_varint(&mut bytes)?;
                 let game = u32::try_from(next.checked_add(item >> bits)?).ok()?;
                 let mv = *moves.get((item & ((1 << bits) - 1)) as usize)?;
-                results.candidates.push(Candidate { class, game, mv });
+                results.candidates.push(CandidateGame { class, game, mv });
                 next = u64::from(game) + 1;
             }
         }
@@ -307,12 +307,12 @@ impl BestGames {
     }
 
     /// Appends the games, sorted by id.
-    fn add_to(&self, class: Class, candidates: &mut Vec<Candidate>) {
+    fn add_to(&self, class: Class, candidates: &mut Vec<CandidateGame>) {
         let start = candidates.len();
         let top = self.top.iter().map(|(_, _, game, mv)| (game, mv));
         let recent = self.recent.iter().map(|(_, game, mv)| (game, mv));
         let games = top.chain(recent);
-        candidates.extend(games.map(|(game, mv)| Candidate { class, game, mv }));
+        candidates.extend(games.map(|(game, mv)| CandidateGame { class, game, mv }));
         candidates[start..].sort_unstable();
         candidates.dedup();
     }
@@ -435,7 +435,7 @@ pub(super) fn push_periods(
     of: &[u8; 2],
     subject: ListKey,
     rows: &[ResultRow],
-    candidates: impl Fn(Period) -> Vec<Candidate>,
+    candidates: impl Fn(Period) -> Vec<CandidateGame>,
     entries: &mut Entries,
 ) {
     let (periods, years) = periods_of(rows);
@@ -492,12 +492,13 @@ mod tests {
                     }
                     row.game = (row.total() == 1).then_some(ids.wrapping_add(at as u32));
                 }
-                let candidate = |((game, class), at): ((u32, u8), prop::sample::Index)| Candidate {
-                    class: Class::of_number(class).unwrap(),
-                    game,
-                    mv: at.get(&rows).mv,
-                };
-                let mut candidates: Vec<Candidate> = games.into_iter().map(candidate).collect();
+                let candidate =
+                    |((game, class), at): ((u32, u8), prop::sample::Index)| CandidateGame {
+                        class: Class::of_number(class).unwrap(),
+                        game,
+                        mv: at.get(&rows).mv,
+                    };
+                let mut candidates: Vec<CandidateGame> = games.into_iter().map(candidate).collect();
                 candidates.sort_unstable();
                 PeriodResults { candidates, rows }
             },
@@ -683,7 +684,7 @@ mod tests {
                         *newest = (*newest).max((date_number(row.date), *id));
                     }
                 }
-                for Candidate { class, game, mv } in &results.candidates {
+                for CandidateGame { class, game, mv } in &results.candidates {
                     let (_, played, row) = all[*game as usize];
                     prop_assert_eq!((played, Class::new(row.speed, row.group())), (*mv, *class));
                 }

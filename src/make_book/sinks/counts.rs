@@ -291,7 +291,7 @@ impl<'a> ClassBatch<'a> {
 
     /// Adds a record of a move in a position, unless the record has no key. The move [`BookMove::NONE`] records that the
     /// game ends in the position.
-    fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, of: OfGame) {
+    fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, of: PlyFacts) {
         let key = match self.has_identities {
             true => position.identity(),
             false => position.key(),
@@ -312,7 +312,7 @@ impl<'a> ClassBatch<'a> {
 }
 
 /// The data of a half-move that its class does not determine.
-struct OfGame {
+struct PlyFacts {
     book_only: bool,
     winner: Option<Color>,
     rating: u16,
@@ -391,7 +391,7 @@ impl BatchSink for ClassBatch<'_> {
         let moves = game.plies.iter().zip(identities).enumerate().rev();
         for (at, (ply, (identity, exact))) in moves {
             let turn = turn_at(at);
-            let of = OfGame {
+            let of = PlyFacts {
                 book_only: later.has(*identity, &game.identities[at + 1..]),
                 winner,
                 rating: self.ratings[usize::from(turn.is_black())],
@@ -401,7 +401,7 @@ impl BatchSink for ClassBatch<'_> {
             self.push(KeyedIdentity::new(key, *exact), ply.mv, turn, of);
         }
         if !later.has(game.last_identity, game.identities) {
-            let of = OfGame {
+            let of = PlyFacts {
                 book_only: false,
                 winner,
                 rating: 0,
@@ -412,7 +412,7 @@ impl BatchSink for ClassBatch<'_> {
         }
         for branch in game.branches {
             // A variation has neither a result nor players.
-            let of = OfGame {
+            let of = PlyFacts {
                 book_only: true,
                 winner: None,
                 rating: 0,

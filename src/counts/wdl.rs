@@ -9,7 +9,7 @@ use crate::position::BookMove;
 
 /// The numbers of games that were won, drawn and lost, from the view of the side to move.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug, Serialize)]
-pub struct Stats {
+pub struct Wdl {
     /// The number of games that the side to move won.
     pub wins: u64,
     /// The number of games that neither side won.
@@ -24,22 +24,22 @@ pub struct MoveCount {
     /// The move.
     pub mv: BookMove,
     /// The results of the games in which the move was played.
-    pub stats: Stats,
+    pub stats: Wdl,
 }
 
 /// The quantile of the normal distribution for an interval of 99 percent.
 const QUANTILE: f64 = 2.576;
 
-impl Stats {
+impl Wdl {
     /// Returns the result of one game for the side `turn`. `winner` is `None` if neither side won.
     #[inline]
-    pub fn of_game(winner: Option<Color>, turn: Color) -> Stats {
+    pub fn of_game(winner: Option<Color>, turn: Color) -> Wdl {
         let (wins, draws, losses) = match winner {
             None => (0, 1, 0),
             Some(winner) if winner == turn => (1, 0, 0),
             Some(_) => (0, 0, 1),
         };
-        Stats {
+        Wdl {
             wins,
             draws,
             losses,
@@ -49,10 +49,10 @@ impl Stats {
     /// Converts White's results to the view of `side`, or results from the view of `side` to White's.
     #[inline]
     #[must_use]
-    pub fn turned(self, side: Color) -> Stats {
+    pub fn turned(self, side: Color) -> Wdl {
         match side {
             Color::White => self,
-            Color::Black => Stats {
+            Color::Black => Wdl {
                 wins: self.losses,
                 losses: self.wins,
                 ..self
@@ -92,12 +92,12 @@ impl Stats {
     }
 }
 
-impl Add for Stats {
-    type Output = Stats;
+impl Add for Wdl {
+    type Output = Wdl;
 
     #[inline]
-    fn add(self, other: Stats) -> Stats {
-        Stats {
+    fn add(self, other: Wdl) -> Wdl {
+        Wdl {
             wins: self.wins + other.wins,
             draws: self.draws + other.draws,
             losses: self.losses + other.losses,
@@ -105,9 +105,9 @@ impl Add for Stats {
     }
 }
 
-impl AddAssign for Stats {
+impl AddAssign for Wdl {
     #[inline]
-    fn add_assign(&mut self, other: Stats) {
+    fn add_assign(&mut self, other: Wdl) {
         *self = *self + other;
     }
 }
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn two_lucky_games_do_not_beat_a_thousand() {
         let lower = |wins, draws, losses| {
-            let stats = Stats {
+            let stats = Wdl {
                 wins,
                 draws,
                 losses,
