@@ -13,9 +13,9 @@ use polybook::{
     evals::{Evals, EvalsFormat, MakeEvals, eval_key},
     index::{Index, MergeIndexes},
     obs::Obs,
-    output::AtomicFile,
     pgn::{Cutter, GameReader, GameResult, Input, StreamOptions, Token},
     position::{BookMove, Keyed, read_move, read_word, write_epd},
+    storage::output::AtomicFile,
 };
 use shakmaty::{Chess, Position};
 

@@ -333,7 +333,7 @@ mod tests {
         use crate::{
             book::{Book, Filter, begin_book, filter_books},
             progress::Meter,
-            sort::Memory,
+            storage::sort::Memory,
         };
         let dir = tempfile::tempdir().unwrap();
         let [book, text] = ["book.bin", "text.bin"].map(|name| dir.path().join(name));

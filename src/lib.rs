@@ -57,13 +57,11 @@
 )]
 
 pub mod book;
-mod checksum;
 mod error;
-mod keyed;
 mod kind;
 pub mod position;
-mod positioned;
 pub mod progress;
+pub mod storage;
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "games")] {
@@ -79,9 +77,6 @@ cfg_if::cfg_if! {
         #[cfg(feature = "obs")]
         pub mod obs;
         pub mod openings;
-        pub mod output;
-        #[cfg(feature = "parquet")]
-        mod parquet_table;
         pub mod pgn;
         pub mod plies;
         pub mod provenance;
@@ -89,7 +84,6 @@ cfg_if::cfg_if! {
         pub mod repertoire;
         #[cfg(feature = "serve")]
         pub mod serve;
-        mod sort;
         pub mod suite;
         mod task;
         pub mod tree;

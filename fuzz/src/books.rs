@@ -8,9 +8,9 @@ use polybook::{
         edit_book, filter_books, fix, header, lines, merge_books, verify,
     },
     counts::Memory,
-    output::AtomicFile,
     position::{Variant, key},
     progress::Meter,
+    storage::output::AtomicFile,
     tree::{Limits, Tree},
 };
 use shakmaty::{Chess, Color};

@@ -10,9 +10,9 @@ use polybook::{
     convert::{Convert, Suite, SuiteFormat, TableFormat},
     counts::Memory,
     obs::{Obs, ObsWriter, merge_databases},
-    output::AtomicFile,
     pgn::Input,
     position::Variant,
+    storage::output::AtomicFile,
 };
 use rusqlite::{Connection, types::Value};
 

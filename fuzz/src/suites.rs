@@ -7,9 +7,9 @@ use polybook::{
     book::{Book, Script, begin_book, edit_book, verify},
     convert::{ConvertBook, Suite, SuiteFormat, TableFormat, read_starts},
     counts::Memory,
-    output::AtomicFile,
     position::Variant,
     progress::Meter,
+    storage::output::AtomicFile,
 };
 
 use super::{Room, books::sensible, choice};

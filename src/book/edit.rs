@@ -17,10 +17,10 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    output::AtomicFile,
     position::{BookMove, Keyed, LineError, Variant, fen_of, key, read_move},
     progress::{Meter, Portions},
-    sort::{Memory, SpillingSet},
+    storage::output::AtomicFile,
+    storage::sort::{Memory, SpillingSet},
     walk::{Replies, Source, TreeMove, sources_of_all_lines},
 };
 

@@ -16,7 +16,7 @@ use crate::{
     error::{At, Error, ForeignFormat, Result},
     kind::{FileKind, Format},
     position::{key, looks_like_move},
-    positioned::read_exact_at,
+    storage::positioned::read_exact_at,
 };
 
 /// The number of bytes at the start of a file that are examined to recognize its format.

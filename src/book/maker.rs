@@ -27,11 +27,11 @@ use crate::{
     counts::{Counts, MoveCount, MoveFilter},
     error::{At, Result},
     evals::MaxLoss,
-    output::AtomicFile,
     position::{BookMove, Keyed, Variant},
     progress::Meter,
     provenance::Provenance,
-    sort::{Memory, SpillingSet},
+    storage::output::AtomicFile,
+    storage::sort::{Memory, SpillingSet},
     task,
     walk::{Source, TreeMove, each_position},
 };

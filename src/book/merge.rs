@@ -17,11 +17,11 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     evals::MaxLoss,
-    output::AtomicFile,
     position::{BookMove, Variant},
     progress::{Meter, Portions},
     provenance::{Provenance, option_text, printable, switch, valued},
-    sort::{Memory, Merge, SpillingSet},
+    storage::output::AtomicFile,
+    storage::sort::{Memory, Merge, SpillingSet},
     task,
     walk::LinesOf,
 };

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     position::{BookMove, Keyed},
     progress::Meter,
-    sort::Memory,
+    storage::sort::Memory,
     walk::{Source, TreeMove, each_position},
 };
 

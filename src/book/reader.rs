@@ -13,12 +13,12 @@ use super::{
     records::{BookStorage, Entry, Records, each_move_once, entries_of},
 };
 use crate::{
-    checksum::{Checksum, NoChecksum},
     error::{At, Error, Result},
-    keyed::key_of,
     position::{Rules, Variant, key},
-    positioned::StoredFile,
     progress::Meter,
+    storage::checksum::{Checksum, NoChecksum},
+    storage::keyed::key_of,
+    storage::positioned::StoredFile,
 };
 
 /// A book, in a file that stays open or in memory.
@@ -362,7 +362,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{book::header::HeaderError, position::BookMove, positioned::StoredFile};
+    use crate::{book::header::HeaderError, position::BookMove, storage::positioned::StoredFile};
 
     fn bytes(keys: &[u64]) -> Vec<u8> {
         let entry = |(i, key): (usize, &u64)| Entry {

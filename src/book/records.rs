@@ -10,8 +10,8 @@ use std::{
 
 use crate::{
     error::{At, Result},
-    keyed,
     position::{BookMove, Rules},
+    storage::keyed,
 };
 
 /// A record: a move of a position. A record takes 16 bytes in the file, with all numbers in big-endian order. The records of a

@@ -16,12 +16,12 @@ use super::{
     writer::BookWriter,
 };
 use crate::{
-    checksum::Checksum,
     counts::Memory,
     error::{At, Result},
-    output::AtomicFile,
     position::{BookMove, Variant},
-    sort::TextSorter,
+    storage::checksum::Checksum,
+    storage::output::AtomicFile,
+    storage::sort::TextSorter,
 };
 
 /// A fault in a book.

@@ -13,10 +13,10 @@ use super::{
     records::{BookStorage, Entry, write_entries},
 };
 use crate::{
-    checksum::Checksum,
     error::{At, Error, Result},
-    output::AtomicFile,
-    positioned::StoredFile,
+    storage::checksum::Checksum,
+    storage::output::AtomicFile,
+    storage::positioned::StoredFile,
 };
 
 impl Book {

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use clap_complete::Shell;
-use polybook::output::{
+use polybook::storage::output::{
     AtomicFile, BufferedFile, Finished, UNSEALED, check_text_replaceable, commit_all,
 };
 

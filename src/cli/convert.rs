@@ -9,8 +9,8 @@ use polybook::{
     convert::{Convert, ConvertBook, Converted, SuiteFormat, TableFormat},
     counts::MoveFilter,
     obs::{Info, Obs},
-    output::{AtomicFile, begin_text},
     position::Variant,
+    storage::output::{AtomicFile, begin_text},
 };
 use serde_json::json;
 

@@ -5,9 +5,9 @@ use std::{io::Write, path::PathBuf};
 use anyhow::Context as _;
 use polybook::{
     book::{Book, lines},
-    output::{BufferedFile, begin_text, is_standard_output},
     position::Variant,
     progress::Meter,
+    storage::output::{BufferedFile, begin_text, is_standard_output},
 };
 use shakmaty::Color;
 

@@ -7,8 +7,8 @@ use polybook::{
     book::{
         Book, Change, ChangeError, PositionEdit, Script, begin_book, begin_book_in_place, edit_book,
     },
-    output::refuse_clashes,
     position::Variant,
+    storage::output::refuse_clashes,
 };
 use serde_json::json;
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use clap::error::ErrorKind as ClapErrorKind;
-use polybook::{Error, ErrorKind, ForeignFormat, output::discard_all};
+use polybook::{Error, ErrorKind, ForeignFormat, storage::output::discard_all};
 
 use super::{
     input, signals, terminal,

@@ -12,8 +12,8 @@ use polybook::{
         EngineOptions, Eval, Evals, EvalsFormat, EvalsReport, MakeEvals, MaxLoss, Positions,
         read_positions,
     },
-    output::refuse_clashes,
     pgn::Input,
+    storage::output::refuse_clashes,
     tree::book_positions,
 };
 

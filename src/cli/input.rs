@@ -15,9 +15,9 @@ use polybook::{
     Error, FileKind,
     counts::Memory,
     index::is_index,
-    output::{TemporaryDir, is_standard_output, refuse_clashes},
     pgn::Input,
     position::Variant,
+    storage::output::{TemporaryDir, is_standard_output, refuse_clashes},
 };
 
 use super::usage::Usage;

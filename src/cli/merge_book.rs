@@ -10,7 +10,7 @@ use polybook::{
     book::{self, Book, MergePolicy, begin_book},
     counts::Memory,
     obs::{self, ObsWriter},
-    output::{AtomicFile, repeated},
+    storage::output::{AtomicFile, repeated},
 };
 use serde_json::json;
 

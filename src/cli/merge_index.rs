@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use polybook::{
     index::MergeIndexes,
-    output::{refuse_clashes, repeated},
+    storage::output::{refuse_clashes, repeated},
 };
 use serde_json::json;
 

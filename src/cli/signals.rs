@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use polybook::{evals::end_engines, output::discard_all};
+use polybook::{evals::end_engines, storage::output::discard_all};
 
 /// `true` while a signal is ending the program.
 static ENDING: AtomicBool = AtomicBool::new(false);

@@ -10,7 +10,7 @@ use std::{
 
 use polybook::{
     Error,
-    output::{BufferedFile, begin_text},
+    storage::output::{BufferedFile, begin_text},
 };
 use serde_json::Value;
 

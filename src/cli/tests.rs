@@ -156,7 +156,7 @@ fn become_command() {
         ["interrupted"] => errors::without_backtraces(|| {
             super::signals::watch()?;
             super::signals::before_end(|| panic!("while saying farewell"));
-            let _directory = polybook::output::TemporaryDir::new_in(&env::temp_dir())?;
+            let _directory = polybook::storage::output::TemporaryDir::new_in(&env::temp_dir())?;
             signal_hook::low_level::raise(signal_hook::consts::SIGTERM)?;
             loop {
                 super::signals::give_way();

@@ -8,10 +8,10 @@ use polybook::{
     explorer::{Explorer, Filters},
     index::Index,
     obs::Obs,
-    output::{TemporaryDir, is_standard_output},
     position::Variant,
     progress::Meter,
     repertoire::{MoveSource, OpenOptions},
+    storage::output::{TemporaryDir, is_standard_output},
     tree::{EvaluatedSource, Explored, Limits, LinesOf, Source, Tree, TreeFormat},
 };
 use serde_json::json;

@@ -12,10 +12,10 @@ use super::{
 use crate::{
     book::{Book, Entry, each_move_once},
     error::{Error, Result},
-    output::{AtomicFile, BufferedFile},
     position::{Keyed, Variant, fen_of},
     progress::Meter,
-    sort::{Memory, SpillingSet},
+    storage::output::{AtomicFile, BufferedFile},
+    storage::sort::{Memory, SpillingSet},
     suite::{SourceSuite, Suite, SuiteFormat},
     task,
     walk::{Source, TreeMove, each_position},

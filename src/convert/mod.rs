@@ -2,7 +2,7 @@
 //! Polyglot book to suites and tables.
 //!
 //! [`Convert`] converts a database, [`ConvertBook`] a book. Both write to a file that was begun before, by
-//! [`begin_book`](crate::book::begin_book) for books and by [`begin_text`](crate::output::begin_text) for suites and tables.
+//! [`begin_book`](crate::book::begin_book) for books and by [`begin_text`](crate::storage::output::begin_text) for suites and tables.
 //!
 //! ```
 //! use polybook::{MakeBook, book::begin_book, convert::Convert, obs::Obs, pgn::Input};
@@ -40,9 +40,9 @@ use crate::{
     error::{Error, Result},
     evals::MaxLoss,
     obs::{Obs, ObsRow, PassedOver, legal_move},
-    output::{AtomicFile, BufferedFile},
     position::{BookMove, Keyed, Variant, en_passant_part, has_inner_castling_rook, key},
     progress::Meter,
+    storage::output::{AtomicFile, BufferedFile},
     suite::{SourceSuite, SuiteSummary, is_chess960_start},
     task,
     walk::{Source, TreeMove},

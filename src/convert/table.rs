@@ -14,8 +14,8 @@ use crate::{
     counts::{MoveFilter, Wdl},
     error::{At, Result},
     obs::{ObsRow, PassedOver, legal_move},
-    output::{AtomicFile, BufferedFile},
     position::{Variant, fen_of},
+    storage::output::{AtomicFile, BufferedFile},
     task,
 };
 

@@ -30,7 +30,7 @@ use super::wdl::Wdl;
 use crate::{
     error::Result,
     position::BookMove,
-    sort::{Fold, Memory, Once, Record, Sealed, Shards},
+    storage::sort::{Fold, Memory, Once, Record, Sealed, Shards},
 };
 
 /// The number of rating groups, with the group of unknown ratings.
@@ -471,7 +471,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sort::{Memory, SHARDS, Shards};
+    use crate::storage::sort::{Memory, SHARDS, Shards};
 
     fn classes() -> impl Strategy<Value = CountClass> {
         let month = prop_oneof![

@@ -24,7 +24,7 @@ use crate::{
     counts::Row,
     error::{Error, Result},
     position::BookMove,
-    sort::{Merge, Sealed},
+    storage::sort::{Merge, Sealed},
 };
 
 /// The number of buffered rows of a move after which they are added up before the move is complete.
@@ -525,7 +525,7 @@ mod tests {
     use crate::{
         counts::{ClassRecord, ClassTally, CountClass, Ratings, Wdl, layout::Row},
         position::BookMove,
-        sort::{Memory, SHARDS},
+        storage::sort::{Memory, SHARDS},
     };
 
     #[test]

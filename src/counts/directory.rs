@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    output::{FileId, open_again_if_replaced},
     position::BookMove,
+    storage::output::{FileId, open_again_if_replaced},
     task,
 };
 

@@ -12,7 +12,7 @@ use super::{record::CountRecord, tally::Counts, wdl::MoveCount};
 use crate::{
     error::Result,
     position::{Keyed, Rules},
-    sort::{Record, SHARDS},
+    storage::sort::{Record, SHARDS},
 };
 
 /// The number of bits of a record below the bits that select its shard.
@@ -334,7 +334,7 @@ mod tests {
     use crate::{
         counts::{Tally, Wdl},
         position::BookMove,
-        sort::Memory,
+        storage::sort::Memory,
     };
 
     #[test]

@@ -31,7 +31,7 @@ use std::{ffi::OsStr, ops::Range};
 use shakmaty::Color;
 
 use super::{CountClass, Grouping, Ratings, Wdl};
-use crate::{kind, pgn::RatingGroup, position::BookMove, sort::SHARDS};
+use crate::{kind, pgn::RatingGroup, position::BookMove, storage::sort::SHARDS};
 
 /// The file that says where the counts come from and lists the parts.
 pub const SIDECAR: &str = kind::SIDECAR;

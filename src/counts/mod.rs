@@ -69,7 +69,7 @@ pub use self::{
     tally::{Counts, PositionCount, Tally},
     wdl::{MoveCount, Wdl},
 };
-pub use crate::{provenance::Pruned, sort::Memory};
+pub use crate::{provenance::Pruned, storage::sort::Memory};
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "parquet")] {

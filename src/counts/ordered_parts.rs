@@ -22,7 +22,7 @@ use super::{
     parquet_file::{ParquetFile, caught},
     rows::{ColumnBatch, GroupReader, MOST_GAMES, PartColumns},
 };
-use crate::{error::Result, sort::SHARDS};
+use crate::{error::Result, storage::sort::SHARDS};
 
 /// The greatest number of rows in a row group that is read by ranges; bounds the memory, because a part of one row
 /// group of each directory is in memory.
@@ -438,9 +438,9 @@ mod tests {
             CountsContent, CountsDirectory, CountsOrigin, CountsWriter, Memory, RowSource, Tally,
             Wdl,
         },
-        output::commit_all,
         position::BookMove,
         progress::Meter,
+        storage::output::commit_all,
     };
 
     /// Writes counts of `rows` rows, and opens them.

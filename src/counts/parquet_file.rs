@@ -26,7 +26,7 @@ use parquet::{
 use super::error::CountsError;
 use crate::{
     error::{At, Error, Result},
-    positioned::read_exact_at,
+    storage::positioned::read_exact_at,
 };
 
 /// The greatest size of a page in bytes, compressed or not. Writers usually make pages of about 1 MiB.

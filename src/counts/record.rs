@@ -19,7 +19,7 @@ use super::wdl::{MoveCount, Wdl};
 use crate::{
     error::{Error, Result},
     position::BookMove,
-    sort::{Fold, PACKED, Record, SHARDS},
+    storage::sort::{Fold, PACKED, Record, SHARDS},
 };
 
 const MAX_WINS: u64 = (1 << 15) - 1;

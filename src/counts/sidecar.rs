@@ -22,9 +22,9 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    output::own_files,
-    parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
     provenance::{GameCounts, Pruned, Rejection},
+    storage::output::own_files,
+    storage::parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
 };
 
 /// The greatest size of a sidecar in bytes; enough for many thousand names of inputs.

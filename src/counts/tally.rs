@@ -21,7 +21,7 @@ use super::{
 use crate::{
     error::Result,
     position::BookMove,
-    sort::{Dropped, Memory, Refill, SHARDS, Sealed, Shards, merge_ordered},
+    storage::sort::{Dropped, Memory, Refill, SHARDS, Sealed, Shards, merge_ordered},
     task,
 };
 

@@ -35,11 +35,11 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    output::{AtomicDir, Finished},
-    parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
     position::BookMove,
     progress::Meter,
     provenance::Pruned,
+    storage::output::{AtomicDir, Finished},
+    storage::parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
     task,
 };
 

@@ -27,7 +27,7 @@ use crate::{
     position::{epd_of, fen_of, game_start, read_move},
     progress::Meter,
     provenance::shortened,
-    sort::Memory,
+    storage::sort::Memory,
     task::{self, Failure, Feed},
     uci::{EngineProcess, is_answer, option_name, shortened_name},
 };

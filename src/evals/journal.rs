@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::layout::{EvalRecord, RECORD};
 use crate::{
     error::{At, Error, Result, reason},
-    output::{FileId, parent, refuse_append_only, shortened},
+    storage::output::{FileId, parent, refuse_append_only, shortened},
 };
 
 /// The size of the length and the checksum before the bytes of an entry.

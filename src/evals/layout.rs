@@ -28,8 +28,8 @@ use shakmaty::{
 };
 
 use crate::{
-    checksum::Checksum,
     position::{Keyed, Rules},
+    storage::checksum::Checksum,
 };
 
 /// Bytes of a record.

@@ -19,10 +19,10 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    output::Finished,
     pgn::{Input, SkippedParts, StreamOptions, UnknownVariants},
     progress::Meter,
-    sort::{Memory, TextSorter},
+    storage::output::Finished,
+    storage::sort::{Memory, TextSorter},
     task,
 };
 

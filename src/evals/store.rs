@@ -12,12 +12,12 @@ use super::layout::{
     BLOCK, Eval, EvalRecord, Footer, MAX_FOOTER, RECORD, START, SUM, eval_key, with_origins,
 };
 use crate::{
-    checksum::Checksum,
     error::{At, Error, ErrorKind, Result},
-    keyed::{Storage, key_of},
     kind::{EVALS, FileKind},
     position::Rules,
-    positioned::{StoredFile, read_exact_at},
+    storage::checksum::Checksum,
+    storage::keyed::{Storage, key_of},
+    storage::positioned::{StoredFile, read_exact_at},
 };
 
 /// An open store of evaluations. Any number of threads may use it at the same time.

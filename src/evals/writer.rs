@@ -23,11 +23,13 @@ use super::{
     lines::write_eval_epd,
 };
 use crate::{
-    checksum::Checksum,
     error::{At, Error, Result},
     kind::FileKind,
-    output::{AtomicFile, BufferedFile, Finished, check_first_line},
-    parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column, write_optional},
+    storage::checksum::Checksum,
+    storage::output::{AtomicFile, BufferedFile, Finished, check_first_line},
+    storage::parquet_table::{
+        ROWS_OF_GROUP, TableWriter, properties, write_column, write_optional,
+    },
 };
 
 /// A writer of evaluations in one format.

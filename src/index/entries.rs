@@ -2,7 +2,7 @@
 
 use std::{io, ops::Range, path::Path};
 
-use crate::{error::Result, sort::ByteRun};
+use crate::{error::Result, storage::sort::ByteRun};
 
 /// Entries in ascending order of keys, stored in one buffer.
 #[derive(Default, Debug)]

@@ -12,7 +12,7 @@ use std::{
 use super::{entries::Entries, layout};
 use crate::{
     error::Result,
-    sort::{ByteReader, ByteRun},
+    storage::sort::{ByteReader, ByteRun},
 };
 
 /// Collects game records.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{
     error::Result,
-    sort::{Record, SHARDS, Sealed},
+    storage::sort::{Record, SHARDS, Sealed},
 };
 
 /// The number of records that are read at once.

@@ -17,7 +17,7 @@ use super::{
     pieces::{Piece, scan_groups},
     posting::Posting,
 };
-use crate::{error::Result, position::BookMove, sort::Sealed, task};
+use crate::{error::Result, position::BookMove, storage::sort::Sealed, task};
 
 /// The number of bytes of a position's ids that are held in memory before they are spilled.
 const LONGEST_HELD: usize = 4 << 20;

@@ -16,7 +16,7 @@ use shakmaty::Color;
 
 use crate::{
     position::BookMove,
-    sort::{Once, Record},
+    storage::sort::{Once, Record},
 };
 
 /// The number of digits of the greatest keys.
@@ -133,7 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sort::SHARDS;
+    use crate::storage::sort::SHARDS;
 
     fn keys() -> impl Strategy<Value = u64> {
         // Keys of all lengths, many with a common prefix.

@@ -18,8 +18,8 @@ use crate::{
     error::{Error, Result},
     kind::FileKind,
     leveldb::Database,
-    output::{is_absent, open_again_if_replaced},
     position::{Keyed, Rules, Variant, VariantChoice},
+    storage::output::{is_absent, open_again_if_replaced},
 };
 
 /// A kind of index. All kinds are LevelDB databases.

@@ -11,7 +11,7 @@ use super::layout;
 use crate::{
     error::{At, Error, Result},
     leveldb::{Database, is_file_of_database},
-    output::own_files,
+    storage::output::own_files,
 };
 
 /// Checks that a new index may replace what exists at `path`: an empty directory in any case, or an index if `force` is

@@ -14,7 +14,7 @@ use rusty_leveldb::{
 
 use crate::{
     error::{Error, Result},
-    positioned::read_exact_at,
+    storage::positioned::read_exact_at,
 };
 
 /// The number of files that `rusty-leveldb` may hold open. It reserves ten of them for files that are not tables.

@@ -20,8 +20,8 @@ use super::{
 use crate::{
     error::{Error, ErrorKind, Result},
     leveldb::TableValue,
-    output::read_again_if_replaced,
     progress::Meter,
+    storage::output::read_again_if_replaced,
     task,
 };
 

@@ -33,10 +33,10 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     leveldb::{TableFile, is_file_of_database, manifest},
-    output::{AtomicDir, Finished},
     position::VariantChoice,
     progress::Meter,
-    sort::{Record, SHARDS, Sealed},
+    storage::output::{AtomicDir, Finished},
+    storage::sort::{Record, SHARDS, Sealed},
     task,
 };
 
@@ -314,7 +314,7 @@ mod tests {
     use crate::{
         index::Index,
         position::BookMove,
-        sort::{Memory, Shards},
+        storage::sort::{Memory, Shards},
     };
 
     /// Writes an index of postings, given as key and id, with as many games as there are ids (at most 10).

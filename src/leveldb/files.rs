@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    output::{FileId, parent},
+    storage::output::{FileId, parent},
 };
 
 /// The greatest size in bytes of a file that is read into memory: a manifest or a log. LevelDB limits a log to a few

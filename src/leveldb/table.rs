@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    positioned::read_exact_at,
+    storage::positioned::read_exact_at,
     task,
 };
 

@@ -1,7 +1,7 @@
 //! The data that a run collects because its outputs need it, and the memory budget of each store of these data.
 
 use super::options::MakeBook;
-use crate::sort::{Memory, SHARDS};
+use crate::storage::sort::{Memory, SHARDS};
 
 /// The approximate memory that is needed to read a directory of ordered counts, in bytes. It includes pages of the
 /// Parquet columns and decoded rows, but no metadata.

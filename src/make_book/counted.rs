@@ -6,7 +6,7 @@ use crate::{
     counts::{Counts, KeyedIdentity, MoveFilter},
     error::{Error, Result},
     provenance::{Provenance, Pruned},
-    sort::Sealed,
+    storage::sort::Sealed,
 };
 
 /// The counts of a run, sorted by their keys.

@@ -14,7 +14,7 @@ use crate::{
     pgn::{GameFilter, Input},
     position::{PieceLetters, Variant, VariantChoice},
     provenance::{option_text, switch, valued},
-    sort::Memory,
+    storage::sort::Memory,
     suite::{Suite, SuiteFormat},
 };
 

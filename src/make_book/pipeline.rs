@@ -19,8 +19,8 @@ use super::{
 use crate::{
     counts::Counts,
     error::{Error, Result},
-    output::{Finished, commit_all, refuse_clashes, repeated},
     pgn::Input,
+    storage::output::{Finished, commit_all, refuse_clashes, repeated},
     task,
 };
 

@@ -26,7 +26,7 @@ use crate::{
     counts::{CountRecord, Counts, KeyedIdentity, Tally},
     error::{Error, Result},
     pgn::Batch,
-    sort::Shards,
+    storage::sort::Shards,
     task::{self, Failure},
 };
 

@@ -17,7 +17,7 @@ use crate::{
     error::{Error, Result},
     pgn::{Condition, Input, NAMED_VARIANTS, NO_GAME, SkippedParts},
     position::MoveError,
-    sort::SpillingSet,
+    storage::sort::SpillingSet,
     task,
 };
 

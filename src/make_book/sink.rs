@@ -17,9 +17,9 @@ use super::{
 use crate::{
     error::{Error, Result},
     openings::OpeningNumber,
-    output::Finished,
     pgn::{GameReader, GameResult},
     position::Variant,
+    storage::output::Finished,
 };
 
 /// A plan for an output.

@@ -6,7 +6,7 @@ use siphasher::sip128::SipHasher13;
 
 use crate::{
     error::Result,
-    sort::{ByteRun, Memory},
+    storage::sort::{ByteRun, Memory},
 };
 
 /// The maximum number of positions that are remembered to avoid storing them twice. Further positions may be stored

@@ -16,8 +16,8 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig, limits::Limit};
 use super::error::{ObsError, Sql};
 use crate::{
     error::{At, Error, Result},
-    output::{FileId, FileState, is_absent, open_again_if_replaced, side_file},
-    sort::Memory,
+    storage::output::{FileId, FileState, is_absent, open_again_if_replaced, side_file},
+    storage::sort::Memory,
     task,
 };
 

@@ -18,7 +18,7 @@ use crate::{
     error::Result,
     kind::FileKind,
     position::{Rules, epd_of},
-    sort::Memory,
+    storage::sort::Memory,
 };
 
 /// An open database.

@@ -7,11 +7,11 @@ use shakmaty::Color;
 
 use super::error::{CHECKSUM, ObsError, Sql};
 use crate::{
-    checksum::Checksum,
     counts::MoveFilter,
     error::Result,
     position::Variant,
     provenance::{GameCounts, INPUT_SEPARATOR, Provenance, shortened},
+    storage::checksum::Checksum,
 };
 
 /// The version that the standard's own tool writes to its databases.

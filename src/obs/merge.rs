@@ -16,8 +16,8 @@ use super::{
 use crate::{
     counts::Wdl,
     error::{Error, Result},
-    output::{Finished, repeated},
-    sort::{ByteRun, Memory, Merge, TextSorter},
+    storage::output::{Finished, repeated},
+    storage::sort::{ByteRun, Memory, Merge, TextSorter},
     task,
 };
 

@@ -40,7 +40,7 @@ pub use self::{
 };
 use crate::{
     error::{At, Error, Result},
-    output::check_not_in_use,
+    storage::output::check_not_in_use,
 };
 
 /// Checks that a database may replace the file at `path`: an empty file always, a database of this schema with `force`.

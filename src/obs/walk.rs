@@ -250,7 +250,7 @@ mod tests {
         counts::{CountBatch, Tally},
         error::Error,
         position::{read_move, write_epd},
-        sort::Memory,
+        storage::sort::Memory,
     };
 
     fn epd(pos: &Chess) -> String {

@@ -32,13 +32,13 @@ use super::{
     walk::{LegalCount, walk},
 };
 use crate::{
-    checksum::Checksum,
     counts::{Counts, Wdl},
     error::{At, Error, Result},
-    output::{AtomicFile, Finished},
     position::{Keyed, Rules, write_epd, write_uci},
     progress::Meter,
-    sort::{Memory, Merge, TextSorter},
+    storage::checksum::Checksum,
+    storage::output::{AtomicFile, Finished},
+    storage::sort::{Memory, Merge, TextSorter},
     task::{self, Failure, Feeder},
 };
 

@@ -13,7 +13,7 @@ use crate::{
     error::{Error, Result},
     position::{Keyed, PieceLetters, Variant, read_move, read_word, with_advice},
     progress::Meter,
-    sort::Memory,
+    storage::sort::Memory,
     task,
 };
 

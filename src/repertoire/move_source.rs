@@ -22,11 +22,11 @@ use crate::{
     index::Index,
     kind::FileKind,
     make_book::{MakeBook, Progress, Report},
-    output::FileState,
     pgn::{GameFilter, Games, Input, start_of},
     position::{Keyed, Variant, VariantChoice},
     progress::Meter,
-    sort::Memory,
+    storage::output::FileState,
+    storage::sort::Memory,
     task,
     tree::{Explored, Limits, LinesOf, Order, Replies, Source, Tree, TreeEvent, TreeMove, played},
 };

@@ -22,14 +22,14 @@ use super::{
 use crate::{
     error::Error,
     explorer::Line,
-    output::TemporaryDir,
     position::{Keyed, Variant},
     progress::Meter,
     repertoire::{
         Added, Build, CommentDetail, FindGaps, Gaps, MoveSource, OpenOptions, OwnMoveRule,
         RepertoireFile, Writing, add_to_pgn, build, gaps,
     },
-    sort::Memory,
+    storage::output::TemporaryDir,
+    storage::sort::Memory,
     tree::Source,
 };
 

@@ -11,9 +11,9 @@ use crate::{
     error::{At, Error, Result},
     explorer::Explorer,
     index::{is_index, remove},
-    output::{FileId, TemporaryDir, claim_left_behind, is_absent},
     pgn::Input,
     position::{Variant, VariantChoice},
+    storage::output::{FileId, TemporaryDir, claim_left_behind, is_absent},
 };
 
 /// The version of the contents of indexes. Increase it when they change, so that indexes of older versions are made again.

@@ -35,10 +35,10 @@ use crate::{
     error::{At, Error, Result},
     explorer::{Explorer, Filters, SourceFile, Speed},
     make_book::{MakeBook, Report, Unfinished},
-    output::{FileState, TemporaryDir},
     pgn::{GameFilter, GameResult, Input},
     position::Variant,
     progress::Meter,
+    storage::output::{FileState, TemporaryDir},
     task,
     tree::{Limits, LinesOf, Source, Tree},
 };

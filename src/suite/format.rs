@@ -13,8 +13,8 @@ use super::{
 use crate::{
     counts::Wdl,
     error::{At, Result},
-    output::{BufferedFile, begin_text},
     position::epd_of,
+    storage::output::{BufferedFile, begin_text},
     tree::GameWriter,
 };
 

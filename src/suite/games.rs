@@ -18,10 +18,10 @@ use super::{
 use crate::{
     counts::Wdl,
     error::Result,
-    output::BufferedFile,
     pgn::GameResult,
     position::{BookMove, Keyed, Variant, restored},
-    sort::{ByteRun, Memory, TextSorter},
+    storage::output::BufferedFile,
+    storage::sort::{ByteRun, Memory, TextSorter},
     task,
     tree::push_move,
 };

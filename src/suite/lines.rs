@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result},
     position::Keyed,
     progress::Portions,
-    sort::SpillingSet,
+    storage::sort::SpillingSet,
     tree::push_move,
     walk::{Source, TreeMove},
 };

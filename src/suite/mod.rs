@@ -24,10 +24,10 @@ use crate::{
     error::{Error, Result},
     evals::Evals,
     openings::{self, Opening},
-    output::BufferedFile,
     position::{Keyed, LineError, Variant},
     progress::Meter,
-    sort::Memory,
+    storage::output::BufferedFile,
+    storage::sort::Memory,
     walk::Source,
 };
 

@@ -18,7 +18,7 @@ use crate::{
     error::Result,
     position::{Keyed, restored, stored},
     progress::Portions,
-    sort::{Memory, TextSorter},
+    storage::sort::{Memory, TextSorter},
     walk::{Source, TreeMove},
 };
 

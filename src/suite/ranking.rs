@@ -12,7 +12,7 @@ use siphasher::sip::SipHasher13;
 use super::{RangeCheck, Suite};
 use crate::{
     error::{Error, Result},
-    sort::{Memory, TextSorter},
+    storage::sort::{Memory, TextSorter},
 };
 
 /// A line or a position that can become an entry of a suite.

@@ -14,9 +14,9 @@ use super::{
 use crate::{
     counts::Wdl,
     error::{At, Error, Result},
-    output::BufferedFile,
     pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
     position::{Keyed, Variant, epd_of},
+    storage::output::BufferedFile,
     tree::push_move,
 };
 

@@ -10,7 +10,7 @@ use crate::{
     evals::check_room,
     position::{Variant, restored, stored},
     progress::Meter,
-    sort::{Memory, SpillingSet, TextSorter},
+    storage::sort::{Memory, SpillingSet, TextSorter},
     walk::{Source, each_position},
 };
 

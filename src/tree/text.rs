@@ -13,8 +13,8 @@ use crate::{
     counts::Wdl,
     error::{At, Result},
     evals::Eval,
-    output::UNSEALED,
     position::{Keyed, san, uci},
+    storage::output::UNSEALED,
     walk::{Branch, Order, Source, Tree, TreeEvent},
 };
 

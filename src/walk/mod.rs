@@ -19,7 +19,7 @@ use crate::{
     evals::{Eval, Evals},
     position::Keyed,
     progress::Meter,
-    sort::Memory,
+    storage::sort::Memory,
 };
 
 /// A move of a tree.

@@ -13,7 +13,7 @@ use crate::{
     error::Result,
     position::{BookMove, Keyed, restored, stored},
     progress::{Meter, Portions},
-    sort::{ByteRun, SpillingSet},
+    storage::sort::{ByteRun, SpillingSet},
     task,
 };
 

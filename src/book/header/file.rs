@@ -13,9 +13,9 @@ use crate::{
         foreign::refuse_foreign,
         records::{Entry, records_of},
     },
-    checksum::Checksum,
     error::{At, Error, Result},
-    output::AtomicFile,
+    storage::checksum::Checksum,
+    storage::output::AtomicFile,
 };
 
 /// The comment of a header that [`update`] adds if it is not given a comment.

@@ -24,7 +24,7 @@ use thiserror::Error;
 #[cfg(feature = "games")]
 pub use self::file::{DEFAULT_COMMENT, read, read_raw, remove, update};
 use super::records::Entry;
-use crate::checksum::{Checksum, NoChecksum};
+use crate::storage::checksum::{Checksum, NoChecksum};
 
 /// The maximum length of a header in bytes, including its null byte, that every program can read.
 pub const PORTABLE_LENGTH: usize = 2048;

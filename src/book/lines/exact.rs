@@ -17,7 +17,7 @@ use crate::{
     error::Result,
     position::{Keyed, Variant},
     progress::{Meter, Portions},
-    sort::{Memory, SpillingSet},
+    storage::sort::{Memory, SpillingSet},
     walk::{LinesOf, Source},
 };
 

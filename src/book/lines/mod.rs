@@ -23,7 +23,7 @@ use crate::{
     error::{At, Result},
     position::{BookMove, Keyed, Variant, key, uci},
     progress::{Meter, Portions},
-    sort::{Memory, SpillingSet},
+    storage::sort::{Memory, SpillingSet},
     walk::{Limits, LinesOf, Source, TreeMove, levels},
 };
 
@@ -423,7 +423,7 @@ mod tests {
             lines::{Lines, Reachable, count, reachable},
         },
         position::{BookMove, Variant, from_text, key, read_move},
-        sort::Memory,
+        storage::sort::Memory,
     };
 
     proptest! {

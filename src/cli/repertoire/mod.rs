@@ -15,10 +15,10 @@ use clap::Subcommand;
 use polybook::{
     counts::Memory,
     make_book::Progress,
-    output::{TemporaryDir, UNSEALED, is_standard_output},
     pgn::GameFilter,
     position::{LineError, Variant},
     repertoire::{MoveSource, OpenOptions, OwnMoveRule},
+    storage::output::{TemporaryDir, UNSEALED, is_standard_output},
     tree::Limits,
 };
 use shakmaty::{Color, variant::VariantPosition};

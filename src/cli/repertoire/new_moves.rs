@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use polybook::{
-    output::is_standard_output,
     pgn::Games,
     repertoire::{MoveSource, NewMove, Reference, last_text, new_moves},
+    storage::output::is_standard_output,
 };
 
 use super::{Opener, json_game, pgn_output, pgn_text};

@@ -11,7 +11,7 @@ use crate::{
         store::{ListKey, game_details::DETAILED, game_rows::ROWS, rows_key},
         store::{ListRecord, StoredGames},
     },
-    sort::{ByteRun, Memory, Record, SHARDS, Sealed, Shards},
+    storage::sort::{ByteRun, Memory, Record, SHARDS, Sealed, Shards},
 };
 
 /// The least key of game records.

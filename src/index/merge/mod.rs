@@ -29,7 +29,9 @@ use super::{
     store::Contents,
     write::{IndexWriter, MergedIndex},
 };
-use crate::{error::Result, output::Finished, progress::Meter, sort::Memory, task};
+use crate::{
+    error::Result, progress::Meter, storage::output::Finished, storage::sort::Memory, task,
+};
 
 /// Merges indexes of one [kind](super::IndexKind) into one. The result is byte-identical to the index that [`MakeBook`](crate::MakeBook) makes from all
 /// their inputs in the same order.

@@ -20,7 +20,7 @@ use crate::{
     openings::OpeningNumber,
     pgn::{Date, GameResult, Mode, Speed, Tags, folded, rating, tag_text},
     position::Variant,
-    sort::{ByteReader, ByteRun},
+    storage::sort::{ByteReader, ByteRun},
 };
 
 /// The text that is stored if the name of a player or event is missing.

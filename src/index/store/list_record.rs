@@ -14,7 +14,7 @@ use crate::{
         lists::{LISTED, NAMED},
     },
     position::BookMove,
-    sort::{Fold, Record},
+    storage::sort::{Fold, Record},
 };
 
 /// A record that a game belongs to the list of a subject. If the subject is a position, the record contains the move

@@ -34,7 +34,7 @@ use crate::{
     },
     leveldb::{BLOCK_SIZE, put_varint, take_size, take_varint},
     position::BookMove,
-    sort::Sealed,
+    storage::sort::Sealed,
     task,
 };
 
@@ -556,7 +556,7 @@ mod tests {
     use super::*;
     use crate::{
         index::entries::{Entries, Value},
-        sort::{Memory, Record, Shards},
+        storage::sort::{Memory, Record, Shards},
     };
 
     fn lists() -> impl Strategy<Value = Vec<Item>> {

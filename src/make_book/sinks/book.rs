@@ -14,8 +14,8 @@ use crate::{
         report::BookReport,
         sink::{Plan, Sink},
     },
-    output::{AtomicFile, Finished},
     position::{Variant, VariantChoice},
+    storage::output::{AtomicFile, Finished},
 };
 
 struct BookSink<'a> {

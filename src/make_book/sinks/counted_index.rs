@@ -22,9 +22,9 @@ use crate::{
         report::IndexReport,
         sink::{Plan, Sink},
     },
-    output::Finished,
     pgn::{RatingGroup, Speed},
-    sort::SHARDS,
+    storage::output::Finished,
+    storage::sort::SHARDS,
 };
 
 /// The classes by which counts must be separated for an index, because the explorer filters by them.

@@ -21,11 +21,11 @@ use crate::{
         sequence::retain_stretches,
         sink::{BatchSink, CountedGame, Plan, Sink},
     },
-    output::Finished,
     pgn::{Date, GameReader, RatingGroup, Speed, rating},
     position::BookMove,
     provenance::Rejection,
-    sort::SHARDS,
+    storage::output::Finished,
+    storage::sort::SHARDS,
 };
 
 impl MakeBook {

@@ -19,9 +19,9 @@ use crate::{
         report::IndexReport,
         sink::{BatchSink, CountedGame, Plan, Sink},
     },
-    output::Finished,
     pgn::GameReader,
-    sort::Shards,
+    storage::output::Finished,
+    storage::sort::Shards,
     task,
 };
 

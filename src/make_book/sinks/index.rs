@@ -18,10 +18,10 @@ use crate::{
         report::IndexReport,
         sink::{BatchSink, CountedGame, Plan, Sink},
     },
-    output::Finished,
     pgn::GameReader,
     position::{self, BookMove, Variant},
-    sort::{Memory, Shards},
+    storage::output::Finished,
+    storage::sort::{Memory, Shards},
     task,
 };
 

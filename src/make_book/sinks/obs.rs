@@ -20,8 +20,8 @@ use crate::{
         sink::{Plan, Sink, refuse_several_variants},
     },
     obs::{Info, ObsWriter},
-    output::Finished,
     position::{Keyed, Rules, Variant, parse_fen},
+    storage::output::Finished,
 };
 
 impl MakeBook {

@@ -12,8 +12,8 @@ use crate::{
         report::SuiteReport,
         sink::{BatchSink, CountedGame, Plan, Sink, refuse_several_variants},
     },
-    output::{BufferedFile, Finished},
     position::{Keyed, Variant, stored},
+    storage::output::{BufferedFile, Finished},
     suite::{self, GameLine, GameLines, SuiteFormat, is_chess960_start},
 };
 

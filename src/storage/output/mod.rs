@@ -47,7 +47,7 @@ pub use self::{
 };
 use crate::{
     error::{At, Error, Result},
-    positioned::write_all_at,
+    storage::positioned::write_all_at,
 };
 
 /// A file that replaces its target when it is committed.

@@ -11,7 +11,7 @@ use siphasher::sip::SipHasher13;
 use super::AtomicFile;
 use crate::{
     error::{At, Error, Result},
-    positioned::{read_exact_at, write_all_at},
+    storage::positioned::{read_exact_at, write_all_at},
 };
 
 /// The placeholder for the seal in a text that is not complete yet.
@@ -109,7 +109,7 @@ mod tests {
     use std::{fs, io::Write};
 
     use super::*;
-    use crate::output::{AtomicFile, BufferedFile};
+    use crate::storage::output::{AtomicFile, BufferedFile};
 
     #[test]
     fn only_an_untouched_text_is_replaced() {

@@ -547,7 +547,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{error::Error, sort::Once};
+    use crate::{error::Error, storage::sort::Once};
 
     /// A record whose low 16 bits are added up.
     #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

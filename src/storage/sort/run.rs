@@ -19,7 +19,7 @@ use std::{
 use super::{merge::Refill, record::Record};
 use crate::{
     error::{At, Error, Result},
-    positioned::{read_exact_at, write_all_at},
+    storage::positioned::{read_exact_at, write_all_at},
 };
 
 /// The size of a record in bytes.

@@ -6,7 +6,7 @@
 
 use std::{borrow::Cow, io};
 
-use crate::positioned::StoredFile;
+use crate::storage::positioned::StoredFile;
 
 /// The number of records that are read at a time. For a book, they take 4 KiB, the size of a page of most disks and of the page
 /// cache.
