@@ -56,7 +56,7 @@ impl EvalsSource {
                 Ok(EvalsSource::Store(evals))
             }
             #[cfg(feature = "parquet")]
-            FileKind::Parquet if super::writer::is_ours(input.path())? => {
+            FileKind::Parquet if super::parquet::is_ours(input.path())? => {
                 let problem =
                     "evaluations as Parquet, which polybook does not read: name their store";
                 Err(Error::foreign(input.path(), problem))

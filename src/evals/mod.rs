@@ -26,6 +26,8 @@ mod layout;
 mod lines;
 mod loss;
 mod maker;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod report;
 mod store;
 mod writer;

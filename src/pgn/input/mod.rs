@@ -1,12 +1,14 @@
 //! Inputs: files and standard input, compressed or not. Files that are certainly not PGN are refused.
 //!
-//! A [`Stream`] has the unpacked bytes of an input, which a separate thread reads and unpacks. The thread sends chunks through a bounded queue, so unpacking and parsing overlap. A caller that waits for a silent pipe
-//! can be cancelled: the thread stays blocked until the pipe provides data or the process ends.
+//! A [`Stream`] has the unpacked bytes of an input, which a separate thread reads and unpacks. The thread sends chunks through
+//! a bounded queue, so unpacking and parsing overlap. A caller that waits for a silent pipe can be cancelled: the thread stays
+//! blocked until the pipe provides data or the process ends.
 
 #[cfg(all(test, feature = "compression"))]
 mod tests;
 #[cfg(feature = "compression")]
 mod unpack;
+mod window;
 
 use std::{
     fmt,
@@ -20,7 +22,7 @@ use std::{
     time::SystemTime,
 };
 
-use self::unpack::zstd_window;
+use self::window::zstd_window;
 use super::GameReader;
 use crate::{
     error::{At, Error, Result},

@@ -1,0 +1,88 @@
+//! Writes evaluations as a Parquet file, which DuckDB and Spark join with counts.
+//!
+//! | column | type | content |
+//! |---|---|---|
+//! | `key` | 64-bit integer | the bits of the Polyglot key, as a signed number, as in counts |
+//! | `cp` | 32-bit integer | centipawns, seen from White; null for a mate |
+//! | `mate` | 32-bit integer | moves to mate, negative if Black mates; null for centipawns |
+//! | `depth` | 32-bit integer | half-moves; 0 if not known |
+//! | `nodes` | 64-bit integer | 0 if not known |
+//! | `origin` | text | where the evaluation is from |
+
+use std::{fs::File, path::Path};
+
+use parquet::{
+    data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type},
+    file::metadata::ParquetMetaDataReader,
+};
+
+use super::{layout::EvalRecord, writer::EvalsWriter};
+use crate::{
+    error::{At, Result},
+    storage::{
+        output::{BufferedFile, Finished},
+        parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column, write_optional},
+    },
+};
+
+const SCHEMA: &str = "message evals { required int64 key; optional int32 cp; optional int32 mate; required int32 depth; \
+    required int64 nodes; required binary origin (UTF8); }";
+
+/// Returns `true` if [`ParquetWriter`] wrote a file.
+pub(super) fn is_ours(path: &Path) -> Result<bool> {
+    let file = File::open(path).at(path, "open")?;
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file);
+    Ok(metadata.is_ok_and(|metadata| metadata.file_metadata().schema().name() == "evals"))
+}
+
+/// A writer of a Parquet file whose rows are sorted by key.
+pub(super) struct ParquetWriter {
+    file: TableWriter<BufferedFile>,
+    /// The rows of the current row group.
+    rows: Vec<EvalRecord>,
+}
+
+impl ParquetWriter {
+    pub(super) fn new(out: BufferedFile) -> Result<ParquetWriter> {
+        let path = out.target().to_owned();
+        Ok(ParquetWriter {
+            file: TableWriter::new(out, &path, SCHEMA, properties().build())?,
+            rows: Vec::new(),
+        })
+    }
+
+    fn write_group(&mut self, origins: &[String]) -> Result<()> {
+        let rows = &self.rows;
+        self.file.write_group(|group| {
+            let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+            let scores = || rows.iter().map(|row| row.eval.score);
+            write_column::<Int64Type>(group, rows.iter().map(|row| row.key.cast_signed()))?;
+            write_optional(group, scores().map(|score| score.as_centipawns()))?;
+            write_optional(group, scores().map(|score| score.as_mate()))?;
+            write_column::<Int32Type>(group, rows.iter().map(|row| row.eval.depth.into()))?;
+            write_column::<Int64Type>(group, rows.iter().map(|row| signed(row.eval.nodes)))?;
+            let origins = rows.iter().map(|row| {
+                let name = &*origins[usize::from(row.eval.origin)];
+                ByteArray::from(name)
+            });
+            write_column::<ByteArrayType>(group, origins)
+        })?;
+        self.rows.clear();
+        Ok(())
+    }
+}
+
+impl EvalsWriter for ParquetWriter {
+    fn push(&mut self, record: &EvalRecord, origins: &[String]) -> Result<()> {
+        self.rows.push(*record);
+        if self.rows.len() == ROWS_OF_GROUP {
+            self.write_group(origins)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, origins: &[String]) -> Result<Finished> {
+        self.write_group(origins)?;
+        self.file.finish()?.finish()
+    }
+}

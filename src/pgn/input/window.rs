@@ -1,0 +1,102 @@
+//! The window of zstd: the memory that a decoder needs.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Returns an error if the window of a file's first frame does not fit in `memory` bytes. The decoder allocates the
+/// window's size, rounded up to a power of two.
+pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> Result<()> {
+    let Some(window) = zstd_window(start) else {
+        return Ok(());
+    };
+    let unpacking = window.checked_next_power_of_two().unwrap_or(u64::MAX);
+    if unpacking <= memory as u64 {
+        return Ok(());
+    }
+    Err(Error::too_large(
+        path,
+        format!(
+            "packed with a window of {} MiB, and unpacking may take {} MiB: allow at least {} MiB of \
+             memory in all, or unpack it first",
+            window >> 20,
+            memory >> 20,
+            (unpacking >> 20).saturating_mul(8),
+        ),
+    ))
+}
+
+/// Returns the size of the window that the first frame of a zstd file declares (RFC 8878, 3.1.1.1), or `None` if the bytes
+/// are not the start of such a frame.
+pub(super) fn zstd_window(start: &[u8]) -> Option<u64> {
+    let [0x28, 0xb5, 0x2f, 0xfd, descriptor, rest @ ..] = start else {
+        return None;
+    };
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let is_single_segment = descriptor & 0x20 != 0;
+    if !is_single_segment {
+        let window = rest.first()?;
+        let base = 1u64 << (10 + (window >> 3));
+        return Some(base + base / 8 * u64::from(window & 7));
+    }
+    // The window is the whole content.
+    let size = [1, 2, 4, 8][usize::from(descriptor >> 6)];
+    let field = rest.get(dictionary..dictionary + size)?;
+    let mut bytes = [0; 8];
+    bytes[..size].copy_from_slice(field);
+    let content = u64::from_le_bytes(bytes);
+    Some(if size == 2 { content + 256 } else { content })
+}
+
+#[cfg(all(test, feature = "compression"))]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// A window of the largest size that a frame can state is refused, and no sum or product of it overflows.
+    #[test]
+    fn the_largest_windows_are_refused() {
+        let all_of_content = [&[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..], &[0xff; 8]].concat();
+        let largest = [0x28, 0xb5, 0x2f, 0xfd, 0, 0xff];
+        for (start, window) in [
+            (&all_of_content[..], u64::MAX),
+            (&largest, (1 << 41) / 8 * 15),
+        ] {
+            assert_eq!(zstd_window(start), Some(window));
+            let err = refuse_large_window(Path::new("a.zst"), start, 1 << 30).unwrap_err();
+            assert!(err.to_string().contains("unpack it first"), "{err}");
+        }
+    }
+
+    #[test]
+    fn the_first_bytes_give_the_window() {
+        for log in [10, 17, 24, 27] {
+            let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
+            packer.window_log(log).unwrap();
+            // Without a known length, so that there is a window.
+            packer.write_all(&[0; 1000]).unwrap();
+            packer.flush().unwrap();
+            let packed = packer.finish().unwrap();
+            assert_eq!(zstd_window(&packed), Some(1 << log), "{log}");
+        }
+        for size in [10, 300, 70_000] {
+            let packed = zstd::bulk::compress(&vec![7; size], 3).unwrap();
+            assert_eq!(zstd_window(&packed), Some(size as u64));
+        }
+        assert_eq!(zstd_window(b"[Event \"x\"]"), None);
+    }
+
+    #[test]
+    fn large_windows_are_refused() {
+        let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
+        packer.window_log(27).unwrap();
+        packer.write_all(&[0; 1000]).unwrap();
+        packer.flush().unwrap();
+        let packed = packer.finish().unwrap();
+        let path = Path::new("x.zst");
+        assert!(refuse_large_window(path, &packed, 1 << 27).is_ok());
+        let err = refuse_large_window(path, &packed, (1 << 27) - 1).unwrap_err();
+        assert!(err.to_string().contains("128 MiB"), "{err}");
+    }
+}
