@@ -202,7 +202,7 @@ fn waiting_for_standard_input() {
         "info-book --bin -".to_owned(),
         "dump-book --bin - --color white --out book.bin".to_owned(),
         "merge-book - --out book.bin".to_owned(),
-        "convert - book.bin".to_owned(),
+        "convert - book.bin --force".to_owned(),
         "filter - --out book.bin".to_owned(),
         "tree - --out tree.txt".to_owned(),
         "edit - --out book.bin --set e4=1".to_owned(),

@@ -101,9 +101,6 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     let out = args.out.as_deref().unwrap_or(Path::new(default));
     check_output(out, &named, args.json)?;
-    if args.out.is_none() {
-        context.say(&format!("no --out: writing {}\n", out.display()));
-    }
     let of_inputs = || {
         let paths = paths.map_or_else(|| files_of(&named), Ok)?;
         self::are_databases(&paths)?;
@@ -132,6 +129,13 @@ fn are_databases(paths: &[impl AsRef<Path>]) -> anyhow::Result<bool> {
     Ok(databases > 0)
 }
 
+/// Says which file is written if the user named none.
+fn say_default_output(args: &Args, name: &str, context: Context) {
+    if args.out.is_none() {
+        context.say(&format!("no --out: writing {name}\n"));
+    }
+}
+
 fn merge_books(
     args: &Args,
     paths: &[PathBuf],
@@ -144,6 +148,7 @@ fn merge_books(
     let name = output_name(out.target());
     let books = paths.iter().map(Book::open);
     let books = books.collect::<polybook::Result<Vec<_>>>()?;
+    say_default_output(args, &name, context);
     let summary = context.show_progress("merging", |meter| {
         book::merge_books(&books, out, args.policy, meter)
     })?;
@@ -173,6 +178,7 @@ fn merge_databases(
 ) -> anyhow::Result<()> {
     let memory: Memory = args.memory.memory();
     let name = output_name(writer.target());
+    say_default_output(args, &name, context);
     let mut text = String::new();
     // The number of rows is not known in advance, so the progress has no total.
     let merged = context.show_progress("merging", |_| {

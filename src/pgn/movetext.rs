@@ -160,6 +160,8 @@ impl<'a> GameReader<'a> {
                     let digits = digits.count();
                     // Other digits begin a termination marker, such as `1 - 0`, or castling.
                     match rest[digits..] {
+                        // `1.0-0.0` is a termination marker.
+                        [b'.', b'0', ..] => return None,
                         [b'.', ..] => {}
                         [b' ' | b'\n', next, ..] if next.is_ascii_alphabetic() => {}
                         _ => return None,
@@ -271,6 +273,8 @@ impl<'a> GameReader<'a> {
         match self.text.get(end) {
             Some(b'-' | b'/' | b':' | b',' | 0x80..) => self.read_marker(end),
             Some(b'.') if &self.text[offset..end] == b"0" => self.read_marker(end),
+            // `1.0-0.0` is a termination marker, `1.0-0` a move number and castling.
+            Some(b'.') if self.text[offset..].starts_with(b"1.0-0.0") => self.read_marker(end),
             // `1 - 0`
             Some(b' ' | b'\n' | b'\r' | b'\t' | 0x0c)
                 if matches!(self.text[offset..end], [b'0' | b'1']) =>

@@ -85,6 +85,10 @@ pub trait Source {
 
     /// Returns an error if another program has changed the file of the source since it was opened, so that moves from before and
     /// after the change may be mixed. A source whose reads fail after a change, or one in memory, has nothing to check.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file was changed, or if its state cannot be read.
     fn refuse_changed(&self) -> Result<()> {
         Ok(())
     }

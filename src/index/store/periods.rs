@@ -74,6 +74,10 @@ pub struct PeriodResults {
 
 impl PeriodResults {
     /// Appends the encoded results. `of_games` says whether the index contains games.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a candidate has a move that no row has.
     pub fn write(&self, of_games: bool, out: &mut Vec<u8>) {
         let mut bits = BitWriter::default();
         let moves = self.rows.chunk_by(|a, b| a.mv == b.mv);

@@ -242,19 +242,20 @@ pub(super) mod strategies {
         ];
         let kind = (0..30u16, 0..Class::COUNT as u8, month);
         proptest::collection::btree_map(kind, games(), 1..=INLINE).prop_map(|rows| {
-            let row = |((mv, class, (year, month)), ([draws, white, black], rated, ratings)): (
-                (u16, _, (u16, u8)),
-                ([u64; 3], _, _),
-            )| ResultRow {
-                mv: BookMove(mv * 0x333),
-                class: Class::of_number(class).unwrap(),
-                month: Month::new(year, month).unwrap(),
-                games: [draws, white, black, 0],
-                rated,
-                ratings,
-                game: None,
-            };
-            rows.into_iter().map(row).collect()
+            let rows = rows.into_iter();
+            rows.map(|(kind, ([draws, white, black], rated, ratings))| {
+                let (mv, class, (year, month)): (u16, _, _) = kind;
+                ResultRow {
+                    mv: BookMove(mv * 0x333),
+                    class: Class::of_number(class).unwrap(),
+                    month: Month::new(year, month).unwrap(),
+                    games: [draws, white, black, 0],
+                    rated,
+                    ratings,
+                    game: None,
+                }
+            })
+            .collect()
         })
     }
 }
