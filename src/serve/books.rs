@@ -1,11 +1,14 @@
 //! Books whose moves are shown next to the counts.
 
-use std::path::Path;
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use serde::Serialize;
 
 use crate::{
-    book::{Book, Scaling, Weights, shares},
+    book::{Book, Entry, Scaling, Weights, shares},
     error::Result,
     explorer::Line,
     kind::FileKind,
@@ -17,12 +20,14 @@ use crate::{
 #[derive(Debug)]
 pub struct BookFile {
     name: String,
+    path: PathBuf,
     format: BookFormat,
 }
 
 #[derive(Debug)]
 enum BookFormat {
-    Polyglot(Book),
+    /// A book, which is opened again after another program has changed it.
+    Polyglot(RwLock<Arc<Book>>),
     /// A database, with the scaling of its weights.
     Oobs(Box<Obs>, Scaling),
 }
@@ -56,10 +61,11 @@ impl BookFile {
             let largest = obs.largest_weight(Weights::default().factors)?;
             BookFormat::Oobs(Box::new(obs), Scaling::new(largest))
         } else {
-            BookFormat::Polyglot(Book::open(path)?)
+            BookFormat::Polyglot(RwLock::new(Arc::new(Book::open(path)?)))
         };
         Ok(BookFile {
             name: source_name(path),
+            path: path.to_owned(),
             format,
         })
     }
@@ -69,13 +75,28 @@ impl BookFile {
         &self.name
     }
 
+    /// Returns the records of a Polyglot book in the last position of a line. If reading fails, for example because the file was
+    /// changed in place, opens the book again and reads once more.
+    fn entries(&self, book: &RwLock<Arc<Book>>, line: &Line) -> Result<Vec<Entry>> {
+        let entries_of = |book: &Book| match book.is_for(line.variant()) {
+            true => book.moves_of(line.position()),
+            false => Ok(Vec::new()),
+        };
+        let open = Arc::clone(&book.read().unwrap_or_else(PoisonError::into_inner));
+        entries_of(&open).or_else(|_| {
+            let again = Arc::new(Book::open(&self.path)?);
+            *book.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&again);
+            entries_of(&again)
+        })
+    }
+
     /// Returns the legal moves of the book in the last position of a line, in the order of the book. Returns no moves if the
     /// book belongs to another variant.
     pub(super) fn moves(&self, line: &Line) -> Result<BookMoves> {
         let pos = line.position();
         let weighed: Vec<(BookMove, u16)> = match &self.format {
-            BookFormat::Polyglot(book) if book.is_for(line.variant()) => {
-                let entries = book.moves_of(pos)?.into_iter();
+            BookFormat::Polyglot(book) => {
+                let entries = self.entries(book, line)?.into_iter();
                 entries.map(|entry| (entry.mv, entry.weight)).collect()
             }
             BookFormat::Oobs(obs, scaling) if obs.info().is_for(line.variant()) => {
