@@ -1146,7 +1146,11 @@ fn counts_are_named_as_such() {
             ("show c", 1, counts),
             ("tree c", 1, counts),
             ("verify c", 1, counts),
-            ("verify c --fix a.bin", 1, counts),
+            (
+                "verify c --fix a.bin",
+                2,
+                "c: is a directory: --fix writes a copy of a book alone",
+            ),
             ("serve c", 1, counts),
             ("serve i.idx --book c", 1, counts),
             ("convert i.idx a.epd", 1, index),

@@ -200,7 +200,7 @@ fn waiting_for_standard_input() {
         "show -".to_owned(),
         "verify - --fix book.bin".to_owned(),
         "info-book --bin -".to_owned(),
-        "dump-book --bin - --color white --out book.bin".to_owned(),
+        "dump-book --bin - --color white --out book.bin --force".to_owned(),
         "merge-book - --out book.bin".to_owned(),
         "convert - book.bin --force".to_owned(),
         "filter - --out book.bin".to_owned(),

@@ -1870,7 +1870,9 @@ fn the_server_says_what_repertoires_have() {
     });
     assert_eq!(white(""), start);
     let after = white("?play=e2e4");
-    assert_eq!(after["moves"], json!([{ "uci": "e7e5", "san": "e5" }]));
+    let nf3 = json!({ "uci": "g1f3", "san": "Nf3" });
+    let e5 = json!([{ "uci": "e7e5", "san": "e5", "answers": [nf3] }]);
+    assert_eq!(after["moves"], e5);
     let gaps = after["gaps"].as_array().unwrap();
     let found: Vec<_> = gaps
         .iter()

@@ -1181,7 +1181,7 @@ fn what_a_server_was_making_when_a_signal_came_is_removed() {
         let served = Served::start_with(dir.path(), args, |command| {
             command.env("TMPDIR", &place);
         });
-        let (path, host) = ("/gaps?repertoire=mine&side=white", served.address);
+        let (path, host) = ("/book.bin?minGame=1", served.address);
         let mut asking = served.connect();
         write!(asking, "GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
         until("games are counted", || {
