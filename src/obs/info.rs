@@ -51,7 +51,7 @@ const ROOM: usize = LONGEST_VALUE - 64;
 /// `Version`, `Variant` and `ItemCount` belong to the standard. polybook adds rows, so that a book made from the database can
 /// say where it comes from: `Input`, `Games` and `Options` as in the header of a book; `MinGame`, `MinScore` and `Only`, the
 /// filter that every row passes; `Dropped`, the filters of merged databases if they differ; and `Checksum`, which
-/// [`verify`](super::database) compares with the rows.
+/// `verify` compares with the rows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Info {
     /// The variant of chess; `standard` for standard chess.

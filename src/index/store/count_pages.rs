@@ -20,7 +20,7 @@
 //! of a move. f is 7 plus half the number of bits of the number of ratings. A month is 13 times the year plus the
 //! month, which is 0 if unknown. In a page, 0 stands for unknown and 1 for the first month.
 //!
-//! [`CountPageBuilder`] turns sorted rows into pages and periods.
+//! `CountPageBuilder` turns sorted rows into pages and periods.
 
 use super::{
     COUNTED, COUNTS, CountedContents, ListKey,

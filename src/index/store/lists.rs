@@ -17,7 +17,7 @@
 //! Moves are 16-bit Polyglot numbers, little-endian. The move is 0 for games that end in the position. It is 65534
 //! in lists of players and site ids, and 65535 in lists of name numbers.
 //!
-//! [`ListBuilder`] turns sorted records into pages, chunks and results by period. As with positions, records are divided
+//! `ListBuilder` turns sorted records into pages, chunks and results by period. As with positions, records are divided
 //! into pieces that are processed in parallel. A piece owns the pages whose first record is in it.
 
 use std::ops::Range;

@@ -25,9 +25,9 @@
 //!
 //! An index of counts is always for standard chess.
 //!
-//! While games are read, [`GameFacts`] and [`ListRecord`]s are collected. [`StoredGames`] numbers the names and stores the
-//! rows and details. [`ListBuilder`] turns sorted records into pages and chunks of lists, and into the results by period of
-//! long lists. [`CountPageBuilder`] does the same for rows of counts. [`NameReader`] and the methods of
+//! While games are read, `GameFacts` and `ListRecord`s are collected. `StoredGames` numbers the names and stores the
+//! rows and details. `ListBuilder` turns sorted records into pages and chunks of lists, and into the results by period of
+//! long lists. `CountPageBuilder` does the same for rows of counts. `NameReader` and the methods of
 //! [`Index`](super::Index) read the data.
 
 mod best;

@@ -17,7 +17,7 @@
 //! of a class include its [`TOP`] games with the highest ratings and its [`RECENT`] newest games, except games that end in
 //! the position. Numbers of two bytes are little-endian.
 //!
-//! [`ListResults`] adds up the games of a list, and [`push_periods`] writes the entries.
+//! `ListResults` adds up the games of a list, and `push_periods` writes the entries.
 
 use std::collections::BTreeMap;
 
