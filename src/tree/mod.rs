@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use polybook::{
-//!     MakeBook, book::Book, text::Input, position::Variant, progress::Meter,
+//!     MakeBook, book::Book, pgn::Input, position::Variant, progress::Meter,
 //!     tree::{Limits, Tree},
 //! };
 //!
