@@ -501,7 +501,7 @@ mod tests {
                 assert!(opened.iter().all(|opened| opened.is_ok() == is_book));
                 if let Err(err) = fixed {
                     assert!(
-                        err.to_string().contains("not moves of any position"),
+                        err.to_string().contains("not possible moves"),
                         "{err}"
                     );
                 }
