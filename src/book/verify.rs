@@ -500,10 +500,7 @@ mod tests {
                 assert_eq!((verified.is_ok(), fixed.is_ok()), (is_book, is_book));
                 assert!(opened.iter().all(|opened| opened.is_ok() == is_book));
                 if let Err(err) = fixed {
-                    assert!(
-                        err.to_string().contains("not possible moves"),
-                        "{err}"
-                    );
+                    assert!(err.to_string().contains("not possible moves"), "{err}");
                 }
                 assert_eq!(out.exists(), is_book);
                 // The file exists only if the book was fixed.
