@@ -529,7 +529,7 @@ impl DroppedMoves {
 struct LegalMoves<'a> {
     moves: PlayableMoves<'a>,
     illegal: RefCell<FxHashSet<u128>>,
-    /// The number of records whose position has not been looked up yet.
+    /// The number of records that still wait for the look-up of their position.
     unseen: Cell<u64>,
 }
 

@@ -21,7 +21,7 @@
 //!
 //! # Directories of counts
 //!
-//! With the feature `parquet`, counts are also a format: a directory of Parquet files that query engines read, add up and write
+//! Counts are also a format if the feature `parquet` is enabled: a directory of Parquet files that query engines read, add up and write
 //! too. A query engine such as DuckDB or Spark can add up the counts of many machines, and its output is an input of polybook
 //! like a PGN. [`layout`] documents the files and columns.
 //!

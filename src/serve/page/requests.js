@@ -85,7 +85,7 @@ export async function openGame(opens, signal) {
 
 /**
  * Returns the line of the requested view, without the moves after the last position that other games share with the open game.
- * With filters, returns the whole line, because it is unknown which of the positions have games.
+ * Returns the whole line if there are filters, because it is unknown which of the positions have games.
  * @param {OpenGame | undefined} game
  */
 export function sharedLine(game) {

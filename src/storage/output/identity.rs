@@ -230,7 +230,7 @@ mod tests {
         };
         open_again_if_replaced(&at("old"), || read(&mut opened)).unwrap();
         assert_eq!(opened, ["old", "new"]);
-        // What looks like damage is read again only if the directory was replaced.
+        // Damage is reported unless the directory was replaced. In this case, the new directory is read.
         let mut times = 0;
         let mut found = |replaces: bool| {
             times += 1;
