@@ -142,13 +142,13 @@ fn merge_books(
     out: AtomicFile,
     context: Context,
 ) -> anyhow::Result<()> {
-    for book in repeated(paths.iter().map(PathBuf::as_path)) {
-        context.say(&format!("warning: {}: given twice\n", book.display()));
-    }
     let name = output_name(out.target());
     let books = paths.iter().map(Book::open);
     let books = books.collect::<polybook::Result<Vec<_>>>()?;
     say_default_output(args, &name, context);
+    for book in repeated(paths.iter().map(PathBuf::as_path)) {
+        context.say(&format!("warning: {}: given twice\n", book.display()));
+    }
     let summary = context.show_progress("merging", |meter| {
         book::merge_books(&books, out, args.policy, meter)
     })?;
