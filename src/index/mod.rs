@@ -1,10 +1,18 @@
 //! Indexes of games by position: the index of polyglot's LevelDB fork, and the [explorer](crate::explorer)'s index.
 //!
-//! `polybook make-book --leveldb DIR` writes the index of the fork, which other front-ends read, and
-//! `make-book --explorer DIR` the explorer's index. [`Index`] reads both, and [`IndexKind`] says which it is. Both are
-//! LevelDB databases, and [`layout`] defines their keys and values. Entries are written in ascending order of keys:
-//! sorted records are divided into pieces, threads turn the pieces into batches of entries, and one thread cuts the
-//! batches into tables.
+//! There are three kinds, all LevelDB databases:
+//!
+//! | index | made by | contains | layout |
+//! |---|---|---|---|
+//! | of the fork | `make-book --leveldb DIR` | the games of each position, for other front-ends | [`layout`] |
+//! | of games | `make-book --explorer DIR` from PGN | the games of each position with their moves, and the names, ratings and dates of games | [`store`] |
+//! | of counts | `make-book --explorer DIR` from counts | the results of each move by speed, rating group and month, without games | [`store`] |
+//!
+//! [`Index`] opens all of them, looks up entries and knows no filters; [`IndexKind`] says which kind an index is. The
+//! [`Explorer`](crate::explorer::Explorer) opens the second and the third kind and answers queries from them.
+//!
+//! Entries are written in ascending order of keys: sorted records are divided into pieces, threads turn the pieces into
+//! batches of entries, and one thread cuts the batches into tables. So an index is identical for every number of threads.
 //!
 //! ```
 //! use polybook::{MakeBook, index::Index, pgn::Input, position::{from_text, key}};
