@@ -14,10 +14,12 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The number of entries from one restart to the next.
+/// The number of entries between two restarts of a block. A restart is an entry whose key is stored whole, not as the
+/// difference from the previous key.
 const RESTART_INTERVAL: usize = 16;
 
-/// Encodes blocks, one after the other, in a reused buffer.
+/// An encoder for the blocks of a LevelDB table: sorted entries with prefix-compressed keys. One buffer is reused for
+/// all blocks.
 #[derive(Debug)]
 pub(super) struct BlockBuilder {
     /// The encoded entries.
@@ -47,15 +49,16 @@ impl BlockBuilder {
         &self.last_key
     }
 
-    /// Returns the size of the block in bytes if no more entries are added.
+    /// Returns the encoded size of the block in bytes, including the offsets of its restarts.
     pub(super) fn size(&self) -> usize {
         self.buffer.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Appends the lengths and the key of an entry. The caller appends the `value_len` bytes of the value to
-    /// [`value`](BlockBuilder::value).
+    /// Appends an entry without its value: the lengths and the key. The key is the concatenation of `key` and
+    /// `trailer`, and must be greater than all keys of the block.
     ///
-    /// The key is the concatenation of `key` and `trailer` and must be greater than all keys of the block.
+    /// The caller must append the `value_len` bytes of the value to the buffer that [`value`](BlockBuilder::value)
+    /// returns.
     #[inline]
     pub(super) fn add_key(&mut self, key: &[u8], trailer: &[u8], value_len: usize) {
         let shared = if self.since_restart < RESTART_INTERVAL {
@@ -92,19 +95,21 @@ impl BlockBuilder {
         &mut self.buffer
     }
 
-    /// Returns the encoded entries, without the restarts.
+    /// Returns the encoded entries of the block, without the list of restart offsets that ends the finished block.
     pub(super) fn entries(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Returns the end of the block: the offsets of the restarts and their count.
+    /// Returns the bytes that end the block: the offset of each restart and the number of restarts, as 32-bit
+    /// little-endian integers.
     pub(super) fn restarts(&self) -> Vec<u8> {
         let count = self.restarts.len() as u32;
         let numbers = self.restarts.iter().chain([&count]);
         numbers.flat_map(|number| number.to_le_bytes()).collect()
     }
 
-    /// Appends the restarts and returns the complete block. [`clear`](BlockBuilder::clear) begins the next block.
+    /// Appends the restart offsets and returns the encoded block. Call [`clear`](BlockBuilder::clear) before adding
+    /// entries of the next block.
     pub(super) fn finish(&mut self) -> &[u8] {
         let restarts = self.restarts();
         self.buffer.extend_from_slice(&restarts);
@@ -120,13 +125,14 @@ impl BlockBuilder {
     }
 }
 
-/// Returns the length of the longest common prefix of two strings.
+/// Returns the length in bytes of the longest common prefix of `a` and `b`.
 #[inline]
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// A block read from a table, or the beginning of a block whose last value is too long to be held in memory.
+/// A decompressed block of a LevelDB table. If the last value of the block is too long to be held in memory, only the
+/// bytes before this value are held.
 #[derive(Debug)]
 pub(super) struct Block {
     bytes: Vec<u8>,
@@ -141,7 +147,7 @@ pub(super) struct Block {
     path: Arc<Path>,
 }
 
-/// A position in a block: the current entry, and the offset of the next one.
+/// The position of a cursor in a block: its current entry, and the offset of the next entry.
 #[derive(Clone, Default, Debug)]
 pub(super) struct EntryState {
     /// The offset of the next entry.
@@ -155,7 +161,7 @@ pub(super) struct EntryState {
 }
 
 impl EntryState {
-    /// Creates the position before the restart at offset `next`.
+    /// Creates a position whose next entry is the restart at offset `next`. It has no current entry yet.
     fn before(next: usize) -> EntryState {
         EntryState {
             next,
@@ -184,7 +190,8 @@ impl Block {
         Ok(block)
     }
 
-    /// Creates a block of `len` bytes from its first `bytes`, which contain everything before the last value.
+    /// Creates a partly held block: `bytes` are its first bytes, up to its last value, and `len` is the size of the
+    /// whole block. `offset` is the offset of the block in the file `path`.
     pub(super) fn of_first_part(
         bytes: Vec<u8>,
         len: usize,
@@ -206,14 +213,15 @@ impl Block {
         Damage { offset, problem }.of(&self.path)
     }
 
-    /// Moves `place` to the next entry, or to the first one if `place` is before it. Returns `false` if there is no
-    /// next entry.
+    /// Moves `place` to the next entry of the block; a new `place` moves to the first entry. Returns `false` if there
+    /// is no next entry.
     ///
-    /// The last entry of a partly held block is the one with the long value.
+    /// The last entry of a partly held block must be the one whose value is not held in memory.
     ///
     /// # Errors
     ///
-    /// Returns an error if the next entry is malformed, or if a partly held block ends without a long value.
+    /// Returns an error if the next entry is malformed, or if a partly held block ends before an entry whose value is
+    /// not held in memory.
     #[inline]
     pub(super) fn advance(&self, place: &mut EntryState) -> Result<bool> {
         let entries = &self.bytes[..self.entries_end];
@@ -231,7 +239,8 @@ impl Block {
         Ok(true)
     }
 
-    /// Removes the head of an entry from `rest` and updates the key of `place`. Returns the byte range of the value.
+    /// Decodes the lengths and the key of an entry at the front of `rest`, removes them from `rest`, and stores the key
+    /// in `place`. Returns the byte range of the entry's value in the block.
     ///
     /// Returns `None` if the entry is malformed or its value lies outside of the block.
     #[inline]
@@ -254,7 +263,8 @@ impl Block {
         Some(start..end)
     }
 
-    /// Returns the user key, the sequence number and the kind of the current entry.
+    /// Splits the internal key of the entry at `place` into the user key, the sequence number, and the kind: value or
+    /// deletion.
     ///
     /// # Errors
     ///
@@ -264,8 +274,8 @@ impl Block {
         key::parse(&place.key).ok_or_else(|| self.damaged("a key of a block is malformed"))
     }
 
-    /// Finds the first entry whose user key is greater than or equal to `key`. It is the newest entry of its user key.
-    /// Returns `None` if all keys are less.
+    /// Finds the first entry whose user key is greater than or equal to `key`. If several entries have this user key,
+    /// the first one is the newest. Returns `None` if all user keys in the block are less than `key`.
     ///
     /// # Errors
     ///
@@ -295,11 +305,11 @@ impl Block {
         Ok(None)
     }
 
-    /// Returns the offset of the restart with index `number`.
+    /// Returns the offset in the block of restart `number`, counted from 0.
     ///
     /// # Errors
     ///
-    /// Returns an error if the offset lies outside of the entries.
+    /// Returns an error if the block is damaged and the offset lies outside of its entries.
     fn restart(&self, number: usize) -> Result<usize> {
         let at = self.entries_end + 4 * number;
         let place = take_array(&mut &self.bytes[at..]).expect("the restarts lie within the block");
@@ -310,14 +320,14 @@ impl Block {
         Ok(place)
     }
 
-    /// Returns the value of the current entry, or `None` if the value is not held in memory.
+    /// Returns the value of the entry at `place`, or `None` if the value is too long to be held in memory.
     #[inline]
     pub(super) fn value(&self, place: &EntryState) -> Option<&[u8]> {
         self.bytes.get(place.value.clone())
     }
 
-    /// Returns the value of the current entry, like [`value`](Block::value), but reuses the block's buffer because
-    /// values may be large.
+    /// Converts the block into the value of the entry at `place`. The value reuses the block's buffer, because it may
+    /// be large.
     pub(super) fn into_value(mut self, place: &EntryState) -> Vec<u8> {
         self.bytes.truncate(place.value.end);
         self.bytes.drain(..place.value.start);

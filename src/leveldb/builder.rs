@@ -12,14 +12,15 @@ use super::{
     manifest::TableFile,
 };
 
-/// The target size of a block in bytes, before compression. A block that is larger is written before the next entry is
-/// added.
+/// The size in bytes above which an uncompressed block is full: the builder writes a larger block before it adds the
+/// next entry.
 pub(crate) const BLOCK_SIZE: usize = 4 << 10;
 
 /// The magic number at the end of every table.
 pub(super) const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57_u64.to_le_bytes();
 
-/// The size of a table's footer: two block handles, padded to their greatest length of 20 bytes each, and [`MAGIC`].
+/// The size in bytes of a table's footer: two block handles, each padded to its greatest length of 20 bytes, and
+/// [`MAGIC`].
 pub(super) const FOOTER: usize = 40 + MAGIC.len();
 
 /// The number of bytes after each block: one byte for the compression and four for the checksum.
@@ -30,7 +31,7 @@ pub(super) const UNCOMPRESSED: u8 = 0;
 /// The compression byte of a block that is compressed with Snappy.
 pub(super) const SNAPPY: u8 = 1;
 
-/// The location of a block in its file.
+/// The location of a block in a table's file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Handle {
     pub offset: u64,
@@ -39,14 +40,14 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Appends the encoded handle: two varints.
+    /// Appends the handle to `out`, encoded as two varints: offset and size.
     fn put(self, out: &mut Vec<u8>) {
         put_varint(out, self.offset);
         put_varint(out, self.size);
     }
 }
 
-/// Writes a table. The entries get the sequence numbers 1, 2, 3 and so on, in the order in which they are added.
+/// A writer of one LevelDB table from sorted entries. The entries get the sequence numbers 1, 2, 3 and so on.
 pub(crate) struct TableBuilder<W> {
     file: BlockWriter<W>,
     block: BlockBuilder,
@@ -60,7 +61,7 @@ pub(crate) struct TableBuilder<W> {
 }
 
 impl<W: Write> TableBuilder<W> {
-    /// Creates a builder that writes the table to `out`.
+    /// Creates a builder that writes a table to `out`.
     pub(crate) fn new(out: W) -> TableBuilder<W> {
         TableBuilder {
             file: BlockWriter::new(out),
@@ -72,11 +73,11 @@ impl<W: Write> TableBuilder<W> {
         }
     }
 
-    /// Adds an entry. `key` must be greater than all keys of the table.
+    /// Adds an entry. `key` must be greater than all keys added before.
     ///
     /// # Errors
     ///
-    /// Returns an error if writing a full block fails.
+    /// Returns an error if writing a block that is full fails.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
         self.begin_entry(key, value.len())?;
         self.block.value().extend_from_slice(value);
@@ -84,14 +85,15 @@ impl<W: Write> TableBuilder<W> {
     }
 
     /// Adds an entry whose value of `len` bytes is too long to be held in memory. `len` must be greater than
-    /// [`BLOCK_SIZE`], and `key` must be greater than all keys of the table.
+    /// [`BLOCK_SIZE`], and `key` must be greater than all keys added before.
     ///
-    /// `put_value` must pass the value, in any number of parts, to the function that it receives.
+    /// `put_value` receives a function that writes bytes, and must pass all bytes of the value to it, in one or more
+    /// calls.
     ///
     /// # Errors
     ///
-    /// Returns an error if writing fails, if `put_value` fails, if the value does not have `len` bytes, or if the block
-    /// has 4 GiB or more.
+    /// Returns an error if writing fails, if `put_value` fails, if `put_value` passes more or fewer than `len` bytes,
+    /// or if the block has 4 GiB or more.
     pub(crate) fn add_long(
         &mut self,
         key: &[u8],
@@ -110,7 +112,8 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    /// Appends an entry without its value to the block. Writes the block first if it is full.
+    /// Appends the key and the value's length of an entry to the current block. If the block is full, writes the block
+    /// first and begins a new one.
     fn begin_entry(&mut self, key: &[u8], value_len: usize) -> io::Result<()> {
         if self.entries == 0 {
             self.first_key.extend_from_slice(key);
@@ -133,13 +136,15 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    /// Clears the block and remembers its last key and `handle` for the index.
+    /// Ends the block that was written at `handle`: remembers its last key and handle for the table's index, and clears
+    /// the builder for the next block.
     fn end_block(&mut self, handle: Handle) {
         self.written = Some((self.block.last_key().to_vec(), handle));
         self.block.clear();
     }
 
-    /// Adds an entry for the block at `handle` to the index block.
+    /// Adds an entry to the table's index. `separator` is an internal key not less than the keys of the block at
+    /// `handle`.
     fn index_block(&mut self, separator: &[u8], handle: Handle) {
         let mut place = Vec::new();
         handle.put(&mut place);
@@ -147,8 +152,8 @@ impl<W: Write> TableBuilder<W> {
         self.index.value().extend_from_slice(&place);
     }
 
-    /// Writes the last block, the index and the footer, and returns the manifest's description of the table. `number`
-    /// is the number in the table's file name.
+    /// Writes the last block, the index and the footer. Returns the table's description for the manifest, with the file
+    /// number `number`.
     ///
     /// # Errors
     ///
@@ -182,11 +187,11 @@ impl<W: Write> TableBuilder<W> {
     }
 }
 
-/// Compresses blocks with Snappy and writes them with their trailers. A block may be passed in parts and is never held
-/// in memory as a whole.
+/// A writer that compresses blocks with Snappy and appends the compression byte and the checksum. The bytes of a block
+/// may be passed in several calls, so a large block is never held in memory as a whole.
 ///
-/// Snappy's format is the length of the input followed by independently compressed chunks of [`STRETCH`] bytes. So
-/// compressing chunk by chunk produces the same bytes as compressing the whole block.
+/// Snappy's format is the length of the input, followed by independently compressed chunks of [`STRETCH`] bytes, so
+/// compressing one chunk at a time produces the same bytes as compressing the whole block.
 struct BlockWriter<W> {
     out: W,
     /// The number of bytes written to `out`.
@@ -203,7 +208,7 @@ struct BlockWriter<W> {
     missing: usize,
 }
 
-/// The number of bytes in a chunk that Snappy compresses independently.
+/// The size in bytes of the chunks that Snappy compresses independently of each other.
 pub(super) const STRETCH: usize = 1 << 16;
 
 impl<W: Write> BlockWriter<W> {
@@ -220,14 +225,14 @@ impl<W: Write> BlockWriter<W> {
         }
     }
 
-    /// Writes a whole block and its trailer.
+    /// Compresses and writes a whole block with its trailer, and returns the block's location.
     fn write_block(&mut self, block: &[u8]) -> io::Result<Handle> {
         self.begin(block.len())?;
         self.put(block)?;
         self.finish()
     }
 
-    /// Begins a block of `len` bytes, uncompressed.
+    /// Begins a block whose uncompressed size is `len` bytes.
     ///
     /// # Errors
     ///
@@ -242,11 +247,12 @@ impl<W: Write> BlockWriter<W> {
         self.write(&header)
     }
 
-    /// Appends the next bytes of the block.
+    /// Appends `bytes` to the current block. Every chunk that becomes complete is compressed and written.
     ///
     /// # Errors
     ///
-    /// Returns an error if the block becomes longer than announced, or if writing fails.
+    /// Returns an error if the block becomes longer than the length passed to [`begin`](BlockWriter::begin), or if
+    /// writing fails.
     fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let missing = self.missing.checked_sub(bytes.len());
         self.missing = missing.ok_or_else(|| io::Error::other("a value is longer than it was"))?;
@@ -262,7 +268,7 @@ impl<W: Write> BlockWriter<W> {
         Ok(())
     }
 
-    /// Compresses and writes the current chunk.
+    /// Compresses and writes the bytes that were collected for the current Snappy chunk.
     fn write_stretch(&mut self) -> io::Result<()> {
         let mut compressed = std::mem::take(&mut self.compressed);
         let room = max_compress_len(self.stretch.len());
@@ -275,18 +281,19 @@ impl<W: Write> BlockWriter<W> {
         Ok(())
     }
 
-    /// Writes bytes and adds them to the checksum.
+    /// Writes bytes to the file and adds them to the checksum of the current block.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.checksum = crc32c::crc32c_append(self.checksum, bytes);
         self.offset += bytes.len() as u64;
         self.out.write_all(bytes)
     }
 
-    /// Writes the last chunk and the trailer of the block, and returns the block's handle.
+    /// Writes the last chunk and the trailer of the current block, and returns the block's location.
     ///
     /// # Errors
     ///
-    /// Returns an error if the block is shorter than announced, or if writing fails.
+    /// Returns an error if the block is shorter than the length passed to [`begin`](BlockWriter::begin), or if writing
+    /// fails.
     fn finish(&mut self) -> io::Result<Handle> {
         if self.missing > 0 {
             return Err(io::Error::other("a value is shorter than it was"));

@@ -2,10 +2,10 @@
 
 use integer_encoding::VarInt;
 
-/// The length of the longest varint, in bytes.
+/// The greatest length of an encoded varint in bytes.
 const MAX_VARINT: usize = 10;
 
-/// Appends an integer as a varint: seven bits a byte, least significant first.
+/// Appends `number` to `out` as a varint: seven bits in each byte, least significant bits first.
 #[inline]
 pub(crate) fn put_varint(out: &mut Vec<u8>, number: u64) {
     if number < 0x80 {
@@ -16,15 +16,15 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&bytes[..len]);
 }
 
-/// Appends a string: its length as a varint, then its bytes.
+/// Appends a byte string to `out`: its length as a varint, then its bytes.
 pub(super) fn put_string(out: &mut Vec<u8>, string: &[u8]) {
     put_varint(out, string.len() as u64);
     out.extend_from_slice(string);
 }
 
-/// Returns the stored form of a CRC32C checksum.
+/// Converts a CRC32C checksum to the masked form in which LevelDB stores it.
 ///
-/// LevelDB masks checksums because the CRC of data that itself contains CRCs is weak.
+/// LevelDB masks checksums because the CRC of data that contains CRCs is weak.
 #[inline]
 pub(super) fn masked(checksum: u32) -> u32 {
     checksum.rotate_right(15).wrapping_add(0xa282_ead8)
@@ -40,17 +40,17 @@ pub(crate) fn take_varint(rest: &mut &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// Removes a varint from the front of `rest` and returns it as a `usize`.
+/// Removes a varint from the front of `rest` and returns its value as a `usize`.
 ///
-/// Returns `None` if there is no complete varint or its value does not fit.
+/// Returns `None` if `rest` does not begin with a complete varint, or if the value does not fit into a `usize`.
 #[inline]
 pub(crate) fn take_size(rest: &mut &[u8]) -> Option<usize> {
     take_varint(rest)?.try_into().ok()
 }
 
-/// Removes a string that [`put_string`] wrote from the front of `rest`, and returns its bytes.
+/// Removes a length-prefixed byte string, as written by [`put_string`], from the front of `rest` and returns its bytes.
 ///
-/// Returns `None` if `rest` ends before the string does.
+/// Returns `None` if the string is incomplete.
 pub(super) fn take_string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = take_size(rest)?;
     rest.split_off(..len)

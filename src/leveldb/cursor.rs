@@ -24,7 +24,8 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The value of a cursor's current entry: in memory, or the location of a value that is too long for that.
+/// The value of a cursor's current entry: its bytes, or its location in the database if it is too long to be held in
+/// memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum TableValue<'a> {
     Held(&'a [u8]),
@@ -32,7 +33,8 @@ pub(crate) enum TableValue<'a> {
 }
 
 impl<'a> TableValue<'a> {
-    /// Returns the bytes of a value from a cursor with unlimited `longest`.
+    /// Returns the bytes of a value that is held in memory. Every value is, if the cursor was created without a limit
+    /// on the length of values.
     ///
     /// # Panics
     ///
@@ -46,12 +48,12 @@ impl<'a> TableValue<'a> {
 }
 
 impl Database {
-    /// Returns all tables, sorted by key. The tables do not overlap.
+    /// Returns all tables of the database, sorted by key. The ranges of their keys do not overlap.
     ///
     /// # Errors
     ///
-    /// Returns an error if another program has written to the database, so that its tables overlap or there are entries
-    /// in a log.
+    /// Returns an error if tables overlap or a log contains entries, which happens only if another program has written
+    /// to the database.
     pub(crate) fn tables_in_order(&self) -> Result<Vec<&TableFile>> {
         let mut tables: Vec<&TableFile> = self.version.tables().collect();
         tables.sort_by(|a, b| a.first_key.cmp(&b.first_key));
@@ -67,11 +69,12 @@ impl Database {
         Ok(tables)
     }
 
-    /// Creates a cursor at the first entry of `tables`, which must be sorted by key and must not overlap.
+    /// Creates a cursor over the entries of `tables`, which must be sorted by key and must not overlap. Only the first
+    /// table may contain keys less than `start`.
     ///
-    /// Only the first table may contain keys before `start`. The cursor begins at the block that contains the first key
-    /// from `start` on, so it may be at an earlier key of that block. A value in a block of more than `longest` bytes
-    /// is not held in memory if the value itself is long.
+    /// The cursor begins with the block that contains the first key greater than or equal to `start`, so its first
+    /// entries may have lesser keys. If a block has more than `longest` bytes and ends with a long value, the cursor
+    /// returns the location of this value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -94,9 +97,11 @@ impl Database {
         Ok(cursor)
     }
 
-    /// Creates a cursor before the first entry of the database. It returns each key once, with its newest value.
+    /// Creates a cursor before the first entry of the database. The cursor returns each key once, with its newest
+    /// value, and skips deleted keys.
     ///
-    /// A value in a block of more than `longest` bytes is not held in memory if the value itself is long.
+    /// If a block has more than `longest` bytes and ends with a long value, the cursor returns the location of this
+    /// value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -116,10 +121,10 @@ impl Database {
     }
 }
 
-/// Iterates over the entries of a table, including deletions and old entries.
+/// A cursor over all entries of one table in order, including deletions and entries that a newer entry replaces.
 ///
-/// Each step verifies that the keys are in order and agree with the index and the manifest.
-/// [`advance`](TableCursor::advance) returns an error if they do not.
+/// [`advance`](TableCursor::advance) returns an error if the keys are out of order or contradict the table's index or
+/// the manifest.
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     table: Arc<Table>,
@@ -145,12 +150,12 @@ pub(crate) struct TableCursor {
 }
 
 impl TableCursor {
-    /// Creates a cursor before the first entry of the block that contains the first key from `start` on.
+    /// Creates a cursor over `table` that begins with the block that contains the first key greater than or equal to
+    /// `start`. Values in blocks of at most `longest` bytes are held in memory.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index cannot be read, or if all keys of the table are less than `start` although the
-    /// manifest says otherwise.
+    /// Returns an error if the table's index cannot be read, or if all keys of the index are less than `start`.
     pub(super) fn new(table: Arc<Table>, longest: usize, start: &[u8]) -> Result<TableCursor> {
         // A cursor reads the index once, so caching it would only take memory.
         let index = table.read_index()?;
@@ -175,13 +180,12 @@ impl TableCursor {
         })
     }
 
-    /// Moves to the next entry, or to the first one if the cursor is before it. Returns `false` if there is no next
-    /// entry.
+    /// Moves to the next entry; the first call moves to the first entry. Returns `false` if there is no next entry.
     ///
     /// # Errors
     ///
-    /// Returns an error if a block cannot be read or is damaged, if the keys are out of order, or if the table ends
-    /// before the last key of the manifest.
+    /// Returns an error if a block cannot be read or is damaged, if the keys are out of order, or if the table does not
+    /// end with the last key that the manifest lists.
     #[inline]
     pub(super) fn advance(&mut self) -> Result<bool> {
         self.last.clear();
@@ -212,10 +216,12 @@ impl TableCursor {
         Ok(true)
     }
 
-    /// Reads the next block. Returns `false` if there is none.
+    /// Reads the block of the next index entry. Returns `false` if the table has no further block.
     ///
-    /// The key of a block's index entry must not be less than the keys of the block, and must be less than those of the
-    /// next block.
+    /// # Errors
+    ///
+    /// Returns an error if a key of the previous block is greater than the block's key in the index, or if the next
+    /// block cannot be read or overlaps with the previous one.
     fn next_block(&mut self) -> Result<bool> {
         if let Some((separator, sequence, _)) = key::parse(&self.in_index.key) {
             let last = key::parse(&self.last);
@@ -253,19 +259,20 @@ impl TableCursor {
         &self.place.key[..self.place.key.len().saturating_sub(key::TRAILER)]
     }
 
-    /// Returns `true` if the current entry deletes its key.
+    /// Returns `true` if the current entry marks its key as deleted.
     #[inline]
     fn is_deleted(&self) -> bool {
         self.kind == EntryKind::Deletion
     }
 
-    /// Returns `true` if the current entry is the newest one of its key and sets a value.
+    /// Returns `true` if the current entry is visible to readers: it is the newest entry of its key in the table, and
+    /// not a deletion.
     #[inline]
     fn counts(&self) -> bool {
         !self.is_deleted() && !self.is_old
     }
 
-    /// Returns the value of the current entry, or its location if it is not held in memory.
+    /// Returns the value of the current entry, or the location of the value if it is too long to be held in memory.
     #[inline]
     pub(super) fn value(&self) -> TableValue<'_> {
         match self.block.value(&self.place) {
@@ -279,12 +286,12 @@ impl TableCursor {
     }
 }
 
-/// Returns an error that the keys of a table are out of order or disagree with the manifest.
+/// Creates the error for a table whose keys are out of order or contradict the manifest.
 fn out_of_order(table: &Table) -> Error {
     table.problem("is damaged: its keys are out of order; make the index again")
 }
 
-/// Iterates over tables that do not overlap, one after the other.
+/// A cursor that iterates over several tables one after the other. The ranges of their keys do not overlap.
 #[derive(Debug)]
 pub(crate) struct TablesCursor<'d> {
     database: &'d Database,
@@ -301,27 +308,27 @@ pub(crate) struct TablesCursor<'d> {
 }
 
 impl TablesCursor<'_> {
-    /// Returns the key of the current entry, or `None` after the last one.
+    /// Returns the key of the current entry, or `None` if the cursor is after the last entry.
     #[inline]
     pub(crate) fn key(&self) -> Option<&[u8]> {
         self.table.as_ref().map(TableCursor::key)
     }
 
-    /// Returns the value of the current entry. It is empty after the last one.
+    /// Returns the value of the current entry, or an empty value if the cursor is after the last entry.
     #[inline]
     pub(crate) fn value(&self) -> TableValue<'_> {
         let value = self.table.as_ref().map(TableCursor::value);
         value.unwrap_or(TableValue::Held(&[]))
     }
 
-    /// Returns the key of the current entry if it is less than `end`. Returns `None` if it is not, or after the last
-    /// entry.
+    /// Returns the key of the current entry if it is less than `end`. Returns `None` if the key is greater or equal, or
+    /// if the cursor is after the last entry.
     #[inline]
     pub(crate) fn key_before(&self, end: &[u8]) -> Option<&[u8]> {
         self.key().filter(|key| *key < end)
     }
 
-    /// Moves to the next key that has a value.
+    /// Moves to the next key that has a value, or after the last entry.
     ///
     /// # Errors
     ///
@@ -332,8 +339,8 @@ impl TablesCursor<'_> {
         self.pass_without_value()
     }
 
-    /// Moves forward to an entry that is the newest one of its key and sets a value. Does not move if the current entry
-    /// is one.
+    /// Skips deletions and replaced entries: moves forward until the current entry is the newest of its key and has a
+    /// value. Does not move if the current entry already is and does.
     pub(crate) fn pass_without_value(&mut self) -> Result<()> {
         while self.table.as_ref().is_some_and(|table| !table.counts()) {
             self.step()?;
@@ -341,7 +348,7 @@ impl TablesCursor<'_> {
         Ok(())
     }
 
-    /// Moves to the next entry, whether it has a value or not.
+    /// Moves to the next entry of any kind, including deletions and replaced entries, or after the last entry.
     #[inline]
     fn step(&mut self) -> Result<()> {
         loop {
@@ -361,7 +368,8 @@ impl TablesCursor<'_> {
     }
 }
 
-/// Iterates over the keys of a database that have a value, whichever LevelDB program wrote it.
+/// A cursor over the keys of a whole database and their newest values, in ascending order. It merges all levels and
+/// logs, and skips deleted keys.
 #[derive(Debug)]
 pub(crate) struct DatabaseCursor<'d> {
     /// One cursor for each level; one for each table of the first level.
@@ -377,8 +385,8 @@ pub(crate) struct DatabaseCursor<'d> {
 }
 
 impl DatabaseCursor<'_> {
-    /// Moves to the next key that has a value, or to the first one if the cursor is before it. Returns `false` if there
-    /// is none.
+    /// Moves to the next key that has a value; the first call moves to the first such key. Returns `false` if there is
+    /// none.
     ///
     /// # Errors
     ///
@@ -427,7 +435,7 @@ impl DatabaseCursor<'_> {
         self.last.as_deref().unwrap_or_default()
     }
 
-    /// Returns the value of the current entry, or its location if it is not held in memory.
+    /// Returns the value of the current entry, or the location of the value if it is too long to be held in memory.
     pub(crate) fn value(&self) -> TableValue<'_> {
         let level = self.present.and_then(|level| self.levels.get(level));
         match level.and_then(|level| level.table.as_ref()) {
@@ -436,7 +444,7 @@ impl DatabaseCursor<'_> {
         }
     }
 
-    /// Returns the total size in bytes of the tables that were read completely.
+    /// Returns the total size in bytes of the tables that the cursor has read to the end, as a measure of progress.
     pub(crate) fn passed(&self) -> u64 {
         self.levels.iter().map(|level| level.passed).sum()
     }

@@ -17,7 +17,7 @@ use super::{
 use crate::error::{At, Error, Result};
 
 impl Damage {
-    /// Converts the problem to an error about the file `path`.
+    /// Converts the damage to an error that names the file `path` and the offset of the damage.
     pub(super) fn of(self, path: &Path) -> Error {
         Error::damaged(
             path,
@@ -31,8 +31,8 @@ impl Damage {
 
 /// A LevelDB database that is open for reading.
 ///
-/// Reading writes no files, not even the lock or a log. So a database may be on a read-only medium, and other programs
-/// may read it at the same time.
+/// Reading never writes a file, not even a lock or a log, so the database may be on a read-only medium, and several
+/// programs may read it at the same time.
 #[derive(Debug)]
 pub(crate) struct Database {
     pub(super) version: Version,
@@ -58,8 +58,9 @@ impl Database {
         })
     }
 
-    /// Returns the names that the files of the database in `directory` may have: the names in its manifest, and those
-    /// that LevelDB uses in every database. Both possible names of each table are included.
+    /// Returns the names that files of the database in `directory` may have: those of its manifest, its logs and its
+    /// tables, and the names that are the same in every LevelDB database. A table is included with both extensions that
+    /// LevelDB uses, `.ldb` and `.sst`.
     ///
     /// # Errors
     ///
@@ -78,16 +79,16 @@ impl Database {
         Ok(names)
     }
 
-    /// Returns the size of each table in bytes.
+    /// Returns the size of each table's file in bytes.
     pub(crate) fn table_sizes(&self) -> Vec<u64> {
         self.version.tables().map(|table| table.size).collect()
     }
 
-    /// Reads each table's metaindex and the filters that it lists, and verifies their checksums.
+    /// Verifies the checksums of each table's metaindex and of the blocks that the metaindex lists, such as filters.
     ///
     /// # Errors
     ///
-    /// Returns an error if a table cannot be read or one of these blocks is damaged.
+    /// Returns an error if a table cannot be read, or if one of the verified blocks is damaged.
     pub(crate) fn check_metadata(&self) -> Result<()> {
         let mut tables = self.version.tables();
         tables.try_for_each(|table| self.tables.get(table.number)?.check_metadata())
@@ -126,7 +127,7 @@ impl Database {
     }
 }
 
-/// Returns the logs whose entries are in no table yet: their numbers and paths, sorted by number.
+/// Returns the number and the path of each log file that contains entries not yet moved to a table, sorted by number.
 fn logs(directory: &Path, version: &Version) -> Result<Vec<(u64, PathBuf)>> {
     let mut logs = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
@@ -141,11 +142,12 @@ fn logs(directory: &Path, version: &Version) -> Result<Vec<(u64, PathBuf)>> {
     Ok(logs)
 }
 
-/// Reads the logs whose entries are in no table yet.
+/// Reads the entries of all log files that have not been moved to a table yet.
 ///
 /// # Errors
 ///
-/// Returns an error if a log cannot be read or is damaged, or if the log that the manifest requires is missing.
+/// Returns an error if a log cannot be read or is damaged, or if a log that must exist according to the manifest is
+/// missing.
 fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     let logs = logs(directory, version)?;
     if let Some(required) = version.required_log()
@@ -166,10 +168,10 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     Ok(memtable)
 }
 
-/// The files whose names are the same in every database.
+/// The names of files that are the same in every LevelDB database.
 const OWN_NAMES: [&str; 4] = ["CURRENT", "LOCK", "LOG", "LOG.old"];
 
-/// Returns `true` if LevelDB gives a file in a database this name.
+/// Returns `true` if `name` is a name that LevelDB may give to a file of a database.
 pub(crate) fn is_file_of_database(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
@@ -181,7 +183,7 @@ pub(crate) fn is_file_of_database(name: &OsStr) -> bool {
     }
 }
 
-/// Returns the number of a log, or `None` if `path` does not name a log.
+/// Returns the number in the file name of a log, or `None` if `path` is not the path of a log.
 fn log_number(path: &Path) -> Option<u64> {
     let is_log = path.extension()? == "log";
     is_log.then(|| path.file_stem()?.to_str()?.parse().ok())?

@@ -27,16 +27,16 @@ use crate::{
     storage::output::{FileId, parent},
 };
 
-/// The greatest size in bytes of a file that is read into memory: a manifest or a log. LevelDB limits a log to a few
-/// MiB. A manifest takes about 100 bytes for each table, so this is enough for millions of tables.
+/// The greatest size in bytes of a manifest or log, which are read into memory as a whole. LevelDB limits a log to a
+/// few MiB, and a manifest takes about 100 bytes for each table, so this allows millions of tables.
 const MOST_READ_WHOLE: u64 = 256 << 20;
 
-/// Opens a file of a database.
+/// Opens a file of a database for reading.
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be opened or is not a regular file. Opening a pipe would wait for its other end,
-/// and reading a device may never end.
+/// Returns an error if the file cannot be opened or is not a regular file. Opening a pipe would block, and reading a
+/// device might never end.
 pub(super) fn open_regular(path: &Path) -> Result<File> {
     match path.metadata().at(path, "open")?.is_file() {
         true => File::open(path).at(path, "open"),
@@ -65,15 +65,15 @@ pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The number of tables that this process has open.
+/// The number of tables that all databases of this process hold open.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// A permit to keep a table open.
+/// A permit to hold one table's file open. Dropping the permit allows another table to be opened.
 #[derive(Debug)]
 pub(super) struct OpenPermit;
 
 impl OpenPermit {
-    /// Returns a permit if the process has fewer than `limit` open tables.
+    /// Acquires a permit to hold a table's file open. Returns `None` if the process already holds `limit` tables open.
     fn acquire(limit: usize) -> Option<OpenPermit> {
         let one_more = |open| (open < limit).then_some(open + 1);
         let acquired = OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
@@ -88,7 +88,7 @@ impl Drop for OpenPermit {
     }
 }
 
-/// The file of a table.
+/// The file of a table, held open or opened for each read.
 #[derive(Debug)]
 pub(super) enum TableSource {
     Open(File, OpenPermit),
@@ -97,11 +97,13 @@ pub(super) enum TableSource {
 }
 
 impl TableSource {
-    /// Calls `read` with the open file, which has the path `path`.
+    /// Calls `read` with the open file of the table and returns the result. `path` is the path of this file, which is
+    /// opened for the call if it is not held open.
     ///
     /// # Errors
     ///
-    /// Returns the error of `read`, and an error if the file cannot be opened or was replaced.
+    /// Returns an error if `read` fails, if the file cannot be opened, or if it was replaced since the database was
+    /// opened.
     pub(super) fn with_file<T>(
         &self,
         path: &Path,
@@ -121,7 +123,7 @@ impl TableSource {
     }
 }
 
-/// Returns an error that a database was replaced.
+/// Creates the error for the database in `directory` if another program has replaced or removed it since it was opened.
 fn replaced(directory: &Path) -> Error {
     Error::changed(
         directory,
@@ -129,7 +131,8 @@ fn replaced(directory: &Path) -> Error {
     )
 }
 
-/// Converts the error that a table is missing or has another size to the error that its database was replaced.
+/// Replaces the error of a table that is missing or damaged by the error that the database in `directory` was replaced.
+/// Keeps all other errors of opening a file.
 fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T> {
     opened.map_err(|err| match err {
         Error::Io { ref source, .. } if source.kind() != ErrorKind::NotFound => err,
@@ -137,7 +140,8 @@ fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T> {
     })
 }
 
-/// The tables of a database, sorted by number.
+/// The tables of an open database, sorted by number. As many as possible are held open; the others are opened when they
+/// are used.
 #[derive(Debug)]
 pub(super) struct Tables {
     directory: PathBuf,
@@ -146,7 +150,7 @@ pub(super) struct Tables {
     most_open: usize,
 }
 
-/// A table as it was when the database was opened.
+/// A table with the state of its file at the time when the database was opened.
 #[derive(Debug)]
 struct KnownTable {
     file: TableFile,
@@ -156,11 +160,12 @@ struct KnownTable {
 }
 
 impl Tables {
-    /// Opens all tables in `directory`, and holds as many of them open as the process's limit allows.
+    /// Opens the tables `files` in `directory`. Holds as many of them open as the limit of the process on open files
+    /// allows; the others are checked and closed.
     ///
     /// # Errors
     ///
-    /// Returns an error if a table cannot be opened or does not have the size that the manifest names.
+    /// Returns an error if a table cannot be opened, or if its size differs from the size in the manifest.
     pub(super) fn open<'a>(
         directory: &Path,
         files: impl Iterator<Item = &'a TableFile>,
@@ -169,7 +174,8 @@ impl Tables {
         Tables::open_up_to(most_held(), directory, files)
     }
 
-    /// Opens all tables, and holds them open as long as the process holds fewer than `limit`.
+    /// Opens the tables `files` in `directory`, and holds each one open if the process holds fewer than `limit` tables
+    /// open at that time.
     fn open_up_to(limit: usize, directory: &Path, mut files: Vec<&TableFile>) -> Result<Tables> {
         files.sort_by_key(|file| file.number);
         let mut tables = Tables {
@@ -198,14 +204,14 @@ impl Tables {
         &self.directory
     }
 
-    /// Returns the number of tables that are held open.
+    /// Returns the number of tables of this database that are held open.
     #[cfg(all(test, unix))]
     fn held(&self) -> usize {
         let tables = self.tables.iter();
         tables.filter(|table| table.held.is_some()).count()
     }
 
-    /// Returns the table with this number, and opens it if it is not held open.
+    /// Returns the table with the file number `number`. Opens its file if it is not held open.
     ///
     /// # Errors
     ///
@@ -244,13 +250,14 @@ fn most_held() -> usize {
     usize::try_from(soft / 2).unwrap_or(usize::MAX)
 }
 
-/// Returns no limit: other systems allow enough open files.
+/// Returns `usize::MAX`, because systems other than Unix allow enough open files.
 #[cfg(not(unix))]
 fn most_held() -> usize {
     usize::MAX
 }
 
-/// The identity, the size and the modification time of a file. Another file of the same name has a different stamp.
+/// The identity, the size in bytes and the modification time of a file. The stamp of a file changes if the file is
+/// replaced.
 type Stamp = (FileId, u64, Option<SystemTime>);
 
 /// Returns the stamp of an open file.

@@ -3,34 +3,34 @@
 //! Tables and manifests store internal keys. Internal keys are sorted by user key ascending, then by sequence number
 //! descending, so the newest entry of a user key comes first.
 
-/// The length in bytes of the sequence number and kind that follow the user key.
+/// The length in bytes of an internal key's trailer: the sequence number and the kind, which follow the user key.
 pub(super) const TRAILER: usize = 8;
 
-/// The highest valid sequence number: sequence numbers have 56 bits.
+/// The highest valid sequence number of an entry. Sequence numbers have 56 bits.
 pub(super) const MAX_SEQUENCE: u64 = (1 << 56) - 1;
 
-/// The kind of an entry: it sets the value of its key, or deletes the key.
+/// The kind of a LevelDB entry: it either sets the value of its key or deletes the key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum EntryKind {
     Deletion,
     Value,
 }
 
-/// Returns the trailer of an entry that sets a value, for the sequence number `sequence`.
+/// Returns the last eight bytes of an internal key for an entry that sets a value: the sequence number and the kind.
 #[inline]
 pub(super) fn trailer(sequence: u64) -> [u8; TRAILER] {
     (sequence << 8 | 1).to_le_bytes()
 }
 
-/// Appends the internal key of an entry that sets a value.
+/// Appends the internal key of an entry that sets a value: the user key, the sequence number and the kind.
 pub(super) fn put(out: &mut Vec<u8>, key: &[u8], sequence: u64) {
     out.extend_from_slice(key);
     out.extend_from_slice(&trailer(sequence));
 }
 
-/// Splits an internal key into user key, sequence number and kind.
+/// Splits an internal key into the user key, the sequence number and the kind of the entry.
 ///
-/// Returns `None` if the key is shorter than its trailer or its kind is unknown.
+/// Returns `None` if `internal` is too short for a sequence number and a kind, or if the kind is unknown.
 #[inline]
 pub(super) fn parse(internal: &[u8]) -> Option<(&[u8], u64, EntryKind)> {
     let (key, trailer) = internal.split_last_chunk::<TRAILER>()?;
@@ -43,21 +43,21 @@ pub(super) fn parse(internal: &[u8]) -> Option<(&[u8], u64, EntryKind)> {
     Some((key, number >> 8, kind))
 }
 
-/// Returns the user key of an internal key.
+/// Returns the user key of an internal key that the table builder made.
 ///
 /// # Panics
 ///
-/// Panics if the internal key is malformed. The builder's own internal keys never are.
+/// Panics if the internal key is malformed.
 fn user_key(internal: &[u8]) -> &[u8] {
     parse(internal)
         .expect("internal keys of the builder have trailers")
         .0
 }
 
-/// Returns an internal key that is not less than the internal key `last` and less than every entry of the user key
-/// `next`.
+/// Returns a separator between two blocks of a table: an internal key that is not less than the internal key `last`,
+/// but less than all internal keys of the user key `next`.
 ///
-/// The separator is short if possible, because it becomes the key of an entry in a table's index block.
+/// The separator is as short as the rules of [`user_separator`] allow, because it is stored in the table's index.
 pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     let key = user_key(last);
     let mut separator = user_separator(key, next);
@@ -71,7 +71,8 @@ pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     separator
 }
 
-/// Returns an internal key that is not less than `last`, for the index entry of a table's last block.
+/// Returns a short internal key that is not less than the internal key `last`. It is the index key of a table's last
+/// block.
 pub(super) fn separator_at_end(last: &[u8]) -> Vec<u8> {
     let mut next = user_key(last).to_vec();
     match next.iter().position(|byte| *byte != 0xff) {
@@ -84,17 +85,18 @@ pub(super) fn separator_at_end(last: &[u8]) -> Vec<u8> {
     separator(last, &next)
 }
 
-/// Returns a user key that is at least `last` and less than `next`, where `last < next`.
+/// Returns a user key that is greater than or equal to `last` and less than `next`, where `last < next`.
 ///
-/// The first of these that applies is returned:
+/// The result is the first of these candidates that exists:
 ///
-/// - `last` cut off after the first byte that can be incremented without reaching `next`, with that byte incremented;
+/// - `last`, truncated after its first byte that can be incremented without reaching `next`, with that byte
+///   incremented;
 /// - `last` with its last byte below 0xff incremented, if the result is less than `next`;
 /// - `last` followed by a null byte, if the result is not `next`;
 /// - `last`.
 ///
-/// These are the rules of `rusty-leveldb`, which wrote the first indexes. The same rules keep index files identical
-/// between versions of polybook.
+/// `rusty-leveldb`, which wrote polybook's first indexes, follows the same rules. Keeping them keeps index files
+/// identical between versions of polybook.
 fn user_separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     let common = last.iter().zip(next).take_while(|(a, b)| a == b).count();
     for at in common..last.len().min(next.len()) {

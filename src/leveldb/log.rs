@@ -10,22 +10,23 @@ use super::{
     coding::{masked, take_array, take_string},
 };
 
-/// The size of a block in bytes.
+/// The size in bytes of the blocks into which a LevelDB log is divided.
 const BLOCK: usize = 32 << 10;
 
-/// The size of a fragment's header in bytes: the checksum, the length and the kind of the fragment.
+/// The size in bytes of the header of a log fragment: checksum, length and kind. A record that crosses the end of a
+/// block is split into fragments.
 const PIECE_HEADER: usize = 7;
 
-/// The kind of a fragment that is a whole record.
+/// The kind of a log fragment that contains a whole record.
 const FULL: u8 = 1;
-/// The kind of a record's first fragment, if the record has several.
+/// The kind of a log fragment that begins a record of several fragments.
 const FIRST: u8 = 2;
-/// The kind of a fragment between the first and the last one.
+/// The kind of a log fragment that neither begins nor ends its record.
 const MIDDLE: u8 = 3;
-/// The kind of a record's last fragment, if the record has several.
+/// The kind of a log fragment that ends a record of several fragments.
 const LAST: u8 = 4;
 
-/// Returns a log that contains one record.
+/// Encodes a LevelDB log that contains one record.
 pub(super) fn of_record(mut record: &[u8]) -> Vec<u8> {
     let mut log =
         Vec::with_capacity(record.len() + record.len() / BLOCK * PIECE_HEADER + PIECE_HEADER);
@@ -51,7 +52,8 @@ pub(super) fn of_record(mut record: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Returns the stored checksum of a fragment.
+/// Returns the masked checksum that is stored in the header of a log fragment. `piece` contains the bytes of the
+/// fragment.
 fn checksum(kind: u8, piece: &[u8]) -> u32 {
     masked(crc32c::crc32c_append(crc32c::crc32c(&[kind]), piece))
 }
@@ -59,13 +61,13 @@ fn checksum(kind: u8, piece: &[u8]) -> u32 {
 /// The error message for a log that ends too early.
 const TORN: &str = "the log ends in the middle of a record";
 
-/// Returns the records of a log, each with the offset at which it begins.
+/// Returns the records of a log, each with the offset in the log at which it begins.
 ///
 /// # Errors
 ///
 /// Returns an error if a checksum does not match, if fragments are in an invalid order, or if the log ends within a
-/// record. LevelDB ignores an incomplete last record, because the writer may have been killed. Here it is an error,
-/// because a damaged length looks the same.
+/// record. LevelDB ignores an incomplete last record because its writer may have been killed, but a damaged length
+/// would look the same.
 pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
     let mut records = Vec::new();
     let mut open: Option<(u64, Vec<u8>)> = None;
@@ -108,8 +110,8 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
     }
 }
 
-/// Removes a fragment from the front of `rest` and returns its checksum, kind and bytes. Returns `None` if the fragment
-/// is incomplete.
+/// Removes a fragment of a record from the front of `rest` and returns its checksum, kind and bytes. Returns `None` if
+/// the fragment is incomplete.
 fn take_piece<'a>(rest: &mut &'a [u8]) -> Option<(u32, u8, &'a [u8])> {
     let expected = u32::from_le_bytes(take_array(rest)?);
     let len = u16::from_le_bytes(take_array(rest)?);
@@ -117,10 +119,11 @@ fn take_piece<'a>(rest: &mut &'a [u8]) -> Option<(u32, u8, &'a [u8])> {
     Some((expected, kind, rest.split_off(..len.into())?))
 }
 
-/// The newest entry of a key in the logs: the sequence number and the value, or `None` if the entry deletes the key.
+/// The newest entry of a key in the logs: its sequence number and its value. The value is `None` if the entry deletes
+/// the key.
 pub(super) type Logged = (u64, Option<Vec<u8>>);
 
-/// The newest entry of each key in the logs, sorted by key.
+/// The newest entry of each key in the logs of a database, sorted by key.
 #[derive(Default, Debug)]
 pub(super) struct Memtable {
     entries: BTreeMap<Vec<u8>, Logged>,
@@ -131,12 +134,11 @@ impl Memtable {
         self.entries.is_empty()
     }
 
-    /// Adds the entries of a log.
+    /// Adds the entries of a log. An entry replaces an older entry of the same key.
     ///
     /// # Errors
     ///
-    /// Returns an error if the log or one of its batches is malformed. Entries before the malformed one have been
-    /// added.
+    /// Returns an error if the log or one of its batches is malformed. The entries before the damage remain added.
     pub(super) fn read_log(&mut self, bytes: &[u8]) -> Result<(), Damage> {
         for (offset, batch) in records(bytes)? {
             self.read_batch(&batch).ok_or(Damage {
@@ -147,8 +149,8 @@ impl Memtable {
         Ok(())
     }
 
-    /// Adds the entries of a batch: the sequence number of the first entry, the number of entries, and the entries.
-    /// Returns `None` if the batch is malformed.
+    /// Adds the entries of a batch, which consists of the sequence number of its first entry, the number of entries,
+    /// and the entries. Returns `None` if the batch is malformed.
     fn read_batch(&mut self, batch: &[u8]) -> Option<()> {
         let mut rest = batch;
         let first = u64::from_le_bytes(take_array(&mut rest)?);
@@ -169,13 +171,13 @@ impl Memtable {
         rest.is_empty().then_some(())
     }
 
-    /// Returns an iterator over the entries, sorted by key.
+    /// Returns an iterator over the keys and their newest entries, sorted by key.
     pub(super) fn entries(&self) -> btree_map::Iter<'_, Vec<u8>, Logged> {
         self.entries.iter()
     }
 
-    /// Returns the newest entry of a key: `Some(Some(value))` if it sets the value, `Some(None)` if it deletes the key,
-    /// and `None` if the logs do not contain the key.
+    /// Returns the newest value of a key in the logs, or `Some(None)` if its newest entry deletes it. Returns `None` if
+    /// the logs do not contain the key.
     pub(super) fn get(&self, key: &[u8]) -> Option<Option<&[u8]>> {
         let (_, value) = self.entries.get(key)?;
         Some(value.as_deref())

@@ -13,24 +13,25 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The number of levels of a database.
+/// The number of levels to which a LevelDB database assigns its tables.
 pub(super) const LEVELS: usize = 7;
 
-/// The level of the tables that we write. LevelDB never compacts the last level.
+/// The level to which polybook assigns all tables that it writes. LevelDB never compacts its last level.
 const LAST_LEVEL: u64 = LEVELS as u64 - 1;
 
-/// The number of a manifest that we write.
+/// The number in the file name of a manifest that polybook writes.
 const MANIFEST_NUMBER: u64 = 1;
-/// The log number in a manifest that we write. The log does not exist, because there is nothing to recover.
+/// The number of the first log, as stated in a manifest that polybook writes. The log itself does not exist, because
+/// there are no entries to recover.
 const LOG_NUMBER: u64 = 2;
 
-/// The number of the first table that we write.
+/// The number in the file name of the first table that polybook writes to a database.
 pub(crate) const FIRST_TABLE: u64 = 3;
 
-/// The file that contains the name of the manifest.
+/// The name of the file that contains the name of a database's current manifest.
 const CURRENT: &str = "CURRENT";
 
-/// The name of LevelDB's comparator that sorts keys by their bytes.
+/// The name of LevelDB's default comparator, which compares keys byte by byte.
 const COMPARATOR: &[u8] = b"leveldb.BytewiseComparator";
 
 /// The numbers that identify the fields of an edit.
@@ -45,7 +46,7 @@ mod tag {
     pub(super) const PREVIOUS_LOG_NUMBER: u64 = 9;
 }
 
-/// A manifest's description of a table.
+/// The description of a table in a manifest: its number, its size and the range of its keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TableFile {
     /// The number in the file's name.
@@ -63,40 +64,41 @@ pub(crate) struct TableFile {
 }
 
 impl TableFile {
-    /// Returns the file name of the table with this number.
+    /// Returns the file name of the table with the number `number`.
     pub(crate) fn name(number: u64) -> String {
         format!("{number:06}.ldb")
     }
 
-    /// Returns the user key and the sequence number of the table's first entry, in a form that sorts as entries do: by user
-    /// key, and entries of one user key from the newest to the oldest.
+    /// Returns the user key and the sequence number of the table's first entry. The pairs compare like LevelDB's
+    /// entries: by user key ascending, then from the newest entry to the oldest.
     fn first(&self) -> (&[u8], Reverse<u64>) {
         (&self.first_key, Reverse(self.first_sequence))
     }
 
-    /// Returns the user key and the sequence number of the table's last entry, in the form of [`first`](TableFile::first).
+    /// Returns the user key and the sequence number of the table's last entry. The pairs compare like LevelDB's
+    /// entries: by user key ascending, then from the newest entry to the oldest.
     fn last(&self) -> (&[u8], Reverse<u64>) {
         (&self.last_key, Reverse(self.last_sequence))
     }
 
-    /// Returns the file name that older versions of LevelDB give to the table with this number.
+    /// Returns the file name that old versions of LevelDB give to the table with the number `number`.
     pub(super) fn old_name(number: u64) -> String {
         format!("{number:06}.sst")
     }
 }
 
-/// Writes a manifest of tables that do not overlap, and the `CURRENT` file that names it.
+/// Writes a manifest that lists `tables`, whose keys must not overlap, and a `CURRENT` file that names the manifest.
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be written.
+/// Returns an error if one of the two files cannot be written.
 pub(crate) fn write(directory: &Path, tables: &[TableFile]) -> io::Result<()> {
     let name = format!("MANIFEST-{MANIFEST_NUMBER:06}");
     fs::write(directory.join(&name), log::of_record(&edit(tables)))?;
     fs::write(directory.join(CURRENT), format!("{name}\n"))
 }
 
-/// Returns an edit that describes a complete database.
+/// Encodes a manifest record (in LevelDB's terms a version edit) that lists all tables of a database.
 fn edit(tables: &[TableFile]) -> Vec<u8> {
     let mut edit = Vec::new();
     let last_number = tables.iter().map(|table| table.number).max();
@@ -129,7 +131,7 @@ fn edit(tables: &[TableFile]) -> Vec<u8> {
     edit
 }
 
-/// The state of a database after all edits of its manifest.
+/// The state of a database according to its manifest, after all changes that the manifest lists.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Version {
     comparator: Option<Vec<u8>>,
@@ -155,7 +157,11 @@ impl Version {
         Version::parse(&bytes).map_err(|damage| damage.of(&path))
     }
 
-    /// Parses a manifest.
+    /// Parses the bytes of a manifest.
+    ///
+    /// # Errors
+    ///
+    /// Returns the problem and its offset if the manifest is damaged or contradicts itself.
     fn parse(manifest: &[u8]) -> Result<Version, Damage> {
         let mut version = Version::default();
         for (offset, record) in log::records(manifest)? {
@@ -169,7 +175,11 @@ impl Version {
         Ok(version)
     }
 
-    /// Applies one edit.
+    /// Applies an edit, which is a record of the manifest that describes changes.
+    ///
+    /// # Errors
+    ///
+    /// Returns a description of the problem if the edit is malformed.
     fn apply(&mut self, edit: &[u8]) -> Result<(), &'static str> {
         let mut rest = edit;
         while !rest.is_empty() {
@@ -178,7 +188,8 @@ impl Version {
         Ok(())
     }
 
-    /// Removes one field of an edit from `rest` and applies it. Returns `None` if the field is malformed or unknown.
+    /// Removes one field of an edit, such as a new table, from the front of `rest` and applies it. Returns `None` if
+    /// the field is malformed or unknown.
     fn apply_field(&mut self, rest: &mut &[u8]) -> Option<()> {
         match take_varint(rest)? {
             tag::COMPARATOR => self.comparator = Some(take_string(rest)?.to_vec()),
@@ -214,8 +225,11 @@ impl Version {
         Some(())
     }
 
-    /// Sorts the tables of each level and checks that the version is complete and consistent. Returns a description of
-    /// the problem if it is not.
+    /// Sorts the tables of each level, and checks that the state is complete and consistent.
+    ///
+    /// # Errors
+    ///
+    /// Returns a description of the problem, for example that two tables overlap.
     fn check(&mut self) -> Result<(), &'static str> {
         if self.comparator.as_deref() != Some(COMPARATOR) {
             return Err("the keys are in another order than that of their bytes");
@@ -248,20 +262,20 @@ impl Version {
         self.levels.iter().flatten()
     }
 
-    /// Returns `true` if the log with this number contains entries that are in no table.
+    /// Returns `true` if the entries of log `number` must be read because no table contains them yet.
     pub(super) fn needs_log(&self, number: u64) -> bool {
         self.log_number.is_some_and(|first| number >= first)
             || number == self.previous_log_number && number != 0
     }
 
-    /// Returns the number of the log that must exist, or `None` if no log is required. polybook and LevelDB create a
-    /// database with a manifest that names a log which does not exist yet.
+    /// Returns the number of the log that must exist, or `None` if no log is required. In a new database, the log that
+    /// the manifest names need not exist yet.
     pub(super) fn required_log(&self) -> Option<u64> {
         self.log_number.filter(|number| *number > LOG_NUMBER)
     }
 }
 
-/// Returns the name of the manifest of the database in `directory`.
+/// Returns the file name of the current manifest of the database in `directory`.
 ///
 /// # Errors
 ///
@@ -277,7 +291,7 @@ pub(super) fn name_in(directory: &Path) -> Result<String> {
         .ok_or_else(|| Error::damaged(&current, "is damaged: it names no manifest"))
 }
 
-/// Returns `true` if `name` is the name of a manifest.
+/// Returns `true` if `name` has the form of a manifest's file name, such as `MANIFEST-000001`.
 pub(super) fn is_manifest(name: &str) -> bool {
     name.strip_prefix("MANIFEST-").is_some_and(|number| {
         !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())

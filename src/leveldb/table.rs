@@ -28,20 +28,20 @@ use crate::{
     task,
 };
 
-/// An upper bound on the number of bytes to which one byte of Snappy's output decompresses. A block that claims to be
-/// larger is damaged.
+/// An upper bound on the number of bytes into which one compressed byte can expand. A compressed block that claims a
+/// larger size is damaged.
 pub(super) const MOST_EXPANSION: usize = 64;
 
-/// The greatest stored size in bytes of a block that the cache keeps.
+/// The greatest stored size in bytes of a block that is cached.
 const MOST_KEPT: u64 = 1 << 14;
 
-/// A cache of the blocks that were read last, in 16 slots that all tables of a database share. It makes lookups of
-/// neighbouring keys fast, because these are often in the same block. A lookup reads the block from the file if another
-/// thread holds the slot's lock.
+/// A cache of recently read blocks, with 16 slots that all tables of a database share. It speeds up lookups of
+/// neighboring keys, which are often in the same block. If another thread holds the lock of a slot, the cache is
+/// bypassed.
 #[derive(Debug, Default)]
 pub(super) struct LastBlocks([Mutex<Option<LastBlock>>; 16]);
 
-/// A cached block.
+/// A cached block and its location.
 #[derive(Debug)]
 struct LastBlock {
     /// The number of the table.
@@ -50,7 +50,7 @@ struct LastBlock {
     block: Arc<Block>,
 }
 
-/// An open table.
+/// A table of a LevelDB database, open for reading.
 #[derive(Debug)]
 pub(super) struct Table {
     /// The manifest's description of the table.
@@ -64,12 +64,13 @@ pub(super) struct Table {
     sets_index: Mutex<()>,
 }
 
-/// Opens the file of a table in `directory`, and returns it with its path. The file may have the name that older versions
-/// of LevelDB gave it.
+/// Opens the file of `table` in `directory`. Returns the path of the file and the file. If the current file name does
+/// not exist, tries the name that old versions of LevelDB give to the table.
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be opened, is not a regular file, or does not have the size that the manifest names.
+/// Returns an error if the file cannot be opened, is not a regular file, or does not have the size that the manifest
+/// lists.
 pub(super) fn open(directory: &Path, table: &TableFile) -> Result<(PathBuf, File)> {
     let is_missing = |opened: &Result<File>| matches!(opened, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound);
     let mut path = directory.join(TableFile::name(table.number));
@@ -96,7 +97,7 @@ pub(super) fn open(directory: &Path, table: &TableFile) -> Result<(PathBuf, File
 }
 
 impl Table {
-    /// Creates a table from its file, which has the path `path`.
+    /// Creates a table from its description in the manifest (`known`) and its file, which has the path `path`.
     pub(super) fn new(known: TableFile, path: PathBuf, source: TableSource) -> Table {
         Table {
             known,
@@ -107,8 +108,8 @@ impl Table {
         }
     }
 
-    /// Returns the newest entry of a key: `Some(Some(value))` if it sets the value, `Some(None)` if it deletes the key,
-    /// and `None` if the table does not contain the key.
+    /// Returns the newest value of a key in the table, or `Some(None)` if its newest entry deletes it. Returns `None`
+    /// if the table does not contain the key. `last` caches blocks between calls.
     ///
     /// # Errors
     ///
@@ -135,7 +136,8 @@ impl Table {
         }
     }
 
-    /// Returns the block at `handle` from the cache, or reads it and caches it if it is small.
+    /// Returns the block at `handle` from the cache `last`. If it is not cached, reads it from the file, and caches it
+    /// if it is small.
     fn kept(&self, handle: Handle, last: &LastBlocks) -> Result<Arc<Block>> {
         let places = last.0.len() as u64;
         let place = &last.0[(self.known.number % places) as usize];
@@ -158,13 +160,13 @@ impl Table {
         Ok(block)
     }
 
-    /// Returns an error that the table has `problem`, a complete predicate such as "is damaged".
+    /// Creates an error about the table's file. `problem` is a predicate, such as "is damaged".
     pub(super) fn problem(&self, problem: &str) -> Error {
         Error::damaged(&*self.path, problem)
     }
 
-    /// Returns the index block and reads it at the first call. Threads that call before the first one has finished each
-    /// read the block.
+    /// Returns the index block of the table. The first call reads it from the file; threads that call this function at
+    /// the same time may each read it.
     fn index(&self) -> Result<Arc<Block>> {
         if let Some(index) = self.index.get() {
             return Ok(Arc::clone(index));
@@ -177,13 +179,13 @@ impl Table {
         Ok(index)
     }
 
-    /// Reads the index block from the file.
+    /// Reads the index block of the table from its file.
     pub(super) fn read_index(&self) -> Result<Block> {
         let [_, index] = self.footer()?;
         self.block(index)
     }
 
-    /// Reads the metaindex and the blocks that it lists, such as filters, and verifies their checksums.
+    /// Verifies the checksums of the table's metaindex and of the blocks that the metaindex lists, such as filters.
     ///
     /// # Errors
     ///
@@ -199,7 +201,7 @@ impl Table {
         Ok(())
     }
 
-    /// Reads the footer and returns the handles of the metaindex and the index.
+    /// Reads the footer of the table. Returns the location of the metaindex, then the location of the index.
     ///
     /// # Errors
     ///
@@ -221,7 +223,7 @@ impl Table {
         Ok([handle()?, handle()?])
     }
 
-    /// Decodes the value of an index entry: the handle of another block.
+    /// Decodes the value of the index entry at `place` in `block`: the location of a data block.
     ///
     /// # Errors
     ///
@@ -240,21 +242,22 @@ impl Table {
         self.unpacked(&self.stored(handle)?, handle)
     }
 
-    /// Reads the stored bytes of the block at `handle`, including the trailer.
+    /// Reads the bytes of the block at `handle` as they are stored, including the compression byte and the checksum.
     fn stored(&self, handle: Handle) -> Result<Vec<u8>> {
         let mut stored = vec![0; self.stored_len(handle)?];
         self.read_at(&mut stored, handle.offset)?;
         Ok(stored)
     }
 
-    /// Fills `bytes` from the file, beginning at `offset`.
+    /// Fills `bytes` with the bytes of the table's file from `offset` on.
     pub(super) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
         self.source.with_file(&self.path, |file| {
             read_exact_at(file, bytes, offset).at(&self.path, "read")
         })
     }
 
-    /// Returns the stored length of a block in bytes, including the trailer.
+    /// Returns the number of bytes that the block at `handle` takes in the file, including the compression byte and the
+    /// checksum.
     ///
     /// # Errors
     ///
@@ -270,8 +273,8 @@ impl Table {
         usize::try_from(len).map_err(|_| outside())
     }
 
-    /// Verifies the checksum of a stored block and returns the block without it. The compression byte remains at the
-    /// end.
+    /// Verifies the checksum at the end of a stored block. Returns the block without the checksum; its last byte is the
+    /// compression byte. `handle` is the location of the block.
     ///
     /// # Errors
     ///
@@ -284,7 +287,7 @@ impl Table {
         Ok(stored)
     }
 
-    /// Verifies the checksum of a stored block and decompresses it.
+    /// Verifies the checksum of a stored block and decompresses the block. `handle` is the location of the block.
     fn unpacked(&self, stored: &[u8], handle: Handle) -> Result<Block> {
         let damaged = |problem| self.damaged(handle.offset, problem);
         let stored = self.checked(stored, handle)?;
@@ -299,13 +302,14 @@ impl Table {
         Block::new(bytes, handle.offset, &self.path)
     }
 
-    /// Returns an error that the table has `problem` at `offset`.
+    /// Creates the error that the table's file is damaged at byte `offset`. `problem` describes the damage.
     pub(super) fn damaged(&self, offset: u64, problem: &'static str) -> Error {
         Damage { offset, problem }.of(&self.path)
     }
 }
 
-/// Removes a handle from the front of `rest`, or returns `None` if it is malformed.
+/// Decodes the location of a block at the front of `rest` and removes it from `rest`. Returns `None` if it is
+/// malformed.
 fn take_handle(rest: &mut &[u8]) -> Option<Handle> {
     Some(Handle {
         offset: take_varint(rest)?,
@@ -313,7 +317,8 @@ fn take_handle(rest: &mut &[u8]) -> Option<Handle> {
     })
 }
 
-/// Decompresses a Snappy block. Returns `None` if it is malformed or claims an impossible length.
+/// Decompresses data in Snappy's format. Returns `None` if `stored` is malformed or claims a length that Snappy cannot
+/// reach.
 fn decompress(stored: &[u8]) -> Option<Vec<u8>> {
     let len = snap::raw::decompress_len(stored).ok()?;
     if len / MOST_EXPANSION > stored.len() {
@@ -322,12 +327,12 @@ fn decompress(stored: &[u8]) -> Option<Vec<u8>> {
     snap::raw::Decoder::new().decompress_vec(stored).ok()
 }
 
-/// The number of stored bytes to keep buffered.
+/// The number of stored bytes that a [`BlockStream`] buffers.
 const READ: usize = 2 * STRETCH;
-/// An upper bound on the stored size of a chunk. Snappy expands incompressible data by at most a sixth.
+/// An upper bound on the stored size in bytes of a Snappy chunk. Snappy expands incompressible data by at most a sixth.
 const LONGEST_STRETCH: usize = STRETCH + STRETCH / 4;
 
-/// The location of a value in a table of the database.
+/// The location in a database of a value that is too long to be held in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StoredValue {
     /// The number of the table.
@@ -338,12 +343,12 @@ pub(crate) struct StoredValue {
 }
 
 impl Database {
-    /// Calls `f` with consecutive parts of a value; parts may be empty.
+    /// Streams a long value: calls `f` with its parts from first to last. A part may be empty.
     ///
     /// # Errors
     ///
-    /// Returns the error of `f`, or an error if the table cannot be read or the block is damaged. A checksum that does
-    /// not match is noticed only after the last part.
+    /// Returns an error if `f` fails, if the table cannot be read, or if the block of the value is damaged. A checksum
+    /// that does not match is detected only after the last part.
     pub(crate) fn read_long(
         &self,
         value: &StoredValue,
@@ -362,11 +367,11 @@ impl Database {
 }
 
 impl Table {
-    /// Returns the beginning of the block at `handle` if the block has more than `longest` bytes and more than two
-    /// chunks. Returns `None` for a shorter block.
+    /// Reads only the beginning of the block at `handle`, if the decompressed block has more than `longest` bytes and
+    /// more than two Snappy chunks. Returns `None` without reading the block if it is shorter.
     ///
-    /// The last value of a long block is the only long one, because a block ends with the entry that makes it larger
-    /// than [`BLOCK_SIZE`](super::BLOCK_SIZE).
+    /// Only the last value of a block can be long, because a block ends with the entry that makes it larger than
+    /// [`BLOCK_SIZE`](super::BLOCK_SIZE).
     ///
     /// # Errors
     ///
@@ -391,10 +396,9 @@ impl Table {
     }
 }
 
-/// Decompresses a block chunk by chunk.
+/// A reader that decompresses a large block one chunk at a time.
 ///
-/// A compressed block consists of the length of the whole followed by independently compressed chunks of [`STRETCH`]
-/// bytes.
+/// A compressed block consists of its decompressed length and of independently compressed chunks of [`STRETCH`] bytes.
 struct BlockStream<'t> {
     table: &'t Table,
     handle: Handle,
@@ -415,7 +419,7 @@ struct BlockStream<'t> {
 }
 
 impl<'t> BlockStream<'t> {
-    /// Reads the trailer of the block at `handle`, and its decompressed length.
+    /// Begins to read the block at `handle`: reads its compression, its checksum and its decompressed length.
     ///
     /// # Errors
     ///
@@ -460,7 +464,8 @@ impl<'t> BlockStream<'t> {
         self.table.damaged(self.handle.offset, problem)
     }
 
-    /// Drops the decompressed bytes from the buffer and reads more of the block.
+    /// Removes the bytes that are already decompressed from the buffer, and reads more bytes of the block from the
+    /// file.
     fn fill(&mut self) -> Result<()> {
         self.stored.drain(..self.at);
         self.at = 0;
@@ -474,12 +479,12 @@ impl<'t> BlockStream<'t> {
         Ok(())
     }
 
-    /// Returns the next chunk of the decompressed block, or `None` at its end.
+    /// Returns the next decompressed chunk, or `None` after the last one.
     ///
     /// # Errors
     ///
-    /// Returns an error if the block cannot be read or a chunk is malformed. A checksum that does not match is reported
-    /// after the last chunk, in place of `None`.
+    /// Returns an error if the block cannot be read or a chunk is malformed. If the checksum of the block does not
+    /// match, the call after the last chunk returns an error instead of `None`.
     fn next_part(&mut self) -> Result<Option<&[u8]>> {
         if self.stored.len() - self.at < LONGEST_STRETCH {
             self.fill()?;
@@ -513,8 +518,8 @@ impl<'t> BlockStream<'t> {
     }
 }
 
-/// Decompresses the first chunk of `stored`, which has `len` decompressed bytes, into `out`. Returns the number of
-/// stored bytes that the chunk takes, or `None` if it is malformed.
+/// Decompresses the chunk at the front of `stored` into `out`. `len` is the decompressed length of the chunk. Returns
+/// the compressed length of the chunk in bytes, or `None` if it is malformed.
 fn unpack(stored: &[u8], len: usize, out: &mut Vec<u8>) -> Option<usize> {
     let taken = stored_len(stored, len)?;
     let mut whole = Vec::with_capacity(taken + 5);
@@ -525,8 +530,8 @@ fn unpack(stored: &[u8], len: usize, out: &mut Vec<u8>) -> Option<usize> {
     (written == len).then_some(taken)
 }
 
-/// Returns the number of stored bytes that decompress to the first `len` bytes. Returns `None` if `stored` is too short
-/// or an element crosses the boundary.
+/// Returns the number of compressed bytes, from the front of `stored`, that decompress to exactly `len` bytes. Returns
+/// `None` if `stored` is too short or no element of the compressed data ends there.
 fn stored_len(stored: &[u8], len: usize) -> Option<usize> {
     let (mut taken, mut made) = (0, 0);
     while made < len {
