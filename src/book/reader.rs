@@ -16,7 +16,7 @@ use crate::{
     error::{At, Error, Result},
     position::{Rules, Variant, key},
     progress::Meter,
-    storage::checksum::{Checksum, NoChecksum},
+    storage::checksum::{Checksum, InvalidChecksum},
     storage::keyed::key_of,
     storage::positioned::StoredFile,
 };
@@ -281,7 +281,7 @@ pub(super) struct CheckedRecords<'a> {
     /// The checksum of the records after the header that have been read so far.
     sum: Checksum,
     /// The checksum of these records according to the header. `None` if the header has no checksum, and after the end.
-    expected: Option<Result<Checksum, NoChecksum>>,
+    expected: Option<Result<Checksum, InvalidChecksum>>,
 }
 
 impl Iterator for CheckedRecords<'_> {

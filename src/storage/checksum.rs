@@ -5,23 +5,23 @@
 
 use std::{fmt, str::FromStr};
 
-/// The checksum of some records. Its text form is 16 lowercase hexadecimal digits.
+/// An order-independent checksum of a set of byte records. Its text form is 16 lowercase hexadecimal digits.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Checksum(u64);
 
 impl Checksum {
-    /// Adds a record.
+    /// Includes a record in the checksum. The order in which records are added does not matter.
     #[inline]
     pub(crate) fn add(&mut self, record: &[u8]) {
         self.0 = self.0.wrapping_add(crc32c::crc32c(record).into());
     }
 
-    /// Returns the checksum of the records of both checksums.
+    /// Returns the checksum of the records of `self` and of `other` together.
     pub(crate) fn plus(self, other: Checksum) -> Checksum {
         Checksum(self.0.wrapping_add(other.0))
     }
 
-    /// Returns the checksum after the records of `other` are removed. They must be among the records of `self`.
+    /// Returns the checksum of the records of `self` without the records of `other`, which must all be among them.
     pub(crate) fn minus(self, other: Checksum) -> Checksum {
         Checksum(self.0.wrapping_sub(other.0))
     }
@@ -33,21 +33,21 @@ impl fmt::Display for Checksum {
     }
 }
 
-/// The error for text that is not 16 lowercase hexadecimal digits.
+/// The error of parsing a [`Checksum`] from text that is not 16 lowercase hexadecimal digits.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct NoChecksum;
+pub(crate) struct InvalidChecksum;
 
 impl FromStr for Checksum {
-    type Err = NoChecksum;
+    type Err = InvalidChecksum;
 
-    fn from_str(text: &str) -> Result<Checksum, NoChecksum> {
+    fn from_str(text: &str) -> Result<Checksum, InvalidChecksum> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if text.len() != 16 || !text.bytes().all(is_digit) {
-            return Err(NoChecksum);
+            return Err(InvalidChecksum);
         }
         u64::from_str_radix(text, 16)
             .map(Checksum)
-            .map_err(|_| NoChecksum)
+            .map_err(|_| InvalidChecksum)
     }
 }
 

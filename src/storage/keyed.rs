@@ -8,15 +8,15 @@ use std::{borrow::Cow, io};
 
 use crate::storage::positioned::StoredFile;
 
-/// The number of records that are read at a time. For a book, they take 4 KiB, the size of a page of most disks and of the page
-/// cache.
+/// The number of records that a search reads at once. Records of a book have 16 bytes, so a block of them takes 4 KiB,
+/// the page size of most disks and of the page cache.
 const BLOCK: u64 = 256;
 
-/// The number of rounds that interpolate before the search halves the range in each round.
+/// The number of rounds in which a search guesses the offset of a key by interpolation. Later rounds bisect the range.
 const GUESSES: usize = 6;
 
-/// The storage of sorted records of `SIZE` bytes: memory, or a file and its number of records. Other bytes may follow the
-/// records in the file.
+/// Records of `SIZE` bytes each, sorted by key, in memory or in a file. `File` also contains the number of records,
+/// because other data may follow them in the file.
 #[derive(Debug)]
 pub(crate) enum Storage<const SIZE: usize> {
     Memory(Vec<u8>),
@@ -32,7 +32,8 @@ impl<const SIZE: usize> Storage<SIZE> {
         }
     }
 
-    /// Reads the records into memory if they take at most `memory` bytes. Otherwise, returns the storage unchanged.
+    /// Moves the records of a file into memory if they take at most `memory` bytes. Otherwise, returns the storage
+    /// unchanged.
     pub(crate) fn within(self, memory: u64) -> io::Result<Storage<SIZE>> {
         let len = self.len();
         if len > memory / SIZE as u64 {
@@ -42,11 +43,15 @@ impl<const SIZE: usize> Storage<SIZE> {
         Ok(Storage::Memory(bytes))
     }
 
-    /// Returns the bytes of `count` records from record `start` on.
+    /// Returns the bytes of `count` consecutive records, starting at the record with index `start`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read or ends before the last of the records.
     ///
     /// # Panics
     ///
-    /// Panics if memory has fewer records.
+    /// Panics if the records are in memory and there are fewer than `start + count`.
     pub(crate) fn bytes(&self, start: u64, count: u64) -> io::Result<Cow<'_, [u8]>> {
         match self {
             Storage::Memory(bytes) => {
@@ -61,14 +66,14 @@ impl<const SIZE: usize> Storage<SIZE> {
         }
     }
 
-    /// Returns the number of the first record with `key`, or `None` if no record has it.
+    /// Returns the index of the first record whose key is `key`, or `None` if no record has this key.
     pub(crate) fn find(&self, key: u64) -> io::Result<Option<u64>> {
         let (number, is_found) = self.lower_bound(key)?;
         Ok(is_found.then_some(number))
     }
 
-    /// Returns the number of the first record whose key is not less than `key`, which is the number of all records if
-    /// there is none, and whether that record has `key`.
+    /// Returns the index of the first record whose key is greater than or equal to `key`, and whether the keys are
+    /// equal. If all keys are less than `key`, the index is the number of records.
     pub(crate) fn lower_bound(&self, key: u64) -> io::Result<(u64, bool)> {
         let len = self.len();
         if len == 0 {
@@ -109,15 +114,15 @@ impl<const SIZE: usize> Storage<SIZE> {
     }
 }
 
-/// Estimates how many of `len` records, whose keys are distributed evenly between `low_key` and `high_key`, have a key below
-/// `key`. `key` must lie between the two.
+/// Estimates how many of `len` records have keys below `key`, assuming that their keys are distributed evenly between
+/// `low_key` and `high_key`. `key` must be within these bounds.
 #[inline]
 fn share(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
     let share = u128::from(key - low_key) * u128::from(len) / (u128::from(high_key - low_key) + 1);
     share as u64
 }
 
-/// Returns the key of a record.
+/// Returns the key of a record: its first 8 bytes as a big-endian integer.
 ///
 /// # Panics
 ///

@@ -19,17 +19,19 @@ use parquet::{
 
 use crate::error::{Error, Result};
 
-/// The number of rows of a row group. It is small, because every thread holds one row group in memory.
+/// The number of rows in a row group of a Parquet file. It is small, because every thread holds one row group in
+/// memory.
 pub(crate) const ROWS_OF_GROUP: usize = 1 << 16;
 
-/// A writer of a Parquet file.
+/// A writer of a table to a Parquet file, one row group at a time.
 pub(crate) struct TableWriter<W: Write> {
     file: SerializedFileWriter<W>,
     /// The path that errors contain.
     target: PathBuf,
 }
 
-/// Returns the properties that all files share: compression and the name of the writer.
+/// Returns the properties that all Parquet files of polybook share: zstd compression, and polybook's version as the
+/// creator.
 pub(crate) fn properties() -> WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -37,11 +39,12 @@ pub(crate) fn properties() -> WriterPropertiesBuilder {
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// Creates a writer of a file. `schema` is a message type in Parquet's schema language.
+    /// Creates a writer of a Parquet file to `out`. `target` is the path that error messages contain. `schema` is a
+    /// message type in Parquet's schema language.
     ///
     /// # Errors
     ///
-    /// Returns an error if the first bytes cannot be written.
+    /// Returns an error if `schema` cannot be parsed, or if the first bytes cannot be written.
     pub(crate) fn new(
         out: W,
         target: &Path,
@@ -57,7 +60,11 @@ impl<W: Write + Send> TableWriter<W> {
         })
     }
 
-    /// Appends a row group. `write` writes its columns in the order of the schema.
+    /// Appends a row group to the file. `write` must write all of its columns, in the order of the schema.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names the file if a column cannot be written.
     pub(crate) fn write_group(
         &mut self,
         write: impl FnOnce(&mut SerializedRowGroupWriter<'_, W>) -> Result<(), ParquetError>,
@@ -71,14 +78,18 @@ impl<W: Write + Send> TableWriter<W> {
         Ok(())
     }
 
-    /// Writes the footer, and returns the underlying writer.
+    /// Writes the footer of the file, and returns the underlying writer.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names the file if the footer cannot be written.
     pub(crate) fn finish(self) -> Result<W> {
         let out = self.file.into_inner();
         out.map_err(|err| not_written(&self.target, err))
     }
 }
 
-/// Writes the values of the next column.
+/// Writes all values of the next column of a row group, a required column of the type `T`.
 pub(crate) fn write_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: impl Iterator<Item = T::T>,
@@ -89,7 +100,7 @@ pub(crate) fn write_column<T: DataType>(
     column.close()
 }
 
-/// Writes the values of the next column; `None` is a null.
+/// Writes all values of the next column of a row group, an optional column of integers. `None` becomes a null.
 pub(crate) fn write_optional(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: impl Iterator<Item = Option<i16>> + Clone,
@@ -103,7 +114,7 @@ pub(crate) fn write_optional(
     column.close()
 }
 
-/// Adds the path to an error of the crate `parquet`.
+/// Converts an error of the crate `parquet` to one that names the file `target`.
 fn not_written(target: &Path, err: ParquetError) -> Error {
     let source = match err {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {

@@ -9,14 +9,15 @@ use std::{
     time::SystemTime,
 };
 
-/// The number of files that all [`StoredFile`]s of the process hold open.
+/// The number of files that all [`StoredFile`]s of the process currently keep open.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// The maximum of [`HELD`]. A run may have hundreds of inputs, and some systems allow a process only 256 open files.
+/// The maximum number of files that [`StoredFile`]s keep open. It is low because some systems allow a process only 256
+/// open files.
 const MOST_HELD: usize = 64;
 
-/// A file that is read at offsets. It stays open, unless the process holds [`MOST_HELD`] such files already. Then it is opened
-/// for each read.
+/// A file that is read at arbitrary offsets. It stays open, unless [`MOST_HELD`] files of the process are open already.
+/// Then it is reopened for each read.
 #[derive(Debug)]
 pub(crate) enum StoredFile {
     Open {
@@ -30,11 +31,13 @@ pub(crate) enum StoredFile {
     Named(PathBuf, FileStamp),
 }
 
-/// The identity, the size and the time of a file. Another file of the same name has a different stamp.
+/// The identity of a file (two numbers), its size, and the time of its last modification. If a file is changed or
+/// replaced, its stamp changes.
 type FileStamp = ([u64; 3], Option<SystemTime>);
 
 impl StoredFile {
-    /// Creates a stored file from an open file and its path.
+    /// Creates a file that can be read at arbitrary offsets. `path` is the path of `file`, from which it is reopened if
+    /// too many files are open.
     ///
     /// # Errors
     ///
@@ -52,12 +55,12 @@ impl StoredFile {
         }
     }
 
-    /// Fills `buffer` with the bytes at `offset`.
+    /// Fills `buffer` with the bytes at `offset` of the file.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file ends before, if it cannot be read, if it was changed since it was opened first, or if it
-    /// was opened again and another file has its name.
+    /// Returns an error if the file ends before the buffer is full, if it cannot be read, or if it has been changed or
+    /// replaced since it was first opened.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         match self {
             StoredFile::Open { file, stamp, .. } => {
@@ -85,7 +88,7 @@ impl Drop for StoredFile {
     }
 }
 
-/// Returns an error if a file does not have the stamp `expected`.
+/// Returns an error if the identity, size or modification time of a file is not `expected`.
 fn refuse_changed(file: &File, expected: FileStamp) -> io::Result<()> {
     match stamp(&file.metadata()?) == expected {
         true => Ok(()),
@@ -107,13 +110,21 @@ fn stamp(metadata: &Metadata) -> FileStamp {
     ([id[0], id[1], metadata.len()], metadata.modified().ok())
 }
 
-/// Fills `buffer` with the bytes at `offset`. Returns an error of kind `UnexpectedEof` if the file ends before.
+/// Fills `buffer` with the bytes at `offset` of a file.
+///
+/// # Errors
+///
+/// Returns an error of kind `UnexpectedEof` if the file ends before the buffer is full.
 #[cfg(unix)]
 pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
 
-/// Fills `buffer` with the bytes at `offset`. Returns an error of kind `UnexpectedEof` if the file ends before.
+/// Fills `buffer` with the bytes at `offset` of a file.
+///
+/// # Errors
+///
+/// Returns an error of kind `UnexpectedEof` if the file ends before the buffer is full.
 #[cfg(windows)]
 pub(crate) fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
     use std::os::windows::fs::FileExt;
@@ -129,13 +140,13 @@ pub(crate) fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64)
     Ok(())
 }
 
-/// Writes all of `bytes` at `offset`.
+/// Writes all of `bytes` at `offset` of a file.
 #[cfg(unix)]
 pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
 }
 
-/// Writes all of `bytes` at `offset`.
+/// Writes all of `bytes` at `offset` of a file.
 #[cfg(windows)]
 pub(crate) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     use std::os::windows::fs::FileExt;

@@ -24,7 +24,7 @@ use thiserror::Error;
 #[cfg(feature = "games")]
 pub use self::file::{DEFAULT_COMMENT, read, read_raw, remove, update};
 use super::records::Entry;
-use crate::storage::checksum::{Checksum, NoChecksum};
+use crate::storage::checksum::{Checksum, InvalidChecksum};
 
 /// The maximum length of a header in bytes, including its null byte, that every program can read.
 pub const PORTABLE_LENGTH: usize = 2048;
@@ -319,7 +319,7 @@ pub(super) fn renewed(text: &str, records: Checksum) -> String {
 /// Returns the checksum that the records of a book should have according to the text of the book's header.
 ///
 /// Returns `None` if the header has no checksum, and an error in `Some` if its digits are malformed.
-pub(super) fn of_records(text: &str) -> Option<Result<Checksum, NoChecksum>> {
+pub(super) fn of_records(text: &str) -> Option<Result<Checksum, InvalidChecksum>> {
     let (before, digits) = split_checksum(text);
     let checksum = digits?.parse::<Checksum>();
     Some(checksum.map(|checksum| checksum.minus(sum_of(before))))

@@ -9,7 +9,7 @@ use std::{
     path::Path,
 };
 
-/// The rights, the owner and the extended attributes of a file or directory.
+/// The access rights, the owner, the group and the extended attributes of a file or directory.
 #[cfg(unix)]
 #[derive(Debug)]
 pub(super) struct Attributes {
@@ -32,13 +32,14 @@ impl Attributes {
         })
     }
 
-    /// Sets these attributes on a directory.
-    pub(super) fn give_directory(&self, path: &Path) -> io::Result<()> {
-        self.give(&File::open(path)?)
+    /// Sets the attributes on the directory at `path`, as far as the system allows this user.
+    pub(super) fn set_on_directory(&self, path: &Path) -> io::Result<()> {
+        self.set_on(&File::open(path)?)
     }
 
-    /// Sets these attributes on a file or directory, as far as the system allows this user.
-    pub(super) fn give(&self, file: &File) -> io::Result<()> {
+    /// Sets the attributes on an open file or directory, as far as the system allows this user. Never gives anybody
+    /// more access than the attributes permit.
+    pub(super) fn set_on(&self, file: &File) -> io::Result<()> {
         use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
         let is_own = |now: &fs::Metadata| now.uid() == self.user && now.gid() == self.group;
         if !is_own(&file.metadata()?) {
@@ -63,8 +64,9 @@ impl Attributes {
         Ok(())
     }
 
-    /// Returns the access rights for a new file. `is_own` is `true` if it has the user and the group of the old file, and
-    /// `has_group` if it has the group.
+    /// Returns the access rights for a file that replaces an old one. `is_own` is `true` if the new file has the user
+    /// and the group of the old file, and `has_group` if it has the group. If they differ, the rights are reduced, so
+    /// that nobody gets additional access.
     fn mode_for(&self, is_own: bool, has_group: bool) -> u32 {
         let mut mode = self.mode;
         if !is_own {
@@ -79,7 +81,8 @@ impl Attributes {
     }
 }
 
-/// The attributes of a file on other systems than Unix: none, because a file there takes its rights from its directory.
+/// The attributes of a file on systems other than Unix. It is empty, because files take their access rights from their
+/// directory.
 #[cfg(not(unix))]
 #[derive(Debug)]
 pub(super) struct Attributes;
@@ -90,17 +93,17 @@ impl Attributes {
         Ok(Attributes)
     }
 
-    pub(super) fn give(&self, _file: &File) -> io::Result<()> {
+    pub(super) fn set_on(&self, _file: &File) -> io::Result<()> {
         Ok(())
     }
 
-    /// Does nothing. Windows does not open a directory as a file.
-    pub(super) fn give_directory(&self, _path: &Path) -> io::Result<()> {
+    /// Does nothing, because the standard library cannot open a directory as a file on Windows.
+    pub(super) fn set_on_directory(&self, _path: &Path) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Returns `true` if nobody may write a file or directory, or if this user may not.
+/// Returns `true` if a file or directory has no write permission for anybody, or if this user may not write it.
 #[cfg(unix)]
 pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     use rustix::{
@@ -118,15 +121,16 @@ pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Returns `true` if a file is read-only. Returns `false` for directories, for which the attribute has another meaning.
+/// Returns `true` if `path` is a file with the read-only attribute. Returns `false` for a directory, because Windows
+/// allows creating files in a read-only directory.
 #[cfg(not(unix))]
 pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     let metadata = fs::metadata(path)?;
     Ok(metadata.is_file() && metadata.permissions().readonly())
 }
 
-/// Ignores an error that says that the system does not allow this user to do something, or that the file system does
-/// not support it. Returns other errors unchanged.
+/// Replaces an error by `Ok(())` if it means that this user may not perform the operation, or that the file system does
+/// not support it. Passes all other results through.
 #[cfg(unix)]
 fn if_allowed(done: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
@@ -136,8 +140,9 @@ fn if_allowed(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Returns the extended attributes of a file that a new version of the file should keep. On Linux, these include access
-/// control lists, but not attributes that describe the content, such as signatures, or that only the system may set.
+/// Returns the names and values of the extended attributes that the replacement of a file should keep. On Linux, these
+/// are user attributes and access control lists. Attributes that describe the content, such as signatures, or that only
+/// the system may set are left out.
 #[cfg(unix)]
 fn extended_of(path: &Path) -> io::Result<Vec<(OsString, Vec<u8>)>> {
     let names = match xattr::list_deref(path) {

@@ -7,18 +7,20 @@
 
 use std::{fs::File, io, path::Path};
 
-/// Claims a temporary file. If the file system cannot lock files, only the name of the file protects it.
+/// Marks an open temporary file as in use by this process, with an advisory lock, so that other runs do not remove it.
+/// Ignores errors, because some file systems have no locks.
 #[cfg(unix)]
 pub(super) fn file(file: &File) {
     // An error is ignored, because the run does not need the claim.
     let _ = file.try_lock();
 }
 
-/// Does nothing: on Windows, the handle that is open for writing is the claim.
+/// Does nothing: on Windows, a file that is open for writing counts as in use anyway.
 #[cfg(windows)]
 pub(super) fn file(_file: &File) {}
 
-/// Claims a temporary directory. The claim lasts until the returned file is dropped.
+/// Marks a temporary directory as in use by this process, so that other runs do not remove it. The mark lasts until the
+/// returned file, a handle to the directory, is dropped.
 #[cfg(unix)]
 pub(super) fn directory(path: &Path) -> io::Result<File> {
     let directory = File::open(path)?;
@@ -26,7 +28,8 @@ pub(super) fn directory(path: &Path) -> io::Result<File> {
     Ok(directory)
 }
 
-/// Claims a temporary directory. The claim lasts until the returned file is dropped.
+/// Marks a temporary directory as in use by this process, so that other runs do not remove it. The mark lasts until the
+/// returned file, a handle to the directory, is dropped.
 #[cfg(windows)]
 pub(super) fn directory(path: &Path) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt;
@@ -39,8 +42,9 @@ pub(super) fn directory(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Claims an old output before it is replaced, because it has a temporary name for a moment. Returns `None` if it
-/// cannot be claimed, and on Windows, which does not rename open files.
+/// Marks an old output as in use while it is being replaced, because it has a temporary name for a moment and other
+/// runs might remove it. The mark lasts until the returned file is dropped. Returns `None` if the output cannot be
+/// opened, and always on Windows, which does not rename open files.
 pub(super) fn replaced(path: &Path) -> Option<File> {
     if cfg!(windows) {
         return None;
@@ -50,12 +54,12 @@ pub(super) fn replaced(path: &Path) -> Option<File> {
     Some(replaced)
 }
 
-/// Claims a temporary file or directory that another run left behind. The claim lasts until the returned file is
-/// dropped. Returns `None` if the other run is still working.
+/// Takes over a temporary file or directory that another run created, so that it can be removed. No third run can do
+/// the same until the returned file is dropped. Returns `None` if the run that created it is still working.
 ///
 /// # Errors
 ///
-/// Returns an error if the file or directory cannot be opened or locked. Then it is unknown whether the other run is
+/// Returns an error if the file or directory cannot be opened or locked. Then it is unknown whether its creator is
 /// still working.
 #[cfg(unix)]
 pub(crate) fn left_behind(path: &Path, is_directory: bool) -> io::Result<Option<File>> {
@@ -68,13 +72,12 @@ pub(crate) fn left_behind(path: &Path, is_directory: bool) -> io::Result<Option<
     }
 }
 
-/// Claims a temporary file or directory that another run left behind. The claim lasts until the returned file is
-/// dropped. Returns `None` if the other run is still working.
+/// Opens a temporary file or directory that another run created, so that it can be removed. Returns `None` if the run that
+/// created it is still working.
 ///
 /// # Errors
 ///
-/// Returns an error if the file or directory cannot be opened. Then it is unknown whether the other run is still
-/// working.
+/// Returns an error if the file or directory cannot be opened. Then it is unknown whether its creator is still working.
 #[cfg(windows)]
 pub(crate) fn left_behind(path: &Path, _is_directory: bool) -> io::Result<Option<File>> {
     use std::os::windows::fs::OpenOptionsExt;

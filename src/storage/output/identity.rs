@@ -12,7 +12,7 @@ use crate::{
     kind::is_windows_device,
 };
 
-/// The identity of a file or directory, which distinguishes it from all others whatever its names are.
+/// The identity of a file or directory. Two paths lead to the same file exactly if their `FileId`s are equal.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct FileId {
     device: u64,
@@ -20,13 +20,14 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// Returns the identity of the file or directory that a path leads to, or `None` if there is neither. On Unix nothing is
-    /// opened, because closing a file ends all locks that the process has on it, those of SQLite too. A pipe is not opened
-    /// on any system, because that waits for its other end.
+    /// Returns the identity of the file or directory to which `path` leads, or `None` if it leads to neither.
+    ///
+    /// On Unix, nothing is opened: closing a file would release all locks that the process holds on it, including those
+    /// of SQLite. A pipe is not opened on any system, because that would wait for its other end.
     ///
     /// # Errors
     ///
-    /// Returns an error if the system does not say whether there is a file.
+    /// Returns an error if the operating system cannot examine `path`.
     pub(crate) fn of(path: &Path) -> io::Result<Option<FileId>> {
         if is_windows_device(path) {
             return Ok(None);
@@ -68,30 +69,31 @@ impl FileId {
     }
 }
 
-/// Returns `true` if an error says that nothing has the name. Any other error leaves open whether something has it.
+/// Returns `true` if an error means that no file or directory exists at a path. After any other error, one may exist.
 pub(crate) fn is_absent(err: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
     matches!(err.kind(), NotFound | NotADirectory | InvalidFilename)
 }
 
-/// Returns the metadata of the file or directory to which a path leads, or `None` if nothing is there.
+/// Returns the metadata of the file or directory to which a path leads, or `None` if nothing exists at the path.
 ///
 /// # Errors
 ///
-/// Returns an error if the system does not say whether there is something.
+/// Returns an error if the operating system cannot examine the path.
 pub(crate) fn metadata_if_any(path: &Path) -> io::Result<Option<Metadata>> {
-    if_any(fs::metadata(path))
+    none_if_absent(fs::metadata(path))
 }
 
-/// Converts the error that nothing has a name to `None`.
-fn if_any<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+/// Converts the result of examining a path: an error which means that nothing exists at the path becomes `None`.
+fn none_if_absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Err(err) if is_absent(&err) => Ok(None),
         found => found.map(Some),
     }
 }
 
-/// Opens a file or directory only to examine its metadata. This is allowed whatever other programs do with it.
+/// Opens a file or directory only to examine its metadata. This succeeds even if another program has it open
+/// exclusively. `flags` are additional flags of `CreateFile`.
 #[cfg(windows)]
 fn opened(path: &Path, flags: u32) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt;
@@ -102,15 +104,16 @@ fn opened(path: &Path, flags: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens the files of a directory, or a file more than once, with `open`. If this fails and another directory or file has
-/// taken the name in the meantime, calls `open` again, because parts of two together look like damage.
+/// Calls `open`, which opens several files of the directory at `path`, or the file at `path` several times. If `open`
+/// fails and another directory or file has replaced the one at `path` in the meantime, calls `open` again, because a
+/// mixture of old and new files looks damaged.
 pub(crate) fn open_again_if_replaced<T>(path: &Path, open: impl FnMut() -> Result<T>) -> Result<T> {
     read_again_if_replaced(path, open, |_| false)
 }
 
-/// Reads a directory or a file by its name, more than once, with `read`. If this fails or finds damage, and another directory
-/// or file has taken the name in the meantime, calls `read` again. `has_damage` returns `true` for a result that may be due
-/// to parts of two directories.
+/// Calls `read`, which reads files by their names in the directory at `path`, or the file at `path` several times. If
+/// `read` fails, or `has_damage` returns `true` for its result, and another directory or file has replaced the one at
+/// `path` in the meantime, calls `read` again, because a mixture of old and new files looks damaged.
 pub(crate) fn read_again_if_replaced<T>(
     path: &Path,
     mut read: impl FnMut() -> Result<T>,
@@ -127,8 +130,8 @@ pub(crate) fn read_again_if_replaced<T>(
     }
 }
 
-/// Returns an iterator over the inputs that are the same file or directory as an earlier input, directly or through
-/// links. `-` means standard input. Skips inputs that the system cannot examine, because they cannot be read either.
+/// Returns an iterator over the inputs that lead to the same file or directory as an earlier input, directly or through
+/// links. `-` means standard input. Inputs that the operating system cannot examine are skipped.
 pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator<Item = &'a Path> {
     let mut known = HashSet::new();
     inputs.into_iter().filter(move |path| {
@@ -139,7 +142,8 @@ pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator
     })
 }
 
-/// The state of the file or directory at a path, by which later changes are recognized.
+/// A snapshot of the identity, size and times of a file or directory. If two snapshots of a path differ, the file was
+/// changed or replaced.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FileState {
     file: FileId,
@@ -153,13 +157,14 @@ pub(crate) struct FileState {
 }
 
 impl FileState {
-    /// Returns the state of the file or directory at a path, without following links, or `None` if nothing is there.
+    /// Takes a snapshot of the file or directory at `path`, without following links. Returns `None` if nothing exists
+    /// at `path`.
     pub(crate) fn of(path: &Path) -> io::Result<Option<FileState>> {
-        if_any(FileState::found(path))
+        none_if_absent(FileState::found(path))
     }
 
-    /// Returns the state without the time of change, to compare it with the state after a rename, which changes this
-    /// time.
+    /// Returns a copy without the time of the last status change. A rename changes this time, so snapshots from before
+    /// and after a rename are compared without it.
     pub(crate) fn renamed(self) -> FileState {
         FileState {
             changed: None,

@@ -15,7 +15,7 @@ use std::{
 use super::is_absent;
 use crate::error::{Error, Result};
 
-/// Returns `true` if a file begins like an SQLite database.
+/// Returns `true` if a file begins with the header of an SQLite database. Returns `false` if it cannot be read.
 pub(super) fn is_database(path: &Path) -> bool {
     let mut start = [0; MAGIC.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
@@ -26,22 +26,23 @@ pub(super) fn is_database(path: &Path) -> bool {
 /// The first bytes of an SQLite database.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// Checks that no other program has the database at `target` open. `target` is its name, with links followed; `name` is its
-/// name for error messages.
+/// Checks that no other program has the SQLite database at `target` open. `target` must have symbolic links resolved.
+/// `name` is the path that error messages contain.
 ///
 /// # Errors
 ///
-/// Returns an error that says what shows the use, or one of the system.
+/// Returns an error if another program seems to have the database open, with the reason, or if that cannot be checked.
 pub(crate) fn check_not_in_use(target: &Path, name: &Path) -> Result<()> {
     check(target, target).map_err(|err| Error::changed(name, err.to_string()))
 }
 
-/// Checks that no other program has the database open: that it has no write-ahead log, no journal with content, and none
-/// of SQLite's locks. `target` is its name, with links followed; `old` is where its file is now.
+/// Checks that no other program has an SQLite database open: that it has no write-ahead log and no journal with
+/// content, and that no other process holds one of SQLite's locks. `target` is the path of the database, with symbolic
+/// links resolved. `old` is the current path of its file, which differs from `target` after a rename.
 ///
 /// # Errors
 ///
-/// Returns an error that says what shows the use, or one of the system.
+/// Returns an error if another program seems to have the database open, with the reason, or if that cannot be checked.
 pub(super) fn check(target: &Path, old: &Path) -> io::Result<()> {
     for (ending, may_be_empty) in [("-wal", false), ("-shm", false), ("-journal", true)] {
         let side_file = side_file(target, ending);
@@ -70,27 +71,30 @@ pub(super) fn check(target: &Path, old: &Path) -> io::Result<()> {
     Err(io::Error::other(problem))
 }
 
-/// The number of times that a lock must be seen until the database counts as open in another program.
+/// The number of consecutive checks that must find a database locked before it is reported as in use. A program that
+/// reads the database may hold its lock only for a moment.
 const LOCK_CHECKS: usize = 40;
 
-/// The time between two checks of the lock.
+/// The time between two consecutive checks of a database's lock.
 const BETWEEN_LOCK_CHECKS: Duration = Duration::from_millis(50);
 
-/// Returns the path of the file that SQLite keeps next to a database.
+/// Returns the path of a file that SQLite keeps next to a database. `ending`, such as `-wal`, is appended to the name
+/// of the database.
 pub(crate) fn side_file(database: &Path, ending: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(OsStr::new(ending));
     name.into()
 }
 
-/// The first of the bytes that SQLite locks in a database: PENDING, RESERVED, and 510 of SHARED. [Its
-/// documentation](https://www.sqlite.org/fileformat.html#the_lock_byte_page) has the numbers.
+/// The offset of the first byte that SQLite locks in a database file. SQLite locks 512 bytes: PENDING, RESERVED, and
+/// 510 for SHARED. See [SQLite's documentation](https://www.sqlite.org/fileformat.html#the_lock_byte_page).
 #[cfg(unix)]
 const FIRST_LOCKED: u64 = 0x4000_0000;
 #[cfg(unix)]
 const LOCKED: u64 = 512;
 
-/// Returns `true` if another process holds one of SQLite's locks on a file.
+/// Returns `true` if another process holds one of SQLite's locks on the file at `path`. Returns `false` if the file
+/// does not exist, if this user may not read it, or if the file system has no locks.
 #[cfg(unix)]
 fn is_locked(path: &Path) -> io::Result<bool> {
     use rustix::{
@@ -112,7 +116,7 @@ fn is_locked(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// On Windows, a file that SQLite has open cannot be renamed, so there is nothing to check.
+/// Returns `false`. On Windows, a database that SQLite has open cannot be renamed, so locks need not be checked.
 #[cfg(windows)]
 fn is_locked(_path: &Path) -> io::Result<bool> {
     Ok(false)

@@ -63,7 +63,8 @@ use crate::{
     storage::positioned::write_all_at,
 };
 
-/// A file that replaces its target when it is committed.
+/// An output file that is written under a temporary name and replaces its target when it is committed. If it is dropped
+/// before, the target is unchanged.
 #[derive(Debug)]
 pub struct AtomicFile {
     target: Target,
@@ -78,19 +79,19 @@ enum Destination {
 }
 
 impl AtomicFile {
-    /// Creates a file that will replace whatever file is at `target`. If `target` is a symbolic link, the file to which
-    /// it leads is replaced. `-` means standard output.
+    /// Creates an output file that will replace any existing file at `target`. If `target` is a symbolic link, the file
+    /// to which the link leads is replaced. `-` means standard output.
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory of the target does not exist or cannot be written, if the target is a
-    /// directory or read-only, or if another run is writing the target.
+    /// Returns an error if the directory of `target` does not exist or cannot be written, if `target` is a directory or
+    /// read-only, or if another run is writing to `target`.
     pub fn create(target: impl AsRef<Path>) -> Result<AtomicFile> {
         AtomicFile::create_over(target, |_| Ok(()))
     }
 
-    /// Creates a file that will replace the file at `target`. If there is a file, `may_replace` is called with its
-    /// path, and returns an error if the file must not be replaced.
+    /// Creates an output file that will replace the file at `target`, if there is one and `may_replace` allows it.
+    /// `may_replace` is called with the path of an existing file, and must return an error if the file must be kept.
     ///
     /// # Errors
     ///
@@ -120,9 +121,9 @@ impl AtomicFile {
             target.refuse_if_held()?;
         }
         let temporary = Temporary::next_to(&target, None)?;
-        target.note_change()?;
+        target.refresh_change_time()?;
         if let Some(attributes) = attributes_of(&target)? {
-            let given = attributes.give(temporary.file());
+            let given = attributes.set_on(temporary.file());
             given.at(&target.name, KEEP)?;
         }
         let is_database = target.exists() && in_use::is_database(&target.path);
@@ -143,9 +144,13 @@ impl AtomicFile {
         }
     }
 
-    /// Returns an error if another program has an SQLite database of the target's name open or did not finish with it. The
-    /// check is repeated immediately before and after the file gets its name. If it fails then, the target stays as it is,
-    /// and the finished file is kept under another name.
+    /// Checks that no other program has an SQLite database open under the name of the target. The check is repeated
+    /// immediately before and after the file is renamed to its target. If it fails then, the target is unchanged, and
+    /// the finished file is kept under another name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if another program seems to have the database open or to have left it in use.
     pub(crate) fn refuse_database_in_use(&mut self) -> Result<()> {
         if self.is_seekable() {
             check_not_in_use(self.resolved_target(), self.target())?;
@@ -159,17 +164,18 @@ impl AtomicFile {
         &self.target.name
     }
 
-    /// Returns the path of the file that will be replaced, with symbolic links followed.
+    /// Returns the path of the file that will be replaced, with symbolic links resolved.
     pub fn resolved_target(&self) -> &Path {
         &self.target.path
     }
 
-    /// Returns `true` if bytes can be written at any offset of the file, not only at its end.
+    /// Returns `true` if bytes can be written at any offset of the file. Returns `false` for a device, a pipe and
+    /// standard output.
     pub fn is_seekable(&self) -> bool {
         matches!(self.destination, Destination::Temporary(_))
     }
 
-    /// Writes bytes at an offset of the file. Any thread may call this.
+    /// Writes all of `bytes` at `offset` of the file. Several threads may write at the same time.
     ///
     /// # Errors
     ///
@@ -187,7 +193,8 @@ impl AtomicFile {
         }
     }
 
-    /// Returns the temporary path of the unfinished file, for code that must open it by name.
+    /// Returns the path under which the unfinished file can be opened: its temporary name, or the name of the device or
+    /// pipe.
     pub fn temporary_path(&self) -> &Path {
         match &self.destination {
             Destination::Temporary(file) => file.path(),
@@ -195,11 +202,12 @@ impl AtomicFile {
         }
     }
 
-    /// Flushes the complete file to the disk.
+    /// Flushes the complete file to the disk. The returned output can then be renamed to its target together with
+    /// others by [`commit_all`].
     ///
     /// # Errors
     ///
-    /// Returns an error if the rest of the data cannot be written to the disk.
+    /// Returns an error if the data cannot be flushed to the disk.
     pub fn finish(self) -> Result<Finished> {
         let (flushed, temporary) = match self.destination {
             Destination::Special(mut file) => (file.flush(), None),
@@ -212,7 +220,8 @@ impl AtomicFile {
         })
     }
 
-    /// Finishes the file and puts it in place, for an operation with one output.
+    /// Flushes the complete file to the disk and renames it to its target. Use [`finish`](AtomicFile::finish) and
+    /// [`commit_all`] to replace several outputs together.
     ///
     /// # Errors
     ///
@@ -232,7 +241,8 @@ impl Write for AtomicFile {
     }
 }
 
-/// An [`AtomicFile`] that is written sequentially through a buffer.
+/// An [`AtomicFile`] that is written sequentially through a buffer. Its data replaces the target only when it is
+/// committed.
 #[derive(Debug)]
 pub struct BufferedFile {
     out: BufWriter<AtomicFile>,
@@ -248,9 +258,9 @@ impl BufferedFile {
         }
     }
 
-    /// Creates a buffered writer for a text that contains [`UNSEALED`] in its first 4 KiB. When the file is complete,
-    /// the zeros in it are replaced by the checksum of the whole text, by which [`check_text_replaceable`] recognizes
-    /// the file. In a pipe, the zeros remain.
+    /// Creates a buffered writer for a text that contains [`UNSEALED`], a placeholder for a checksum, in its first 4
+    /// KiB. When the file is finished, the zeros of the placeholder are replaced by the checksum of the whole text, by
+    /// which [`check_text_replaceable`] later recognizes that the file is unchanged. In a pipe, the zeros remain.
     pub fn sealed(file: AtomicFile) -> BufferedFile {
         BufferedFile {
             is_sealed: file.is_seekable(),
@@ -258,7 +268,7 @@ impl BufferedFile {
         }
     }
 
-    /// Returns `true` if the file will get the checksum of its text.
+    /// Returns `true` if a checksum of the text will be written into the file when it is finished.
     pub fn is_sealed(&self) -> bool {
         self.is_sealed
     }
@@ -268,18 +278,19 @@ impl BufferedFile {
         self.out.get_ref().target()
     }
 
-    /// Writes bytes. An error names the file.
+    /// Writes all of `bytes` through the buffer.
     ///
     /// # Errors
     ///
-    /// Returns an error if the bytes cannot be written to the disk.
+    /// Returns an error that names the file if the bytes cannot be written.
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
         let written = self.out.write_all(bytes);
         written.at(self.target(), "write")
     }
 
-    /// Writes the rest of the buffer, and flushes the complete file to the disk.
+    /// Writes the rest of the buffer, and flushes the complete file to the disk. The returned output can then be
+    /// renamed to its target together with others by [`commit_all`].
     ///
     /// # Errors
     ///
@@ -294,7 +305,7 @@ impl BufferedFile {
         file.finish()
     }
 
-    /// Finishes the file and puts it in place, for an operation with one output.
+    /// Writes the rest of the buffer, flushes the complete file to the disk and renames it to its target.
     ///
     /// # Errors
     ///
@@ -332,16 +343,18 @@ fn standard_output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
 }
 
-/// The operation that error messages name if the attributes of a replaced output cannot be read or set.
+/// The name of an operation in error messages, after "cannot": copying the access rights of a replaced output to the
+/// new one.
 const KEEP: &str = "keep the rights of";
 
-/// Returns the attributes of the file or directory that will be replaced, or `None` if there is none.
+/// Returns the attributes of the file or directory that will be replaced, or `None` if nothing exists at the target.
 fn attributes_of(target: &Target) -> Result<Option<Attributes>> {
     let of = |target: &Target| Attributes::of(&target.path).at(&target.name, KEEP);
     target.exists().then(|| of(target)).transpose()
 }
 
-/// A directory that replaces its target when it is committed.
+/// An output directory that is written under a temporary name and replaces its target when it is committed. If it is
+/// dropped before, the target is unchanged.
 #[derive(Debug)]
 pub struct AtomicDir {
     target: Target,
@@ -352,16 +365,17 @@ pub struct AtomicDir {
 }
 
 impl AtomicDir {
-    /// Creates a directory that will replace the directory at `target`. If something exists there, `may_replace` is
-    /// called with its path. It returns the names of the files that belong to the old output, or an error if the
-    /// directory must not be replaced. No other files are removed. `is_own` returns `true` for files that a killed run
-    /// may have left in its temporary directory. If `target` is a symbolic link, the directory to which it leads is
-    /// replaced.
+    /// Creates an output directory that will replace the directory at `target`. If `target` is a symbolic link, the
+    /// directory to which the link leads is replaced.
+    ///
+    /// If something exists at `target`, `may_replace` is called with its path. It returns the names of the files that
+    /// belong to the old output, or an error if the directory must be kept. No other files are removed. `is_own`
+    /// decides which files of an abandoned temporary directory belong to a killed run and may be removed.
     ///
     /// # Errors
     ///
-    /// Returns an error if the parent directory does not exist or cannot be written, or if the target is read-only or
-    /// another run is writing it. Also returns the errors of `may_replace`.
+    /// Returns an error if the parent directory does not exist or cannot be written, if `target` is read-only, or if
+    /// another run is writing to it. Also returns the errors of `may_replace`.
     pub fn create_over(
         target: impl AsRef<Path>,
         is_own: IsOwnFile,
@@ -379,7 +393,7 @@ impl AtomicDir {
         }
         let temporary = Temporary::next_to(&target, Some(is_own))?;
         if let Some(attributes) = attributes_of(&target)? {
-            let given = attributes.give_directory(temporary.path());
+            let given = attributes.set_on_directory(temporary.path());
             given.at(&target.name, KEEP)?;
         }
         let first = target.files().next();
@@ -396,16 +410,17 @@ impl AtomicDir {
         &self.target.name
     }
 
-    /// Returns the temporary path of the unfinished directory.
+    /// Returns the path under which files are written into the unfinished directory: its temporary name.
     pub fn path(&self) -> &Path {
         self.temporary.path()
     }
 
-    /// Flushes the files of the complete directory to the disk.
+    /// Flushes all files of the complete directory to the disk. The returned output can then be renamed to its target
+    /// together with others by [`commit_all`].
     ///
     /// # Errors
     ///
-    /// Returns an error if the rest of the data cannot be written to the disk.
+    /// Returns an error if the data cannot be flushed to the disk.
     pub fn finish(self) -> Result<Finished> {
         let target = &self.target.name;
         for entry in fs::read_dir(self.path()).at(target, "write")? {
@@ -413,7 +428,7 @@ impl AtomicDir {
             let file = File::options().write(true).open(&path);
             let file = file.at(target, "write")?;
             if let Some(attributes) = &self.attributes {
-                attributes.give(&file).at(target, KEEP)?;
+                attributes.set_on(&file).at(target, KEEP)?;
             }
             file.sync_data().at(target, "write")?;
         }
@@ -426,7 +441,8 @@ impl AtomicDir {
         })
     }
 
-    /// Finishes the directory and puts it in place, for an operation with one output.
+    /// Flushes the complete directory to the disk and renames it to its target. Use [`finish`](AtomicDir::finish) and
+    /// [`commit_all`] to replace several outputs together.
     ///
     /// # Errors
     ///

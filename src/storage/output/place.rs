@@ -21,8 +21,8 @@ use crate::{
     task,
 };
 
-/// An output that is complete and flushed to the disk, but has not been renamed to its target yet. It is removed when
-/// it is dropped.
+/// An output file or directory that is complete and flushed to the disk, but not yet renamed to its target. If it is
+/// dropped, the output is removed.
 #[derive(Debug)]
 pub struct Finished {
     pub(super) target: Target,
@@ -38,7 +38,7 @@ struct Replaced {
     _claim: Option<File>,
 }
 
-/// The reason why an output could not be renamed to its target, and the place where it is kept instead.
+/// The reason why an output could not be renamed to its target, and the path under which it is kept instead.
 struct CommitFailure {
     target: PathBuf,
     reason: io::Error,
@@ -46,7 +46,7 @@ struct CommitFailure {
     kept: Option<Kept>,
 }
 
-/// The place where a finished or an old output is kept.
+/// The path under which an output is kept that could not be renamed to its target or removed.
 struct Kept {
     path: PathBuf,
     /// Whether the output has been renamed. If not, it still has a temporary name, and the next run would remove it.
@@ -64,12 +64,12 @@ impl Display for Kept {
 }
 
 impl Finished {
-    /// Returns the path at which the output will be, as the caller named it.
+    /// Returns the path to which the output will be renamed, as the caller named it.
     pub fn target(&self) -> &Path {
         &self.target.name
     }
 
-    /// Puts the output in place.
+    /// Renames the output to its target, and removes the output that it replaces.
     ///
     /// # Errors
     ///
@@ -78,8 +78,9 @@ impl Finished {
         commit_all(vec![self])
     }
 
-    /// Checks that the target has not been changed by another program, and opens the directory of the target. Returns
-    /// the path of the directory and the open directory. Returns `None` for a device or pipe.
+    /// Checks that no other program has changed the target, and opens the target's parent directory, to flush it after
+    /// the rename. Returns the path of the parent directory and its handle, which is `None` if the system cannot open
+    /// directories. Returns `None` for a device or pipe.
     fn prepare(&self) -> io::Result<Option<(PathBuf, Option<File>)>> {
         if self.temporary.is_none() {
             return Ok(None);
@@ -89,8 +90,8 @@ impl Finished {
         Ok(Some((path.to_owned(), open_directory(path)?)))
     }
 
-    /// Renames the output to its target. Returns the old output if it still exists under a temporary name, otherwise
-    /// `None`.
+    /// Renames the output to its target. Returns the replaced output if it still exists under a temporary name,
+    /// otherwise `None`.
     fn place(self) -> Result<Option<Replaced>, CommitFailure> {
         let target = self.target;
         let Some(temporary) = self.temporary else {
@@ -107,12 +108,13 @@ impl Finished {
             Err(reason) => Err(CommitFailure {
                 kept: keep(&made, &target.path, ".new"),
                 target: target.name,
-                reason: in_words(reason),
+                reason: with_advice(reason),
             }),
         }
     }
 
-    /// Keeps the output under another name in the directory of its target, and returns this name.
+    /// Renames the output to an unused name next to its target, and returns that name. Returns `None` if there is
+    /// nothing to keep: for a device or pipe, or if the output no longer exists.
     fn keep(self) -> Option<Kept> {
         let (made, _own) = self.temporary?.keep();
         keep(&made, &self.target.path, ".new")
@@ -120,8 +122,8 @@ impl Finished {
 }
 
 impl Replaced {
-    /// Removes the old output. If it cannot be removed, it is left for the next run. If it may have been changed by
-    /// another program, it is kept under another name instead, and a message with this name is returned.
+    /// Removes the old output. If it cannot be removed, it is left for the next run to remove. If another program may
+    /// have changed it, it is kept under another name instead, and a message that contains this name is returned.
     fn remove(self) -> Option<String> {
         let target = &self.target;
         let is_changed = if target.is_directory() {
@@ -149,10 +151,10 @@ impl Replaced {
 ///
 /// # Errors
 ///
-/// Returns an error if another program has written a target since the output was begun, or if a rename fails. Outputs
+/// Returns an error if another program has written a target since the output was created, or if a rename fails. Outputs
 /// that have not been renamed to their targets are kept under other names. The error lists these names and the outputs
-/// that are in place. Also returns an error if a directory cannot be flushed to the disk after all outputs have been
-/// renamed. Returns [`Error::Interrupted`] after [`discard_all`](super::discard_all) has been called.
+/// that have been renamed. Also returns an error if a directory cannot be flushed to the disk after all outputs have
+/// been renamed. Returns [`Error::Interrupted`] after [`discard_all`](super::discard_all) has been called.
 pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     task::fault("put in place");
     let _commit = begin_commit()?;
@@ -198,7 +200,8 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     with_kept(result, kept)
 }
 
-/// Adds to the result of a commit which old outputs are kept, each with its target and a message. Returns an error if there are some.
+/// Adds to the result of a commit the old outputs that could not be removed. Each element of `kept` is a target and a
+/// message that says where its old output is. Returns an error if `kept` is not empty.
 fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
     kept.into_iter().fold(result, |result, (target, message)| {
         let mut err = match result {
@@ -212,7 +215,8 @@ fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
     })
 }
 
-/// Flushes the directories of outputs that are in place.
+/// Flushes directories to the disk, so that the renames in them are durable. `directories` contains the path and the
+/// open handle of each. `placed` lists the outputs that have been renamed, for the error message.
 fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Result<()> {
     for (path, directory) in directories {
         sync_directory(directory.as_ref()).map_err(|err| {
@@ -227,8 +231,8 @@ fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Re
     Ok(())
 }
 
-/// Opens a directory, so that renames in it can be flushed to the disk. Returns `None` if the system or the rights of
-/// the directory do not allow opening it.
+/// Opens a directory, so that the renames in it can be flushed to the disk. Returns `None` if the system does not open
+/// directories, or if this user may not read this one.
 pub(super) fn open_directory(path: &Path) -> io::Result<Option<File>> {
     match File::open(path) {
         // A user who may write a directory may not be allowed to read it. Windows does not open directories.
@@ -237,7 +241,8 @@ pub(super) fn open_directory(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Flushes the renames in a directory to the disk, if its file system supports this.
+/// Flushes the renames in an open directory to the disk. Does nothing for `None`, or if the file system does not
+/// support it.
 pub(super) fn sync_directory(directory: Option<&File>) -> io::Result<()> {
     use ErrorKind::{InvalidInput, Unsupported};
     match directory.map(File::sync_all) {
@@ -251,7 +256,9 @@ fn list(names: impl Iterator<Item = impl Display>) -> String {
     names.join(", ")
 }
 
-/// Keeps the outputs that have not been renamed, and returns an error that says where all outputs are.
+/// Keeps all outputs that have not been renamed to their targets under other names, and returns an error that lists
+/// where the outputs are. `failure` describes the output whose rename failed, `rest` contains the outputs after it, and
+/// `placed` lists the targets that have been replaced.
 fn not_placed(
     failure: CommitFailure,
     rest: impl IntoIterator<Item = Finished>,
@@ -275,8 +282,9 @@ fn not_placed(
     Error::failed(failure.target, problem)
 }
 
-/// Returns an error with advice for the user. Windows denies access to files that another program has open.
-fn in_words(err: io::Error) -> io::Error {
+/// Replaces the error of a denied rename on Windows by one with advice for the user, because Windows denies renaming
+/// files that another program has open. Returns all other errors unchanged.
+fn with_advice(err: io::Error) -> io::Error {
     let is_held = cfg!(windows)
         && matches!(
             err.kind(),
@@ -290,9 +298,10 @@ fn in_words(err: io::Error) -> io::Error {
     err
 }
 
-/// Keeps an output that could not be renamed to its target, or an old output that could not be removed, under another
-/// name next to its target. Returns this name. If no other name is free, uses the temporary name without its ending,
-/// because the next run removes files with that ending.
+/// Renames an output at the temporary path `made` to an unused name next to `target`, and returns that name. The name
+/// is that of the target with `ending`, or with a number and `ending`. If all of these are taken, it is the temporary
+/// name without its extension, because the next run removes files with that extension. Returns `None` if nothing exists
+/// at `made`.
 fn keep(made: &Path, target: &Path, ending: &str) -> Option<Kept> {
     let numbered = (0..100).map(|number| {
         let mut name = target.file_name().unwrap_or_default().to_owned();
@@ -389,7 +398,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn advice_about_open_files_is_for_windows() {
-        let err = in_words(ErrorKind::PermissionDenied.into());
+        let err = with_advice(ErrorKind::PermissionDenied.into());
         assert_eq!(err.kind(), ErrorKind::PermissionDenied);
     }
 }

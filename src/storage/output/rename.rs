@@ -7,18 +7,22 @@ use std::{
 
 use super::{identity::FileState, target::Target};
 
-/// The ending of the name to which an old directory is moved on systems that cannot exchange it with the new directory
-/// in one step.
+/// The extension of the name to which an old directory is moved before the new one is renamed to its target, on systems
+/// that cannot exchange both in one step.
 pub(super) const ASIDE: &str = ".old";
 
-/// The behavior of a rename if the new name already exists.
+/// The behavior of a rename if something exists under the new name: refuse to rename, or exchange the two names.
 #[derive(Copy, Clone, Debug)]
 enum Taken {
     Refuse,
     Exchange,
 }
 
-/// Renames a file or directory to a name that must not exist yet.
+/// Renames a file or directory to a name that does not exist yet.
+///
+/// # Errors
+///
+/// Returns an error of kind `AlreadyExists` if something exists at `to`.
 pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
     if let Some(renamed) = in_one_step(from, to, Taken::Refuse) {
         return renamed;
@@ -42,12 +46,12 @@ pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Renames the temporary file or directory `made` to its target. Returns the path of the old output, if there was one
-/// and it still exists.
+/// Renames the temporary file or directory `made` to its target. Returns the path at which the old output is now, or
+/// `None` if no old output existed or the rename overwrote it.
 ///
 /// # Errors
 ///
-/// Returns an error if the target has been changed or replaced by another program since the output was begun. The other
+/// Returns an error if another program has changed or replaced the target since the output was created. The other
 /// program's file or directory then keeps its name.
 pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     let path = &target.path;
@@ -81,8 +85,9 @@ pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathB
     Ok(Some(aside))
 }
 
-/// Renames the temporary file `made` to its target where names cannot be exchanged. The old file keeps another name until
-/// it is checked, if the file system has hard links. Returns this name.
+/// Renames the temporary file `made` over its target, on systems that cannot exchange two names. If the file system
+/// supports hard links, the old file first gets a second name, so that it can be restored if another program has
+/// changed it. Returns this name, or `None` without hard links.
 fn over_file(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     let path = &target.path;
     let aside = made.with_extension(&ASIDE[1..]);
@@ -108,8 +113,8 @@ fn over_file(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// Undoes a rename by calling `back`. Returns `reason`, the error because of which the rename is undone, extended by
-/// the error of `back` if that fails too.
+/// Undoes a rename by calling `back`. Returns `reason`, the error that made it necessary. If `back` fails, its error is
+/// appended to the message.
 fn put_back(reason: io::Error, back: impl FnOnce() -> io::Result<()>) -> io::Error {
     match back() {
         Ok(()) => reason,
@@ -117,8 +122,8 @@ fn put_back(reason: io::Error, back: impl FnOnce() -> io::Result<()>) -> io::Err
     }
 }
 
-/// Renames a file or directory with a single atomic system call. Returns `None` if the system or the file system has no
-/// such call.
+/// Renames a file or directory with a single atomic system call. `taken` says what happens if `to` exists. Returns
+/// `None` if the operating system or the file system does not support the call.
 #[cfg(any(target_vendor = "apple", target_os = "linux", target_os = "android"))]
 fn in_one_step(from: &Path, to: &Path, taken: Taken) -> Option<io::Result<()>> {
     use rustix::{
@@ -152,13 +157,14 @@ pub(super) mod staged {
     type Act = Box<dyn FnOnce()>;
 
     thread_local! {
-        /// The action of another program between the last check of a target and the exchange.
+        /// A hook for tests. It runs once between the last check of a target and the exchange of its name, and plays
+        /// the part of another program.
         pub static MEANWHILE: RefCell<Option<Act>> = const { RefCell::new(None) };
-        /// Whether the system behaves as one without the system call that renames in one step.
+        /// Whether tests on this thread simulate a system without an atomic exchange of two names.
         pub static CANNOT_EXCHANGE: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Performs the scheduled action.
+    /// Runs the hook [`MEANWHILE`] if a test has set one.
     pub(super) fn act() {
         if let Some(act) = MEANWHILE.take() {
             act();

@@ -14,17 +14,17 @@ use crate::{
     storage::positioned::{read_exact_at, write_all_at},
 };
 
-/// The placeholder for the seal in a text that is not complete yet.
+/// A placeholder that a text contains until it is complete. Then the zeros are replaced by the checksum of the text.
 pub const UNSEALED: &str = "polybook checksum 0000000000000000";
 
-/// The number of digits at the end of a seal.
+/// The number of hexadecimal digits of the checksum, which are the last characters of a seal.
 const DIGITS: usize = 16;
 
-/// The number of bytes at the start of a file in which its seal must be.
+/// The length in bytes of the beginning of a file that is searched for a seal.
 const HEAD: u64 = 4096;
 
-/// Creates the output file for a text at `path`. If there is a file, [`check_text_replaceable`] decides whether the text may
-/// replace it.
+/// Creates the output file for a text at `path`. An existing file is replaced only if `force` is `true`, if it is
+/// empty, or if polybook wrote it and it has not been changed since.
 ///
 /// # Errors
 ///
@@ -33,12 +33,12 @@ pub fn begin_text(path: impl AsRef<Path>, force: bool) -> Result<AtomicFile> {
     AtomicFile::create_over(path, |old| check_text_replaceable(old, force))
 }
 
-/// Checks that a text may replace the file at `path`. An empty file, or a text that polybook wrote and nobody has
-/// changed, may always be replaced, and any other file if `force` is `true`.
+/// Checks that a text may replace the file at `path`: if `force` is `true`, if the file is empty, or if it contains a
+/// checksum of polybook that matches its content.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Exists`] if the file may not be replaced, and an error if it cannot be read.
+/// Returns [`Error::Exists`] if the file must not be replaced, and an error if it cannot be read.
 pub fn check_text_replaceable(path: &Path, force: bool) -> Result<()> {
     if force {
         return Ok(());
@@ -51,8 +51,8 @@ pub fn check_text_replaceable(path: &Path, force: bool) -> Result<()> {
     }
 }
 
-/// Writes the checksum of a complete file into its seal, which is a placeholder until then. A file without a seal stays as it
-/// is.
+/// Replaces the placeholder [`UNSEALED`] in a complete file by the checksum of the file. A file without a placeholder
+/// is unchanged.
 pub(super) fn seal(file: &File) -> io::Result<()> {
     match find_digits(file)? {
         Some(offset) => write_all_at(file, &checksum(file, offset)?, offset),
@@ -60,7 +60,7 @@ pub(super) fn seal(file: &File) -> io::Result<()> {
     }
 }
 
-/// Returns `true` if a file contains a seal whose checksum matches the file.
+/// Returns `true` if a file contains its own checksum, so it has not been changed since polybook wrote it.
 fn is_sealed(file: &File) -> io::Result<bool> {
     let Some(offset) = find_digits(file)? else {
         return Ok(false);
@@ -70,7 +70,7 @@ fn is_sealed(file: &File) -> io::Result<bool> {
     Ok(digits == checksum(file, offset)?)
 }
 
-/// Returns the offset of the digits of the first seal.
+/// Returns the offset of the digits of the first checksum in the head of a file, or `None` if the head contains none.
 fn find_digits(file: &File) -> io::Result<Option<u64>> {
     let mut head = vec![0; file.metadata()?.len().min(HEAD) as usize];
     read_exact_at(file, &mut head, 0)?;
@@ -83,7 +83,8 @@ fn find_digits(file: &File) -> io::Result<Option<u64>> {
     Ok(at.map(|at| (at + mark.len()) as u64))
 }
 
-/// Returns the checksum of a file, as digits. The digits at `offset` count as zeros.
+/// Returns the checksum of a file as 16 hexadecimal digits. The digits stored at `offset` are read as zeros, because
+/// the checksum was computed before they were written.
 fn checksum(file: &File, offset: u64) -> io::Result<[u8; DIGITS]> {
     let mut hasher = SipHasher13::new();
     let mut at = 0;

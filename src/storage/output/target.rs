@@ -17,8 +17,8 @@ use crate::error::{At, Error, Result};
 #[cfg(windows)]
 use crate::kind::is_windows_device;
 
-/// The path to which an output will be renamed, and the state of the file or directory that was there when the output
-/// was begun.
+/// The path to which an output will be renamed, and the state of the file or directory that was at this path when the
+/// output was created.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     /// The path as the caller named it, for messages.
@@ -33,14 +33,14 @@ pub(super) struct Target {
     guard: Option<OldOutputCheck>,
 }
 
-/// A function that returns an error if another program uses the file that would be replaced. `target` is the path of
-/// the target, with links followed. `old` is the current path of the old file, which equals `target` until the old and
-/// the new file have been exchanged.
+/// A function that returns an error if another program uses the file that an output replaces. `target` is the path of
+/// the output, with symbolic links resolved. `old` is the current path of the old file, which differs from `target`
+/// after the two files have been exchanged.
 pub(super) type OldOutputCheck = fn(target: &Path, old: &Path) -> io::Result<()>;
 
 impl Target {
-    /// Creates the target for `name`, following symbolic links. If the target is a directory, call
-    /// [`enter_files`](Target::enter_files) to name the files that belong to the old output.
+    /// Creates the target for the path `name`, with symbolic links resolved. If the target is a directory, its files
+    /// must then be recorded with [`enter_files`](Target::enter_files).
     pub(super) fn resolve(name: &Path) -> Result<Target> {
         let path = followed(name).at(name, "open")?;
         Ok(Target {
@@ -52,7 +52,7 @@ impl Target {
         })
     }
 
-    /// Creates the target for a device, a pipe or standard output.
+    /// Creates the target for a device, a pipe or standard output, which is written directly and never renamed.
     pub(super) fn special(path: PathBuf) -> Target {
         Target {
             before: None,
@@ -63,13 +63,15 @@ impl Target {
         }
     }
 
-    /// Sets a check that is repeated immediately before and after the output gets its name.
+    /// Sets a check of the old output that is called immediately before and after the new output is renamed to the
+    /// target.
     pub(super) fn set_guard(&mut self, guard: OldOutputCheck) {
         self.guard = Some(guard);
     }
 
-    /// Notes when the old output was changed last. If a killed run left a hard link to it, removing the link was a change.
-    pub(super) fn note_change(&mut self) -> Result<()> {
+    /// Updates the recorded time of the last status change of the old output. The cleanup after a killed run may have
+    /// removed a hard link to the old output, which changes this time.
+    pub(super) fn refresh_change_time(&mut self) -> Result<()> {
         let now = FileState::of(&self.path).at(&self.name, "open")?;
         if now.map(FileState::renamed) == self.before.map(FileState::renamed) {
             self.before = now;
@@ -77,7 +79,7 @@ impl Target {
         Ok(())
     }
 
-    /// Returns `true` if something existed at the target when the output was begun.
+    /// Returns `true` if a file or directory existed at the target when the output was created.
     pub(super) fn exists(&self) -> bool {
         self.before.is_some()
     }
@@ -86,12 +88,13 @@ impl Target {
         self.before.is_some_and(|before| before.is_directory)
     }
 
-    /// Returns the names of the files that belong to the old output if it is a directory.
+    /// Returns the names of the files in the target directory that belong to the old output. Returns none if the target
+    /// is not a directory.
     pub(super) fn files(&self) -> impl DoubleEndedIterator<Item = &OsStr> {
         self.files.keys().map(OsString::as_os_str)
     }
 
-    /// Records which files of a directory belong to the old output, and their states.
+    /// Records the names and states of the files that belong to the old output, a directory.
     pub(super) fn enter_files(&mut self, names: Vec<OsString>) -> Result<()> {
         for name in names {
             let state = FileState::of(&self.path.join(&name)).at(&self.name, "read")?;
@@ -100,14 +103,17 @@ impl Target {
         Ok(())
     }
 
-    /// Checks that the target has not changed since the output was begun. Returns an error if the target is another
-    /// file, or a directory in which a file was changed or does not belong to the old output. It is not an error if the
-    /// target no longer exists.
+    /// Checks that no other program has changed the target since the output was created.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the target is another file or directory, or if it is a directory in which a file was changed
+    /// or added. It is not an error if the target no longer exists.
     pub(super) fn check(&self) -> io::Result<()> {
         self.check_as(&self.path, |state| state)
     }
 
-    /// Checks like [`check`](Target::check), but examines the old output at `path`, to which it has been renamed.
+    /// Checks like [`check`](Target::check) that the old output has not changed, after it has been renamed to `path`.
     pub(super) fn check_renamed(&self, path: &Path) -> io::Result<()> {
         self.check_as(path, FileState::renamed)
     }
@@ -137,14 +143,15 @@ impl Target {
         Ok(())
     }
 
-    /// Returns `true` if the file `name` belongs to the old output, a directory that is now at `path`, and has not
-    /// changed since the run began.
+    /// Returns `true` if the file `name` belongs to the old output and has not changed since the run began. `path` is
+    /// the current path of the old output, a directory.
     pub(super) fn has_unchanged(&self, path: &Path, name: &OsStr) -> io::Result<bool> {
         let now = FileState::of(&path.join(name))?;
         Ok(now.is_some() && now.as_ref() == self.files.get(name))
     }
 
-    /// Returns an error if the directory that the target would be in does not exist. The error names the directory to make.
+    /// Returns an error if the parent directory of the target does not exist. The message names the first missing
+    /// directory.
     pub(super) fn refuse_without_parent(&self) -> Result<()> {
         let mut missing = None;
         for directory in self.path.ancestors().skip(1) {
@@ -171,8 +178,8 @@ impl Target {
         Ok(())
     }
 
-    /// Returns an error if the target is a file that is mounted on its own, as containers mount single files: no rename can
-    /// replace it.
+    /// Returns an error if the target is a file that is a mount point, as in containers that mount single files. Such a
+    /// file cannot be replaced by a rename.
     pub(super) fn refuse_mounted_file(&self) -> Result<()> {
         if !is_mount_point(&self.path).at(&self.name, "open")? {
             return Ok(());
@@ -182,11 +189,12 @@ impl Target {
         Err(Error::file(&self.name, problem))
     }
 
-    /// Returns an error if the target is a file that this user may not rename, and so may not replace: another user's in a
-    /// directory such as `/tmp`, or one that may only grow.
+    /// Returns an error if the target is a file that this user may not rename or replace: another user's file in a
+    /// shared directory such as `/tmp`, or an append-only file.
     ///
-    /// The trial removes the file as an empty directory. Linux checks first whether the user may remove what has the name,
-    /// and then that a file is no directory. Other systems find out only at the end of the run.
+    /// The function tries to remove the file as an empty directory. Linux checks first whether the user may remove the
+    /// file, and then refuses because it is not a directory. Other systems may report the problem only when the output
+    /// is renamed.
     pub(super) fn refuse_fixed_file(&self) -> Result<()> {
         match fs::remove_dir(&self.path) {
             Err(err) if cfg!(unix) && err.kind() == io::ErrorKind::PermissionDenied => {
@@ -196,9 +204,11 @@ impl Target {
         }
     }
 
-    /// Returns an error if the target is a directory that cannot be renamed, and so cannot be replaced: a mount point, one
-    /// in a lower layer of an overlay, or another user's in a directory such as `/tmp`. `trial` is a directory next to it that is not empty, so POSIX does not allow the
-    /// target to be renamed to it. The system says so only if the target could be renamed otherwise.
+    /// Returns an error if the target is a directory that cannot be renamed: a mount point, a directory in a lower
+    /// layer of an overlay file system, or another user's directory in a shared directory such as `/tmp`.
+    ///
+    /// The function tries to rename the target to `trial`, a non-empty directory next to it. POSIX forbids this, but
+    /// the system reports the other obstacles first.
     pub(super) fn refuse_fixed_directory(&self, trial: &Path) -> Result<()> {
         use io::ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
         let problem = match fs::rename(&self.path, trial).map_err(|err| err.kind()) {
@@ -223,7 +233,7 @@ impl Target {
         Ok(now == self.before.map(FileState::renamed))
     }
 
-    /// Returns an error if the existing output, or a file in it, is read-only.
+    /// Returns an error if the old output, or a file that belongs to it, is read-only.
     pub(super) fn refuse_read_only(&self) -> Result<()> {
         let files = self.files().map(|name| self.path.join(name));
         let mut all = once(self.path.clone()).chain(files);
@@ -242,7 +252,8 @@ impl Target {
         })
     }
 
-    /// Returns an error if a program has the file open in a way that prevents replacing it, as programs on Windows do.
+    /// Returns an error if another program has the target open in a way that prevents replacing it, which is usual on
+    /// Windows.
     #[cfg(windows)]
     pub(super) fn refuse_if_held(&self) -> Result<()> {
         use std::os::windows::fs::OpenOptionsExt;
@@ -261,18 +272,18 @@ impl Target {
         }
     }
 
-    /// Returns `Ok(())`: outside of Windows, a file can be replaced while a program has it open.
+    /// Returns `Ok(())`, because on Unix a file can be replaced while another program has it open.
     #[cfg(unix)]
     pub(super) fn refuse_if_held(&self) -> Result<()> {
         Ok(())
     }
 }
 
-/// The problem of a file or directory that this user may not rename.
+/// The error message for a file or directory that this user may not rename.
 const FIXED: &str = "the system does not let you replace it: it may only grow (chattr +a), or it belongs to another user and \
                      is in a shared directory such as /tmp; name another output";
 
-/// Returns the path that remains after symbolic links have been followed. The path need not exist.
+/// Resolves the symbolic links in a path. Nothing has to exist at the resulting path.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     match canonical(path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => match fs::read_link(path) {
@@ -285,8 +296,8 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Returns the path that remains after symbolic links have been followed, in its usual form. Windows itself returns a
-/// path with the prefix `\\?\`, which many Windows programs do not accept.
+/// Resolves the symbolic links in a path. Removes the prefix `\\?\`, with which Windows returns resolved paths and
+/// which many programs do not accept.
 #[cfg(windows)]
 fn canonical(path: &Path) -> io::Result<PathBuf> {
     use std::path::{Component, Prefix};
@@ -310,7 +321,7 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 
-/// Returns the directory that contains a path.
+/// Returns the directory that contains a path: `.` for a bare file name.
 pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -318,11 +329,11 @@ pub(crate) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// The number of bytes at the start of a file that are examined to recognize its kind.
+/// The number of bytes at the start of an existing file in which its first line must end to be recognized.
 const START: u64 = 256;
 
-/// Checks that a file may be replaced: it must be empty, or `is_own` must return `true` for its first line, which is
-/// passed without blanks and line break at its end.
+/// Checks that a file may be replaced: it must be empty, or `is_own` must return `true` for its first line. The line is
+/// passed without the whitespace at its end.
 ///
 /// # Errors
 ///
@@ -340,12 +351,12 @@ pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<(
     Err(Error::foreign(path, problem))
 }
 
-/// Checks that no two outputs are the same or lie inside each other, and that no output is an input or a directory that
-/// contains an input. Links are followed.
+/// Checks that the paths of a run do not conflict: no two outputs are the same or lie inside each other, and no output
+/// is an input or a directory that contains an input. Symbolic links are resolved.
 ///
 /// # Errors
 ///
-/// Returns an [`Error::File`] that names the output.
+/// Returns an [`Error::File`] that names the conflicting output, and an error if a path cannot be examined.
 pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
     let resolved = |path: &Path| in_one_case(resolved(path));
     let places: Vec<PathBuf> = outputs.iter().map(|path| resolved(path)).collect();
@@ -367,7 +378,7 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
             }
         }
         let id = FileId::of(path).at(path, "open")?;
-        if id.is_some() && !is_stream && is_its_file(path) {
+        if id.is_some() && !is_stream && is_file_of_standard_output(path) {
             let problem = "standard output is written to this file: name another file";
             return Err(Error::file(path, problem));
         }
@@ -385,17 +396,20 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// Returns `true` if a path is `-` or one of the system's names for standard output.
+/// Returns `true` if a path means standard output: `-`, one of the system's names such as `/dev/stdout`, or the device
+/// or pipe to which standard output is connected.
 pub fn is_standard_output(path: &Path) -> bool {
     let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     let is_named = names.iter().any(|name| path == Path::new(name));
     is_named
-        || (!is_null(path) && is_device(path).is_ok_and(|is_device| is_device) && is_its_file(path))
+        || (!is_null(path)
+            && is_device(path).is_ok_and(|is_device| is_device)
+            && is_file_of_standard_output(path))
 }
 
 /// Returns `true` if a path leads to the file, pipe or device to which standard output is connected.
 #[cfg(unix)]
-fn is_its_file(path: &Path) -> bool {
+fn is_file_of_standard_output(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let of_stream = super::standard_output().and_then(|stream| stream.metadata());
     let (Ok(of_stream), Ok(of_path)) = (of_stream, path.metadata()) else {
@@ -404,43 +418,43 @@ fn is_its_file(path: &Path) -> bool {
     (of_stream.dev(), of_stream.ino()) == (of_path.dev(), of_path.ino())
 }
 
-/// Returns `false`: on Windows, no file has the name of standard output.
+/// Returns `false`, because Windows has no path for the file to which standard output is connected.
 #[cfg(not(unix))]
-fn is_its_file(_path: &Path) -> bool {
+fn is_file_of_standard_output(_path: &Path) -> bool {
     false
 }
 
-/// Returns `true` for the device that drops what is written, which several outputs may share.
+/// Returns `true` for the null device, which discards what is written to it. Several outputs may share it.
 fn is_null(path: &Path) -> bool {
     path == Path::new(if cfg!(windows) { "nul" } else { "/dev/null" })
 }
 
-/// Returns `true` if a path is that of a device or a pipe.
+/// Returns `true` if a path leads to a device or a pipe.
 ///
 /// # Errors
 ///
-/// Returns an error if the system does not say what is at the path.
+/// Returns an error if the operating system cannot examine the path.
 #[cfg(unix)]
 pub(super) fn is_device(path: &Path) -> io::Result<bool> {
     let found = metadata_if_any(path)?;
     Ok(found.is_some_and(|found| !found.is_file() && !found.is_dir()))
 }
 
-/// Returns `true` if something is mounted at a path.
+/// Returns `true` if a path is a mount point.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_mount_point(path: &Path) -> io::Result<bool> {
     use rustix::fs::{AtFlags, StatxAttributes};
     has_attribute(path, AtFlags::SYMLINK_NOFOLLOW, StatxAttributes::MOUNT_ROOT)
 }
 
-/// Other systems do not mount single files.
+/// Returns `false`, because only Linux mounts single files.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn is_mount_point(_path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Returns an error if files can be created in a directory but neither renamed nor removed. A file that is created there would
-/// be left for ever.
+/// Returns an error if a directory is append-only: files can be created in it, but not renamed or removed, so a
+/// temporary file would remain forever.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn refuse_append_only(directory: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, StatxAttributes};
@@ -454,13 +468,14 @@ pub(crate) fn refuse_append_only(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns `Ok(())`: other systems than Linux have no such directories, or do not tell.
+/// Returns `Ok(())`, because systems other than Linux have no append-only directories, or cannot report them.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn refuse_append_only(_directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns `true` if a file or directory has an attribute.
+/// Returns `true` if the file or directory at a path has an attribute of the system call `statx`. `flags` says whether
+/// a final symbolic link is followed.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn has_attribute(
     path: &Path,
@@ -478,13 +493,13 @@ fn has_attribute(
     }
 }
 
-/// Returns `true` if a path is that of a device or a pipe.
+/// Returns `true` if a path is the name of a device or a pipe.
 #[cfg(windows)]
 pub(super) fn is_device(path: &Path) -> io::Result<bool> {
     Ok(is_windows_device(path))
 }
 
-/// Returns a path with symbolic links followed in the part of it that exists.
+/// Resolves the symbolic links in a path. If nothing exists at the path, resolves those of its parent directory only.
 fn resolved(path: &Path) -> PathBuf {
     if let Ok(path) = fs::canonicalize(path) {
         return path;
@@ -495,8 +510,8 @@ fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// Returns a path in the form in which paths are compared. On systems whose file systems usually ignore case, this is
-/// lower case, so that no two outputs may differ in case alone.
+/// Converts a path to the form in which paths are compared: lowercase on Windows and macOS, whose file systems usually
+/// ignore case, and unchanged on other systems.
 fn in_one_case(path: PathBuf) -> PathBuf {
     if !cfg!(any(windows, target_vendor = "apple")) {
         return path;

@@ -26,17 +26,19 @@ use crate::error::{At, Error, Result};
 /// The number of random characters in the name of a temporary file or directory.
 pub(super) const RANDOM: usize = 8;
 
-/// The ending of the temporary name of an output that has not been renamed to its target yet, or of an old output that
-/// has been replaced.
+/// The ending of temporary names. Outputs have such a name before they are renamed to their targets, and replaced
+/// outputs until they are removed.
 const SUFFIX: &str = ".part";
 
-/// The name of an empty file that is created in a temporary directory for a moment, for a test.
+/// The name of an empty file that is created for a moment in a temporary directory, to test whether the target can be
+/// renamed.
 const TRIAL: &str = ".trial";
 
-/// A function that returns `true` if a run may have left a file with this name in this temporary directory.
+/// A function that takes the path of an abandoned temporary directory and the name of a file in it. It returns `true`
+/// if polybook may have created the file, so that it may be removed.
 pub type IsOwnFile = fn(&Path, &OsStr) -> bool;
 
-/// The temporary files and directories of this process.
+/// The paths of all temporary files and directories of this process, which are removed when a signal ends it.
 static LIVE: Mutex<Live> = Mutex::new(Live {
     paths: BTreeSet::new(),
     is_closed: false,
@@ -51,17 +53,17 @@ struct Live {
     is_closed: bool,
 }
 
-/// Locks the list of temporary files and directories. The list is consistent even if a thread panicked while it held
-/// the lock.
+/// Locks the list of this process's temporary files and directories. Ignores poisoning, because a panic cannot leave
+/// the list inconsistent.
 fn live() -> MutexGuard<'static, Live> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all unfinished outputs and temporary directories of this process, and prevents others from being begun or
-/// renamed to their targets. Call this before the program ends, for example because of a signal. Afterwards, the
-/// program can exit at any point.
+/// Removes all unfinished outputs and temporary directories of this process, and prevents further ones from being
+/// created or renamed to their targets. Call this before the program ends, for example because of a signal. Afterwards,
+/// the program can exit at any point.
 ///
-/// A commit that is under way is completed first.
+/// If [`commit_all`](super::commit_all) is running on another thread, waits until it has returned.
 pub fn discard_all() {
     let _commit = COMMIT.lock().unwrap_or_else(PoisonError::into_inner);
     let mut live = live();
@@ -81,12 +83,12 @@ pub fn discard_all() {
     }
 }
 
-/// Prevents [`discard_all`] from running while outputs are renamed to their targets, until the returned guard is
-/// dropped.
+/// Acquires the lock under which outputs are renamed to their targets. [`discard_all`] waits until the returned guard
+/// is dropped.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Interrupted`] if the process is about to end.
+/// Returns [`Error::Interrupted`] if [`discard_all`] has been called, because the process is about to end.
 pub(super) fn begin_commit() -> Result<MutexGuard<'static, ()>> {
     let lock = COMMIT.lock().unwrap_or_else(PoisonError::into_inner);
     if live().is_closed {
@@ -95,7 +97,7 @@ pub(super) fn begin_commit() -> Result<MutexGuard<'static, ()>> {
     Ok(lock)
 }
 
-/// A temporary file or directory of this run. It is removed when the value is dropped.
+/// A temporary file or directory of this process. It is removed when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Temporary {
     path: PathBuf,
@@ -106,12 +108,12 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a temporary file next to a target or, if `is_own` is given, a temporary directory. `is_own` returns
-    /// `true` for files that a killed run may have left in its temporary directory. Also checks that the temporary can
-    /// later be renamed to the target, as far as this can be known before the output is written.
+    /// Creates a temporary file next to `target`, or a temporary directory if `is_own` is `Some`. Removes what killed
+    /// runs for the same target have left. `is_own` decides which files of an abandoned temporary directory may be
+    /// removed. Checks as far as possible that the new file or directory can later be renamed to the target.
     ///
-    /// The file or directory gets the default access rights of the user. If the target exists, only the owner gets
-    /// access.
+    /// If the target exists, only the owner gets access to the file or directory; otherwise it has the default access
+    /// rights.
     pub(super) fn next_to(target: &Target, is_own: Option<IsOwnFile>) -> Result<Temporary> {
         target.refuse_without_parent()?;
         let is_directory = is_own.is_some();
@@ -144,8 +146,8 @@ impl Temporary {
         Ok(made)
     }
 
-    /// Renames the temporary file within its directory as a test, because some directories allow creating files but not
-    /// renaming them.
+    /// Renames the temporary file to another temporary name as a test, because some directories allow creating files
+    /// but not renaming them.
     fn try_rename(&mut self, builder: &Builder<'_, '_>, target: &Target) -> Result<()> {
         let mut live = live();
         if live.is_closed {
@@ -160,7 +162,11 @@ impl Temporary {
         Ok(())
     }
 
-    /// Returns an error if the old output, a directory, cannot be renamed.
+    /// Checks that the old output at `target`, a directory, can be renamed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system does not let this user rename it.
     fn try_to_make_way(&self, target: &Target) -> Result<()> {
         const DOING: &str = "write into a temporary directory next to";
         // Where the test succeeds, the old output is in the temporary directory for a moment. `discard_all` must not remove
@@ -176,8 +182,8 @@ impl Temporary {
         refused
     }
 
-    /// Creates a temporary file or directory in `parent`. `name` and `doing` are the path and the operation that error
-    /// messages name.
+    /// Creates a temporary file or directory in `parent` and marks it as in use by this process. Error messages say
+    /// that `doing`, a verb phrase, failed for the path `name`.
     pub(super) fn create(
         builder: &Builder<'_, '_>,
         parent: &Path,
@@ -208,8 +214,8 @@ impl Temporary {
         })
     }
 
-    /// Returns `true` if the file or directory still has its name. Another run may have removed it as abandoned before
-    /// it was claimed.
+    /// Returns `true` if the temporary file or directory still has its name. Before it was marked as in use, another
+    /// run may have removed it as abandoned.
     fn is_in_place(&self) -> bool {
         match (
             FileId::of(&self.path),
@@ -227,12 +233,16 @@ impl Temporary {
     }
 
     /// Returns the open file.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `self` is a directory that could not be opened.
     pub(super) fn file(&self) -> &File {
         self.handle.as_ref().expect("a file is open")
     }
 
-    /// Returns the path and the claim of the temporary, which is then no longer removed. The claim must be held until
-    /// the temporary has been renamed.
+    /// Releases the file or directory, so that it is no longer removed when the value is dropped. Returns its path and
+    /// the handle that marks it as in use, which must be held until the file or directory has been renamed.
     pub(super) fn keep(mut self) -> (PathBuf, Option<File>) {
         live().paths.remove(&self.path);
         // Windows does not rename a file or directory that is open.
@@ -262,14 +272,15 @@ pub(super) fn with_mode(builder: &mut Builder<'_, '_>, mode: u32) {
     builder.permissions(fs::Permissions::from_mode(mode));
 }
 
-/// Does nothing: on other systems than Unix, a file takes its rights from its directory.
+/// Does nothing: on systems other than Unix, a file takes its access rights from its directory.
 #[cfg(not(unix))]
 pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {}
 
-/// Returns the prefix of the names of a target's temporary files.
+/// Returns the beginning that the names of all temporary files for the output `target` share: a dot, the name of the
+/// output, and a dot.
 fn prefix(target: &Path) -> OsString {
-    /// The maximum length in bytes of a name that is used completely. File names may have at most 255 bytes, and SQLite
-    /// appends endings to the names of temporary files.
+    /// The maximum length in bytes of an output's name that is not shortened. File names may have at most 255 bytes,
+    /// and SQLite appends endings to the names of temporary files.
     const LONGEST: usize = 200;
     let mut prefix = OsString::from(".");
     prefix.push(shortened(target.file_name().unwrap_or_default(), LONGEST));
@@ -277,10 +288,10 @@ fn prefix(target: &Path) -> OsString {
     prefix
 }
 
-/// Returns a file name, or the beginning and a hash of the name if the name has more than `longest` bytes. A shortened name has
-/// at most 117 bytes.
+/// Shortens a file name of more than `longest` bytes to its beginning and a hash of the whole name, together at most
+/// 117 bytes. Returns other names unchanged.
 pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
-    /// The maximum number of bytes of the beginning.
+    /// The maximum length in bytes of the part of a long name that is kept.
     const BEGINNING: usize = 100;
     if name.len() <= longest {
         return Cow::Borrowed(name);
@@ -291,11 +302,12 @@ pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
     Cow::Owned(format!("{beginning}~{hash:016x}").into())
 }
 
-/// Renames an old directory, which a killed run had moved aside, back to its target. Returns `true` if there was one.
+/// Renames an old output directory that a killed run moved aside back to `target`. Returns `true` if there was such a
+/// directory.
 ///
 /// # Errors
 ///
-/// Returns an error if that run is still working, or if the directory cannot be renamed.
+/// Returns an error if the run that moved the directory is still working, or if the directory cannot be renamed.
 pub(super) fn restore(target: &Target) -> Result<bool> {
     let left = left_behind(target, &[rename::ASIDE])?;
     let Some((path, _)) = left.into_iter().find(|(_, is_directory)| *is_directory) else {
@@ -306,8 +318,12 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes the temporary files and directories that earlier runs for the target left. Returns an error if one of these
-/// runs is still working. `is_own` is given if the target is a directory, see [`next_to`](Temporary::next_to).
+/// Removes the temporary files and directories that killed runs with the same target have left. `is_own` is `Some` if
+/// the target is a directory, and decides which files of an abandoned directory may be removed.
+///
+/// # Errors
+///
+/// Returns an error if another run with this target is still working.
 fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
     for (path, is_directory) in left_behind(target, &[SUFFIX, rename::ASIDE])? {
         let Some(_claim) = claim_left_behind(target, &path, is_directory)? else {
@@ -324,12 +340,13 @@ fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the temporary files and directories of runs for the target, and whether each is a directory.
+/// Lists the temporary files and directories next to `target` that belong to runs with this target. `endings` are the
+/// endings of their names. Each path is returned with `true` for a directory. Returns an empty list if this user may
+/// not read the parent directory, or if it does not exist.
 ///
 /// # Errors
 ///
-/// Returns an error if the directory cannot be read. It is not an error if the directory does not exist, or if this
-/// user may not read it: the user may still be allowed to create files in it.
+/// Returns an error if the parent directory cannot be read for another reason.
 fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>> {
     let (prefix, parent) = (prefix(&target.path), parent(&target.path));
     let entries = match fs::read_dir(parent) {
@@ -360,8 +377,12 @@ fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>
     Ok(found)
 }
 
-/// Claims a temporary file or directory that another run left. Returns an error if that run is still working, and
-/// `None` if this is unknown.
+/// Takes over a temporary file or directory of another run, so that it can be removed or restored. Returns `None` if it
+/// is unknown whether the other run is still working.
+///
+/// # Errors
+///
+/// Returns [`Error::Busy`] if the other run is still working.
 fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result<Option<File>> {
     match claim::left_behind(path, is_directory) {
         Ok(None) => Err(Error::Busy {
@@ -372,7 +393,12 @@ fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result
     }
 }
 
-/// Removes a directory that another run left. Returns an error if it contains files that do not belong to that run.
+/// Removes a temporary directory that a killed run has left. `is_own` returns `true` for the names of files that a run
+/// creates.
+///
+/// # Errors
+///
+/// Returns an error, and removes nothing, if the directory contains anything else.
 fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -> Result<()> {
     let is_own = |name: &OsStr| name == TRIAL || is_own(path, name);
     let mut names = own_files(path, is_own)?.map_err(|other| {
@@ -389,8 +415,12 @@ fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -
     Ok(())
 }
 
-/// Returns the names of all files in a directory if `is_own` returns `true` for each. Otherwise returns, as the error,
-/// the name of an entry that is not a file or for which `is_own` returns `false`.
+/// Returns the names of all entries of a directory if they are files for which `is_own` returns `true`. Otherwise, the
+/// inner `Err` contains the name of the first other entry.
+///
+/// # Errors
+///
+/// The outer `Err` means that the directory cannot be read.
 pub(crate) fn own_files(
     path: &Path,
     is_own: impl Fn(&OsStr) -> bool,
@@ -407,11 +437,12 @@ pub(crate) fn own_files(
     Ok(Ok(names))
 }
 
-/// Removes the given files from a directory, the first file last, and then the directory.
+/// Removes the files with the given names from a directory, in reverse order, and then the directory itself.
 ///
 /// # Errors
 ///
-/// Returns an error if the directory contains other files. These files and the directory are kept.
+/// Returns an error if a file cannot be removed, or if the directory contains further files. These files and the
+/// directory are kept.
 pub(super) fn remove_directory<'a>(
     path: &Path,
     files: impl DoubleEndedIterator<Item = &'a OsStr>,
@@ -425,7 +456,8 @@ pub(super) fn remove_directory<'a>(
     fs::remove_dir(path)
 }
 
-/// Returns `true` if a name is the name of a temporary file or directory with this prefix and ending.
+/// Returns `true` if `name` is the name of a temporary file or directory: `prefix`, random letters and digits, and
+/// `ending`.
 pub(super) fn is_temporary(name: &[u8], prefix: &OsStr, ending: &str) -> bool {
     name.strip_prefix(prefix.as_encoded_bytes())
         .and_then(|rest| rest.strip_suffix(ending.as_bytes()))

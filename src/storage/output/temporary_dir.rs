@@ -14,25 +14,26 @@ use super::{
 };
 use crate::error::Result;
 
-// The prefix and the suffix of the names of these directories.
+// The prefix and the suffix of the names of temporary directories.
 const PREFIX: &str = "polybook-temporary-";
 const SUFFIX: &str = ".tmp";
 
-/// The maximum time that a run may take to claim a directory after it has created it.
+/// The age after which a temporary directory counts as abandoned if it is not marked as in use. A run marks a directory
+/// shortly after creating it, so a younger directory may belong to a run that is still working.
 const UNCLAIMED: Duration = Duration::from_secs(60);
 
-/// The access rights of a directory. Only the owner has access, because the games in it may be private.
+/// The access rights of a temporary directory. Only its owner has access, because the games in it may be private.
 const OWNER_ONLY: u32 = 0o700;
 
-/// A temporary directory of this run. It is removed when the value is dropped. If a signal ends the run,
-/// [`discard_all`](super::discard_all) removes it. If the run is killed, the next run that creates a temporary
+/// A temporary directory of this process. It is removed when the value is dropped. If a signal ends the process,
+/// [`discard_all`](super::discard_all) removes it. If the process is killed, the next run that creates a temporary
 /// directory in the same parent directory removes it.
 #[derive(Debug)]
 pub struct TemporaryDir(Temporary);
 
 impl TemporaryDir {
-    /// Creates a temporary directory in `parent`. Also removes the directories of killed runs, as far as they can be
-    /// removed.
+    /// Creates a temporary directory in `parent`. Removes temporary directories that killed runs have left in `parent`,
+    /// as far as possible.
     ///
     /// # Errors
     ///
@@ -58,7 +59,8 @@ impl TemporaryDir {
     }
 }
 
-/// Removes the temporary directories of killed runs of this user. `own` is the directory of this run.
+/// Removes the temporary directories in `parent` that killed runs of this user have left. `own` is the temporary
+/// directory of this process, which is kept.
 fn remove_left_behind(parent: &Path, own: &Path) {
     let Ok(own) = own.metadata() else {
         return;
@@ -77,7 +79,7 @@ fn remove_left_behind(parent: &Path, own: &Path) {
     }
 }
 
-/// Returns `true` if `found` is a directory that belongs to the same user as `own`, and to which only that user has
+/// Returns `true` if `found` describes a directory that belongs to the owner of `own` and that only this owner can
 /// access.
 fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
     #[cfg(unix)]
@@ -92,8 +94,8 @@ fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
     found.is_dir()
 }
 
-/// Returns `true` if the run that created the directory must have claimed it: it contains a file, which is only created
-/// after claiming, or it is older than [`UNCLAIMED`].
+/// Returns `true` if the run that created a temporary directory must have had time to mark it as in use: the directory
+/// contains a file, which is created only after marking it, or it is older than [`UNCLAIMED`]. `found` is its metadata.
 fn was_claimed(path: &Path, found: &Metadata) -> bool {
     let age = found.modified().ok().and_then(|time| time.elapsed().ok());
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())

@@ -7,10 +7,11 @@ use std::ops::Range;
 
 use super::record::Record;
 
-/// The size of a block in bytes.
+/// The size in bytes of a block, the unit in which a sequence of records grows.
 const BLOCK: usize = 1 << 13;
 
-/// A sequence of records in blocks. Every block but the last is full.
+/// A growable sequence of records, stored in separately allocated blocks of equal size. Every block except the last is
+/// full.
 #[derive(Debug)]
 pub(super) struct Blocks<T>(Vec<Vec<T>>);
 
@@ -45,14 +46,15 @@ impl<T: Copy> Blocks<T> {
         self.0.iter().flatten().copied()
     }
 
-    /// Returns the record at index `number`, or `None` if the sequence is shorter.
+    /// Returns the record with index `number`, or `None` if the sequence is shorter.
     #[inline]
     pub(super) fn get(&self, number: usize) -> Option<&T> {
         let block = self.0.get(number / Blocks::<T>::EACH)?;
         block.get(number % Blocks::<T>::EACH)
     }
 
-    /// Returns the records of a range of indices. Copies them into `buffer` only if they are in more than one block.
+    /// Returns the records of a range of indices as one slice. If the range spans several blocks, the records are
+    /// copied into `buffer`.
     pub(super) fn range<'a>(&'a self, range: Range<usize>, buffer: &'a mut Vec<T>) -> &'a [T] {
         let (first, start) = (
             range.start / Blocks::<T>::EACH,
@@ -70,7 +72,7 @@ impl<T: Copy> Blocks<T> {
 }
 
 impl<R: Record> Blocks<R> {
-    /// Creates the sequence of the records that have the given bits.
+    /// Creates a sequence of records from their 128-bit representations.
     pub(super) fn of_bits(bits: &[u128]) -> Blocks<R> {
         let block = |bits: &[u128]| {
             let mut block = Vec::with_capacity(Blocks::<R>::EACH);

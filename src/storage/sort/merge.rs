@@ -5,26 +5,27 @@ use std::{cmp::Ordering, collections::VecDeque};
 use super::record::{Fold, Record};
 use crate::error::Result;
 
-/// An iterator over sorted records.
+/// An iterator over records in ascending order.
 pub(crate) type Records<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 
-/// A function that appends the next items of a sorted sequence to its argument.
-///
-/// If it appends nothing, the sequence is at its end. After an error, it appends nothing.
+/// A function that reads the next items of a sorted sequence and appends them to its argument. At the end of the
+/// sequence, and after an error, it appends nothing.
 pub(crate) type Refill<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 
-/// The number of items that are read from a sequence at once.
+/// The number of items that a merge reads from each sequence at once.
 pub(super) const AT_ONCE: usize = 1 << 8;
 
-/// Once the items of a batch hold this many bytes outside of themselves, no further item is read into the batch.
+/// The number of bytes, beyond the size of the items themselves, after which a merge stops adding items to a batch. It
+/// bounds the memory of batches of long items.
 const BYTES_AT_ONCE: usize = 1 << 13;
 
-/// An iterator that merges any number of sorted sequences into one. Of equal items, those of an earlier sequence come first.
+/// An iterator that merges any number of sorted sequences into one. If items of several sequences are equal, those of
+/// the earlier sequence come first.
 ///
-/// The merge reads a batch of items from each sequence, and sorts the items that no unread item can precede. The standard
+/// A batch of items is read from each sequence. Then the items that no unread item can precede are sorted. The standard
 /// library's stable sort detects ascending runs and merges them, which takes two thirds of the time of a heap.
 ///
-/// After an error the iterator returns `None`.
+/// After an error, the iterator returns `None`.
 pub(crate) struct Merge<'a, T> {
     /// The sequences that are not at their end, each with the items that were read from it but are not in `ready` yet.
     sources: Vec<(Refill<'a, T>, Vec<T>)>,
@@ -39,9 +40,8 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
         Merge::of_long(sequences, |_| 0)
     }
 
-    /// Creates a merge of items that hold memory outside of themselves.
-    ///
-    /// `bytes` returns the number of bytes that an item holds. A batch has fewer items if they are large.
+    /// Creates a merge of sorted sequences whose items own heap memory. `bytes` returns the number of bytes that an
+    /// item owns. Batches of large items contain fewer items.
     pub(crate) fn of_long<I: Iterator<Item = Result<T>> + 'a>(
         sequences: impl IntoIterator<Item = I>,
         bytes: fn(&T) -> usize,
@@ -72,7 +72,8 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
         }
     }
 
-    /// Returns the next items of the merge in ascending order, or an empty slice at its end. Drops the previous window.
+    /// Returns the next batch of merged items in ascending order, or an empty slice after the last item. Drops the
+    /// items of the previous batch.
     pub(super) fn window(&mut self) -> Result<&[T]> {
         if let Err(err) = self.read_on() {
             self.sources.clear();
@@ -124,7 +125,8 @@ impl<'a, T: Ord + 'a> Iterator for Merge<'a, T> {
     }
 }
 
-/// Folds the records of a merge, and passes each folded record to `push`. Stops at the first error.
+/// Folds equal records of a merge, for example by summing their counts, and passes each folded record to `push` in
+/// ascending order. Stops at the first error.
 pub(super) fn fold_into<R: Record>(
     mut merge: Merge<'_, R>,
     mut push: impl FnMut(R) -> Result<()>,

@@ -43,7 +43,7 @@ pub(crate) use self::{
     texts::TextSorter,
 };
 
-/// The memory budget of a store, and the directory that the store spills to.
+/// The memory budget of a store that sorts data, and the directory of the temporary files to which the store spills.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Memory {
     /// The number of bytes that the data may take before it is spilled to temporary files. Default: 1 GiB.
@@ -53,10 +53,11 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The default budget in bytes: 1 GiB.
+    /// The default memory budget in bytes: 1 GiB.
     pub const DEFAULT_BYTES: usize = 1 << 30;
 
-    /// Returns the budget of one of `parts` equal shares, with the same directory.
+    /// Divides the budget by `parts`, and returns one of these equal shares. The directory of temporary files is the
+    /// same.
     ///
     /// # Panics
     ///
@@ -65,7 +66,8 @@ impl Memory {
         self.part(self.bytes / parts)
     }
 
-    /// Returns another budget of `bytes`, which spills to the same directory. This budget does not change.
+    /// Returns a budget of `bytes` bytes with the same directory of temporary files. The bytes are not deducted from
+    /// `self`.
     pub(crate) fn part(&self, bytes: usize) -> Memory {
         let temp_dir = self.temp_dir.clone();
         Memory { bytes, temp_dir }

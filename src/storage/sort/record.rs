@@ -2,49 +2,50 @@
 
 use std::fmt::Debug;
 
-/// The number of shards.
+/// The number of shards into which a store divides its records. The shards are ordered: every record of a shard
+/// precedes every record of the next shard.
 pub(crate) const SHARDS: usize = 256;
 
-/// The size of a packed record in bytes.
+/// The size in bytes of a record's packed form, which takes less memory than its 128 bits.
 pub(crate) const PACKED: usize = 10;
 
-/// A record of 128 bits. Records are ordered as their bits are.
+/// A record of 128 bits that can be sorted and folded. Records have the same order as their bits.
 pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
-    /// Joins neighboring records in sorted order, for example by adding up their counts.
+    /// The type that folds neighboring records in sorted order, for example by summing the counts of equal records.
     type Fold: Fold<Record = Self>;
 
-    /// Returns the record that has these bits.
+    /// Creates a record from its 128-bit representation.
     fn from_bits(bits: u128) -> Self;
 
-    /// Returns the bits of the record.
+    /// Returns the 128-bit representation of the record.
     fn to_bits(self) -> u128;
 
-    /// Returns a number that is spread about evenly over 64 bits and never decreases as records ascend.
-    ///
-    /// Its high bits select the shard. Records of equal rank are a group of [`merge_ordered`](super::merge_ordered).
+    /// Returns a number by which records are distributed. It must be spread about evenly over 64 bits, and must never
+    /// decrease as records ascend. Its high bits select the shard. In [`merge_ordered`](super::merge_ordered), records
+    /// of equal rank form a group.
     fn rank(self) -> u64;
 
-    /// Returns the packed form of the record, or `None` if it does not have one.
-    ///
-    /// Records wait in their packed form to be sorted. The form may leave out the bits that the shard implies.
+    /// Returns the packed form of the record, or `None` if it has none. The store keeps unsorted records in this form
+    /// to save memory. The form may omit bits that follow from the number of the shard.
     #[inline]
     fn packed(self) -> Option<[u8; PACKED]> {
         None
     }
 
-    /// Returns the record of `shard` that has this packed form.
+    /// Restores the record of shard number `shard` from its packed form.
     #[inline]
     fn from_packed(_shard: usize, _packed: [u8; PACKED]) -> Self {
         unreachable!("no record has a packed form")
     }
 
-    /// Returns the shard of the record, less than [`SHARDS`].
+    /// Returns the number of the record's shard, which is less than [`SHARDS`].
     #[inline]
     fn shard(self) -> usize {
         (self.rank() >> (u64::BITS - SHARDS.ilog2())) as usize
     }
 
-    /// Returns the bucket of the record among the 2^`bits` buckets of its shard. Buckets are ordered as records are.
+    /// Returns the number of the record's bucket. Each shard has 2^`bits` buckets, which are in the order of their
+    /// records.
     #[inline]
     fn bucket(self, bits: u32) -> usize {
         let below_shard = self.rank() << SHARDS.ilog2();
@@ -53,21 +54,21 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     }
 }
 
-/// Joins neighboring records of a sorted sequence.
+/// An algorithm that folds the records of a sorted sequence, for example by summing the counts of equal neighbors.
 pub(crate) trait Fold: Default {
-    /// The type of the records.
+    /// The type of the records that are folded.
     type Record;
 
-    /// Takes the next record in ascending order, and passes records that are complete to `out`.
-    ///
-    /// The fold never passes on more records than it took.
+    /// Processes the next record of a sequence in ascending order, and passes records that are complete to `out`. The
+    /// total number of records passed never exceeds the number of records taken.
     fn take(&mut self, record: Self::Record, out: &mut impl FnMut(Self::Record));
 
-    /// Passes the remaining records to `out`. Called after the last record.
+    /// Passes the remaining records to `out`. Must be called after the last record of the sequence.
     fn finish(&mut self, out: &mut impl FnMut(Self::Record));
 }
 
-/// A fold that keeps one of several equal records. It holds the last record that it took.
+/// A fold that removes duplicates: it passes on one of each group of equal records. It contains the last record that it
+/// has seen.
 #[derive(Debug)]
 pub(crate) struct Once<R>(Option<R>);
 
@@ -103,7 +104,7 @@ impl Record for u128 {
         self
     }
 
-    /// Returns the key. Keys are hashes, so they are spread evenly.
+    /// Returns the high 64 bits of the record, a key. Keys are hashes, so they are spread evenly.
     fn rank(self) -> u64 {
         (self >> u64::BITS) as u64
     }

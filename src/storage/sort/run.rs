@@ -22,28 +22,30 @@ use crate::{
     storage::positioned::{read_exact_at, write_all_at},
 };
 
-/// The size of a record in bytes.
+/// The size of a stored record in bytes.
 const RECORD: usize = size_of::<u128>();
 
-/// The number of bytes that share a checksum.
+/// The size in bytes of a block of a temporary file. Each block has a checksum.
 pub(super) const BLOCK: usize = 1 << 12;
 const CHECKSUM: usize = size_of::<u32>();
 
-/// The number of bytes that are read or written at once.
+/// The number of bytes of a temporary file that are read or written at once.
 pub(super) const BUFFER: usize = 4 * BLOCK;
 
-/// Returns the number of bytes that `bytes` of a run take in the file, including checksums.
+/// Returns the size in a temporary file of a run of `bytes` bytes, including the checksum of each block.
 fn with_checksums(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(BLOCK as u64) * CHECKSUM as u64
 }
 
-/// Returns the checksum of a block that is stored at the offset `place` of the file.
+/// Returns the checksum of a block. It also covers `place`, the offset of the block in the file, so that a block at a
+/// wrong offset is detected.
 fn checksum(block: &[u8], place: u64) -> [u8; CHECKSUM] {
     let start = (place ^ place >> u32::BITS) as u32;
     crc32c::crc32c_append(start, block).to_le_bytes()
 }
 
-/// A temporary file of runs. It is created by the first write. Only one run at a time may be written.
+/// A temporary file that contains one or several runs, which are sequences of bytes written once. The first write
+/// creates the file. Only one run may be written at a time.
 #[derive(Debug)]
 pub(super) struct RunFile {
     file: OnceLock<File>,
@@ -75,7 +77,8 @@ impl RunFile {
         Ok(self.file.get_or_init(|| made))
     }
 
-    /// Appends bytes to the run that begins at offset `start`. `before` is the length of the run so far, a multiple of [`BLOCK`].
+    /// Appends bytes to a run, with a checksum after each block. `start` is the offset of the run in the file. `before`
+    /// is the current length of the run, a multiple of [`BLOCK`].
     fn append(&self, start: u64, before: u64, bytes: &[u8]) -> Result<()> {
         let mut place = start + with_checksums(before);
         let mut stored = Vec::with_capacity(BUFFER + BUFFER / BLOCK * CHECKSUM);
@@ -94,12 +97,13 @@ impl RunFile {
         Ok(())
     }
 
-    /// Reads `bytes` of the run that begins at offset `start`, and appends them to `out`. `before` is the position of the first of
-    /// them in the run, a multiple of [`BLOCK`]. The range must end at the end of a stored block.
+    /// Reads `bytes` bytes of a run and appends them to `out`. `start` is the offset of the run in the file. `before`
+    /// is the position of the first byte in the run, a multiple of [`BLOCK`]. The bytes must end with a complete block
+    /// or with the run.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if a checksum does not match.
+    /// Returns an error if the file cannot be read, or if the checksum of a block does not match.
     fn read(&self, start: u64, before: u64, bytes: usize, out: &mut Vec<u8>) -> Result<()> {
         let place = start + with_checksums(before);
         let first = out.len();
@@ -130,13 +134,18 @@ impl RunFile {
     }
 }
 
-/// Returns the length prefix of a text, as [`ByteRun::append_text`] stores it.
+/// Returns the length of a text as the four bytes that [`ByteRun::append_text`] writes before it.
+///
+/// # Panics
+///
+/// Panics if the text has 4 GiB or more.
 pub(super) fn length_of(text: &[u8]) -> [u8; 4] {
     let length = u32::try_from(text.len()).expect("texts are short");
     length.to_le_bytes()
 }
 
-/// A sequence of bytes that is written once and read in order. It is spilled to a temporary file if it outgrows its budget.
+/// A sequence of bytes that is written once and then read in order. It is kept in memory, and spilled to a temporary
+/// file when it outgrows its budget.
 #[derive(Debug)]
 pub(crate) struct ByteRun {
     memory: usize,
@@ -151,14 +160,14 @@ pub(crate) struct ByteRun {
 }
 
 impl ByteRun {
-    /// Creates an empty run that keeps at most `memory` bytes in memory.
+    /// Creates an empty run that keeps at most `memory` bytes in memory, and spills to a temporary file of its own in
+    /// `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: impl AsRef<Path>) -> ByteRun {
         ByteRun::within(memory, &RunFile::new(temp_dir.as_ref()))
     }
 
-    /// Creates an empty run that spills to `file`, after the runs that the file has already.
-    ///
-    /// No other run may be written to the file until this one is finished.
+    /// Creates an empty run that keeps at most `memory` bytes in memory, and spills to the end of `file`, which may
+    /// already contain finished runs. No other run may be written to `file` until this one is finished.
     pub(super) fn within(memory: usize, file: &Arc<RunFile>) -> ByteRun {
         ByteRun {
             memory,
@@ -170,7 +179,7 @@ impl ByteRun {
         }
     }
 
-    /// Returns the directory of the temporary file.
+    /// Returns the directory in which the temporary file of the run is created.
     pub(crate) fn temp_dir(&self) -> &Path {
         &self.file.temp_dir
     }
@@ -180,21 +189,21 @@ impl ByteRun {
         &self.file
     }
 
-    /// Returns the length in bytes.
+    /// Returns the length of the run in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.filed + self.tail.len() as u64
     }
 
-    /// Returns the number of records in a run of records.
+    /// Returns the number of records in a run that contains records.
     pub(super) fn records_len(&self) -> u64 {
         self.len() / RECORD as u64
     }
 
-    /// Appends bytes.
+    /// Appends bytes to the run.
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file cannot be written.
+    /// Returns an error if the temporary file cannot be written.
     #[inline]
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.tail.extend_from_slice(bytes);
@@ -205,7 +214,8 @@ impl ByteRun {
         }
     }
 
-    /// Moves bytes to the file: all but the remainder of dividing their number by `block`.
+    /// Moves whole blocks of `block` bytes from memory to the temporary file. The bytes that do not fill a block remain
+    /// in memory.
     #[cold]
     fn spill(&mut self, block: usize) -> Result<()> {
         if !self.is_spilled {
@@ -221,7 +231,8 @@ impl ByteRun {
         Ok(())
     }
 
-    /// Finishes the run. After this, another run may be written to its file.
+    /// Writes the bytes that remain in memory of a spilled run to its file. Afterwards, another run may be written to
+    /// this file.
     pub(super) fn finish(mut self) -> Result<ByteRun> {
         if self.is_spilled {
             self.spill(1)?;
@@ -230,7 +241,7 @@ impl ByteRun {
         Ok(self)
     }
 
-    /// Appends the records that have the given bits.
+    /// Appends records, given by their 128-bit representations, to the run.
     pub(super) fn append_bits(&mut self, bits: &[u128]) -> Result<()> {
         for some in bits.chunks(BUFFER / RECORD) {
             let bytes = some.iter().flat_map(|bits| bits.to_le_bytes());
@@ -241,23 +252,23 @@ impl ByteRun {
         Ok(())
     }
 
-    /// Appends a record.
+    /// Appends a record to the run.
     #[inline]
     pub(super) fn push(&mut self, record: impl Record) -> Result<()> {
         self.append(&record.to_bits().to_le_bytes())
     }
 
-    /// Appends a text after its length, so that [`ByteReader::read_text`] can read it.
+    /// Appends a text with a length prefix, so that [`ByteReader::read_text`] can read it.
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file cannot be written.
+    /// Returns an error if the temporary file cannot be written.
     pub(crate) fn append_text(&mut self, text: &[u8]) -> Result<()> {
         self.tail.extend_from_slice(&length_of(text));
         self.append(text)
     }
 
-    /// Returns a reader that begins at the byte `start`.
+    /// Returns a reader that starts at the byte offset `start` of the run.
     pub(crate) fn reader(&self, start: u64) -> ByteReader<'_> {
         ByteReader {
             run: self,
@@ -267,13 +278,13 @@ impl ByteRun {
         }
     }
 
-    /// Returns an iterator over the texts of a run of texts.
+    /// Returns an iterator over the texts that were appended to the run.
     pub(super) fn texts(&self) -> impl Iterator<Item = Result<Vec<u8>>> + '_ {
         let mut reader = self.reader(0);
         std::iter::from_fn(move || reader.read_text().transpose())
     }
 
-    /// Returns an iterator over the records of a run of records.
+    /// Returns an iterator over the records that were appended to the run.
     pub(super) fn records<R: Record>(&self) -> impl Iterator<Item = Result<R>> + use<'_, R> {
         let mut reader = self.reader(0);
         std::iter::from_fn(move || {
@@ -282,13 +293,13 @@ impl ByteRun {
         })
     }
 
-    /// Returns a function that reads a run of sorted records in order, at most `most` records at a call.
+    /// Returns a function that reads the records of a sorted run in order, at most `most` records per call.
     pub(super) fn refill<R: Record>(&self, most: usize) -> Refill<'_, R> {
         let mut reader = self.reader(0);
         Box::new(move |out| reader.read_records(most, out))
     }
 
-    /// Replaces the contents of `out` with a range of the records of a finished run.
+    /// Reads the records with the indices `range` of a finished run into `out`, whose previous contents are cleared.
     pub(super) fn read<R: Record>(&self, range: Range<usize>, out: &mut Vec<R>) -> Result<()> {
         let (start, end) = (range.start * RECORD, range.end * RECORD);
         let mut read = Vec::new();
@@ -309,7 +320,7 @@ impl ByteRun {
     }
 }
 
-/// A reader of the bytes of a run, in order.
+/// A sequential reader of the bytes of a [`ByteRun`].
 #[derive(Debug)]
 pub(crate) struct ByteReader<'a> {
     run: &'a ByteRun,
@@ -321,11 +332,11 @@ pub(crate) struct ByteReader<'a> {
 }
 
 impl ByteReader<'_> {
-    /// Fills `out` with the next bytes.
+    /// Fills `out` with the next bytes of the run.
     ///
     /// # Errors
     ///
-    /// Returns an error if the run has fewer bytes left, or if its temporary file cannot be read or was changed.
+    /// Returns an error if fewer bytes are left, or if the temporary file cannot be read or was changed.
     pub(crate) fn read_exact(&mut self, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
             if self.at == self.buffer.len() {
@@ -339,7 +350,7 @@ impl ByteReader<'_> {
         Ok(())
     }
 
-    /// Skips `bytes` bytes. If the run has fewer left, the next read fails.
+    /// Skips `bytes` bytes of the run. If fewer bytes are left, the next read fails.
     pub(crate) fn skip(&mut self, bytes: u64) {
         let buffered = (self.buffer.len() - self.at) as u64;
         if bytes <= buffered {
@@ -350,7 +361,7 @@ impl ByteReader<'_> {
         }
     }
 
-    /// Reads the bits of the next record. Returns `None` after the last one.
+    /// Reads the 128-bit representation of the next record. Returns `None` after the last record.
     ///
     /// Block and buffer sizes are multiples of the record size, so no record is split between two buffers.
     #[inline]
@@ -366,7 +377,7 @@ impl ByteReader<'_> {
         Ok(bits.map(|bits| u128::from_le_bytes(*bits)))
     }
 
-    /// Appends up to `most` of the next records to `out`. Appends nothing after the last record.
+    /// Reads up to `most` of the next records and appends them to `out`. Appends nothing after the last record.
     fn read_records<R: Record>(&mut self, most: usize, out: &mut Vec<R>) -> Result<()> {
         if self.at == self.buffer.len() && !self.is_at_end() {
             self.fill()?;
@@ -384,7 +395,7 @@ impl ByteReader<'_> {
         self.at == self.buffer.len() && self.next >= self.run.len()
     }
 
-    /// Reads the next text. Returns `None` after the last one.
+    /// Reads the next text of the run. Returns `None` after the last text.
     ///
     /// # Errors
     ///
@@ -400,7 +411,11 @@ impl ByteReader<'_> {
         Ok(Some(text))
     }
 
-    /// Reads the next bytes into the buffer. All bytes of the buffer must have been read.
+    /// Reads the next bytes of the run into the buffer. All bytes in the buffer must have been consumed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error at the end of the run, or if the temporary file cannot be read or was changed.
     #[cold]
     fn fill(&mut self) -> Result<()> {
         self.buffer.clear();

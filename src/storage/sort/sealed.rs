@@ -10,13 +10,13 @@ use super::{
 };
 use crate::error::Result;
 
-/// All records of a store, sorted and folded, shard by shard.
+/// All records of a store after sorting and folding, as one ascending sequence per shard.
 #[derive(Debug)]
 pub(crate) struct Sealed<R> {
     shards: Vec<SealedShard<R>>,
 }
 
-/// The records of one shard.
+/// The sorted records of one shard, in memory or in a temporary file.
 #[derive(Debug)]
 pub(super) enum SealedShard<R> {
     Memory(Blocks<R>),
@@ -25,14 +25,14 @@ pub(super) enum SealedShard<R> {
 }
 
 impl<R: Record> Sealed<R> {
-    /// Joins groups of consecutive shards.
+    /// Concatenates groups of consecutive shards.
     pub(super) fn new(groups: Vec<Vec<SealedShard<R>>>) -> Sealed<R> {
         Sealed {
             shards: groups.into_iter().flatten().collect(),
         }
     }
 
-    /// Calls `f` with the records of a shard in ascending order.
+    /// Calls `f` with each record of a shard in ascending order. `shard` is the number of the shard.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns an iterator over the records of a shard in ascending order.
+    /// Returns an iterator over the records of shard number `shard` in ascending order.
     pub(crate) fn records(&self, shard: usize) -> Records<'_, R> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Box::new(records.iter().map(Ok)),
@@ -65,7 +65,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns the number of records in a shard.
+    /// Returns the number of records in shard number `shard`.
     pub(crate) fn shard_len(&self, shard: usize) -> u64 {
         match &self.shards[shard] {
             SealedShard::Memory(records) => records.len() as u64,
@@ -73,7 +73,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns the records of a shard, or `None` if they are in a file.
+    /// Returns the records of shard number `shard` if they are in memory, or `None` if they are in a file.
     fn in_blocks(&self, shard: usize) -> Option<&Blocks<R>> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Some(records),
@@ -81,18 +81,20 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns `true` if the records of a shard are in memory.
+    /// Returns `true` if the records of shard number `shard` are in memory instead of a file.
     pub(crate) fn is_in_memory(&self, shard: usize) -> bool {
         self.in_blocks(shard).is_some()
     }
 
-    /// Returns the record of a shard at index `number`, or `None` if the shard is in a file or has fewer records.
+    /// Returns the record with index `number` in shard number `shard`. Returns `None` if the shard has fewer records or
+    /// is not in memory.
     #[inline]
     pub(crate) fn in_memory(&self, shard: usize, number: usize) -> Option<&R> {
         self.in_blocks(shard)?.get(number)
     }
 
-    /// Returns a range of the records of a shard. Uses `buffer` if the shard is in a file, or if its blocks split the range.
+    /// Returns the records with the indices `range` in shard number `shard`, as one slice. If they are in a file or not
+    /// contiguous in memory, they are copied into `buffer`.
     ///
     /// # Errors
     ///
@@ -112,13 +114,13 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns the approximate number of bytes that the records take in memory.
+    /// Returns the approximate number of bytes that the records take in memory. Shards in files are not included.
     pub(crate) fn bytes_in_memory(&self) -> u64 {
         let in_memory = (0..self.shards.len()).filter_map(|shard| self.in_blocks(shard));
         (in_memory.map(Blocks::len).sum::<usize>() * size_of::<R>()) as u64
     }
 
-    /// Returns `true` if any shard is in a temporary file.
+    /// Returns `true` if the records of any shard are in a temporary file.
     pub(crate) fn is_spilled(&self) -> bool {
         (0..self.shards.len()).any(|shard| !self.is_in_memory(shard))
     }

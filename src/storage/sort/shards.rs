@@ -23,27 +23,28 @@ use super::{
 };
 use crate::{error::Result, task};
 
-/// The minimum number of records that a shard may hold, however small the memory budget is.
+/// The minimum number of records that a shard may hold in memory, however small the memory budget is.
 const SMALLEST_QUOTA: usize = 64;
 
-/// The number of consecutive shards that share a temporary file. Bounds the number of open files.
+/// The number of consecutive shards that spill to the same temporary file, to bound the number of open files.
 const SHARDS_PER_FILE: usize = 8;
 
-/// The maximum number of runs that are merged at once. More runs are merged in several rounds.
+/// The maximum number of sorted runs that are merged at once. If there are more, they are merged in several rounds.
 const FAN_IN: usize = 64;
 
-/// The intended number of records in a bucket: few enough to be sorted in the first-level cache.
+/// The intended number of records per bucket of a bucket sort: few enough to be sorted in the first-level cache.
 const PER_BUCKET: usize = 4;
 
-/// The maximum number of bits of a bucket number. More buckets would not fit into the cache while records are distributed.
+/// The maximum number of bits of a bucket number in a bucket sort. More buckets would not fit into the cache while
+/// records are distributed over them.
 const MOST_BUCKET_BITS: u32 = 11;
 
 thread_local! {
-    /// The buffer in which a thread sorts the bits of records.
+    /// The buffer in which a thread sorts the 128-bit representations of records.
     static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Records in the order of their shards. Within a shard, records keep their order.
+/// A batch of records, grouped by shard. Within a shard, the records keep their original order.
 struct Partition<R> {
     records: Vec<R>,
     /// The index of the first record of each shard, followed by the number of records.
@@ -51,7 +52,7 @@ struct Partition<R> {
 }
 
 impl<R: Record> Partition<R> {
-    /// Distributes `records` by shard. There must be fewer than 2^32 records.
+    /// Groups `records` by shard. There must be fewer than 2^32 records.
     fn new(records: &[R]) -> Partition<R> {
         let mut starts = vec![0u32; SHARDS + 1];
         for record in records {
@@ -78,7 +79,8 @@ impl<R: Record> Partition<R> {
     }
 }
 
-/// A shard that collects records: those in memory, in any order, and the runs that were spilled.
+/// One of the ordered parts of a store while it collects records. It contains unsorted records in memory, and sorted
+/// runs in temporary files.
 #[derive(Debug)]
 struct Shard<R> {
     /// Packed records, if they have a packed form.
@@ -99,7 +101,7 @@ impl<R> Default for Shard<R> {
 }
 
 impl<R: Record> Shard<R> {
-    /// Returns the number of records in memory.
+    /// Returns the number of records that the shard holds in memory.
     fn len(&self) -> usize {
         self.packed.len() + self.records.len()
     }
@@ -113,7 +115,8 @@ impl<R: Record> Shard<R> {
         }
     }
 
-    /// Removes the records from memory, and sorts and folds them. Returns their bits in `scratch`.
+    /// Removes all records of the shard from memory, sorts them and folds equal ones. `shard` is its number. Returns
+    /// the 128-bit representations of the records, which are written to `scratch`.
     fn take_sorted<'s>(&mut self, shard: usize, scratch: &'s mut Vec<u128>) -> &'s [u128] {
         let (packed, records) = (mem::take(&mut self.packed), mem::take(&mut self.records));
         let unpacked = packed.iter().map(|packed| R::from_packed(shard, packed));
@@ -135,8 +138,8 @@ impl<R: Record> Shard<R> {
     }
 }
 
-/// Returns the sorted bits of `len` records, in `scratch`. Distributes the records over buckets first, so that only short
-/// slices have to be sorted.
+/// Sorts `len` records and returns their 128-bit representations, which are written to `scratch`. The records are
+/// distributed over buckets first, so that only short slices have to be sorted.
 fn sort_into<R: Record>(
     scratch: &mut Vec<u128>,
     len: usize,
@@ -171,7 +174,8 @@ fn sort_into<R: Record>(
     scratch
 }
 
-/// A store that collects records in shards. Any number of threads may append to it at the same time.
+/// A store that collects and sorts more records than fit into memory, divided into shards by their high bits. Any
+/// number of threads may append records at the same time.
 #[derive(Debug)]
 pub(crate) struct Shards<R> {
     shards: Vec<Mutex<Shard<R>>>,
@@ -181,13 +185,14 @@ pub(crate) struct Shards<R> {
     memory: Memory,
 }
 
-/// Returns the maximum number of records that a shard holds in memory. Leaves a quarter of the budget for compactions.
+/// Returns the maximum number of records that a shard may hold in memory. A quarter of the budget is reserved for
+/// sorting.
 fn quota(memory: &Memory) -> usize {
     (memory.bytes / size_of::<u128>() / 4 * 3 / SHARDS).max(SMALLEST_QUOTA)
 }
 
 impl<R: Record> Shards<R> {
-    /// Creates an empty store.
+    /// Creates an empty store with a memory budget.
     pub(crate) fn new(memory: Memory) -> Shards<R> {
         let files = 0..SHARDS / SHARDS_PER_FILE;
         Shards {
@@ -200,7 +205,7 @@ impl<R: Record> Shards<R> {
         }
     }
 
-    /// Appends records to their shards. There must be fewer than 2^32 records.
+    /// Appends records to the store. There must be fewer than 2^32 records per call.
     ///
     /// # Errors
     ///
@@ -237,7 +242,8 @@ impl<R: Record> Shards<R> {
         Ok(())
     }
 
-    /// Sorts and folds the records of a shard. Spills them if they still fill more than half of the quota.
+    /// Sorts the records that shard number `number` holds in memory, and folds equal ones. Spills them to a temporary
+    /// file if they still fill more than half of the shard's quota. `scratch` is a buffer for sorting.
     fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Vec<u128>) -> Result<()> {
         let sorted = shard.take_sorted(number, scratch);
         if sorted.len() <= self.quota / 2 {
@@ -253,12 +259,13 @@ impl<R: Record> Shards<R> {
         Ok(())
     }
 
-    /// Returns the number of bytes in temporary files.
+    /// Returns the number of bytes that have been written to temporary files.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         self.files.iter().map(|file| task::lock(file).size()).sum()
     }
 
-    /// Ends collecting, and turns every shard into one sorted sequence. Uses all threads of the current rayon pool.
+    /// Ends collecting: sorts and folds all records of each shard into one ascending sequence. Uses all threads of the
+    /// current rayon pool.
     ///
     /// # Errors
     ///
@@ -291,11 +298,11 @@ impl<R: Record> Shards<R> {
     }
 }
 
-/// The number of records that may still be put into memory while shards are sealed.
+/// The number of records that may still be kept in memory while the shards of a store are sorted and merged.
 struct RecordBudget(AtomicUsize);
 
 impl RecordBudget {
-    /// Reserves memory for `records` records. Returns `false`, and reserves nothing, if there is not enough.
+    /// Reserves memory for `records` records. Returns `false` and reserves nothing if less memory is left.
     fn take(&self, records: usize) -> bool {
         let less = |room: usize| room.checked_sub(records);
         let taken = self
@@ -309,7 +316,9 @@ impl RecordBudget {
     }
 }
 
-/// Merges all records of a shard into memory, or into a file if `room` is exhausted. Many runs are merged in several rounds.
+/// Merges the spilled runs of shard number `number` with its records in memory, and folds equal records. The result
+/// stays in memory if `room` permits, and is otherwise written to the file of `writer`. `scratch` is a buffer for
+/// sorting.
 fn seal_shard<R: Record>(
     number: usize,
     mut shard: Shard<R>,
@@ -353,7 +362,8 @@ fn seal_shard<R: Record>(
     Ok(sealed)
 }
 
-/// Writes the records of consecutive shards, which arrive in ascending order. A shard that exceeds the quota goes to a file.
+/// A writer of the sorted records of consecutive shards. A shard stays in memory if it has at most `quota` records, and
+/// is otherwise written to a file.
 struct SealedWriter<R> {
     /// The maximum number of records of the current shard in memory.
     quota: usize,
@@ -391,7 +401,8 @@ impl<R: Record> SealedWriter<R> {
         records.iter().try_for_each(|record| run.push(record))
     }
 
-    /// Ends the current shard and returns its records.
+    /// Completes the current shard and returns its records. Records that are pushed afterwards belong to the next
+    /// shard.
     fn end_shard(&mut self) -> Result<SealedShard<R>> {
         self.held = 0;
         Ok(match self.run.take() {
@@ -401,14 +412,15 @@ impl<R: Record> SealedWriter<R> {
     }
 }
 
-/// Merges sorted records of several sources, folds them, and keeps the groups for which `keeps` returns `true`. A group is all
-/// records of one [rank](Record::rank).
+/// Merges the sorted records of several sources, folds equal records, and drops the groups for which `keeps` returns
+/// `false`. A group consists of all records of one [rank](Record::rank), such as the moves of one position.
 ///
-/// The shards are divided into `ranges` equal ranges, which are merged in parallel on all threads of the current rayon pool.
-/// `ranges` must divide [`SHARDS`]. `open(shards)` returns the sources of the records of a range of shards. `watch` is called
-/// from time to time with the number of bytes in temporary files; an error that it returns ends the merge.
+/// The shards are divided into `ranges` equal ranges, which are merged in parallel on all threads of the current rayon
+/// pool. `ranges` must divide [`SHARDS`]. `open` returns the sources of the records of a range of shards. `watch` is
+/// called from time to time with the number of bytes in temporary files; if it returns an error, the merge ends with
+/// this error.
 ///
-/// Returns the records that were kept, and how many groups and records were dropped.
+/// Returns the records that were kept, and the numbers of groups and records that were dropped.
 ///
 /// # Errors
 ///
@@ -455,14 +467,15 @@ pub(crate) fn merge_ordered<'a, R: Record>(
     Ok((Sealed::new(sealed), dropped))
 }
 
-/// The number of groups and records that a merge dropped.
+/// The numbers of groups and records that a merge did not keep. A group consists of all records of one rank.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Dropped {
     pub groups: u64,
     pub records: u64,
 }
 
-/// Folds the sorted records of a range of shards, and writes the groups that are kept.
+/// The state of merging one range of shards: it folds sorted records, and writes the groups that the predicate `keeps`
+/// accepts. A group consists of all records of one rank.
 struct Groups<'a, R: Record, K> {
     keeps: &'a K,
     /// The current shard and the shards after it.
@@ -487,7 +500,7 @@ impl<R: Record, K: Fn(&[R]) -> bool> Groups<'_, R, K> {
                 if let [only] = group
                     && groups.peek().is_some()
                 {
-                    self.judge(slice::from_ref(only))?;
+                    self.write_if_kept(slice::from_ref(only))?;
                     continue;
                 }
             }
@@ -506,14 +519,15 @@ impl<R: Record, K: Fn(&[R]) -> bool> Groups<'_, R, K> {
         }
         let mut group = mem::take(&mut self.group);
         self.fold.finish(&mut |record| group.push(record));
-        self.judge(&group)?;
+        self.write_if_kept(&group)?;
         group.clear();
         self.group = group;
         Ok(())
     }
 
-    /// Writes a group if `keeps` returns `true` for it, and counts it as dropped otherwise.
-    fn judge(&mut self, group: &[R]) -> Result<()> {
+    /// Writes the records of a group if the predicate `keeps` accepts the group. Otherwise, counts the group as
+    /// dropped.
+    fn write_if_kept(&mut self, group: &[R]) -> Result<()> {
         if !(self.keeps)(group) {
             self.dropped.groups += 1;
             self.dropped.records += group.len() as u64;

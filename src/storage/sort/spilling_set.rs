@@ -9,21 +9,21 @@ use super::{
 };
 use crate::error::Result;
 
-/// The number of records per block of a run. The high bits of the first record of each block are kept in memory, so that a
-/// lookup reads only the blocks that can contain the fingerprint.
+/// The number of fingerprints per block of a sorted run. The high bits of each block's first fingerprint are kept in
+/// memory, so that a lookup reads only the blocks that may contain a fingerprint.
 const STRIDE: usize = BLOCK / size_of::<u128>();
 
-/// An upper bound on the memory of one fingerprint in bytes: in the hash table, which is half empty after it grew, and in the
-/// list that is sorted to spill it.
+/// An upper bound on the memory that one fingerprint takes, in bytes. It covers the hash table, which is half empty
+/// after it grew, and the list in which fingerprints are sorted before they are spilled.
 const BYTES: usize = 64;
 
-/// The minimum number of fingerprints that are kept in memory, however small the budget is.
+/// The minimum number of fingerprints that a set may keep in memory, however small its memory budget is.
 const FEWEST: usize = 1 << 10;
 
-/// A set of 128-bit fingerprints that spills to sorted runs in temporary files.
+/// A set of 128-bit fingerprints that spills to sorted runs in temporary files when it outgrows its memory budget.
 ///
-/// A lookup reads each run at most once, whatever its length. Runs are merged with runs that are not longer, so there are few:
-/// about log2(n) for n times as many fingerprints as the budget holds.
+/// A lookup reads each run at most once, whatever its length. A new run is merged with older runs that are not longer,
+/// so there are only about log2(n) runs if the set has n times as many fingerprints as fit into the budget.
 #[derive(Debug)]
 pub(crate) struct SpillingSet {
     memory: Memory,
@@ -34,7 +34,7 @@ pub(crate) struct SpillingSet {
     runs: Vec<SortedRun>,
 }
 
-/// A sorted run in a temporary file of its own. The file is removed when the run is dropped.
+/// A sorted sequence of fingerprints in a temporary file of its own. The file is removed when the run is dropped.
 #[derive(Debug)]
 struct SortedRun {
     run: ByteRun,
@@ -45,7 +45,7 @@ struct SortedRun {
 }
 
 impl SpillingSet {
-    /// Creates an empty set. `memory` is the budget of the whole set.
+    /// Creates an empty set with a memory budget.
     pub(crate) fn new(memory: Memory) -> SpillingSet {
         SpillingSet {
             room: (memory.bytes / BYTES).max(FEWEST),
@@ -55,7 +55,7 @@ impl SpillingSet {
         }
     }
 
-    /// Adds a fingerprint. Returns `true` if the set did not contain it.
+    /// Adds a fingerprint to the set. Returns `true` if the set did not contain it before.
     ///
     /// # Errors
     ///
@@ -88,7 +88,8 @@ impl SpillingSet {
         Ok(false)
     }
 
-    /// Adds a position key. Returns `true` if the set did not contain it.
+    /// Adds a position key to the set, as the fingerprint whose high 64 bits it is. Returns `true` if the set did not
+    /// contain it before.
     ///
     /// # Errors
     ///
@@ -97,7 +98,7 @@ impl SpillingSet {
         self.insert(u128::from(key) << 64)
     }
 
-    /// Returns `true` if the set contains a position key.
+    /// Returns `true` if the set contains a position key that was added by [`insert_key`](SpillingSet::insert_key).
     ///
     /// # Errors
     ///

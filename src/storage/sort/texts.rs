@@ -9,28 +9,30 @@ use super::{
 };
 use crate::error::Result;
 
-/// The minimum number of bytes that texts may take in memory, however small the budget is.
-const LEAST_ROOM: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
+/// The minimum number of bytes that a sorter may use for texts in memory, however small its memory budget is.
+const MIN_BYTES: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 
-/// The number of runs of a level that are merged into one run of the next level.
+/// The number of sorted runs that are merged at once. Runs of a level are merged into one run of the next level.
 const FAN_IN: usize = if cfg!(test) { 4 } else { 128 };
 
-/// The size of the length prefix of a text in bytes.
+/// The size in bytes of the length prefix that is stored before each text.
 const LENGTH: usize = 4;
 
-/// The maximum number of texts with equal prefixes that are sorted by their next bytes. Bounds the memory of the copied keys.
-const MOST_AFTER: usize = 1 << 16;
+/// The maximum number of texts with equal prefixes for which the bytes after the prefix are copied and compared. It
+/// bounds the memory of these copies.
+const MAX_COPIED: usize = 1 << 16;
 
-/// The number of texts that are fetched into the processor's cache at once.
+/// The number of consecutive texts that are loaded into the processor's cache together.
 const FETCHED: usize = 32;
 
-/// The number of bytes of a text that are compared without reading the text.
+/// The number of bytes at the start of a text that are stored in its [`TextPlace`], so that most comparisons need not
+/// read the text.
 const PREFIX: usize = size_of::<[u64; 2]>();
 
 /// The number of bytes in the first element of [`TextPlace::prefix`].
 const KEY: usize = size_of::<u64>();
 
-/// The location of a text in memory.
+/// The offset of a text in memory, with the first bytes of the text for fast comparison.
 #[derive(Copy, Clone, Debug)]
 struct TextPlace {
     /// The result of [`prefix`] for the text. Two `u64` instead of a `u128`, because their alignment makes the struct smaller.
@@ -39,8 +41,8 @@ struct TextPlace {
     start: usize,
 }
 
-/// Returns the first bytes of a text as a number with the same order, padded with zeros. If the text is shorter than
-/// [`PREFIX`], the lowest byte is 0.
+/// Returns the first 16 bytes of a text as two big-endian integers, which compare like these bytes. A shorter text is
+/// padded with zeros, so the lowest byte is 0.
 fn prefix(text: &[u8]) -> [u64; 2] {
     let mut first = [[0; 8]; 2];
     let some = text.len().min(PREFIX);
@@ -48,8 +50,9 @@ fn prefix(text: &[u8]) -> [u64; 2] {
     first.map(u64::from_be_bytes)
 }
 
-/// A rule that keeps, of the texts whose first `key` bytes are equal, the first one, and with `rank` also those whose first
-/// `rank` bytes equal those of the first one.
+/// A rule that decides which sorted texts are kept. Texts with the same first `key` bytes form a group, of which the
+/// first text is kept. If `rank` is `Some`, all texts of the group that share the first text's first `rank` bytes are
+/// kept.
 #[derive(Copy, Clone, Debug)]
 struct KeepRule {
     key: usize,
@@ -57,17 +60,18 @@ struct KeepRule {
 }
 
 impl KeepRule {
-    /// Returns `true` if `text` is kept. `last` is the last text before it that was kept.
+    /// Returns `true` if the rule keeps `text`. `last` is the previous text, in sorted order, that was kept.
     fn keeps(self, last: &[u8], text: &[u8]) -> bool {
         let is_equal = |bytes: usize| last[..bytes] == text[..bytes];
         !is_equal(self.key) || self.rank.is_some_and(is_equal)
     }
 }
 
-/// Sorts byte strings. Equal ones are all kept, unless the sorter was created by [`unique`](TextSorter::unique) or
-/// [`best`](TextSorter::best).
+/// A sorter of byte strings, called texts. Equal texts are all kept, unless the sorter was created by
+/// [`unique`](TextSorter::unique) or [`best`](TextSorter::best).
 ///
-/// Texts that exceed the memory budget are spilled to sorted runs in temporary files. Many runs are merged into one.
+/// Texts that exceed the memory budget are spilled to sorted runs in temporary files. If there are many runs, they are
+/// merged.
 #[derive(Debug)]
 pub(crate) struct TextSorter {
     memory: Memory,
@@ -84,7 +88,8 @@ pub(crate) struct TextSorter {
 }
 
 impl TextSorter {
-    /// Creates an empty sorter that keeps the first `limit` texts, or all for `None`. `memory` is the budget of the whole sorter.
+    /// Creates an empty sorter with a memory budget. It keeps only the first `limit` texts in sorted order, or all
+    /// texts if `limit` is `None`.
     pub(crate) fn new(memory: Memory, limit: Option<usize>) -> TextSorter {
         TextSorter {
             memory,
@@ -96,24 +101,24 @@ impl TextSorter {
         }
     }
 
-    /// Returns the number of bytes in temporary files, without checksums.
+    /// Returns the number of bytes that the texts take in temporary files, without checksums.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         self.levels.iter().flatten().map(ByteRun::len).sum()
     }
 
-    /// Returns the number of bytes of all texts with their length prefixes, in memory and in files.
+    /// Returns the number of bytes of all texts in memory and in files, including the length prefix of each.
     pub(crate) fn size(&self) -> u64 {
         self.bytes.len() as u64 + self.spilled_bytes()
     }
 
-    /// Adds a text.
+    /// Adds a text to the sorter.
     ///
     /// # Errors
     ///
     /// Returns an error if a temporary file cannot be written or read.
     pub(crate) fn push(&mut self, text: &[u8]) -> Result<()> {
         let more = LENGTH + text.len() + size_of::<TextPlace>();
-        if self.taken() + more > self.memory.bytes.max(LEAST_ROOM) && !self.places.is_empty() {
+        if self.taken() + more > self.memory.bytes.max(MIN_BYTES) && !self.places.is_empty() {
             self.spill()?;
         }
         self.places.push(TextPlace {
@@ -125,26 +130,26 @@ impl TextSorter {
         Ok(())
     }
 
-    /// Returns the number of bytes that the texts take in memory.
+    /// Returns the number of bytes that the texts in memory take, including their offsets and prefixes.
     fn taken(&self) -> usize {
         self.bytes.len() + size_of::<TextPlace>() * self.places.len()
     }
 
-    /// Returns the text in memory at `place`.
+    /// Returns the text that is stored in memory at `place`.
     fn at(&self, place: TextPlace) -> &[u8] {
         let bytes = &self.bytes[place.start..];
         let (length, text) = bytes.split_first_chunk().expect("a text has a length");
         &text[..u32::from_le_bytes(*length) as usize]
     }
 
-    /// Sorts the texts in memory, and drops those that are not kept.
+    /// Sorts the texts in memory. Drops the texts that the sorter does not keep: duplicates, or those after its limit.
     pub(crate) fn sort(&mut self) {
         let mut places = mem::take(&mut self.places);
         places.sort_unstable_by_key(|place| place.prefix);
         let mut after = Vec::new();
         for same in places.chunk_by_mut(|a, b| a.prefix == b.prefix) {
             if same.len() > 1 {
-                self.sort_same(same, &mut after);
+                self.sort_equal_prefixes(same, &mut after);
             }
         }
         if let Some(best) = self.best {
@@ -161,17 +166,17 @@ impl TextSorter {
         self.places = places;
     }
 
-    /// Sorts texts that have equal prefixes.
+    /// Sorts the texts at `same`, which have equal prefixes. `after` is a buffer.
     ///
-    /// Texts are scattered over memory. Each is fetched once, and its bytes after the prefix are copied and compared. These bytes
-    /// rarely are equal too.
-    fn sort_same(&self, same: &mut [TextPlace], after: &mut Vec<([u64; 2], TextPlace)>) {
+    /// Texts are scattered over memory, so comparing them is slow. Each text is therefore loaded once, and the bytes
+    /// after its prefix are copied and compared. These bytes are rarely equal.
+    fn sort_equal_prefixes(&self, same: &mut [TextPlace], after: &mut Vec<([u64; 2], TextPlace)>) {
         let is_full = same[0].prefix[1] as u8 != 0;
-        if !is_full || same.len() > MOST_AFTER {
+        if !is_full || same.len() > MAX_COPIED {
             same.sort_unstable_by(|a, b| self.at(*a).cmp(self.at(*b)));
             return;
         }
-        self.wait_together(same);
+        self.prefetch(same);
         after.clear();
         after.extend(
             same.iter()
@@ -186,13 +191,15 @@ impl TextSorter {
         }
     }
 
-    /// Fetches texts into the processor's cache. The loop is short enough for the processor to load many texts in parallel.
-    fn wait_together(&self, places: &[TextPlace]) {
+    /// Loads the texts at `places` into the processor's cache. The loop body is short, so the processor loads many
+    /// texts in parallel.
+    fn prefetch(&self, places: &[TextPlace]) {
         let first = |place: &TextPlace| self.at(*place).first().copied().unwrap_or(0);
         black_box(places.iter().fold(0, |all, place| all ^ first(place)));
     }
 
-    /// Writes the texts in memory to a run, without those that are not kept. Merges the runs of every level that is full.
+    /// Sorts the texts in memory and writes those that the sorter keeps to a temporary file, as a sorted run. Merges
+    /// the runs of each level that is full.
     fn spill(&mut self) -> Result<()> {
         self.sort();
         let texts = self
@@ -212,12 +219,12 @@ impl TextSorter {
             }
             let runs = mem::take(&mut self.levels[level]);
             let merged = Merge::of_long(runs.iter().map(of_run), |text| text.len());
-            run = self.run(level + 1, self.wanted(merged))?;
+            run = self.run(level + 1, self.filter_kept(merged))?;
         }
         Ok(())
     }
 
-    /// Writes sorted texts to a run in the file of a level.
+    /// Writes sorted texts as a run to the temporary file of level number `level`. Runs of the same level share a file.
     fn run<'a>(
         &self,
         level: usize,
@@ -235,8 +242,8 @@ impl TextSorter {
         writer.finish()
     }
 
-    /// Returns those of some sorted texts that are kept.
-    fn wanted<'a>(
+    /// Filters a sorted sequence of texts. Returns only the texts that the sorter keeps, up to its limit.
+    fn filter_kept<'a>(
         &self,
         sorted: impl Iterator<Item = Result<Cow<'a, [u8]>>>,
     ) -> impl Iterator<Item = Result<Cow<'a, [u8]>>> {
@@ -256,40 +263,44 @@ impl TextSorter {
         wanted.take(self.limit)
     }
 
-    /// Returns an iterator over the texts that are kept, in ascending order.
+    /// Sorts the texts, and returns an iterator over those that the sorter keeps, in ascending order.
     pub(crate) fn sorted(&mut self) -> Texts<'_> {
         self.sort();
         if self.levels.is_empty() {
             return Box::new(self.in_memory());
         }
-        Box::new(self.wanted(Merge::of_long(self.sequences(), |text| text.len())))
+        Box::new(self.filter_kept(Merge::of_long(self.sequences(), |text| text.len())))
     }
 
-    /// Returns sorted sequences: the texts in memory, which must have been [sorted](TextSorter::sort), and one for each run.
+    /// Returns the sorted sequences that together contain all texts: the texts in memory, on which
+    /// [`sort`](TextSorter::sort) must have been called, and each run in a temporary file.
     ///
-    /// A text may be in several sequences, and rules are not applied across sequences.
+    /// Texts that the sorter does not keep are dropped only within a sequence, so several sequences may contain the
+    /// same text.
     pub(crate) fn sequences(&self) -> impl Iterator<Item = Texts<'_>> {
         let runs = self.levels.iter().flatten();
         let runs = runs.map(|run| Box::new(of_run(run)) as Texts<'_>);
         iter::once(Box::new(self.in_memory()) as Texts<'_>).chain(runs)
     }
 
-    /// Returns an iterator over the texts in memory.
+    /// Returns an iterator over the texts in memory, in their current order.
     fn in_memory(&self) -> impl Iterator<Item = Result<Cow<'_, [u8]>>> {
         self.places.chunks(FETCHED).flat_map(|places| {
-            self.wait_together(places);
+            self.prefetch(places);
             let texts = places.iter();
             texts.map(|place| Ok(Cow::Borrowed(self.at(*place))))
         })
     }
 
-    /// Creates a sorter that keeps only the first of the texts whose first `prefix` bytes are equal. No text may be shorter.
+    /// Creates a sorter that keeps only the smallest of the texts whose first `prefix` bytes are equal. Every text must
+    /// have at least `prefix` bytes.
     pub(crate) fn unique(memory: Memory, prefix: usize) -> TextSorter {
         TextSorter::of_best(memory, prefix, None)
     }
 
-    /// Creates a sorter that keeps, of the texts whose first `key` bytes are equal, those whose first `rank` bytes equal those of
-    /// the first one. No text may be shorter than `rank`, and `rank` must not be less than `key`.
+    /// Creates a sorter that groups texts by their first `key` bytes. Of each group, it keeps the texts whose first
+    /// `rank` bytes equal those of the smallest one. `rank` must be at least `key`, and every text must have at least
+    /// `rank` bytes.
     pub(crate) fn best(memory: Memory, key: usize, rank: usize) -> TextSorter {
         TextSorter::of_best(memory, key, Some(rank))
     }
@@ -302,10 +313,10 @@ impl TextSorter {
     }
 }
 
-/// An iterator over sorted texts.
+/// An iterator over byte strings in ascending order.
 pub(crate) type Texts<'a> = Box<dyn Iterator<Item = Result<Cow<'a, [u8]>>> + 'a>;
 
-/// Returns an iterator over the texts of a run.
+/// Returns an iterator over the byte strings of a sorted run.
 fn of_run<'a>(run: &ByteRun) -> impl Iterator<Item = Result<Cow<'a, [u8]>>> + use<'_, 'a> {
     run.texts().map(|text| Ok(Cow::Owned(text?)))
 }
