@@ -1,5 +1,4 @@
-//! Evaluates positions with an engine: reads the [`Positions`] of a file, and asks an [`Engine`] for their evaluations on several
-//! threads.
+//! Evaluates positions with an engine: reads the [`Positions`] of a file, and evaluates them with one [`Engine`] per thread.
 
 use std::{
     path::{Path, PathBuf},
@@ -32,13 +31,15 @@ use crate::{
     uci::{EngineProcess, is_answer, option_name, shortened_name},
 };
 
-/// Positions in a row at which an engine may fail. One more, and the engine is not asked for the others.
+/// The maximum number of consecutive positions at which an engine may fail. After one more failure, it evaluates no
+/// further positions.
 const MAX_FAILURES: u64 = 20;
 
-/// The depth at which engines stop because there is no more to search.
+/// The depth of a search that an engine ends early because the whole game tree has been searched. Such an evaluation
+/// needs no more nodes.
 const WHOLE_DEPTH: u8 = 200;
 
-/// The evaluations of an engine.
+/// The result of evaluating positions with an engine: the evaluations, and a report of evaluated and failed positions.
 pub(super) struct Analysis {
     /// The evaluations of this run, and those of killed runs that the journal had.
     pub records: Vec<EvalRecord>,
@@ -47,7 +48,8 @@ pub(super) struct Analysis {
     pub given_up: Option<String>,
 }
 
-/// An engine that was started, and the journal of its evaluations.
+/// A running engine, ready to evaluate positions, and the journal: a file that keeps its evaluations in case the run is
+/// killed.
 pub(super) struct Analyst<'a> {
     options: &'a EngineOptions,
     engine: Engine,
@@ -56,12 +58,13 @@ pub(super) struct Analyst<'a> {
 }
 
 impl Analyst<'_> {
-    /// Starts an engine, and opens the journal of `out`. Until the journal is removed, no other run evaluates positions
-    /// for `out`.
+    /// Starts an engine, and opens the journal of the output `out`, a file that keeps the evaluations of the engine in
+    /// case the run is killed. The journal is locked, so no other run can evaluate positions for the same output until
+    /// it is removed.
     ///
     /// # Errors
     ///
-    /// Returns an error if the engine cannot be started, or as [`Journal::open`].
+    /// Returns an error if the engine cannot be started, and the errors of [`Journal::open`].
     pub(super) fn start<'a>(options: &'a EngineOptions, out: &Path) -> Result<Analyst<'a>> {
         let engine = Engine::start(options)?;
         let asked = EngineSettings {
@@ -78,12 +81,14 @@ impl Analyst<'_> {
         })
     }
 
-    /// Evaluates positions, except those that the journal or the store `before` has with enough nodes.
+    /// Evaluates positions on several threads. Skips positions for which the journal, or the store of evaluations
+    /// `before`, contains an evaluation of enough nodes. `meter` shows the progress. Returns the evaluations and the
+    /// journal that contains them.
     ///
     /// # Errors
     ///
     /// Returns an error if the store cannot be read or the journal cannot be written. A failure of the engine is not an
-    /// error: it is in the report.
+    /// error; the report counts it.
     pub(super) fn evaluate(
         self,
         positions: &[Chess],
@@ -101,7 +106,7 @@ impl Analyst<'_> {
             ..EngineReport::default()
         };
         let mut known: FxHashSet<u64> = records.iter().map(|record| record.key).collect();
-        // A new evaluation has these nodes, so it replaces one that is not enough.
+        // A new evaluation would have at least this reach, so it would replace one that is not enough.
         let asked_for = Eval::reach(0, options.nodes);
         let is_enough = |evals: &Evals, eval: Eval| {
             eval.nodes >= options.nodes
@@ -135,7 +140,7 @@ impl Analyst<'_> {
             todo: &todo,
             next: AtomicUsize::new(0),
             ready: Mutex::new(Some(engine)),
-            done: Mutex::new(Done {
+            done: Mutex::new(JobResults {
                 journal,
                 evaluated: Vec::new(),
                 failed: Vec::new(),
@@ -173,7 +178,7 @@ impl Analyst<'_> {
     }
 }
 
-/// Positions that engines evaluate on several threads.
+/// The positions that remain to be evaluated, shared by the threads that run engines.
 struct Jobs<'a> {
     options: &'a EngineOptions,
     todo: &'a [&'a Chess],
@@ -181,13 +186,14 @@ struct Jobs<'a> {
     next: AtomicUsize,
     /// An engine that was started already.
     ready: Mutex<Option<Engine>>,
-    done: Mutex<Done>,
+    done: Mutex<JobResults>,
     failure: Failure,
     meter: &'a Meter,
 }
 
-/// The results of the positions that engines have finished, and the journal that keeps them.
-struct Done {
+/// The results that all threads have collected: evaluations, failed positions, and the journal to which evaluations are
+/// written.
+struct JobResults {
     journal: Journal,
     evaluated: Vec<EvalRecord>,
     /// The numbers of the positions at which engines failed, in the order of the failures, and the reasons.
@@ -197,7 +203,9 @@ struct Done {
 }
 
 impl Jobs<'_> {
-    /// Evaluates positions with one engine at a time until there are no more, or until engines are given up.
+    /// Evaluates positions with one engine process until none is left, or until engines have failed at too many
+    /// consecutive positions. A process that fails is replaced by a new one. Several threads may call this at the same
+    /// time.
     fn run(&self) -> Result<()> {
         let mut engine = task::lock(&self.ready).take();
         while !self.failure.is_set() {
@@ -245,7 +253,7 @@ impl Jobs<'_> {
     }
 }
 
-/// Returns the text of an error with that of its cause.
+/// Returns the message of an error, followed by the message of its cause.
 fn with_cause(err: &Error) -> String {
     match err {
         Error::Io { source, .. } => format!("{err}: {}", reason(source)),
@@ -253,17 +261,18 @@ fn with_cause(err: &Error) -> String {
     }
 }
 
-/// The number of lines that may wait to be read.
+/// The maximum number of lines of an engine's output that are buffered until they are read.
 const AHEAD: usize = 64;
 
-/// The maximum number of options that an engine may declare, and of characters of their names in an error message.
+/// The maximum number of UCI options that an engine may declare.
 const MAX_OPTIONS: usize = 1 << 12;
 const LONGEST_LIST: usize = 2000;
 
-/// The longest wait that counts as one. While polybook is stopped, as by Ctrl-Z, no time passes for the engine.
+/// The maximum time of a single wait for a line. A longer wait counts only this much against the time limit, because
+/// polybook may have been suspended, for example by Ctrl-Z.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// The program of an engine and its settings.
+/// The program of a UCI engine, and the settings with which it evaluates positions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EngineOptions {
     /// The program.
@@ -278,7 +287,7 @@ pub struct EngineOptions {
     pub time_limit: Duration,
 }
 
-/// A running engine that evaluates positions.
+/// A running UCI engine that evaluates positions.
 pub(super) struct Engine {
     process: EngineProcess,
     lines: Feed<String>,
@@ -288,7 +297,12 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Starts an engine and sets its options.
+    /// Starts an engine and sets its UCI options.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the program cannot be started, does not answer in time, or does not declare one of the
+    /// options.
     pub(super) fn start(options: &EngineOptions) -> Result<Engine> {
         let ahead = AHEAD + options.options.len();
         let (process, output) = EngineProcess::start(&options.program, &[], ahead)?;
@@ -336,19 +350,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Evaluates a position. The engine forgets the positions before, so that their order does not matter.
+    /// Evaluates a position by a search of `nodes` nodes. The engine's state is reset before, so the result does not
+    /// depend on earlier positions.
     ///
     /// # Errors
     ///
-    /// Returns an error if the engine ends, takes longer than the time limit, or gives no score.
+    /// Returns an error if the engine exits, exceeds the time limit, or reports no score.
     pub(super) fn evaluate(&mut self, pos: &Chess, nodes: u64) -> Result<Eval> {
         use shakmaty::Position;
         self.say("ucinewgame")?;
         self.say("isready")?;
         self.read_until(|line| line == "readyok")?;
-        // An evaluation is that of all games with this position, so none of their clocks counts.
+        // An evaluation applies to all games that reach the position, so the move counters are reset.
         self.say(&format!("position fen {} 0 1", epd_of(pos)))?;
-        // An answer that is there already is not one.
+        // A `bestmove` that arrives before `go` answers no search.
         for _ in 0..AHEAD {
             match self.lines.next_waiting() {
                 Some(line) if is_answer(&line) => {
@@ -377,14 +392,14 @@ impl Engine {
         self.process.say(line)
     }
 
-    /// Passes lines to `is_last` until it returns `true`.
+    /// Reads lines of the engine's output until `is_last` returns `true` for a line.
     ///
     /// # Errors
     ///
-    /// Returns an error if the engine ends before, or if that takes longer than the time limit.
+    /// Returns an error if the engine exits or the time limit is exceeded before this line.
     fn read_until(&mut self, mut is_last: impl FnMut(&str) -> bool) -> Result<()> {
         let mut left = self.time_limit;
-        // Endless rubbish uses up the time limit too.
+        // Lines other than the expected one use up the time limit as well.
         while left > Duration::ZERO {
             let (begin, slice) = (Instant::now(), left.min(SLICE));
             let line = self.lines.next_before(begin + slice)?;
@@ -406,7 +421,7 @@ impl Engine {
     }
 }
 
-/// The last `info` lines of a search.
+/// The score, depth and nodes that an engine last reported in the `info` lines of a search.
 #[derive(Default)]
 struct EngineInfo {
     /// Seen from the side to move.
@@ -416,7 +431,8 @@ struct EngineInfo {
 }
 
 impl EngineInfo {
-    /// Takes score, depth and nodes of the best variation from a line. Ignores a score that is only a bound.
+    /// Updates the values from an `info` line. Ignores other lines, all but the best variation, and scores that are
+    /// only bounds.
     fn read(&mut self, line: &str) {
         let mut words = line.split_ascii_whitespace();
         if words.next() != Some("info") {
@@ -450,10 +466,10 @@ impl EngineInfo {
     }
 }
 
-/// The memory in bytes that a position takes until it is evaluated.
+/// An upper bound on the memory in bytes that a position takes until it has been evaluated.
 const BYTES: usize = size_of::<Chess>() + 64;
 
-/// The positions of an input.
+/// The positions of an input, to be evaluated by an engine.
 #[derive(Clone, Default, Debug)]
 pub struct Positions {
     /// The positions, in the order of the input.
@@ -462,8 +478,8 @@ pub struct Positions {
     pub variations: u64,
 }
 
-/// Reads the positions of an EPD file or of a store of evaluations, or the final positions of the main lines of a PGN, such
-/// as the exits of an opening suite.
+/// Reads the positions of an input: those of an EPD file or of a store of evaluations, or the final position of each
+/// game of a PGN, such as an opening suite. Variations of games are skipped.
 ///
 /// # Errors
 ///
@@ -518,11 +534,11 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
     })
 }
 
-/// Checks that a number of positions fits in `memory`.
+/// Checks that `positions` positions, which are waiting for evaluation, fit in `memory`.
 ///
 /// # Errors
 ///
-/// Returns an error about `path` if they do not fit.
+/// Returns an error that names the file `path` if they do not fit.
 pub(crate) fn check_room(positions: usize, memory: &Memory, path: &Path) -> Result<()> {
     let most = memory.bytes / BYTES;
     if positions <= most {
@@ -532,7 +548,12 @@ pub(crate) fn check_room(positions: usize, memory: &Memory, path: &Path) -> Resu
     Err(Error::too_large(path, problem))
 }
 
-/// Plays the main line of a game and returns its final position. Adds the number of skipped variations to `variations`.
+/// Plays the main line of the current game and returns its final position. Adds the number of skipped variations to
+/// `variations`.
+///
+/// # Errors
+///
+/// Returns a description of the first move or FEN that cannot be read.
 fn end_of(games: &mut GameReader<'_>, variations: &mut u64) -> Result<Chess, String> {
     let fen = games.tags().fen().map(String::from_utf8_lossy);
     let mut pos = match fen {

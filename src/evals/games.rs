@@ -12,10 +12,11 @@ use crate::{
     position::{Keyed, LineError, Variant, game_start, read_move, read_word},
 };
 
-/// The bytes at the start of an evaluation in a comment.
+/// The text with which an evaluation in a comment of a game begins.
 const EVAL: &[u8] = b"[%eval";
 
-/// Reads the evaluations of a batch of games. Counts games without an evaluation, but does not play their moves.
+/// Reads the evaluations in the comments of a batch of games in PGN. `origin` is the number that each evaluation gets
+/// as its origin. Games without an evaluation are counted, but their moves are not played.
 pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let finder = memmem::Finder::new(EVAL);
@@ -38,11 +39,13 @@ pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     read
 }
 
-/// Reads the evaluations of a game, and adds them to `read`.
+/// Reads the evaluations in the comments of the game `text`, and adds them to `read`. `origin` is the number that each
+/// evaluation gets as its origin.
 ///
 /// # Errors
 ///
-/// Returns the offset in `text` and the reason if the game cannot be played to its end. The evaluations before are added.
+/// Returns the offset in `text` and the reason if the game cannot be played to its end. Evaluations before this offset
+/// have been added.
 fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize, String)> {
     let mut games = GameReader::new(text);
     if !games.next_game() {
@@ -105,7 +108,7 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
     }
 }
 
-/// Returns the position in which a game starts, by its `FEN` tag.
+/// Returns the starting position of a game: that of its `FEN` tag, or the initial position of chess if it has none.
 fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
     match tags.fen() {
         Some(fen) => Ok(game_start(&String::from_utf8_lossy(fen))?.0),
@@ -113,12 +116,14 @@ fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
     }
 }
 
-/// Finds the evaluation in a comment. Returns `None` if the comment has none, `Some(None)` if its form is unknown, and
-/// otherwise its score and its depth, which is 0 if it has no depth.
+/// Finds the evaluation in a comment, such as `[%eval 0.33,20]`, and returns its score and its depth. The depth is 0 if
+/// the evaluation has none. Returns `None` if the comment contains no evaluation, and `Some(None)` if the evaluation
+/// cannot be read.
 ///
-/// A number of pawns must have a decimal point, because without one some programs mean centipawns and others pawns.
+/// A score in pawns must have a decimal point. Without one, it is unknown whether the program that wrote it meant pawns
+/// or centipawns.
 pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {
-    // Comments are short: to prepare a search for the whole would take longer.
+    // Comments are short, so building a substring searcher would take longer than the search itself.
     let mut brackets = memchr::memchr_iter(EVAL[0], comment);
     let rest = brackets.find_map(|at| comment[at..].strip_prefix(EVAL))?;
     let end = memchr::memchr(b']', rest).unwrap_or(rest.len());
@@ -133,7 +138,8 @@ pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {
     Some(score.zip(depth.map(|depth| depth.min(255) as u8)))
 }
 
-/// Reads a score in pawns, such as `-0.25`, or a mate, such as `#-3`.
+/// Parses a score in pawns with a decimal point, such as `-0.25`, or a mate, such as `#-3`. Returns `None` for other
+/// texts.
 fn score(text: &str) -> Option<Score> {
     if let Some(moves) = text.strip_prefix('#') {
         return Score::mate(moves.parse().ok()?);

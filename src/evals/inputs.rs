@@ -1,4 +1,4 @@
-//! The inputs of a store, divided into batches that any thread can read.
+//! The inputs from which a store of evaluations is made, divided into batches that any thread can read.
 
 use std::{
     io::{Chain, Cursor, Read},
@@ -21,19 +21,19 @@ use crate::{
     progress::Meter,
 };
 
-/// The approximate size of a batch in bytes.
+/// The approximate size in bytes of a batch, the unit of text that one thread reads.
 const BATCH_SIZE: usize = 1 << 19;
 
-/// The number of bytes from which the format of a text is detected.
+/// The number of bytes at the start of a text by which its format is detected.
 const DETECTION_SIZE: u64 = 1 << 16;
 
-/// An input.
+/// An input with evaluations: a text, such as a PGN or EPD file, or a store of evaluations.
 pub(super) enum EvalsSource {
     Text(Input),
     Store(Evals),
 }
 
-/// The kind of the entries of an input.
+/// The kind of entries of which an input consists: games, lines of text, or records of a store of evaluations.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum InputEntries {
     Games,
@@ -42,11 +42,12 @@ pub(super) enum InputEntries {
 }
 
 impl EvalsSource {
-    /// Detects the kind of an input. Opens a store and compares its checksums.
+    /// Detects the kind of an input with evaluations. If it is a store, opens it and verifies all of its checksums.
     ///
     /// # Errors
     ///
-    /// Returns an error if the input cannot be read, is a damaged store, or has a format that polybook only writes.
+    /// Returns an error if the input cannot be read, if it is a damaged store, or if it is a Parquet file, which
+    /// polybook writes but does not read.
     pub(super) fn new(input: &Input) -> Result<EvalsSource> {
         input.check()?;
         match input.kind()? {
@@ -65,7 +66,7 @@ impl EvalsSource {
         }
     }
 
-    /// Returns the store, or `None` for a text.
+    /// Returns the store of evaluations, or `None` if the input is a text.
     pub(super) fn store(&self) -> Option<&Evals> {
         match self {
             EvalsSource::Text(_) => None,
@@ -73,7 +74,8 @@ impl EvalsSource {
         }
     }
 
-    /// Returns the names of the possible origins of its evaluations.
+    /// Returns the names that the evaluations of the input may have as their origins: `PGN`, `EPD` and `Lichess` for a
+    /// text, and the names in the store otherwise.
     pub(super) fn origins(&self) -> Vec<&str> {
         match self {
             EvalsSource::Text(_) => vec![EPD, LICHESS, PGN],
@@ -81,19 +83,28 @@ impl EvalsSource {
         }
     }
 
-    /// Starts to read the input.
+    /// Starts to read the input in batches.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the input cannot be opened or read.
     pub(super) fn open(&self, options: &StreamOptions) -> Result<SourceBatches<'_>> {
         match self {
-            EvalsSource::Store(evals) => {
-                Ok(SourceBatches::new(Cut::Records(evals), Arc::default()))
-            }
+            EvalsSource::Store(evals) => Ok(SourceBatches::new(
+                BatchSource::Records(evals),
+                Arc::default(),
+            )),
             EvalsSource::Text(input) => SourceBatches::of_text(input, options),
         }
     }
 }
 
 impl<'a> SourceBatches<'a> {
-    /// Starts to read a text.
+    /// Starts to read a text in batches. Detects whether it consists of games or lines.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text cannot be opened or read.
     pub(super) fn of_text(input: &'a Input, options: &StreamOptions) -> Result<SourceBatches<'a>> {
         let mut stream = input.open(options)?;
         let (taken, unread) = (Arc::clone(&stream.taken), Arc::clone(&stream.left_out));
@@ -109,7 +120,7 @@ impl<'a> SourceBatches<'a> {
             ),
             None => (InputEntries::Games, Cutter::new(text, BATCH_SIZE)),
         };
-        let cut = Cut::Text(input, entries, Box::new(cutter));
+        let cut = BatchSource::Text(input, entries, Box::new(cutter));
         Ok(SourceBatches {
             unread,
             ..SourceBatches::new(cut, taken)
@@ -121,9 +132,9 @@ const EPD: &str = "EPD";
 const LICHESS: &str = "Lichess";
 const PGN: &str = "PGN";
 
-/// The batches of an input.
+/// A reader that divides an input into batches of entries, which several threads can process.
 pub(super) struct SourceBatches<'a> {
-    cut: Cut<'a>,
+    cut: BatchSource<'a>,
     /// The number of bytes of the input that have been read.
     taken: Arc<AtomicU64>,
     /// Receives a description of the files of a zip archive that are not read.
@@ -136,17 +147,17 @@ pub(super) struct SourceBatches<'a> {
     blocks: u64,
 }
 
-/// The part that divides an input into batches: a cutter for text, or the store itself for records.
-enum Cut<'a> {
+/// The source of the batches of an input: a text with the cutter that divides it, or a store of evaluations.
+enum BatchSource<'a> {
     Text(&'a Input, InputEntries, Box<Cutter<Text>>),
     Records(&'a Evals),
 }
 
-/// The unpacked bytes of an input.
+/// The decompressed bytes of a text: the start, which was read to detect its format, and then the rest.
 type Text = Chain<Cursor<Vec<u8>>, Stream>;
 
 impl<'a> SourceBatches<'a> {
-    fn new(cut: Cut<'a>, taken: Arc<AtomicU64>) -> SourceBatches<'a> {
+    fn new(cut: BatchSource<'a>, taken: Arc<AtomicU64>) -> SourceBatches<'a> {
         SourceBatches {
             cut,
             taken,
@@ -157,24 +168,31 @@ impl<'a> SourceBatches<'a> {
         }
     }
 
-    /// Returns the kind of the entries of all batches.
+    /// Returns the kind of entries that the batches contain.
     pub(super) fn entries(&self) -> InputEntries {
         match &self.cut {
-            Cut::Text(_, entries, _) => *entries,
-            Cut::Records(..) => InputEntries::Records,
+            BatchSource::Text(_, entries, _) => *entries,
+            BatchSource::Records(..) => InputEntries::Records,
         }
     }
 
-    /// Returns a description of the files of a zip archive that are not read, after the last batch.
+    /// Returns a description of the files in a zip archive that were skipped, or `None` if there are none. It is known
+    /// only after the last batch.
     pub(super) fn unread_files(&self) -> Option<String> {
         self.unread.get().cloned()
     }
 
-    /// Returns the next batch, or `None` at the end.
+    /// Returns the next batch of the input, or `None` after the last one. Advances `meter` by the number of bytes read.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the input cannot be read, or if a checksum of a store does not match.
     pub(super) fn next_batch(&mut self, meter: &Meter) -> Result<Option<Batch>> {
         let batch = match &mut self.cut {
-            Cut::Text(input, _, cutter) => cutter.next_batch().map_err(|err| input.error(err))?,
-            Cut::Records(evals) => {
+            BatchSource::Text(input, _, cutter) => {
+                cutter.next_batch().map_err(|err| input.error(err))?
+            }
+            BatchSource::Records(evals) => {
                 let offset = self.records;
                 let blocks = (BATCH_SIZE / RECORD) as u64 / BLOCK;
                 let text = evals.blocks(self.blocks, blocks)?;
@@ -191,7 +209,11 @@ impl<'a> SourceBatches<'a> {
     }
 }
 
-/// Reads the evaluations of a batch of `source`. `origin_of` returns the number of an origin in the new store.
+/// Reads the evaluations of a batch of entries from `source`. `origin_of` returns the number of an origin by its name.
+///
+/// # Errors
+///
+/// Returns an error if a record of a store is damaged. Games and lines that cannot be read are counted in the result.
 pub(super) fn read_batch(
     source: &EvalsSource,
     entries: InputEntries,

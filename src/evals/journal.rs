@@ -1,5 +1,5 @@
-//! The journal: a file next to the output with the evaluations of an engine so far, from which the next run goes on if a
-//! run is killed.
+//! The journal: a file next to an output that contains the evaluations of an engine so far. If a run is killed, the next run
+//! continues from it.
 //!
 //! The file is a sequence of entries. An entry consists of the number of its bytes, their CRC-32C, and the bytes. The first
 //! entry is a JSON document with the [settings](EngineSettings) of the engine, the others are records of a store. The last
@@ -20,13 +20,14 @@ use crate::{
     storage::output::{FileId, parent, refuse_append_only, shortened},
 };
 
-/// The size of the length and the checksum before the bytes of an entry.
+/// The size in bytes of the head of a journal entry: the length of its content and a checksum.
 const HEAD: usize = 8;
 
-/// The maximum number of bytes of the settings.
+/// The maximum number of bytes of the engine's settings, which are the first entry of a journal.
 const LONGEST_SETTINGS: usize = 1 << 20;
 
-/// The engine and its settings. A journal belongs to runs with the same ones.
+/// The name and the settings of an engine. They are stored in a journal, which can only be continued with equal
+/// settings.
 #[derive(Serialize)]
 pub(super) struct EngineSettings<'a> {
     pub engine: &'a str,
@@ -34,7 +35,8 @@ pub(super) struct EngineSettings<'a> {
     pub options: &'a [(String, String)],
 }
 
-/// An open, locked journal.
+/// An open, locked journal: a file next to an output that contains the evaluations of an engine so far, so that the
+/// next run can continue after a run was killed.
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
@@ -45,12 +47,13 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal of an output, and returns it with its evaluations.
+    /// Opens or creates the journal of the output `out`. Returns the journal and the evaluations that it contains.
+    /// `asked` are the engine and settings of this run.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or written, if it is not a journal, if the journal belongs to a run
-    /// with other settings, or if another run has locked it.
+    /// Returns an error if the file cannot be read or written, if it is not a journal or is damaged, if it contains
+    /// evaluations with other settings, or if another run has locked it.
     pub(super) fn open(
         out: &Path,
         asked: &EngineSettings<'_>,
@@ -120,7 +123,7 @@ impl Journal {
         }
     }
 
-    /// Empties the journal, and then writes `first` as its first entry.
+    /// Clears the journal and writes `first`, the settings of the engine, as its first entry.
     fn begin(&mut self, first: &[u8]) -> Result<()> {
         self.end = 0;
         self.append(first)?;
@@ -133,14 +136,14 @@ impl Journal {
         Error::file(&self.path, problem)
     }
 
-    /// Appends an evaluation.
+    /// Appends an evaluation to the journal.
     pub(super) fn push(&mut self, record: &EvalRecord) -> Result<()> {
         self.is_empty = false;
         self.append(&record.to_bytes())
     }
 
-    /// Appends an entry after the last whole one. First cuts off an incomplete entry: a run was killed while it wrote the
-    /// entry, or writing it failed, for example because the disk was full for a moment.
+    /// Appends an entry to the journal. First truncates the file after the last complete entry, because an earlier
+    /// entry may be incomplete if a run was killed or the disk was full.
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let entry = entry_of(bytes);
         let cut = self.file.set_len(self.end);
@@ -150,19 +153,19 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns `true` if the path still leads to this journal. Another program may have moved the journal away, or put
-    /// another file in its place.
+    /// Returns `true` if the path of the journal still leads to the open file. Another program may have moved or
+    /// replaced the file.
     fn is_in_place(&self) -> io::Result<bool> {
         let named = FileId::of(&self.path)?;
         Ok(named == Some(FileId::of_open(&self.file)?))
     }
 
-    /// Removes the journal when the output `out` has all of its evaluations.
+    /// Removes the journal after its evaluations have been written to the output `out`.
     ///
     /// # Errors
     ///
-    /// Returns an error that says that the output is complete if the journal cannot be removed, or if its path leads to
-    /// another file. This file is kept.
+    /// Returns an error if the journal cannot be removed, or if its path leads to another file, which is kept. The
+    /// message says that `out` is complete.
     pub(super) fn remove(mut self, out: &Path) -> Result<()> {
         self.is_empty = false;
         let out = out.display();
@@ -184,8 +187,8 @@ impl Journal {
 }
 
 impl Drop for Journal {
-    /// Removes a journal without an evaluation, and releases the lock. Closing the file would release the lock later if a
-    /// program that is being started has a copy of the file.
+    /// Removes the journal if it contains no evaluation, and releases its lock. Merely closing the file could release
+    /// the lock too late, because a process that is being started may have inherited the file.
     fn drop(&mut self) {
         if self.is_empty && self.is_in_place().unwrap_or(false) {
             // If this fails, the next run reads the journal, which contains no evaluations.
@@ -196,7 +199,8 @@ impl Drop for Journal {
     }
 }
 
-/// Returns the path of the journal of an output. All symbolic links to an output have one journal.
+/// Returns the path of the journal for an output. If the output is a symbolic link, the link is resolved, so that all
+/// links to an output share one journal.
 fn path_of(out: &Path) -> PathBuf {
     /// The maximum length of a file name in bytes.
     const LONGEST: usize = 255;
@@ -209,13 +213,14 @@ fn path_of(out: &Path) -> PathBuf {
     out.with_file_name(name)
 }
 
-/// Opens or creates a journal, and locks it.
+/// Opens the journal at `path`, or creates it, and locks it.
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be opened or is not a regular file, or if another run has locked it.
+/// Returns an error if the file cannot be opened, if it is not a regular file, or if another run has locked it.
 fn locked(path: &Path) -> Result<File> {
-    /// Runs that may end between opening and locking.
+    /// The maximum number of attempts. An attempt is repeated if another run removes its journal between opening and
+    /// locking.
     const MOST_ENDED: usize = 100;
     refuse_append_only(parent(path)).at(path, "write")?;
     for _ in 0..MOST_ENDED {
@@ -245,14 +250,14 @@ fn locked(path: &Path) -> Result<File> {
     Err(Error::file(path, problem))
 }
 
-/// Encodes an entry.
+/// Encodes an entry of a journal: the length and the checksum of `bytes`, and then `bytes`.
 fn entry_of(bytes: &[u8]) -> Vec<u8> {
     let length = bytes.len() as u32;
     let sum = crc32c::crc32c(bytes);
     [&length.to_be_bytes(), &sum.to_be_bytes(), bytes].concat()
 }
 
-/// The result of reading an entry of a journal.
+/// The result of reading one entry of a journal.
 enum JournalEntry {
     /// The bytes of a complete entry.
     Whole(Vec<u8>),
@@ -262,7 +267,8 @@ enum JournalEntry {
     Damaged,
 }
 
-/// Reads an entry of at most `most` bytes. After a power cut, a file can end with zeros instead of what was written last.
+/// Reads the next entry of a journal, whose content may have at most `most` bytes. Zeros up to the end of the file
+/// count as an incomplete entry, because a power failure can leave them.
 fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<JournalEntry> {
     let read = |reader: &mut dyn BufRead, length: usize| {
         let mut bytes = Vec::new();
@@ -294,7 +300,7 @@ fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<JournalEntry
     })
 }
 
-/// Returns `true` if all bytes up to the end are zero.
+/// Reads to the end, and returns `true` if all bytes are zero.
 fn is_zero(reader: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = reader.fill_buf()?;

@@ -11,14 +11,14 @@
 //!
 //! | bytes of a record | content |
 //! |---|---|
-//! | 0-7 | the key of the position, as [`eval_key`] has it |
+//! | 0-7 | the key of the position, computed by [`eval_key`] |
 //! | 8-31 | the position, as the crate `shakmaty` packs it without counters of moves, then zeros |
 //! | 32-33 | the score, seen from White: centipawns from -32,000 to 32,000; 32,768 - N if White mates in N moves; the negative of that if Black does |
 //! | 34 | the depth; 255 for more |
-//! | 35 | where the evaluation is from: the place of the name in the footer |
+//! | 35 | the origin of the evaluation: the index of its name in the footer |
 //! | 36-43 | the nodes |
 //!
-//! All numbers have the highest byte first. The position is there so that a store can be written as EPD.
+//! All numbers are big-endian. Records contain the position so that a store can be written as EPD.
 
 use std::fmt;
 
@@ -32,10 +32,11 @@ use crate::{
     storage::checksum::Checksum,
 };
 
-/// Bytes of a record.
+/// The size in bytes of a record, which contains a position and its evaluation.
 pub(super) const RECORD: usize = 44;
 
-/// The first bytes of a store, as long as a record: [`EVALS`](crate::kind::EVALS), and the version. They sort before every record, as the key 0.
+/// The first bytes of a store of evaluations: eight zeros, and the name and version of the format. They have the length
+/// of a record and sort before all records, because they begin with the key 0.
 pub(super) const START: [u8; RECORD] = {
     let text = b"polybook evals 2";
     let mut start = [0; RECORD];
@@ -47,16 +48,16 @@ pub(super) const START: [u8; RECORD] = {
     start
 };
 
-/// Records of a block. Each block has a checksum, which a look-up compares with what it reads.
+/// The number of records in a block. Each block has a checksum, which is verified when the block is read.
 pub(super) const BLOCK: u64 = 64;
 
-/// Bytes of the CRC-32C of a block or of the footer.
+/// The size in bytes of a CRC-32C checksum.
 pub(super) const SUM: usize = 4;
 
-/// The most bytes of a footer.
+/// The maximum size in bytes of the footer, a JSON document at the end of a store.
 pub(super) const MAX_FOOTER: u64 = 1 << 17;
 
-/// The JSON document at the end of a store.
+/// The JSON document at the end of a store of evaluations.
 #[derive(Clone, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Footer {
@@ -69,7 +70,8 @@ pub(super) struct Footer {
 }
 
 impl Footer {
-    /// Creates the footer of records with the checksum `records`.
+    /// Creates the footer of a store. `records` is the checksum of its `evaluations` records. `origins` are the names
+    /// of the sources of evaluations.
     pub(super) fn new(evaluations: u64, records: Checksum, origins: &[String]) -> Footer {
         Footer {
             evaluations,
@@ -79,13 +81,13 @@ impl Footer {
     }
 }
 
-/// Adds the names of origins to a checksum of records.
+/// Returns the checksum `records` with the names of the origins added.
 pub(super) fn with_origins(mut records: Checksum, origins: &[String]) -> Checksum {
     origins.iter().for_each(|name| records.add(name.as_bytes()));
     records
 }
 
-/// An evaluation of a position.
+/// An evaluation of a position: the score, and how thorough the search was.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Serialize, Debug)]
 pub struct Eval {
     /// The score.
@@ -101,23 +103,24 @@ pub struct Eval {
 }
 
 impl Eval {
-    /// Returns a sort key that is greater for the preferred evaluation. Its parts are the effective depth, the nodes, and the
-    /// reported depth. The effective depth is the reported one, or N if that is greater and the search has 2^N nodes.
+    /// Returns a sort key that is greater for the evaluation that a store prefers: the effective depth, the nodes, and
+    /// the depth. A search of 2^N nodes has an effective depth of at least N.
     pub(super) fn reach(depth: u8, nodes: u64) -> (u8, u64, u8) {
         (depth.max(nodes.max(1).ilog2() as u8), nodes, depth)
     }
 }
 
-/// Returns the key of a position in a store: its [identity](crate::position::identity), but without the state of a
-/// variant. Which of several rooks may castle in Chess960 does not count.
+/// Returns the key by which a store of evaluations finds a position: its Polyglot key, but with the en passant file
+/// only if an en passant capture is legal. The key ignores additional state of variants, and which of several rooks may
+/// castle in Chess960.
 pub fn eval_key<P: Rules>(pos: &P) -> u64 {
     Keyed::new(pos.clone()).key_without_idle_right()
 }
 
-/// Bytes of a packed position.
+/// The size in bytes of a packed position.
 const PACKED: usize = 24;
 
-/// An evaluation and its position.
+/// A record of a store of evaluations: a position, its key and its evaluation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct EvalRecord {
     pub key: u64,
@@ -126,7 +129,8 @@ pub(super) struct EvalRecord {
 }
 
 impl EvalRecord {
-    /// Creates the record of a position with this [key](eval_key). Returns `None` if the position has more pieces than there are.
+    /// Creates the record of an evaluation. `key` is the [key](eval_key) of the position. Returns `None` if the
+    /// position has more than 32 pieces, which do not fit into a record.
     pub(super) fn new<P: Rules>(pos: &P, key: u64, eval: Eval) -> Option<EvalRecord> {
         let setup = pos.to_setup(EnPassantMode::Legal);
         let packed = PackedSetup::pack_standard_normalized(&setup).ok()?;
@@ -140,7 +144,8 @@ impl EvalRecord {
         })
     }
 
-    /// Unpacks the position. Returns `None` if it is invalid or if its key is another.
+    /// Unpacks the position of the record. Returns `None` if the record is damaged: if the position is invalid or does
+    /// not have the key of the record.
     pub(super) fn position(&self) -> Option<Chess> {
         let packed = PackedSetup::try_from_bytes(&self.position).ok()?;
         let pos = Chess::from_setup(packed.unpack_standard().ok()?, CastlingMode::Standard)
@@ -161,7 +166,7 @@ impl EvalRecord {
         bytes
     }
 
-    /// Decodes a record. Returns `None` if its score is invalid.
+    /// Decodes a record of a store of evaluations. Returns `None` if its score is invalid.
     pub(super) fn from_bytes(bytes: &[u8; RECORD]) -> Option<EvalRecord> {
         Some(EvalRecord {
             key: u64::from_be_bytes(bytes[..8].try_into().ok()?),
@@ -175,7 +180,8 @@ impl EvalRecord {
         })
     }
 
-    /// Encodes the record as bytes that sort by key, then by descending [reach](Eval::reach), then by origin, then by score.
+    /// Encodes the record as bytes that can be sorted: by key, then from the most to the least thorough search, then by
+    /// origin, then by score.
     pub(super) fn to_ranked(self) -> RankedBytes {
         let mut bytes = [0; RANKED];
         let (reach, nodes, depth) = Eval::reach(self.eval.depth, self.eval.nodes);
@@ -191,7 +197,7 @@ impl EvalRecord {
         bytes
     }
 
-    /// Decodes a [ranked](EvalRecord::to_ranked) record.
+    /// Decodes bytes that were encoded by [`to_ranked`](EvalRecord::to_ranked). Returns `None` if they are invalid.
     pub(super) fn from_ranked(bytes: &[u8]) -> Option<EvalRecord> {
         Some(EvalRecord {
             key: u64::from_be_bytes(bytes[..8].try_into().ok()?),
@@ -208,16 +214,17 @@ impl EvalRecord {
     }
 }
 
-/// Bytes of a [`RankedBytes`] record.
+/// The size in bytes of an encoding for sorting, [`RankedBytes`].
 pub(super) const RANKED: usize = RECORD + 1;
 
-/// The number of bytes before the score.
+/// The number of bytes before the score in [`RankedBytes`]. Encodings that are equal in these bytes are equally good
+/// evaluations of the same position.
 pub(super) const RANK: usize = 19;
 
-/// A record as bytes that [sort](EvalRecord::to_ranked).
+/// A record of an evaluation in an encoding whose bytes can be [sorted](EvalRecord::to_ranked).
 pub(super) type RankedBytes = [u8; RANKED];
 
-/// Returns the origin of a [ranked](EvalRecord::to_ranked) record.
+/// Returns the number of the origin of an evaluation that was encoded by [`to_ranked`](EvalRecord::to_ranked).
 pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
     ranked[18]
 }
@@ -236,52 +243,53 @@ pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Score(i16);
 
-/// The maximum number of centipawns. Greater codes are mates.
+/// The maximum absolute value of a score in centipawns. Codes with greater absolute values are mates.
 const MOST: i16 = 32000;
 
-/// The code of a mate in one, plus one.
+/// The value from which the number of moves to a mate is subtracted to get the code of the score.
 const MATE: i32 = 1 << 15;
 
-/// The maximum number of moves to a mate.
+/// The maximum number of moves to a mate that a score can express.
 const LONGEST: i32 = MATE - 1 - MOST as i32;
 
 impl Score {
-    /// Creates a score of centipawns, limited to 32,000 for either side.
+    /// Creates a score in centipawns, from White's point of view. Values beyond 32,000 for either side are clamped.
     pub fn centipawns(centipawns: i64) -> Score {
         Score(centipawns.clamp((-MOST).into(), MOST.into()) as i16)
     }
 
-    /// Creates the score of a mate by White in `moves` moves, or by Black if `moves` is negative, limited to 767 moves.
-    /// Returns `None` for 0, because only the position says who is mated.
+    /// Creates the score of a mate in `moves` moves. White mates if `moves` is positive, and Black if it is negative.
+    /// More than 767 moves are clamped. Returns `None` for 0, because the number does not say which side is mated.
     pub fn mate(moves: i64) -> Option<Score> {
         let most = i64::from(LONGEST);
         let code = MATE - moves.clamp(-most, most).abs() as i32;
         (moves != 0).then_some(Score((code * moves.signum() as i32) as i16))
     }
 
-    /// Returns the centipawns, or `None` for a mate.
+    /// Returns the score in centipawns, or `None` if it is a mate.
     pub fn as_centipawns(self) -> Option<i16> {
         (self.0.abs() <= MOST).then_some(self.0)
     }
 
-    /// Returns the moves to mate, negative if Black mates, or `None` for centipawns.
+    /// Returns the number of moves to mate, negative if Black mates, or `None` if the score is in centipawns.
     pub fn as_mate(self) -> Option<i16> {
         let moves = (MATE - i32::from(self.0).abs()) as i16;
         (self.0.abs() > MOST).then_some(moves * self.0.signum())
     }
 
-    /// Converts a score seen from White to one seen from `side`, or the other way round.
+    /// Converts a score between White's point of view and that of `side`: negates the score if `side` is Black.
     pub fn seen_from(self, side: Color) -> Score {
         side.fold_wb(self, Score(-self.0))
     }
 
-    /// Returns the number that a store has for this score: centipawns from -32,000 to 32,000, 32,768 - N if White mates in
-    /// N moves, or N - 32,768 if Black does. Codes have the order of scores.
+    /// Returns the integer that represents the score in a store of evaluations: centipawns from -32,000 to 32,000;
+    /// 32,768 - N if White mates in N moves; N - 32,768 if Black mates in N moves. Integers have the same order as
+    /// scores.
     pub fn to_code(self) -> i16 {
         self.0
     }
 
-    /// Returns the score of a number of a store, or `None` if no score has that number.
+    /// Returns the score that an integer in a store of evaluations represents, or `None` if it represents no score.
     pub(super) fn from_code(code: i16) -> Option<Score> {
         (code != i16::MIN).then_some(Score(code))
     }

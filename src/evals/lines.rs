@@ -17,7 +17,7 @@ use crate::{
     provenance::shortened,
 };
 
-/// The format of the lines of a file.
+/// The format of a text that contains one evaluated position per line.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum LineFormat {
     /// EPDs with `ce` or `dm`, seen from the side to move, and with `acd` and `acn`.
@@ -27,8 +27,8 @@ pub(super) enum LineFormat {
 }
 
 impl LineFormat {
-    /// Returns the format of a text by its first line that is neither empty nor a comment, or `None` if that line has
-    /// neither format.
+    /// Detects the format of a text from its first line that is neither empty nor a comment. Returns `None` if this
+    /// line has an unknown format.
     pub(super) fn of(text: &[u8]) -> Option<LineFormat> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
@@ -42,7 +42,8 @@ impl LineFormat {
     }
 }
 
-/// Reads a batch of lines. Skips empty lines and lines that begin with `#`.
+/// Reads the evaluations in a batch of lines. `origin` is the number that each evaluation gets as its origin. Skips
+/// empty lines and comments, which begin with `#`.
 pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;
@@ -71,14 +72,15 @@ pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRe
     read
 }
 
-/// The base of `ce` values for mates: `MATE` - 2N if the side to move mates in N moves, 2N + 1 - `MATE` if it is mated in N
-/// moves.
+/// The base of mates in the EPD operation `ce`, which is the score in centipawns: its value is `MATE` - 2N + 1 if the
+/// side to move mates in N moves, and 2N + 1 - `MATE` if it is mated in N moves.
 const MATE: i64 = 32768;
 
-/// The maximum number of moves of a mate that `ce` can express.
+/// The maximum number of moves to a mate that the EPD operation `ce` can express.
 const LONGEST: i64 = 383;
 
-/// Reads an EPD. Returns `None` if it has no evaluation.
+/// Reads an evaluation from an EPD. Returns `None` if the EPD has none. `origin` is the number that the evaluation gets
+/// as its origin.
 fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let (position, operations) = after_words(line, 4);
     let pos = parse_fen(position).map_err(problem_of)?;
@@ -100,7 +102,8 @@ fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     record(&pos, eval).map(Some)
 }
 
-/// Returns the score of a `ce` value, or `None` if the value means that the side to move is checkmated.
+/// Converts the operand of the EPD operation `ce` to a score, seen from the side to move. Returns `None` if it means
+/// that the side to move is checkmated.
 fn of_ce(ce: i64) -> Option<Score> {
     const MATED: i64 = 1 - MATE;
     match ce {
@@ -110,7 +113,7 @@ fn of_ce(ce: i64) -> Option<Score> {
     }
 }
 
-/// Returns the number after an opcode, or `None` if the EPD does not have the opcode.
+/// Parses the number after an EPD opcode, such as `acd`. Returns `None` if `operations` does not contain the opcode.
 fn number<T: std::str::FromStr>(operations: &str, opcode: &str) -> Result<Option<T>, String> {
     let operand = operand(operations, opcode);
     let number = operand.map(|operand| {
@@ -121,12 +124,12 @@ fn number<T: std::str::FromStr>(operations: &str, opcode: &str) -> Result<Option
     number.transpose()
 }
 
-/// Returns the first 40 characters of a text, escaped, for an error message.
+/// Returns the first 40 characters of a text, with special characters escaped, for an error message.
 pub(super) fn quoted(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_debug).collect()
 }
 
-/// Splits a line after its first `words` words.
+/// Splits a line after its first `words` words. Returns the two parts.
 fn after_words(line: &str, words: usize) -> (&str, &str) {
     let mut rest = line;
     for _ in 0..words {
@@ -136,7 +139,8 @@ fn after_words(line: &str, words: usize) -> (&str, &str) {
     line.split_at(line.len() - rest.len())
 }
 
-/// Removes the move counters of a FEN from the start of EPD operations.
+/// Removes the half-move clock and the move number, which a FEN has after its four fields, from the start of EPD
+/// operations.
 fn without_counters(operations: &str) -> &str {
     let (counters, rest) = after_words(operations, 2);
     let are_counters = counters
@@ -150,7 +154,7 @@ fn record<P: Rules>(pos: &P, eval: Eval) -> Result<EvalRecord, String> {
     record.ok_or_else(|| "a position with more than 32 pieces".to_owned())
 }
 
-/// A line of Lichess's file.
+/// A line of the file of evaluations that Lichess publishes, a JSON object.
 #[derive(Deserialize)]
 struct LichessLine<'a> {
     #[serde(borrow)]
@@ -177,8 +181,9 @@ struct LichessLineScore {
     mate: Option<i64>,
 }
 
-/// Reads a line of Lichess's file. Returns the score of its deepest evaluation, or `None` if the line has no evaluation. If
-/// this evaluation has several variations, the score is that of the first one, which is the best.
+/// Reads a line of the file of evaluations that Lichess publishes. Returns the position with its deepest evaluation, or
+/// `None` if it has none. If the evaluation has several variations, its score is that of the first one, which is the
+/// best.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
     let pos = parse_fen(&line.fen).map_err(problem_of)?;
@@ -202,7 +207,11 @@ fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     eval.map(|eval| record(&pos, eval)).transpose()
 }
 
-/// Reads the position of a line, and ignores the rest of the line.
+/// Reads the position of a line with an evaluation, and ignores the rest of the line.
+///
+/// # Errors
+///
+/// Returns the reason if the position cannot be read.
 pub(super) fn position_of(format: LineFormat, line: &[u8]) -> Result<Chess, String> {
     #[derive(Deserialize)]
     struct LichessPosition<'a> {
@@ -221,7 +230,8 @@ pub(super) fn position_of(format: LineFormat, line: &[u8]) -> Result<Chess, Stri
     read.map_err(problem_of)
 }
 
-/// Returns the text of an error about a FEN. A position of Chess960 cannot be read as one of that variant here.
+/// Returns the message of an error about a FEN. For a position of Chess960, the message says that only standard chess
+/// is supported.
 fn problem_of(err: LineError) -> String {
     match err {
         LineError::Chess960 { fen } => {
@@ -233,7 +243,7 @@ fn problem_of(err: LineError) -> String {
     }
 }
 
-/// Appends a position and its evaluation as a line of EPD.
+/// Appends a position and its evaluation to `text` as a line of EPD.
 pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
     write_epd(pos, text);
     let score = eval.score.seen_from(pos.turn());
@@ -253,10 +263,11 @@ pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
     text.push(b'\n');
 }
 
-/// The maximum length of a reason, in characters. A line may have 16 MiB, and its error may quote it.
+/// The maximum length in characters of the reason why an entry is rejected. The reason may quote a line, which may have
+/// 16 MiB.
 pub(super) const LONGEST_REASON: usize = 300;
 
-/// The result of reading a batch.
+/// The result of reading a batch of games, lines or records: evaluations, and counts of entries that were left out.
 #[derive(Default)]
 pub(super) struct BatchRead {
     pub records: Vec<RankedBytes>,
@@ -272,7 +283,8 @@ pub(super) struct BatchRead {
 }
 
 impl BatchRead {
-    /// Counts the current entry as rejected.
+    /// Counts the current entry as rejected, and records its `offset` in the batch and the reason, up to a maximum
+    /// number of entries.
     pub(super) fn reject(&mut self, offset: usize, reason: String) {
         self.rejected += 1;
         if self.described.len() < EvalsReport::DESCRIBED {

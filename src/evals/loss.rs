@@ -10,26 +10,27 @@ use super::{
 };
 use crate::{error::Result, position::Rules};
 
-/// A limit on the loss of a move: the number of centipawns by which the position after the move is worse, for the side that
-/// plays it, than the position after the best evaluated legal move, or than the evaluation of the position itself.
+/// A limit on how much a move may worsen a position, by evaluations. The loss of a move is the difference in
+/// centipawns, for the side that plays it, between the position after the move and the best alternative: the position
+/// after another evaluated move, or the evaluation of the position itself.
 ///
-/// A mate is better than any number of centipawns, and being mated is worse. A move is compared only with mates and with
-/// evaluations of at least half of its depth, so that a shallow evaluation does not outweigh a deep one.
+/// Giving mate is better than any number of centipawns, and being mated is worse. A move is compared only with mates
+/// and with evaluations of at least half of its own depth, so that a shallow evaluation does not outweigh a deep one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MaxLoss {
     evals: Arc<Evals>,
     centipawns: u16,
 }
 
-/// The worth of a move, and the depth of the evaluation that says so.
+/// The value of a move for the side that plays it, and the depth of the evaluation from which it is taken.
 #[derive(Copy, Clone)]
 struct JudgedMove {
     worth: Worth,
     depth: u8,
 }
 
-/// A score for comparing moves, seen from the side that moves. Variants are in ascending order. The number of moves to a
-/// mate does not count.
+/// The value of a move for the side that plays it. The variants are in ascending order. The number of moves to a mate
+/// is ignored.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
     Mated,
@@ -38,18 +39,18 @@ enum Worth {
 }
 
 impl MaxLoss {
-    /// Creates a limit of `centipawns`, by the evaluations of a store.
+    /// Creates a limit of `centipawns` on the loss of a move. Losses are computed from the store `evals`.
     pub fn new(evals: Evals, centipawns: u16) -> MaxLoss {
         let evals = Arc::new(evals);
         MaxLoss { evals, centipawns }
     }
 
-    /// Returns, for each of `moves`, whether the move loses too much, or `None` if it has no evaluation. The moves must be
-    /// legal in `pos`.
+    /// Checks whether moves exceed the limit. The result has one element for each of `moves`: `Some(true)` if the move
+    /// loses too much, and `None` if no evaluation of the position after it is known. The moves must be legal in `pos`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read or is damaged.
+    /// Returns an error if the store of evaluations cannot be read or is damaged.
     pub(crate) fn judge<P: Rules>(&self, pos: &P, moves: &[Move]) -> Result<Vec<Option<bool>>> {
         let own = moves.iter().map(|mv| self.worth(pos, *mv));
         let own: Vec<Option<JudgedMove>> = own.collect::<Result<_>>()?;
@@ -74,8 +75,8 @@ impl MaxLoss {
         Ok(own.into_iter().map(|own| own.map(loses)).collect())
     }
 
-    /// Returns the worth of a move for the side that plays it, or `None` if it has no evaluation. A checkmate and a stalemate
-    /// need none.
+    /// Returns the value of a move for the side that plays it, or `None` if the position after it has no evaluation. A
+    /// move that gives checkmate or stalemate needs no evaluation.
     fn worth<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<JudgedMove>> {
         let mut after = pos.clone();
         after.play_unchecked(mv);
@@ -102,7 +103,8 @@ impl JudgedMove {
         }
     }
 
-    /// Returns `true` if this evaluation is deep enough to show that `other` loses. A mate needs no depth.
+    /// Returns `true` if the evaluation `self` is deep enough to be compared with `other`: it has at least half of its
+    /// depth, or one of the two is a mate.
     fn counts_for(self, other: JudgedMove) -> bool {
         let are_centipawns = [self, other].map(|known| matches!(known.worth, Worth::Centipawns(_)));
         are_centipawns != [true; 2] || u16::from(self.depth) * 2 >= other.depth.into()

@@ -26,15 +26,18 @@ use crate::{
     task,
 };
 
-/// The maximum number of origins of a store. A record has one byte for its origin.
+/// The maximum number of origins in a store of evaluations. A record has one byte for the number of its origin.
 const MAX_ORIGINS: usize = 256;
 
-/// A run that makes a store from the evaluations of its inputs: PGN with `[%eval]` comments, EPDs with `ce` or `dm`,
-/// Lichess's `lichess_db_eval.jsonl`, packed or not, and other stores. The first bytes of an input say what it is.
+/// An operation that collects evaluations of positions from its inputs and writes them to a store. An input is a PGN
+/// with `[%eval]` comments, a file of EPDs with `ce` or `dm`, Lichess's `lichess_db_eval.jsonl`, compressed or not, or
+/// another store. Its format is detected from its first bytes.
 ///
-/// The store keeps the deepest evaluation of each position; 2^N nodes count as at least N half-moves. If several are equally
-/// deep, it keeps the one with the most nodes, then that of the first origin by name, then the most frequent one, then the
-/// median. So the result does not depend on the order of the inputs. An evaluation of an input store counts once.
+/// The store contains one evaluation of each position: the deepest one, where 2^N nodes count as a depth of at least N
+/// half-moves. If several evaluations are equally deep, the one with the most nodes is chosen, then the one whose
+/// origin has the alphabetically first name, then the most frequent one, then the median. The result therefore does not
+/// depend on the order of the inputs. An evaluation from an input store counts once, however often it was read when
+/// that store was made.
 #[derive(Clone, Debug)]
 pub struct MakeEvals {
     /// The inputs.
@@ -55,7 +58,7 @@ pub struct MakeEvals {
 }
 
 impl MakeEvals {
-    /// Creates a run that reads `inputs`, with 1 GiB of memory, on all cores.
+    /// Creates an operation that reads `inputs`, with a memory budget of 1 GiB, on all cores.
     pub fn new(inputs: impl IntoIterator<Item = Input>) -> MakeEvals {
         MakeEvals {
             inputs: inputs.into_iter().collect(),
@@ -67,13 +70,13 @@ impl MakeEvals {
         }
     }
 
-    /// Reads the inputs and writes `out`, which appears when it is complete.
+    /// Reads the inputs, and writes the evaluations to `out`. The output replaces `out` only when it is complete.
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read, if there is no evaluation at all, or if the output cannot be written
-    /// or would replace another file. If the engine failed at all positions from some position on, the output is in
-    /// place and has the evaluations before.
+    /// Returns an error if an input cannot be read, if no input contains an evaluation, or if the output cannot be
+    /// written or would replace another file. If the engine fails at too many consecutive positions, `out` is written
+    /// with all other evaluations, and an error is returned as well.
     pub fn run(&self, out: &Path, format: EvalsFormat) -> Result<EvalsReport> {
         task::caught(|| {
             // The journal is locked before the target is claimed, so another run with an engine has either replaced the
@@ -99,7 +102,7 @@ impl MakeEvals {
             let pool = task::pool(self.threads)?;
             let made = pool.install(|| self.make(&sources, analysis, out, output));
             let (report, finished) = made?;
-            // Windows replaces no file that is open.
+            // Windows does not replace a file that is open.
             drop(sources);
             finished.commit()?;
             journal.map_or(Ok(()), |journal| journal.remove(out))?;
@@ -193,7 +196,8 @@ impl MakeEvals {
     }
 }
 
-/// Returns the names of the possible origins of all evaluations, sorted ascending.
+/// Returns the names of all origins that evaluations of the inputs and of the engine may have, sorted ascending without
+/// duplicates.
 fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Vec<String> {
     let names = sources.iter().flat_map(|(source, _)| source.origins());
     let engine = analysis.map(|analysis| &*analysis.report.name);
@@ -201,7 +205,7 @@ fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Ve
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The evaluations of the inputs that have been read so far.
+/// The evaluations that have been collected so far, and the report about them.
 struct EvalCollector<'a> {
     meter: &'a Meter,
     sorted: EvalSorter,
@@ -213,7 +217,7 @@ struct EvalCollector<'a> {
 }
 
 impl EvalCollector<'_> {
-    /// Reads an input on all threads.
+    /// Reads all evaluations of an input, on all threads of the current rayon pool.
     fn read(&mut self, source: &EvalsSource, input: &Input, stream: &StreamOptions) -> Result<()> {
         let batches = source.open(stream)?;
         let entries = batches.entries();
@@ -283,7 +287,7 @@ impl EvalCollector<'_> {
         self.origins.partition_point(|origin| **origin < *name) as u8
     }
 
-    /// Adds the evaluations of an engine.
+    /// Adds the evaluations of an engine, and its report.
     fn take(&mut self, analysis: Analysis) -> Result<()> {
         let origin = self.number_of(&analysis.report.name);
         let records = analysis.records.into_iter().map(|mut record| {
@@ -298,7 +302,7 @@ impl EvalCollector<'_> {
         Ok(())
     }
 
-    /// Notes which origins have an evaluation.
+    /// Marks the origins of the evaluations in `records` as used. Unused origins are not written to the store.
     fn note_origins(&self, records: &[RankedBytes]) {
         let mut used = task::lock(&self.used);
         for record in records {
@@ -308,7 +312,9 @@ impl EvalCollector<'_> {
 }
 
 impl EvalsReport {
-    /// Describes a rejected entry of a batch, unless enough entries are described.
+    /// Adds a rejected game or line to the report, unless it already describes the maximum number. `before` is the
+    /// number of entries before the batch, and `offset` is the offset of the batch. The tuple contains the number of
+    /// the entry and the offset of the fault, both within the batch, and the reason.
     fn describe(
         &mut self,
         input: &Input,
@@ -330,13 +336,15 @@ impl EvalsReport {
     }
 }
 
-/// The number of shards. The first bits of its key choose the shard of a record, so that threads rarely wait for each other.
+/// The number of shards of a sorter. The first bits of a record's key select its shard, so that threads rarely wait for
+/// each other.
 const SHARDS: usize = 16;
 
-/// Bytes of a key.
+/// The size of a position key in bytes.
 const KEY: usize = 8;
 
-/// A collection of records that sorts them, and spills to temporary files what exceeds its memory.
+/// A sorter that chooses one evaluation for each position. Evaluations that exceed its memory budget are spilled to
+/// temporary files.
 pub(super) struct EvalSorter {
     shards: Vec<Mutex<TextSorter>>,
 }
@@ -349,7 +357,7 @@ impl EvalSorter {
         }
     }
 
-    /// Adds the records of a batch.
+    /// Adds encoded evaluations to the sorter.
     ///
     /// # Errors
     ///
@@ -368,12 +376,12 @@ impl EvalSorter {
         Ok(())
     }
 
-    /// Calls `take` with the chosen record of each key, in ascending order of keys. Sorts on all threads of the current rayon
-    /// pool.
+    /// Calls `take` with one evaluation of each position, in ascending order of position keys. Sorts on all threads of
+    /// the current rayon pool.
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file cannot be read, or if `take` fails.
+    /// Returns an error if a temporary file cannot be read, and the first error of `take`.
     pub(super) fn for_each(self, mut take: impl FnMut(EvalRecord) -> Result<()>) -> Result<()> {
         let shards = self.shards.into_iter().map(task::unlocked);
         let mut shards: Vec<TextSorter> = shards.collect();
@@ -400,11 +408,11 @@ impl EvalSorter {
     }
 }
 
-/// Chooses one of the best evaluations of a position, which differ only in their scores. `equal` has them in ascending order,
-/// each with the number of times that it was read.
+/// Chooses one of several equally thorough evaluations of a position, which differ only in their scores. `equal`
+/// contains the different encoded evaluations in ascending order, each with the number of times that it was read.
 ///
-/// Returns the most frequent evaluation. If several are equally frequent, returns the median of these; if their number is
-/// even, a bit of the key chooses between the two in the middle, so that neither side is favored.
+/// Returns the most frequent evaluation. If several are equally frequent, returns their median. If their number is
+/// even, a bit of the position key chooses between the two middle ones, so that neither side is favored.
 fn chosen(equal: &[(RankedBytes, u64)]) -> EvalRecord {
     let most = equal.iter().map(|(_, times)| *times).max().unwrap_or(0);
     let commonest: Vec<&RankedBytes> = equal

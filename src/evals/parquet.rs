@@ -7,7 +7,7 @@
 //! | `mate` | 32-bit integer | moves to mate, negative if Black mates; null for centipawns |
 //! | `depth` | 32-bit integer | half-moves; 0 if not known |
 //! | `nodes` | 64-bit integer | 0 if not known |
-//! | `origin` | text | where the evaluation is from |
+//! | `origin` | text | the name of the origin of the evaluation |
 
 use std::{fs::File, path::Path};
 
@@ -28,14 +28,14 @@ use crate::{
 const SCHEMA: &str = "message evals { required int64 key; optional int32 cp; optional int32 mate; required int32 depth; \
     required int64 nodes; required binary origin (UTF8); }";
 
-/// Returns `true` if [`ParquetWriter`] wrote a file.
+/// Returns `true` if a file is a Parquet file of evaluations as [`ParquetWriter`] writes it.
 pub(super) fn is_ours(path: &Path) -> Result<bool> {
     let file = File::open(path).at(path, "open")?;
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&file);
     Ok(metadata.is_ok_and(|metadata| metadata.file_metadata().schema().name() == "evals"))
 }
 
-/// A writer of a Parquet file whose rows are sorted by key.
+/// A writer of evaluations to a Parquet file. Evaluations must arrive in ascending order of position keys.
 pub(super) struct ParquetWriter {
     file: TableWriter<BufferedFile>,
     /// The rows of the current row group.

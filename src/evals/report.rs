@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::provenance::as_text;
 
-/// A game or a line that could not be read completely.
+/// A game or a line that was rejected because it could not be read completely.
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub struct BadEntry {
     /// The input.
@@ -36,7 +36,8 @@ impl fmt::Display for BadEntry {
     }
 }
 
-/// The report of a run of [`MakeEvals`](super::MakeEvals).
+/// The result of making a store of evaluations with [`MakeEvals`](super::MakeEvals): the numbers of games, lines and
+/// evaluations.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EvalsReport {
     /// The number of games in all inputs. Games without an evaluation are not played.
@@ -64,7 +65,7 @@ pub struct EvalsReport {
     pub warnings: Vec<String>,
 }
 
-/// The report of an engine.
+/// The result of evaluating positions with an engine.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EngineReport {
     /// The name that the engine gave.
@@ -79,7 +80,7 @@ pub struct EngineReport {
     pub described: Vec<FailedPosition>,
 }
 
-/// A position at which an engine failed.
+/// A position that an engine could not evaluate.
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub struct FailedPosition {
     /// The position as FEN.
@@ -89,6 +90,6 @@ pub struct FailedPosition {
 }
 
 impl EvalsReport {
-    /// The maximum number of games, lines and positions that are described.
+    /// The maximum number of rejected games and lines, and of failed positions, that a report describes individually.
     pub const DESCRIBED: usize = 10;
 }

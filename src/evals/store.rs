@@ -20,7 +20,8 @@ use crate::{
     storage::positioned::{StoredFile, read_exact_at},
 };
 
-/// An open store of evaluations. Any number of threads may use it at the same time.
+/// An open store of evaluations, a file that contains one evaluation for each of many positions. Any number of threads
+/// may use it at the same time.
 #[derive(Debug)]
 pub struct Evals {
     path: PathBuf,
@@ -37,11 +38,12 @@ impl PartialEq for Evals {
 }
 
 impl Evals {
-    /// Opens a store. A look-up takes a few reads of the file.
+    /// Opens a store of evaluations. Its records remain in the file; a look-up reads a few blocks.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, is not a store, has another version, or has a damaged start or end.
+    /// Returns an error if the file cannot be read, if it is not a store or has another version, or if its start or end
+    /// is damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Evals> {
         let path = path.as_ref();
         let file = File::open(path).at(path, "open")?;
@@ -71,13 +73,12 @@ impl Evals {
         })
     }
 
-    /// Opens a store, and reads it into memory if its records take at most `memory` bytes. The checksums of records in
-    /// memory are compared here, those of records in the file when a look-up reads them.
+    /// Opens a store of evaluations, and loads its records into memory if they take at most `memory` bytes. The
+    /// checksums of loaded records are verified immediately, and those of other records when a look-up reads them.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`open`](Evals::open), and an error if a checksum of records that are read into memory
-    /// does not match.
+    /// Returns the errors of [`open`](Evals::open), and an error if a checksum of loaded records does not match.
     pub fn open_within(path: impl AsRef<Path>, memory: u64) -> Result<Evals> {
         let mut evals = Evals::open(path)?;
         if let Storage::File(file, len) = &evals.storage
@@ -97,43 +98,44 @@ impl Evals {
         Ok(evals)
     }
 
-    /// Returns the path of the file.
+    /// Returns the path from which the store was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the checksum as text. It changes when any evaluation changes.
+    /// Returns the checksum of all evaluations as hexadecimal text. It identifies the content of the store.
     pub(crate) fn identity(&self) -> String {
         self.checksum.to_string()
     }
 
-    /// Returns the number of positions.
+    /// Returns the number of positions that have an evaluation.
     pub fn len(&self) -> u64 {
         self.storage.len() - 1
     }
 
-    /// Returns `true` if the store has no position.
+    /// Returns `true` if the store contains no evaluation.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the names of the origins of evaluations, sorted ascending. [`Eval::origin`] is an index into them.
+    /// Returns the names of the origins of evaluations, such as `PGN` or the name of an engine, sorted ascending.
+    /// [`Eval::origin`] is an index into this slice.
     pub fn origins(&self) -> &[String] {
         &self.origins
     }
 
-    /// Returns the name of the origin of an evaluation.
+    /// Returns the name of the origin of an evaluation from this store, such as `PGN` or the name of an engine.
     pub fn origin_of(&self, eval: Eval) -> &str {
         let name = self.origins.get(usize::from(eval.origin));
         name.map_or("", |name| name)
     }
 
-    /// Returns the evaluation of the position with this [key](super::eval_key), or `None` if the store has none.
+    /// Returns the evaluation of the position with the key `key`, as computed by [`eval_key`](super::eval_key). Returns
+    /// `None` if the store does not contain the position.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if a checksum shows that records that decide the answer are
-    /// damaged.
+    /// Returns an error if the file cannot be read, or if records that decide the answer are damaged.
     pub fn find(&self, key: u64) -> Result<Option<Eval>> {
         let (bound, is_found) = self.storage.lower_bound(key).at(&self.path, "read")?;
         let Some(number) = bound.checked_sub(1) else {
@@ -163,8 +165,8 @@ impl Evals {
         Ok(found)
     }
 
-    /// Returns the records of a block. Compares the checksum of a block in the file; blocks in memory were compared
-    /// when they were read.
+    /// Returns the bytes of the records in a block, after verifying their checksum. Blocks in memory are not verified
+    /// again.
     fn verified_block(&self, block: u64) -> Result<Cow<'_, [u8]>> {
         let first = block * BLOCK;
         let count = BLOCK.min(self.len().saturating_sub(first));
@@ -182,7 +184,8 @@ impl Evals {
         Ok(bytes)
     }
 
-    /// Compares the checksum of a block with its records.
+    /// Verifies that the checksum of the records `bytes` is `sum`. `block` is the number of their block, for the error
+    /// message.
     fn compare(&self, block: u64, bytes: &[u8], sum: [u8; SUM]) -> Result<()> {
         if crc32c::crc32c(bytes) == u32::from_be_bytes(sum) {
             return Ok(());
@@ -194,8 +197,8 @@ impl Evals {
         )))
     }
 
-    /// Returns the evaluation of a position, or `None` if the store has none or if the position is of a variant other than
-    /// Chess960, because its key can be that of a position of standard chess.
+    /// Returns the evaluation of a position, or `None` if the store does not contain it. Always returns `None` for
+    /// variants other than Chess960, because their keys can equal keys of standard chess.
     ///
     /// # Errors
     ///
@@ -207,7 +210,8 @@ impl Evals {
         }
     }
 
-    /// Returns the evaluation of the position after a legal move, or `None` if the store has none.
+    /// Returns the evaluation of the position after `mv`, which must be legal in `pos`, or `None` if the store does not
+    /// contain it.
     ///
     /// # Errors
     ///
@@ -218,11 +222,12 @@ impl Evals {
         self.of_position(&after)
     }
 
-    /// Returns the bytes of `blocks` blocks from block `first` on, or of fewer at the end.
+    /// Returns the bytes of the records in up to `blocks` consecutive blocks, starting with block number `first`.
+    /// Returns fewer at the end of the store.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if a checksum differs.
+    /// Returns an error if the file cannot be read, or if a checksum does not match.
     pub(super) fn blocks(&self, first: u64, blocks: u64) -> Result<Vec<u8>> {
         let end = self.len().div_ceil(BLOCK).min(first + blocks);
         let mut bytes = Vec::new();
@@ -232,7 +237,7 @@ impl Evals {
         Ok(bytes)
     }
 
-    /// Reads all positions, sorted by key.
+    /// Returns the positions of all evaluations, in ascending order of their keys.
     pub(super) fn positions(&self) -> Result<Vec<Chess>> {
         let mut positions = Vec::new();
         while (positions.len() as u64) < self.len() {
@@ -245,18 +250,18 @@ impl Evals {
         Ok(positions)
     }
 
-    /// Decodes a record.
+    /// Decodes a record of this store.
     ///
     /// # Errors
     ///
-    /// Returns an error if the record has no valid score or origin.
+    /// Returns an error if the score or the origin of the record is invalid.
     pub(super) fn read(&self, bytes: &[u8; RECORD]) -> Result<EvalRecord> {
         let record = EvalRecord::from_bytes(bytes);
         let known = record.filter(|record| usize::from(record.eval.origin) < self.origins.len());
         known.ok_or_else(|| self.is_damaged("a record has no score or no origin"))
     }
 
-    /// Reads the whole store, and checks that the keys ascend and that all checksums match.
+    /// Reads the whole store and verifies it: keys must ascend, records must be valid, and all checksums must match.
     ///
     /// # Errors
     ///
@@ -280,7 +285,8 @@ impl Evals {
         }
     }
 
-    /// Reads the whole store like [`check`](Evals::check), and returns what is wrong with it, or `None` if it is sound.
+    /// Verifies the whole store like [`check`](Evals::check). Returns a description of the damage, or `None` if the
+    /// store is sound.
     ///
     /// # Errors
     ///
@@ -307,9 +313,10 @@ fn cut_short(path: &Path) -> Error {
     Error::damaged(path, problem)
 }
 
-/// Reads the footer of a file of `size` bytes. Returns it with the number of records.
+/// Reads the footer of a store of evaluations, a JSON document, and checks that it fits the file's `size` in bytes.
+/// Returns the footer and the number of records.
 fn read_footer(file: &File, size: u64, path: &Path) -> Result<(Footer, u64)> {
-    /// Bytes of the checksum and the length of the JSON document.
+    /// The size in bytes of the checksum and the length that follow the JSON document.
     const END: u64 = 8;
     let damaged = || cut_short(path);
     let rest = size.checked_sub(RECORD as u64 + END).ok_or_else(damaged)?;

@@ -13,13 +13,13 @@ use crate::{
     storage::output::{AtomicFile, BufferedFile, Finished, check_first_line},
 };
 
-/// A writer of evaluations in one format.
+/// A writer of evaluations to an output in one format.
 pub(super) trait EvalsWriter: Send {
-    /// Writes a record, whose key must be greater than the keys of all records before. `origins` has the names of all
-    /// origins.
+    /// Writes an evaluation. Its position key must be greater than that of every earlier evaluation. `origins` contains
+    /// the names of all origins, into which `record` has an index.
     fn push(&mut self, record: &EvalRecord, origins: &[String]) -> Result<()>;
 
-    /// Writes the end of the output and returns it, to be committed.
+    /// Completes the output and returns it, ready to be committed. `origins` contains the names of all origins.
     fn finish(self: Box<Self>, origins: &[String]) -> Result<Finished>;
 }
 
@@ -35,11 +35,12 @@ pub enum EvalsFormat {
     Parquet,
 }
 
-/// Claims `path` for an output, and returns its writer and whether `path` has a store that the output must keep.
+/// Creates the output at `path` in a format. Returns its writer, and `true` if `path` is a store whose evaluations the
+/// output must keep.
 ///
 /// # Errors
 ///
-/// Returns an error if the output cannot be written, or if there is another file that `force` does not allow to replace.
+/// Returns an error if the output cannot be created, or if `path` is another file and `force` is `false`.
 pub(super) fn begin(
     path: &Path,
     format: EvalsFormat,
@@ -77,7 +78,7 @@ pub(super) fn begin(
     Ok((writer, has_store))
 }
 
-/// A writer of EPD lines, with a buffer for a line.
+/// A writer of evaluations as lines of EPD. It reuses a buffer for the current line.
 struct EpdWriter(BufferedFile, Vec<u8>);
 
 impl EvalsWriter for EpdWriter {
@@ -97,7 +98,7 @@ impl EvalsWriter for EpdWriter {
     }
 }
 
-/// A writer of a store.
+/// A writer of a store of evaluations, the binary format that polybook reads.
 struct StoreWriter {
     out: BufferedFile,
     evaluations: u64,
