@@ -72,7 +72,7 @@ pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRe
     read
 }
 
-/// The base of mates in the EPD operation `ce`, which is the score in centipawns: its value is `MATE` - 2N + 1 if the
+/// The base of mates in the EPD operation `ce`, which is the score in centipawns: its value is `MATE` - 2N if the
 /// side to move mates in N moves, and 2N + 1 - `MATE` if it is mated in N moves.
 const MATE: i64 = 32768;
 

@@ -18,7 +18,7 @@ use crate::{
     tree::{Branch, Source, TreeMove},
 };
 
-/// The rule by which the player's moves are chosen. Among moves with equal values, the one with more games is chosen.
+/// The rule by which a move of the repertoire's side is chosen in a position. Ties are broken by the number of games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OwnMoveRule {
     /// Chooses the move with the highest score, measured by the lower bound of its Wilson interval, so that a few lucky games do
@@ -31,8 +31,8 @@ pub enum OwnMoveRule {
 }
 
 impl OwnMoveRule {
-    /// Returns the default for a source: [`Score`](OwnMoveRule::Score) if its moves have results, otherwise
-    /// [`Weight`](OwnMoveRule::Weight).
+    /// Returns the rule to use for a source of moves by default: [`Score`](OwnMoveRule::Score) if its moves have
+    /// results, and [`Weight`](OwnMoveRule::Weight) if they have only weights.
     pub fn default_of(source: &MoveSource) -> OwnMoveRule {
         match source.has_results() {
             true => OwnMoveRule::Score,
@@ -40,7 +40,7 @@ impl OwnMoveRule {
         }
     }
 
-    /// Returns the best of some moves, or `None` if there are none.
+    /// Returns the best of the moves of one position by this rule, or `None` if `moves` is empty.
     fn best(self, moves: Vec<TreeMove>) -> Option<TreeMove> {
         let games: u64 = moves.iter().map(TreeMove::games).sum();
         let is_rare = |mv: &TreeMove| mv.games().saturating_mul(100) < games;
@@ -60,14 +60,16 @@ impl OwnMoveRule {
     }
 }
 
-/// Chooses the player's move in a position, given the moves that `source` has there.
+/// Chooses a move for the repertoire's side in a position. `moves` contains the moves that `source` knows in the
+/// position.
 ///
-/// If `moves` is empty, the games of the source end in the position. The answer is then the legal move after which the
-/// source has the most games, or `None` if it has none after any move.
+/// If `moves` is empty, the games of the source end in the position. Then chooses the legal move after which the source
+/// has the most games, or returns `None` if it has none after any move.
 ///
 /// # Errors
 ///
-/// Returns an error if the source cannot be read, or if the choice goes by results and the source has weights alone.
+/// Returns an error if the source cannot be read, or if the rule `by` needs results or games but the source has only
+/// weights.
 pub(super) fn answer_of(
     source: &MoveSource,
     moves: Vec<TreeMove>,
@@ -93,7 +95,7 @@ pub(super) fn answer_of(
     Ok(best.map(|(_, mv)| mv))
 }
 
-/// The input of [`build`].
+/// The options for building a repertoire with [`build`].
 pub struct Build<'a> {
     /// The position in which lines start.
     pub start: &'a VariantPosition,
@@ -119,7 +121,8 @@ pub struct Build<'a> {
     pub meter: &'a Meter,
 }
 
-/// A repertoire that [`build`] built. As a [`Source`] it has the player's moves and the replies that they answer.
+/// A repertoire that was built by [`build`]. As a [`Source`], it returns the moves of the repertoire's side, and the
+/// opponent's replies for which it has an answer.
 #[derive(Debug)]
 pub struct Built {
     /// The side of the repertoire.
@@ -131,7 +134,7 @@ pub struct Built {
     pub summary: BuildSummary,
 }
 
-/// The numbers of positions and moves of a repertoire that was built.
+/// Statistics about a repertoire that was built: the numbers of its positions and moves.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct BuildSummary {
     /// The minimum number of games of a move that was chosen.
@@ -146,16 +149,17 @@ pub struct BuildSummary {
     pub unanswered: u64,
 }
 
-/// A reach times `one_in` is compared with this instead of 1, so that rounding does not exclude a reach that is equal.
+/// A number slightly below 1, with which products of probabilities are compared, so that rounding does not exclude
+/// exact matches.
 const ALMOST: f64 = 1.0 - 1e-9;
 
-/// Builds a repertoire: the moves of `keep`, one move in each other position of the player, and each reply of the
-/// opponent that is likely enough.
+/// Builds a repertoire. Keeps the moves of `build.keep`, chooses one move in each other position of the repertoire's
+/// side, and follows each reply of the opponent that is likely enough.
 ///
 /// # Errors
 ///
-/// Returns an error if a source cannot be read, if the positions take more than `memory`, if moves are chosen by results but
-/// the source has only weights, or if the source has no move in the first position.
+/// Returns an error if a source cannot be read, if the positions exceed `build.memory`, if moves are chosen by results
+/// but the source has only weights, or if the source has no move in the first position.
 pub fn build(build: &Build<'_>) -> Result<Built> {
     let walk = Walk {
         start: build.start,
@@ -218,7 +222,8 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
 }
 
 impl Built {
-    /// Collects the moves of the player, and the replies that have an answer, sorted by games in descending order.
+    /// Collects the moves of the repertoire's side, and the opponent's replies that have an answer, from a completed
+    /// walk. The moves of each position are sorted by their number of games, in descending order.
     fn of(met: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
         let mut built = Built {
             color,
@@ -253,9 +258,12 @@ impl Built {
         built
     }
 
-    /// Returns the comment of a move: its games, its score in those with a result, and, for a reply, in how many games the position
-    /// after it is expected once. The short comment is the score of an own move, and the expectation of a reply. Returns `kept` for a
-    /// move that the walk did not visit, which comes from another repertoire, and an empty text if `comments` is [`CommentDetail::None`].
+    /// Returns a comment on a move: its number of games, its score, and, for a reply of the opponent, in how many games
+    /// the position after it is expected once. A [short](CommentDetail::Short) comment contains only the score of an
+    /// own move, or the expectation of a reply.
+    ///
+    /// Returns an empty text for [`CommentDetail::None`], and `kept` for a move from another repertoire that was not
+    /// examined.
     pub fn comment(&self, branch: &Branch<'_>, comments: CommentDetail) -> String {
         if comments == CommentDetail::None {
             return String::new();
@@ -285,7 +293,7 @@ impl Built {
     }
 }
 
-/// The comments of the moves of a repertoire in PGN.
+/// The detail of the comments on the moves of a repertoire in PGN.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum CommentDetail {
     /// No comments.

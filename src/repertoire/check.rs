@@ -19,7 +19,7 @@ use crate::{
     tree::{LinesOf, Source, move_number},
 };
 
-/// The options of [`check`].
+/// The options for checking games against repertoires with [`check`].
 pub struct Check<'a> {
     /// The repertoire of each side. At least one side must have one.
     pub repertoires: ByColor<Option<&'a MoveSource>>,
@@ -31,7 +31,7 @@ pub struct Check<'a> {
     pub with_text: bool,
 }
 
-/// A half-move that left a repertoire.
+/// A description of the half-move by which a game left a repertoire.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Departure {
     /// The FEN of the position before the half-move; `None` if `mv` is.
@@ -94,10 +94,11 @@ pub struct CheckedGame {
     stats: Wdl,
 }
 
-/// The key of equal deviations: whether the side is White, who left, the identity of the position, and the move.
+/// The properties by which equal deviations from a repertoire are grouped: whether the repertoire is for White, the
+/// side that left it, the identity of the position, and the move.
 type DeviationKey = (bool, Option<Side>, u64, BookMove);
 
-/// A number of games, and the player's results in them. Games without a known result count in `games` alone.
+/// A number of games, and the player's results in those that have one.
 #[derive(Copy, Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Results {
     /// The number of games.
@@ -117,7 +118,7 @@ impl Results {
     }
 }
 
-/// A half-move that left a repertoire, and the games in which it was played.
+/// A half-move by which one or more games left a repertoire, and the results of these games.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Deviation {
     /// The side of the repertoire.
@@ -135,7 +136,7 @@ pub struct Deviation {
     pub results: Results,
 }
 
-/// The summary of checking games.
+/// Totals over all games that were checked against a repertoire, and the half-moves by which they left it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct CheckSummary {
     /// The number of games that were read.
@@ -163,17 +164,17 @@ pub struct CheckSummary {
     pub warnings: Vec<String>,
 }
 
-/// Checks games against the repertoires of one or both sides, and passes each result to `take`, in the order of the
-/// games.
+/// Checks games against the repertoires of one or both sides. Passes the result of each check to `take`, in the order
+/// of the games.
 ///
-/// A game that left is back in the repertoire when it comes to a position in which the repertoire has a move for the
-/// player, so a book, which has the player's moves alone, gives the same results as a PGN. Games of a variant that the
-/// repertoire does not have are not checked.
+/// A game that left a repertoire has returned if it reaches a position in which the repertoire has a move for the
+/// player. A book, which contains only the player's moves, therefore gives the same results as a PGN. Games of a
+/// variant that the repertoire does not contain are skipped.
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read, if no game has a player with the name of `check.player`, or if `take`
-/// returns one.
+/// Returns an error if a file cannot be read, if no game has a player whose name matches `check.player`, and the first
+/// error of `take`.
 pub fn check(
     games: &Games<'_>,
     check: &Check<'_>,
@@ -225,7 +226,7 @@ pub fn check(
     })
 }
 
-/// The outcome of one game.
+/// The outcome of checking one game.
 enum Checked {
     /// One result for each repertoire that the game was checked against.
     Lines(Vec<CheckedGame>),
@@ -234,14 +235,15 @@ enum Checked {
     OtherPlayers(Vec<String>),
 }
 
-/// The last departure from a repertoire so far, while a game is played. It is reset if the game comes back.
+/// The half-move by which a game last left a repertoire, and the side that played it. A game that returns to the
+/// repertoire has none.
 #[derive(Copy, Clone)]
 struct LastDeparture {
     by: Side,
     ply: usize,
 }
 
-/// The state of checking a game against one repertoire, after some of its moves.
+/// The state of checking a game against one repertoire, after some of its moves have been played.
 struct GameState<'a> {
     known: &'a MoveSource,
     color: Color,
@@ -256,8 +258,9 @@ struct GameState<'a> {
 }
 
 impl GameState<'_> {
-    /// Advances by one half-move. `pos` is the position before it. `mv` is `None` for the last position of a game.
-    fn meet(&mut self, pos: &Keyed<VariantPosition>, mv: Option<Move>) -> Result<()> {
+    /// Advances the check by one half-move. `pos` is the position before the half-move. `mv` is `None` at the end of
+    /// the game, when `pos` is its last position.
+    fn advance(&mut self, pos: &Keyed<VariantPosition>, mv: Option<Move>) -> Result<()> {
         if pos.position().turn() == self.color {
             let known = self.known.moves(pos)?;
             let left = |by, ply| Some(LastDeparture { by, ply });
@@ -287,7 +290,8 @@ impl GameState<'_> {
 }
 
 impl Check<'_> {
-    /// Checks the next game of the reader. `player` is the folded name of the player whose games are checked.
+    /// Checks the current game of `reader`. `text` is the text from which the reader reads. `player` is the normalized
+    /// name of the player whose games are checked, or `None` to check all games.
     fn game(
         &self,
         text: &[u8],
@@ -339,7 +343,7 @@ impl Check<'_> {
             moves.push((mv, end));
             lines
                 .iter_mut()
-                .try_for_each(|line| line.meet(before, Some(mv)))?;
+                .try_for_each(|line| line.advance(before, Some(mv)))?;
             Ok(true)
         })?;
         let marker = played.ending.marker;
@@ -349,7 +353,7 @@ impl Check<'_> {
         if (problem.is_none() || has_moves) && !last.position().legal_moves().is_empty() {
             lines
                 .iter_mut()
-                .try_for_each(|line| line.meet(last, None))?;
+                .try_for_each(|line| line.advance(last, None))?;
         }
         let result = GameResult::of_tags(&tags).or(marker).unwrap_or_default();
         let mut checked = Vec::new();
@@ -385,14 +389,15 @@ impl Check<'_> {
     }
 }
 
-/// Returns the name of a player by the tags of a game, or `?` without the tag.
+/// Returns the name of the player with the pieces of `color`, from the tags of a game, or `?` if the tag is missing.
 pub(super) fn name_of(tags: &Tags<'_>, color: Color) -> String {
     let tag: &[u8] = color.fold_wb(b"White", b"Black");
     tag_text(tags.get(tag).unwrap_or(b"?")).into_owned()
 }
 
 impl GameState<'_> {
-    /// Returns the result of the game. The caller fills in what comes from the tags and the result of the game.
+    /// Returns the result of the check after the last move of a game. `moves` contains each move and the offset at
+    /// which its text ends. The caller must set the fields that come from the tags and from the result of the game.
     fn checked(self, start: &VariantPosition, moves: &[(Move, usize)]) -> Result<CheckedGame> {
         let mut game = CheckedGame {
             game: 0,
@@ -454,7 +459,7 @@ impl GameState<'_> {
 }
 
 impl CheckedGame {
-    /// Returns the text of the comment at the departure.
+    /// Returns the comment that is inserted into the text of the game where it left the repertoire.
     fn comment(&self) -> String {
         let moves = self.departure.repertoire.join(", ");
         match (self.left_by, &*moves) {
@@ -465,7 +470,8 @@ impl CheckedGame {
     }
 }
 
-/// Totals over the games so far. Their memory grows with the number of deviations, not of games.
+/// Totals over the games that have been checked so far. Their memory grows with the number of different deviations, not
+/// with the number of games.
 #[derive(Default)]
 struct CheckTotals {
     summary: CheckSummary,

@@ -35,7 +35,7 @@ pub enum RepertoireFormat {
 }
 
 impl RepertoireFormat {
-    /// Returns the format that the name of a file asks for: a book if it ends in `.bin`, otherwise PGN.
+    /// Returns the format for a file name: a book if the name ends in `.bin`, otherwise PGN.
     pub fn of(path: &Path) -> RepertoireFormat {
         let extension = path.extension().unwrap_or_default();
         match extension.eq_ignore_ascii_case("bin") {
@@ -45,7 +45,7 @@ impl RepertoireFormat {
     }
 }
 
-/// A file that a repertoire is written to. No other run can write the file as long as the value exists.
+/// An output file to which a repertoire is written. As long as the value exists, no other run can write the file.
 #[derive(Debug)]
 pub struct RepertoireFile {
     file: AtomicFile,
@@ -53,12 +53,12 @@ pub struct RepertoireFile {
 }
 
 impl RepertoireFile {
-    /// Creates a file in the format that its name asks for. It may replace an empty file, an unchanged repertoire in PGN or a
-    /// book; with `force`, any file. Call this before anything is read.
+    /// Creates an output file in the format that `path` implies. An existing file is replaced if it is empty, if it is
+    /// a book or an unchanged PGN of a repertoire that polybook wrote, or if `force` is `true`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be created, or if it exists and may not be replaced.
+    /// Returns an error if the file cannot be created, or if an existing file must not be replaced.
     pub fn create(path: &Path, force: bool) -> Result<RepertoireFile> {
         let format = RepertoireFormat::of(path);
         let file = match format {
@@ -71,13 +71,13 @@ impl RepertoireFile {
         })
     }
 
-    /// Returns the format of the file.
+    /// Returns the format in which the repertoire will be written.
     pub fn format(&self) -> RepertoireFormat {
         self.format
     }
 }
 
-/// A repertoire to be written.
+/// The options for writing a repertoire to a file.
 pub struct Writing<'a> {
     /// The player's moves, with the replies that they answer.
     pub moves: &'a dyn Source,
@@ -96,8 +96,8 @@ pub struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Writes the repertoire, and returns the number of moves. In PGN, `comment` returns the comment of a move, or `None` for
-    /// none.
+    /// Writes the repertoire to `out`, and returns the number of moves. `comment` returns the comment on a move, which
+    /// is written only to PGN, or `None` for a move without a comment.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl Writing<'_> {
         }
     }
 
-    /// Returns the tree of lines from each start.
+    /// Returns an iterator over the trees of lines of the repertoire, one for each start position.
     fn trees(&self) -> impl Iterator<Item = Tree<'_, &dyn Source>> {
         let limits = || Limits {
             memory: self.memory.share(2),
@@ -185,14 +185,15 @@ impl Writing<'_> {
     }
 }
 
-/// Writes a game for each answer that was added, followed by the unchanged text of a PGN.
+/// Writes a PGN to which answers are added: first one game for each line of `added`, and then the unchanged text of
+/// `pgn`.
 ///
-/// The games come first, because an unfinished comment at the end of the PGN would swallow them. The result contains
-/// the user's own text, so it has no checksum, and only `force` replaces it.
+/// The new games come first, because an unterminated comment at the end of the old text would swallow them. The output
+/// contains the user's own text, so it has no checksum and is later replaced only with `force`.
 ///
 /// # Errors
 ///
-/// Returns an error if the PGN cannot be read or has changed since the repertoire was read, or if the file cannot be
+/// Returns an error if the PGN cannot be read or has changed since the repertoire was read, or if the output cannot be
 /// written.
 pub fn add_to_pgn(
     pgn: &RepertoirePgn,
@@ -235,14 +236,14 @@ pub fn add_to_pgn(
     }
 }
 
-/// The UTF-8 byte order mark, which is dropped because it is allowed only at the start of a file.
+/// The UTF-8 byte order mark. It is removed from text that is not written at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Writes a copy of a repertoire, which must be a book, with the answers that were added.
+/// Writes a copy of a book with the moves of `added`. `repertoire` must be a book.
 ///
 /// # Errors
 ///
-/// Returns an error if the repertoire is not a book, or if the file cannot be written.
+/// Returns an error if `repertoire` is not a book, or if the output cannot be written.
 pub fn add_to_book(
     repertoire: MoveSource,
     added: &Added,

@@ -18,7 +18,7 @@ use crate::{
     tree::{LinesOf, Source, TreeMove},
 };
 
-/// The input of [`gaps`].
+/// The options for finding the gaps of a repertoire with [`gaps`].
 pub struct FindGaps<'a> {
     /// The repertoire.
     pub repertoire: &'a MoveSource,
@@ -41,7 +41,8 @@ pub struct FindGaps<'a> {
     pub meter: &'a Meter,
 }
 
-/// A move of the opponent without an answer. If several moves lead to the same position, it is the likeliest of them.
+/// A move of the opponent that a repertoire does not answer. If several moves lead to the same position, it is the most
+/// likely one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Gap {
     /// The FEN of the position before the move.
@@ -69,7 +70,7 @@ pub struct Gap {
     pub answer_games: Option<u64>,
 }
 
-/// A line of a repertoire after which a source has no games.
+/// A line of a repertoire at whose end the source of games has no further games.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SourceEnd {
     /// The line in SAN with move numbers.
@@ -78,7 +79,7 @@ pub struct SourceEnd {
     pub one_in: f64,
 }
 
-/// The gaps of a repertoire, and how much of the games it covers.
+/// The moves that a repertoire does not answer, and the share of games that it covers.
 #[derive(Debug, Serialize)]
 pub struct Gaps {
     /// The FEN of the position in which lines start, or `None` if it is the start of the variant.
@@ -100,7 +101,7 @@ pub struct Gaps {
     pub added: Added,
 }
 
-/// The answers that [`gaps`] added to a repertoire.
+/// Answers to opponent's moves that are added to a repertoire.
 #[derive(Debug, Default)]
 pub struct Added {
     /// The position and the answer, by the identity of the position.
@@ -110,7 +111,8 @@ pub struct Added {
 }
 
 impl Added {
-    /// Creates additions from lines of moves, each of which starts in `start`.
+    /// Creates additions to a repertoire in PGN from lines of moves. Each line begins in the position `start` and must
+    /// be legal.
     pub fn from_lines<'a>(
         start: &VariantPosition,
         lines: impl IntoIterator<Item = &'a [Move]>,
@@ -133,12 +135,13 @@ impl Source for Added {
     }
 }
 
-/// Finds the opponent's moves that a repertoire does not answer, and answers the likeliest of them as `find.add` says.
+/// Finds the opponent's moves that a repertoire does not answer. Chooses answers to the most likely ones, as `find.add`
+/// specifies.
 ///
 /// # Errors
 ///
-/// Returns an error if a source cannot be read, if the positions take more than `find.memory`, or if answers are chosen
-/// by results and the source has weights alone.
+/// Returns an error if a source cannot be read, if the positions exceed `find.memory`, or if answers are chosen by
+/// results but the source has only weights.
 pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     let walk = Walk {
         start: find.start,
@@ -213,8 +216,8 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     })
 }
 
-/// Returns the likeliest line after which the source has no games. Of equally likely lines, it is the one whose text
-/// sorts first.
+/// Returns the most likely line of the repertoire at whose end the source has no further games, or `None` if every line
+/// continues. Of equally likely lines, returns the one whose text sorts first.
 fn source_end(find: &FindGaps<'_>, met: &ReachGraph) -> Option<SourceEnd> {
     let ends = (0..).zip(&met.nodes);
     let ends = ends.filter(|(_, node)| node.is_source_end && node.reach > 0.0);
@@ -227,7 +230,8 @@ fn source_end(find: &FindGaps<'_>, met: &ReachGraph) -> Option<SourceEnd> {
     })
 }
 
-/// Describes the position `id`, which has no answer, as a gap.
+/// Describes a position for which the repertoire has no move as a gap. `id` is the number of the position in the graph
+/// `met`.
 fn gap(find: &FindGaps<'_>, met: &ReachGraph, id: u32) -> Result<Gap> {
     let whole = met.line(id);
     let (last, line) = match whole.split_last() {

@@ -13,7 +13,7 @@ use crate::{
     tree::{Limits, LinesOf, Order, Source, Tree, TreeEvent, TreeMove, played},
 };
 
-/// The moves of a repertoire backwards: for each position, the positions from which a move leads to it.
+/// An index of a repertoire that finds, for each position, the positions from which one of its moves leads there.
 #[derive(Debug)]
 pub struct Predecessors {
     color: Color,
@@ -22,8 +22,8 @@ pub struct Predecessors {
 }
 
 impl Predecessors {
-    /// Collects the predecessors of all positions that the lines of a repertoire lead to. `color` is the side of the
-    /// repertoire.
+    /// Builds the index of all positions that the lines of a repertoire reach. `color` is the side that the repertoire
+    /// is for.
     ///
     /// # Errors
     ///
@@ -47,7 +47,8 @@ impl Predecessors {
         Ok(Predecessors { color, before })
     }
 
-    /// Returns the identities of the positions from which one move leads to `pos`.
+    /// Returns the identities of the positions from which one move of the repertoire leads to the position with the
+    /// identity `pos`.
     fn before(&self, pos: u64) -> impl Iterator<Item = u64> {
         let first = self.before.partition_point(|(after, _)| *after < pos);
         let of_pos = self.before[first..].iter();
@@ -55,8 +56,8 @@ impl Predecessors {
         of_pos.map(|(_, before)| *before)
     }
 
-    /// Returns the identities of all positions from which moves of the repertoire lead to `pos`, in any number of
-    /// moves.
+    /// Returns the identities of all positions from which one or more moves of the repertoire lead to the position with
+    /// the identity `pos`.
     fn leading_to(&self, pos: u64) -> FxHashSet<u64> {
         let (mut found, mut waiting) = (FxHashSet::default(), vec![pos]);
         while let Some(pos) = waiting.pop() {
@@ -66,7 +67,7 @@ impl Predecessors {
     }
 }
 
-/// The report of a repertoire on the last position of a line.
+/// Information that a repertoire contains about one position, the end of a line of moves.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LineReport {
@@ -82,7 +83,7 @@ pub struct LineReport {
     pub gaps: Vec<LineGap>,
 }
 
-/// A move of a repertoire.
+/// A move in two notations.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LineMove {
     /// The move in UCI notation, with castling as the king capturing its rook.
@@ -91,7 +92,7 @@ pub struct LineMove {
     pub san: String,
 }
 
-/// A move of a repertoire, with the player's moves after it.
+/// A move that a repertoire contains, and, for a reply of the opponent, the repertoire's answers.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct KnownMove {
     /// The move.
@@ -102,7 +103,7 @@ pub struct KnownMove {
     pub answers: Vec<LineMove>,
 }
 
-/// A reply of the opponent that a repertoire does not answer.
+/// A reply of the opponent that was played in games but that a repertoire does not answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LineGap {
@@ -116,8 +117,9 @@ pub struct LineGap {
     pub games: u64,
 }
 
-/// Returns the report of a repertoire on the last position of `line`. The opponent's replies, and their shares, are
-/// those of the games of `explorer` that pass `filters`.
+/// Returns the information that a repertoire contains about the last position of `line`. The opponent's replies and
+/// their probabilities come from the games of `explorer` that pass `filters`. `predecessors` must have been built from
+/// the same repertoire.
 ///
 /// # Errors
 ///
@@ -131,7 +133,7 @@ pub fn along(
     filters: &Filters,
 ) -> Result<LineReport> {
     let pos = Keyed::new(line.position().clone());
-    let towards = Towards {
+    let paths = PathsTo {
         pos: pos.identity(),
         before: predecessors.leading_to(pos.identity()),
         explorer,
@@ -139,7 +141,7 @@ pub fn along(
         filters,
     };
     let start = repertoire.start(line.variant(), predecessors.color)?;
-    let reach = towards.reach_from(&start, repertoire, predecessors.color)?;
+    let reach = paths.reach_from(&start, repertoire, predecessors.color)?;
     let one_in = |share: f64| {
         let reach = reach * share;
         (reach > 0.0).then(|| 1.0 / reach)
@@ -165,7 +167,7 @@ pub fn along(
     let mut report = LineReport {
         is_known: !known.is_empty()
             || predecessors.before(pos.identity()).next().is_some()
-            || led_here(line, predecessors.color, repertoire)?,
+            || ends_with_own_move(line, predecessors.color, repertoire)?,
         one_in: one_in(1.0),
         moves: known.iter().map(answered).collect::<Result<_>>()?,
         gaps: Vec::new(),
@@ -184,9 +186,9 @@ pub fn along(
     Ok(report)
 }
 
-/// A source of the opponent's replies on the paths to one position. It has no moves in positions that are not on such a
-/// path, so that a walk visits nothing else.
-struct Towards<'a> {
+/// A source of the opponent's replies in positions from which the repertoire leads to one target position. It has no
+/// moves in other positions, so that a walk visits only paths to the target.
+struct PathsTo<'a> {
     pos: u64,
     /// The positions from which moves of the repertoire lead to `pos`.
     before: FxHashSet<u64>,
@@ -195,8 +197,9 @@ struct Towards<'a> {
     filters: &'a Filters,
 }
 
-impl Towards<'_> {
-    /// Returns the reach of the position, from 0 to 1, for games that start from `start`.
+impl PathsTo<'_> {
+    /// Returns the probability, from 0 to 1, that a game from `start` reaches the target position if the side `color`
+    /// plays the moves of the repertoire.
     fn reach_from(
         &self,
         start: &VariantPosition,
@@ -222,13 +225,13 @@ impl Towards<'_> {
         Ok(met.reach_of(self.pos).unwrap_or(0.0))
     }
 
-    /// Returns `true` if moves of the repertoire lead from `pos` to the position.
+    /// Returns `true` if one or more moves of the repertoire lead from `pos` to the target position.
     fn leads_on(&self, pos: &Keyed<VariantPosition>) -> bool {
         pos.identity() != self.pos && self.before.contains(&pos.identity())
     }
 }
 
-impl Source for Towards<'_> {
+impl Source for PathsTo<'_> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         match self.leads_on(pos) {
             true => played(self.explorer, self.variant, pos.position(), self.filters),
@@ -237,8 +240,8 @@ impl Source for Towards<'_> {
     }
 }
 
-/// Returns `true` if the last move of a line is the player's, and the repertoire has it.
-fn led_here(line: &Line, color: Color, repertoire: &MoveSource) -> Result<bool> {
+/// Returns `true` if the last move of a line was played by the side `color` and is a move of the repertoire.
+fn ends_with_own_move(line: &Line, color: Color, repertoire: &MoveSource) -> Result<bool> {
     let Some(mv) = line.moves().last() else {
         return Ok(false);
     };

@@ -70,7 +70,7 @@ pub use self::{
 };
 use crate::{position::Keyed, tree::move_number};
 
-/// The side that leaves a repertoire.
+/// The side that left a repertoire by playing a move that it does not contain.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
@@ -80,12 +80,13 @@ pub enum Side {
     Opponent,
 }
 
-/// Returns a legal move in SAN.
+/// Returns the SAN of a move, which must be legal in `pos`.
 fn san(pos: &VariantPosition, mv: Move) -> String {
     SanPlus::from_move(pos.clone(), mv).to_string()
 }
 
-/// Returns the text of a line with move numbers, such as `1. e4 c5 2. Nf3`, and the position after it.
+/// Returns the text of a line of legal moves in SAN with move numbers, such as `1. e4 c5 2. Nf3`, and the position
+/// after its last move.
 fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, VariantPosition) {
     let mut pos = start.clone();
     let mut words: Vec<String> = Vec::new();
@@ -99,7 +100,7 @@ fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, VariantPositio
     (words.join(" "), pos)
 }
 
-/// Plays moves, which must be legal, and returns the position after the last one.
+/// Returns the position after `moves`, which must be legal, have been played from `start`.
 fn position_after(
     start: &VariantPosition,
     moves: impl IntoIterator<Item = Move>,

@@ -31,7 +31,7 @@ use crate::{
     tree::{Explored, Limits, LinesOf, Order, Replies, Source, Tree, TreeEvent, TreeMove, played},
 };
 
-/// The options for opening a file.
+/// The options for opening a file of any kind as a [`MoveSource`].
 pub struct OpenOptions<'a> {
     /// The variant to read the file as, or `None` for the file's own.
     pub variant: Option<Variant>,
@@ -49,7 +49,7 @@ pub struct OpenOptions<'a> {
     pub counting: &'a dyn Fn(Arc<Progress>) -> Box<dyn Any>,
 }
 
-/// The moves of positions that a file contains: a PGN, an index, counts, a database or a book.
+/// A file from which the moves of positions are read: a PGN, an index, counts, a database or a book.
 #[derive(Debug)]
 pub struct MoveSource {
     kind: Kind,
@@ -61,8 +61,8 @@ pub struct MoveSource {
     warnings: Vec<String>,
 }
 
-/// A repertoire in PGN, with its state before it was read. The file is read more than once, and each reading must find the
-/// same text.
+/// A repertoire in PGN, and the state of its file before it was read. The file is read several times, and must not
+/// change in between.
 #[derive(Debug)]
 pub struct RepertoirePgn {
     path: PathBuf,
@@ -81,7 +81,7 @@ impl RepertoirePgn {
         &self.path
     }
 
-    /// Checks that no program has changed the file since it was read first.
+    /// Returns an error if another program has changed the file since it was first read.
     pub(super) fn check_unchanged(&self) -> Result<()> {
         if state_of(&self.path)? == self.before {
             return Ok(());
@@ -91,7 +91,7 @@ impl RepertoirePgn {
     }
 }
 
-/// Returns the state of the file to which a path leads.
+/// Takes a snapshot of the file to which a path leads, by which later changes are recognized.
 fn state_of(path: &Path) -> Result<Option<FileState>> {
     let file = path.canonicalize().at(path, "read")?;
     FileState::of(&file).at(path, "read")
@@ -112,11 +112,11 @@ enum Kind {
 }
 
 impl MoveSource {
-    /// Opens a repertoire: a PGN, whose variations count, a book, or an OOBS database.
+    /// Opens a repertoire: a PGN, in which variations count like main lines, a book, or an OOBS database.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if it is none of these.
+    /// Returns an error if the file cannot be read, or if it has another format.
     pub fn repertoire(path: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
         if path.is_dir() {
             let problem = "a directory: a repertoire is a PGN, a book (.bin) or an OOBS database";
@@ -152,15 +152,15 @@ impl MoveSource {
         }
     }
 
-    /// Opens a source of moves that were played: a PGN, an index, counts, an OOBS database or a book.
+    /// Opens a source of moves that were played in games: a PGN, an index, counts, an OOBS database or a book.
     ///
-    /// The games of a PGN are indexed in `options.directory` first. With `keep_prefix`, the moves of a game before an
-    /// illegal one count; otherwise the game is rejected.
+    /// The games of a PGN are first indexed in `options.directory`. If `keep_prefix` is `true`, a game with an illegal
+    /// move counts up to this move; otherwise it is rejected.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, if it is none of these, or if `options` has a filter and the file
-    /// is not PGN.
+    /// Returns an error if the file cannot be read, if it has another format, or if `options` has a filter and the file
+    /// is not a PGN.
     pub fn source(path: &Path, keep_prefix: bool, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let is_filtered = options.filter.is_some();
         let stored = match FileKind::of(path)? {
@@ -183,16 +183,16 @@ impl MoveSource {
         )
     }
 
-    /// Opens several PGN inputs as one source.
+    /// Opens several PGN inputs as one source of moves.
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read, or if it is not PGN.
+    /// Returns an error if an input cannot be read, or if it is not a PGN.
     pub fn games(inputs: Vec<Input>, options: &OpenOptions<'_>) -> Result<MoveSource> {
         MoveSource::indexed(options.run(inputs), options)
     }
 
-    /// Indexes the games of a run, and opens the index.
+    /// Indexes the games that `run` reads, and opens the index as a source of moves.
     fn indexed(run: MakeBook, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let index = options.directory.join("games.idx");
         let run = run.allow_empty(true).explorer(&index);
@@ -209,7 +209,7 @@ impl MoveSource {
         Ok(known)
     }
 
-    /// Opens a book or a database. Returns `None` if the file is neither.
+    /// Opens a book or an OOBS database. Returns `None` if the file is neither.
     fn stored(path: &Path, options: &OpenOptions<'_>) -> Result<Option<MoveSource>> {
         let with = |kind, own: Option<Variant>| {
             Some(MoveSource {
@@ -237,7 +237,7 @@ impl MoveSource {
         Ok(None)
     }
 
-    /// Creates a source of the games of an explorer that pass filters.
+    /// Creates a source of the moves in those games of an explorer that pass `filters`.
     pub fn filtered(explorer: &Arc<Explorer>, variant: Variant, filters: &Filters) -> MoveSource {
         MoveSource::without_file(
             Kind::Filtered(Arc::clone(explorer), variant, Box::new(filters.clone())),
@@ -245,7 +245,7 @@ impl MoveSource {
         )
     }
 
-    /// Returns a repertoire of one side to which the moves of this side in `lines` are added.
+    /// Returns a repertoire for the side `color`, to which the moves of this side in `lines` are added.
     pub fn extended(repertoire: &Arc<MoveSource>, color: Color, lines: &[Line]) -> MoveSource {
         let mut added: FxHashMap<u64, Vec<TreeMove>> = FxHashMap::default();
         for line in lines {
@@ -265,7 +265,7 @@ impl MoveSource {
         }
     }
 
-    /// Creates a source that is not a file of its own.
+    /// Creates a source of moves that was not read from a file.
     fn without_file(kind: Kind, variants: BTreeSet<Variant>) -> MoveSource {
         MoveSource {
             kind,
@@ -276,7 +276,11 @@ impl MoveSource {
         }
     }
 
-    /// Opens an index. Fails if it does not have the games of each move.
+    /// Opens an index of games or counts as a source of moves.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index cannot be read, or if it does not contain the moves of each position.
     fn index(path: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let index = Index::open(path)?;
         let choice = index.variant();
@@ -312,7 +316,8 @@ impl MoveSource {
         })
     }
 
-    /// Counts the moves of a PGN, or opens a directory of counts. `how` sets a further option of the run.
+    /// Counts the moves of a PGN, or opens a directory of counts. `how` sets an option of the run that counts; it is
+    /// called with the run and `true`.
     fn counted(
         path: &Path,
         how: fn(MakeBook, bool) -> MakeBook,
@@ -341,18 +346,18 @@ impl MoveSource {
         })
     }
 
-    /// Returns `true` if the file has positions of a variant, or of one with the same moves.
+    /// Returns `true` if the file contains positions of a variant, or of another variant with the same rules for moves.
     pub fn is_for(&self, variant: Variant) -> bool {
         self.variants.iter().any(|own| own.is_played_like(variant))
     }
 
-    /// Returns the variant of the file, or the first if it has several.
+    /// Returns the variant of the positions in the file, or the first one if it has several.
     pub fn variant(&self) -> Variant {
         self.variants.first().copied().unwrap_or_default()
     }
 
-    /// Selects a variant that both this source and a repertoire have, and returns it. If they share several, it is the
-    /// first.
+    /// Selects a variant that both `self` and `repertoire` contain, and returns it. If they share several variants,
+    /// selects the first one.
     ///
     /// # Errors
     ///
@@ -375,9 +380,9 @@ impl MoveSource {
         }
     }
 
-    /// Returns the position in which the lines of a side start: the start of the variant if the file has a line from
-    /// there, otherwise the first start position of its games that has one. Without any line, returns the start of the
-    /// variant.
+    /// Returns the position in which the lines for the side `color` start. It is the initial position of the variant if
+    /// the file contains a line from there, otherwise the first start position of a game that has a line. If no
+    /// position has a line, returns the initial position.
     ///
     /// # Errors
     ///
@@ -395,7 +400,7 @@ impl MoveSource {
         Ok(usual)
     }
 
-    /// Returns the start position of each variant, and the start positions of games with a `FEN` tag.
+    /// Returns the initial position of each variant, followed by the positions in which games with a `FEN` tag start.
     pub(super) fn starts(&self) -> impl Iterator<Item = VariantPosition> {
         let usual = self.variants.iter().map(|variant| variant.start());
         usual.chain(self.starts.iter().cloned())
@@ -406,13 +411,14 @@ impl MoveSource {
         self.pgn.as_ref()
     }
 
-    /// Returns the warnings about the file and its games, each one line.
+    /// Returns the warnings about the file and its games. Each warning is one line of text.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Returns a warning if a repertoire seems to be for the side other than `color`: the header of a book says so, or
-    /// `color` has several moves in many more positions than the other side, as opponents do. Returns `None` if not.
+    /// Returns a warning if a repertoire seems not to be for the side `color`, otherwise `None`. It seems so if the
+    /// header of a book says it, or if `color` has several moves in many more positions than the other side does: a
+    /// repertoire usually has one move for its own side and several for the opponent.
     ///
     /// # Errors
     ///
@@ -459,12 +465,12 @@ impl MoveSource {
         }))
     }
 
-    /// Returns `true` if the moves have results, and `false` if they have weights alone.
+    /// Returns `true` if the moves of the file have results of games, and `false` if they have only weights.
     pub fn has_results(&self) -> bool {
         !matches!(self.kind, Kind::Book(_))
     }
 
-    /// Returns the explorer of an index with games, or `None` for an index of counts and for other files.
+    /// Returns the explorer if the file is an index of games, otherwise `None`.
     pub(crate) fn explorer(&self) -> Option<&Explorer> {
         match &self.kind {
             Kind::Explored(explored) => {
@@ -494,7 +500,7 @@ impl OpenOptions<'_> {
         Input::file(path).with_untagged_variant(self.untagged)
     }
 
-    /// Creates a run that reads some inputs with these options.
+    /// Creates a run that reads `inputs` with these options.
     fn run(&self, inputs: impl IntoIterator<Item = Input>) -> MakeBook {
         MakeBook::new(inputs)
             .variant(VariantChoice::Auto)
@@ -503,8 +509,8 @@ impl OpenOptions<'_> {
             .temp_dir(&self.memory.temp_dir)
     }
 
-    /// Returns the start positions of games of a PGN that differ from the start of their variant, deduplicated, in the
-    /// order of the games.
+    /// Returns the positions in which games of a PGN start, except the initial position of the game's variant. The
+    /// positions are deduplicated and in the order of the games.
     fn starts_of(&self, path: &Path) -> Result<Vec<VariantPosition>> {
         let games = Games {
             inputs: &[self.input(path)],
@@ -531,8 +537,8 @@ impl OpenOptions<'_> {
         Ok(starts)
     }
 
-    /// Loads the active rows of a database into memory. Every position of many games is looked up, which would be slow
-    /// in the database.
+    /// Loads the active moves of an OOBS database into memory, because looking up every position of many games in the
+    /// database would be slow.
     fn moves_of(
         &self,
         obs: &crate::obs::Obs,
@@ -561,13 +567,13 @@ impl OpenOptions<'_> {
     }
 }
 
-/// The maximum number of moves that [`MoveSource::color_warning`] looks at, from each start.
+/// The maximum number of moves, from each start position, that [`MoveSource::color_warning`] examines.
 const WALKED: u64 = 10_000;
 
-/// The problem of a file that cannot be filtered.
+/// The error message for a file whose games cannot be filtered.
 const NO_FILTER: &str = "not PGN: only games in PGN can be filtered here";
 
-/// Returns the variants of the games that counted, or standard chess if none did.
+/// Returns the variants of the games that a run has counted, or standard chess if it has counted none.
 fn variants_of(report: &Report) -> BTreeSet<Variant> {
     match report.totals.variants.is_empty() {
         true => BTreeSet::from([Variant::Standard]),
@@ -575,7 +581,7 @@ fn variants_of(report: &Report) -> BTreeSet<Variant> {
     }
 }
 
-/// Returns the warnings of a run, and one more about the rejected games.
+/// Returns the warnings of a run, followed by a warning about rejected games if there are any.
 fn warnings(report: &Report) -> Vec<String> {
     let rejected = report.totals.games.rejected;
     let first = report.rejected.first();
@@ -630,8 +636,8 @@ impl Source for MoveSource {
     }
 }
 
-/// Returns the legal moves of a position that `counts` contains, sorted by weight in descending order. `known` makes a
-/// move of its counts.
+/// Returns the legal moves that `counts` contains for a position, sorted by weight in descending order. `known` creates
+/// a move from its results.
 fn moves_of(
     counts: &FindableCounts,
     pos: &Keyed<VariantPosition>,

@@ -20,7 +20,7 @@ use crate::{
     tree::{Source, move_number},
 };
 
-/// The half-move by which a game leaves the positions of a reference.
+/// The half-move by which a game leaves the positions of a reference, such as a database of earlier games.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct NewMove {
     /// The number of the game, from 1.
@@ -53,7 +53,7 @@ pub struct NewMove {
     pub text: Vec<u8>,
 }
 
-/// The reference that games are compared with, and how.
+/// A reference with whose positions games are compared, and the options of the comparison.
 pub struct Reference<'a> {
     /// The file with the games, counts or moves.
     pub known: &'a MoveSource,
@@ -71,7 +71,7 @@ pub struct Reference<'a> {
     pub with_text: bool,
 }
 
-/// The games that [`new_moves`] compared.
+/// The number of games that [`new_moves`] compared, and its warnings.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ComparedGames {
     /// The number of games of the player.
@@ -80,12 +80,13 @@ pub struct ComparedGames {
     pub warnings: Vec<String>,
 }
 
-/// Finds the new move of each game of the player, and passes it to `take`, in the order of the games.
+/// Finds, for each game of the player, the move by which it leaves the positions of a reference. Passes the results to
+/// `take` in the order of the games.
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read, if `reference.earlier` is set and the reference has no games, or if
-/// `take` returns one.
+/// Returns an error if a file cannot be read, if `reference.earlier` is set but the reference contains no games, and
+/// the first error of `take`.
 pub fn new_moves(
     games: &Games<'_>,
     reference: &Reference<'_>,
@@ -131,7 +132,7 @@ pub fn new_moves(
     })
 }
 
-/// A game that waits until its positions are looked up together with those of many others.
+/// A game whose positions are waiting to be looked up together with those of other games.
 struct Game {
     found: NewMove,
     start: VariantPosition,
@@ -147,14 +148,16 @@ struct Game {
 }
 
 impl Game {
-    /// Returns an estimate of the memory that the game takes until it is finished, in bytes.
+    /// Returns an estimate of the memory in bytes that the game takes until it has been compared.
     fn bytes(&self) -> usize {
         let of_moves =
             size_of::<Move>() + size_of::<ListKey>() + size_of::<Probe>() + size_of::<bool>();
         size_of::<Game>() + self.moves.len() * of_moves + self.found.text.len() * 2
     }
 
-    /// Returns the index of the new move, from 0, or `None` if there is none.
+    /// Returns the index of the new move among the moves of the game, or `None` if the reference contains all
+    /// positions. `first` selects the first move to an unknown position; otherwise it is the last move from a known to
+    /// an unknown position.
     fn new_move(&self, first: bool) -> Option<usize> {
         let known = self.known.iter();
         let known: Vec<bool> = known.map(|known| known.load(Ordering::Relaxed)).collect();
@@ -164,7 +167,7 @@ impl Game {
         }
     }
 
-    /// Returns the position before the move with this index, from 0.
+    /// Returns the position before the move with the index `number`. The first move has the index 0.
     fn before(&self, number: usize) -> Keyed<VariantPosition> {
         position_after(&self.start, self.moves[..number].iter().copied())
     }
@@ -179,7 +182,8 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Reads the next game. If the reference has no games, also looks its positions up. Returns `None` for a game of other players.
+    /// Reads the current game of `reader`. If the reference contains no games, looks up the positions of the game
+    /// immediately. Returns `None` if the game has no player with the requested name.
     fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Option<Game>> {
         let tags = reader.tags().clone();
         let how = match self.reference.exact {
@@ -244,7 +248,7 @@ impl Lookup<'_> {
         }))
     }
 
-    /// Returns `true` if a reference without games knows the position after a move.
+    /// Returns `true` if a reference without games contains the position after the move `mv` from `here`.
     fn knows(&self, variant: Variant, here: &Keyed<VariantPosition>, mv: Move) -> Result<bool> {
         let known = self.reference.known;
         if !known.is_for(variant) {
@@ -259,7 +263,7 @@ impl Lookup<'_> {
         Ok(!known.moves(&after)?.is_empty())
     }
 
-    /// Finds the new moves of a batch of games, and passes them to `take`.
+    /// Finds the new moves of a batch of games, and passes them to `take` in the order of the games.
     fn finish(
         &self,
         games: Vec<Game>,
@@ -269,7 +273,7 @@ impl Lookup<'_> {
             self.pool.install(|| {
                 let mut reached = vec![None; games.len()];
                 if let Some((_, first_seen)) = &self.explored {
-                    find_known(first_seen, &games, self.reference.earlier)?;
+                    mark_unknown(first_seen, &games, self.reference.earlier)?;
                     count_games(first_seen, &games, self.reference.first, &mut reached)?;
                 }
                 let games = games.into_par_iter().zip(reached);
@@ -280,7 +284,8 @@ impl Lookup<'_> {
         finished.iter().try_for_each(take)
     }
 
-    /// Returns the new move of a game. `reached` counts the games that reached the position before it.
+    /// Returns the new move of a game whose positions have been looked up. `reached` contains the number of reference
+    /// games that reached the position before the move.
     fn finished(&self, game: Game, reached: Option<Visits>) -> Result<NewMove> {
         let new = game
             .new_move(self.reference.first)
@@ -305,10 +310,10 @@ impl Lookup<'_> {
     }
 }
 
-/// Marks the positions in `games` that no reference game has reached as unknown. With `earlier`, a reference game
-/// counts only if it was certainly played before the game that contains the position. Looks up the positions in sorted
-/// order, so that each page of the index is read once.
-fn find_known(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Result<()> {
+/// Marks the positions of `games` that no game of the reference has reached as unknown. If `earlier` is `true`, a
+/// reference game counts only if it was certainly played before the game that contains the position. Positions are
+/// looked up in sorted order, so that each page of the index is read once.
+fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Result<()> {
     let all = games.par_iter().enumerate();
     let mut asked: Vec<Probe> = all
         .flat_map_iter(|(number, game)| {
@@ -328,8 +333,9 @@ fn find_known(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Resu
     })
 }
 
-/// Counts the games of the reference that reached the position before the new move of each game. `reached` gets the
-/// counts, indexed like `games`.
+/// Counts the reference games that reached the position before the new move of each game. Writes the counts to
+/// `reached`, which has one element for each of `games`; games without a new move keep `None`. `first` selects the new
+/// move as in [`Reference::first`].
 fn count_games(
     first_seen: &FirstSeen<'_>,
     games: &[Game],
@@ -367,7 +373,7 @@ impl NewMove {
     }
 }
 
-/// Returns the players of a game and its year, such as `Tal - Fischer, 1959`. Returns `None` if neither player has a
+/// Returns the players and the year of a game, such as `Tal - Fischer, 1959`. Returns `None` if neither player has a
 /// name, as in a line of a repertoire.
 pub fn last_text(game: &GameInfo) -> Option<String> {
     if [&game.white, &game.black]

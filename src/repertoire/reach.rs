@@ -22,14 +22,15 @@ use crate::{
     tree::{Limits, Source, TreeMove},
 };
 
-/// An estimate of the memory that a position and its moves take, in bytes.
+/// An estimate of the memory in bytes that a position of the graph and its moves take.
 const BYTES: usize = 512;
 
-/// The maximum number of positions that are visited to find a cycle. It bounds the time of long lines without pawn
-/// moves and captures.
+/// The maximum number of positions that are visited to find out whether a move closes a cycle. It bounds the time for
+/// long lines without pawn moves and captures.
 const FARTHEST: usize = 2000;
 
-/// The input of a walk.
+/// The parameters of a walk that computes how likely a game is to reach each position of a repertoire. In positions of
+/// the side `color` it follows the repertoire's moves, and otherwise the replies in `source`.
 pub(super) struct Walk<'a> {
     pub start: &'a VariantPosition,
     pub color: Color,
@@ -41,12 +42,13 @@ pub(super) struct Walk<'a> {
     pub meter: &'a Meter,
 }
 
-/// Returns the player's moves in a position, given its reach so far, or `None` if there is no answer. It is called
-/// again if the walk comes back to a position without an answer, when the reach is higher.
+/// A function that returns the moves of the repertoire's side in a position, or `None` if it has no answer. The second
+/// argument is the probability that a game reaches the position, as known so far. If the walk returns to an unanswered
+/// position, the function is called again with a higher probability.
 pub(super) type AnswerOf<'a> =
     &'a mut dyn FnMut(&Keyed<VariantPosition>, f64) -> Result<Option<Vec<TreeMove>>>;
 
-/// The graph of the positions that a walk visited. Node 0 is the start.
+/// A graph of the positions that a walk through a repertoire has visited. Node 0 is the start position.
 pub(super) struct ReachGraph {
     start: VariantPosition,
     /// Maps the identity of a position to the index of its node.
@@ -61,7 +63,7 @@ pub(super) struct ReachGraph {
     last: usize,
 }
 
-/// A position in the graph.
+/// A position in the graph of a repertoire, and the probability that a game reaches it.
 pub(super) struct Node {
     /// The sum of the probabilities of all paths to the position. It can exceed 1 where the player has several moves.
     pub reach: f64,
@@ -73,7 +75,7 @@ pub(super) struct Node {
     pub is_source_end: bool,
 }
 
-/// A move in the graph.
+/// A move between two positions in the graph of a repertoire, and its probability.
 pub(super) struct Edge {
     pub to: u32,
     pub mv: BookMove,
@@ -92,7 +94,7 @@ pub(super) struct Edge {
     is_reversible: bool,
 }
 
-/// The share of the games that is still in a repertoire after a half-move.
+/// The share of games that are still in a repertoire after a half-move of the opponent.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize)]
 pub struct Coverage {
     /// The number of the half-move, from 1. It is one of the opponent's.
@@ -105,12 +107,13 @@ pub struct Coverage {
 }
 
 impl Walk<'_> {
-    /// Walks from the start until every path ends, and returns the graph of the positions.
+    /// Walks from the start position until every path ends. Returns the graph of the positions with their
+    /// probabilities. `answer` returns the moves of the repertoire's side.
     ///
     /// # Errors
     ///
-    /// Returns an error if the source or `answer` does, if the walk was cancelled, or if the positions take more than
-    /// the memory.
+    /// Returns the errors of the source and of `answer`, and an error if the walk is cancelled or the positions exceed
+    /// the memory budget.
     pub(super) fn run(&self, answer: AnswerOf<'_>) -> Result<ReachGraph> {
         let mut met = ReachGraph {
             start: self.start.clone(),
@@ -122,7 +125,7 @@ impl Walk<'_> {
         };
         let mut done = Portions::new(self.meter);
         met.id_of(&Keyed::new(self.start.clone()), (0, BookMove::NONE));
-        while self.pass_on(&mut met, &mut done, answer)? {
+        while self.propagate(&mut met, &mut done, answer)? {
             met.nodes.iter_mut().for_each(|node| node.reach = 0.0);
             met.lost.clear();
             met.ended.clear();
@@ -132,9 +135,12 @@ impl Walk<'_> {
         Ok(met)
     }
 
-    /// Passes the reach of the start on through the moves, level by level. Returns `true` if the walk has to be
-    /// repeated: a position got its answer only when it was visited again, so what came there before was not passed on.
-    fn pass_on(
+    /// Propagates the probability of the start position along the moves, one half-move at a time. `done` reports the
+    /// progress.
+    ///
+    /// Returns `true` if the walk must be repeated: a position got its answer only on a later visit, so the probability
+    /// that had arrived before was not propagated.
+    fn propagate(
         &self,
         met: &mut ReachGraph,
         done: &mut Portions<'_>,
@@ -193,7 +199,8 @@ impl Walk<'_> {
         Ok(is_late)
     }
 
-    /// Adds the moves of a position to the graph. Returns `false` if the player is to move and there is no answer.
+    /// Adds the moves of the position `id`, which is `ply` half-moves from the start, to the graph. Returns `false` if
+    /// it is the turn of the repertoire's side and `answer` returns no move.
     fn expand(
         &self,
         met: &mut ReachGraph,
@@ -251,7 +258,8 @@ impl Walk<'_> {
 }
 
 impl ReachGraph {
-    /// Returns the index of a position's node. A new position gets a node with `parent` as its predecessor.
+    /// Returns the index of the node for a position. If the position is new, adds a node. `parent` is the index of the
+    /// node before it and the move between them.
     fn id_of(&mut self, pos: &Keyed<VariantPosition>, parent: (u32, BookMove)) -> u32 {
         *self.ids.entry(pos.identity()).or_insert_with(|| {
             self.nodes.push(Node {
@@ -264,8 +272,8 @@ impl ReachGraph {
         })
     }
 
-    /// Returns `true` if reversible moves that the walk follows lead from one position to another. Also returns `true`
-    /// after [`FARTHEST`] positions, so that a cycle is never missed.
+    /// Returns `true` if a sequence of reversible moves that the walk follows leads from the node `from` to the node
+    /// `to`. If the search exceeds [`FARTHEST`] positions, it returns `true`, so that no cycle is missed.
     fn leads_to(&self, from: u32, to: u32) -> bool {
         let mut seen = FxHashSet::default();
         let mut waiting = vec![from];
@@ -282,7 +290,8 @@ impl ReachGraph {
         false
     }
 
-    /// Returns the reach of each node, including nodes after the last half-moves, which the walk did not expand.
+    /// Returns, for each node, the probability that a game reaches its position. Includes nodes beyond the last
+    /// half-move that the walk followed.
     pub(super) fn reach(&self) -> Vec<f64> {
         let mut reach = vec![0.0; self.nodes.len()];
         reach[0] = 1.0;
@@ -295,13 +304,14 @@ impl ReachGraph {
         reach
     }
 
-    /// Returns the reach of the position with an identity, at most 1, or `None` if the walk did not visit it.
+    /// Returns the probability that a game reaches the position with the identity `pos`, at most 1. Returns `None` if
+    /// the walk did not visit the position.
     pub(super) fn reach_of(&self, pos: u64) -> Option<f64> {
         let id = self.ids.get(&pos)?;
         Some(self.nodes[*id as usize].reach.min(1.0))
     }
 
-    /// Sets the parent of each node to the one on the likeliest path.
+    /// Sets the parent of each node to the predecessor that contributes most to its probability.
     fn find_likeliest(&mut self) {
         let mut best = vec![0.0; self.nodes.len()];
         for from in 0..self.nodes.len() {
@@ -318,12 +328,12 @@ impl ReachGraph {
         }
     }
 
-    /// Returns the node before a position on the likeliest path, and the move from there to it.
+    /// Returns the predecessor of the node `id` on the most likely path, and the move between the two.
     pub(super) fn before(&self, id: u32) -> (u32, BookMove) {
         self.nodes[id as usize].parent
     }
 
-    /// Returns the moves of the likeliest path from the start to a position.
+    /// Returns the moves of the most likely path from the start position to the node `id`.
     pub(super) fn line(&self, id: u32) -> Vec<Move> {
         let mut way = Vec::new();
         let mut at = id;
@@ -341,7 +351,8 @@ impl ReachGraph {
         way.into_iter().rev().map(play).collect()
     }
 
-    /// Returns the moves of the likeliest path to the position with an identity, or `None` if the walk did not visit it.
+    /// Returns the moves of the most likely path to the position with the identity `pos`, or `None` if the walk did not
+    /// visit the position.
     pub(super) fn line_to(&self, pos: u64) -> Option<Vec<Move>> {
         self.ids.get(&pos).map(|id| self.line(*id))
     }
@@ -350,8 +361,8 @@ impl ReachGraph {
         position_after(&self.start, self.line(id))
     }
 
-    /// Returns the share of the games that is still in the repertoire after each half-move of the opponent of `color`,
-    /// in ascending order.
+    /// Returns the share of games that are still in the repertoire after each half-move of the opponent of `color`, in
+    /// ascending order of half-moves.
     pub(super) fn coverage(&self, color: Color) -> Vec<Coverage> {
         let first = usize::from(self.start.turn() == color) + 1;
         let mut share = 1.0 - self.lost.get(&0).copied().unwrap_or(0.0);

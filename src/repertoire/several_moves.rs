@@ -12,7 +12,7 @@ use crate::{
     tree::{Limits, LinesOf, Order, Tree, TreeEvent},
 };
 
-/// A position in which a repertoire has several moves.
+/// A position in which a repertoire has more than one move for its own side.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SeveralMoves {
     /// The FEN of the position.
@@ -23,8 +23,8 @@ pub struct SeveralMoves {
     pub moves: Vec<String>,
 }
 
-/// Returns the positions in which a repertoire has several moves of the side `color`, in the order of its lines. A position that
-/// several lines reach occurs once, with the first of these lines.
+/// Returns the positions in which a repertoire has more than one move for the side `color`, in the order of its lines.
+/// A position that is reached by several lines is listed once, with the first of these lines.
 ///
 /// # Errors
 ///
