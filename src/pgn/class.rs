@@ -44,7 +44,7 @@ pub enum Speed {
 pub struct UnknownSpeed;
 
 impl Speed {
-    /// All speeds, the fastest first.
+    /// All speeds, from the fastest to the slowest.
     pub const ALL: [Speed; 6] = [
         Speed::UltraBullet,
         Speed::Bullet,
@@ -54,7 +54,8 @@ impl Speed {
         Speed::Correspondence,
     ];
 
-    /// Returns the speed for the value of a `TimeControl` tag, or for a game without one.
+    /// Returns the speed of a game from the value of its `TimeControl` tag. `None` means that the game has no such tag.
+    /// An unreadable value counts as [`Classical`](Speed::Classical).
     pub fn of_tag(value: Option<&[u8]>) -> Speed {
         let value = value.unwrap_or_default().trim_ascii();
         if value == b"-" {
@@ -99,7 +100,7 @@ impl FromStr for Speed {
     }
 }
 
-/// Whether a game counted for the ratings of its players.
+/// The mode of a game: whether it counted for the ratings of its players.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -115,10 +116,10 @@ pub enum Mode {
 pub struct UnknownMode;
 
 impl Mode {
-    /// Both modes.
+    /// All modes: rated and casual.
     pub const ALL: [Mode; 2] = [Mode::Rated, Mode::Casual];
 
-    /// Returns the mode of a game with these tags.
+    /// Returns the mode of a game from its tags. A game counts as rated unless its `Event` tag says that it is not.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Mode {
         match is_rated(tags) {
             Some(false) => Mode::Casual,
@@ -126,7 +127,7 @@ impl Mode {
         }
     }
 
-    /// Returns the lowercase name, `rated` or `casual`.
+    /// Returns the name of the mode in lower case: `rated` or `casual`.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Rated => "rated",
@@ -152,7 +153,7 @@ impl FromStr for Mode {
 
 // Groups of ratings.
 
-/// The lowest rating of each group.
+/// The lowest rating of each rating group, in ascending order.
 const FLOORS: [u32; 9] = [0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500];
 
 /// A group of games whose players have similar ratings. A game belongs to the group of the mean of its known ratings; a
@@ -171,22 +172,22 @@ const FLOORS: [u32; 9] = [0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500];
 pub struct RatingGroup(u8);
 
 impl RatingGroup {
-    /// The number of groups.
+    /// The number of rating groups.
     pub(crate) const COUNT: usize = FLOORS.len();
 
-    /// Returns an iterator over all groups, the lowest first.
+    /// Returns an iterator over all rating groups, from the lowest to the highest.
     pub fn all() -> impl Iterator<Item = RatingGroup> {
         (0..FLOORS.len()).map(|number| RatingGroup(number as u8))
     }
 
-    /// Returns the group that contains a rating.
+    /// Returns the rating group that contains `rating`.
     pub fn of(rating: u32) -> RatingGroup {
         let above = FLOORS.iter().rposition(|floor| *floor <= rating);
         RatingGroup(above.unwrap_or(0) as u8)
     }
 
-    /// Returns the group of a game from the ratings of White and Black. A rating of 0 means unknown. Returns `None` if
-    /// both ratings are unknown.
+    /// Returns the rating group of a game: that of the mean of its known ratings. `ratings` contains the ratings of
+    /// White and Black, where 0 means unknown. Returns `None` if both are unknown.
     pub fn of_game(ratings: [u16; 2]) -> Option<RatingGroup> {
         match doubled_mean(ratings) {
             0 => None,
@@ -194,19 +195,19 @@ impl RatingGroup {
         }
     }
 
-    /// Returns the lowest rating of the group.
+    /// Returns the lowest rating in the group.
     pub fn floor(self) -> u32 {
         FLOORS[usize::from(self.0)]
     }
 
-    /// Returns the group's index in [`RatingGroup::all`].
+    /// Returns the index of the group among all rating groups in ascending order.
     pub(crate) fn number(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// Returns twice the mean of the known ratings of a game, which is always a whole number. An unknown rating is 0. The result
-/// is 0 if both ratings are unknown.
+/// Returns twice the mean of the known ratings of White and Black, so that the result is an integer. A rating of 0
+/// means unknown. Returns 0 if both are unknown.
 #[inline]
 pub(crate) fn doubled_mean([white, black]: [u16; 2]) -> u32 {
     let sum = u32::from(white) + u32::from(black);

@@ -27,7 +27,7 @@ pub(crate) struct Clocks {
     has_moved: [bool; 2],
 }
 
-/// The times in the comments after one move, in seconds.
+/// The clock times that the comments after one move contain, in seconds.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct TimeSaid {
     pub left: Option<f64>,
@@ -35,7 +35,8 @@ pub(crate) struct TimeSaid {
 }
 
 impl TimeSaid {
-    /// Reads the times in a comment. A time that is not in the form of hours, minutes and seconds is ignored.
+    /// Reads the clock times in a comment, such as `[%clk 0:02:59]`. Ignores times that do not consist of hours,
+    /// minutes and seconds.
     pub fn read(&mut self, comment: &[u8]) {
         self.left = said(comment, b"[%clk ").or(self.left);
         self.taken = said(comment, b"[%emt ").or(self.taken);
@@ -43,7 +44,8 @@ impl TimeSaid {
 }
 
 impl Clocks {
-    /// Creates the clocks of a game before its first move.
+    /// Creates the clocks of a game before its first move. The base time and the increment come from the `TimeControl`
+    /// tag.
     pub fn new(tags: &Tags<'_>) -> Clocks {
         let control = tags.get(b"TimeControl").and_then(time_control);
         let control = control.map(|(base, increment)| (base, [increment; 2]));
@@ -54,8 +56,8 @@ impl Clocks {
         }
     }
 
-    /// Returns the time that the next move of `side` took, in seconds, or `None` if it is unknown. `said` contains the
-    /// times in the comments after the move.
+    /// Updates the clock of `side` after its next move. `said` contains the times in the comments after the move.
+    /// Returns the time that the move took, in seconds, or `None` if it is unknown.
     pub fn next(&mut self, side: Color, said: TimeSaid) -> Option<f64> {
         let side = usize::from(side.is_black());
         let before = std::mem::replace(&mut self.left[side], said.left);
@@ -74,8 +76,8 @@ impl Clocks {
     }
 }
 
-/// Returns the base time and the increment of a `TimeControl` tag in seconds, or `None` if the time control does not
-/// consist of exactly one period.
+/// Parses the value of a `TimeControl` tag, such as `180+2`. Returns the base time and the increment in seconds, or
+/// `None` if the time control does not consist of exactly one period.
 fn time_control(tag: &[u8]) -> Option<(f64, f64)> {
     let text = std::str::from_utf8(tag).ok()?.trim();
     let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
@@ -88,16 +90,16 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Finds a command such as `[%clk ` in a comment, and returns the time that it states, in seconds. Returns `None` if
-/// the comment does not contain the command or the time is malformed.
+/// Finds a command such as `[%clk ` in a comment, and returns the time after it in seconds. Returns `None` if the
+/// comment does not contain the command, or if the time is malformed.
 fn said(comment: &[u8], command: &[u8]) -> Option<f64> {
     let rest = &comment[memmem::find(comment, command)? + command.len()..];
     let end = memchr::memchr(b']', rest)?;
     seconds(std::str::from_utf8(&rest[..end]).ok()?.trim())
 }
 
-/// Parses a time such as `1:02:03.5` and returns it in seconds. Returns `None` if the text has only two numbers,
-/// because they could be minutes and seconds or hours and minutes.
+/// Parses a time such as `1:02:03.5` to seconds. Returns `None` if it does not consist of three numbers, because two
+/// numbers could be minutes and seconds, or hours and minutes.
 fn seconds(text: &str) -> Option<f64> {
     let (hours, rest) = text.split_once(':')?;
     let (minutes, seconds) = rest.split_once(':')?;

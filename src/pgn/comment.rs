@@ -9,10 +9,11 @@ use memchr::{memchr, memchr2};
 
 use super::tags::{ends_game, is_tag_start};
 
-/// The maximum distance, in bytes, between a line of a comment that could begin a game and the closing brace of the comment.
+/// The maximum distance in bytes between a line in a comment that looks like the start of a game and the closing brace
+/// of the comment. If the brace is farther away, the comment counts as unclosed.
 pub(super) const REACH: usize = 1 << 20;
 
-/// The end of a comment.
+/// The place where a comment ends, and whether it is closed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum CommentEnd {
     /// The comment is closed. Contains the offset of the byte after its closing brace.
@@ -21,10 +22,10 @@ pub(super) enum CommentEnd {
     Unclosed(usize),
 }
 
-/// Finds the ends of comments in one text.
+/// A finder of the ends of comments in one text.
 ///
-/// The closing brace that was found last is cached. Without this cache, reading a file in which every game opens a
-/// comment and none closes it would take quadratic time.
+/// The offset of the last closing brace that was found is cached. Without this cache, reading a file in which every
+/// game opens a comment and none closes it would take quadratic time.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Comments {
     /// The offset from which the last search for a closing brace started.
@@ -52,7 +53,7 @@ impl Comments {
         }
     }
 
-    /// Returns the offset of the first closing brace after `open`, if there is one.
+    /// Returns the offset of the first closing brace after the offset `open`, or `None` if there is none.
     #[inline]
     fn closing_brace(&mut self, text: &[u8], open: usize) -> Option<usize> {
         match self.close {
@@ -67,9 +68,10 @@ impl Comments {
     }
 }
 
-/// Checks whether the comment whose text is `start..end` lacks its closing brace, so that this range contains the
-/// beginning of the next game. Returns the offset of the line at which that game begins. Returns `None` if no game
-/// begins in the range: the comment then ends at the closing brace `close`, if there is one.
+/// Checks whether a comment has no closing brace, so that the next game begins inside it. The comment consists of the
+/// bytes `start..end` of `text`. `close` is the offset of the next closing brace, if there is one.
+///
+/// Returns the offset of the line at which the next game begins, or `None` if no game begins in the comment.
 #[inline]
 fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> Option<usize> {
     let mut at = start;
@@ -86,8 +88,8 @@ fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> O
     None
 }
 
-/// Returns `true` if a game could begin at the line that starts at offset `line`. This is so if the line starts with a
-/// tag, or if it starts with `1.` and the text before it, from offset `comment`, ends with a termination marker.
+/// Returns `true` if the line at the offset `line` may be the first line of a game: if it starts with a tag, or if it
+/// starts with `1.` and the text from the offset `comment` up to the line ends with a termination marker such as `1-0`.
 fn may_begin_game(text: &[u8], comment: usize, line: usize) -> bool {
     match text.get(line) {
         Some(b'[') => is_tag_start(text, line),

@@ -17,19 +17,19 @@ use super::{
     tags::{LONGEST_CONTINUATION, closing_quote, has_tag, is_tag_start},
 };
 
-/// The maximum length, in bytes, of text in which no game begins: 16 MiB. The [`Cutter`] reports an error if the text is
-/// longer, so that its memory stays bounded.
+/// The maximum number of bytes in which at least one game must begin: 16 MiB. If a text exceeds it, a [`Cutter`]
+/// returns an error, so that its memory stays bounded.
 pub const LONGEST_GAME: usize = 16 << 20;
 
-/// The number of bytes that must follow the end of a game before this end is certain. Text that is further away cannot
-/// change where the game ends.
+/// The number of bytes that must be known after the end of a game to be certain that the game ends there.
 const CERTAIN: usize = if REACH > LONGEST_CONTINUATION {
     REACH
 } else {
     LONGEST_CONTINUATION
 };
 
-/// The maximum number of lines with tags that the backward search examines before games are read instead.
+/// The maximum number of tag lines that the fast backward search for a game boundary examines. After that, games are
+/// parsed instead.
 const TRIES: usize = 64;
 
 /// A part of a PGN stream that consists of whole games.
@@ -41,7 +41,7 @@ pub struct Batch {
     pub offset: u64,
 }
 
-/// Cuts a stream of PGN into [batches](Batch) of whole games.
+/// A reader that cuts a stream of PGN into [batches](Batch) of whole games.
 #[derive(Debug)]
 pub struct Cutter<R> {
     stream: R,
@@ -59,8 +59,8 @@ pub struct Cutter<R> {
 }
 
 impl<R: Read> Cutter<R> {
-    /// Creates a cutter whose batches contain about `batch_size` bytes each. A useful size is 512 KiB if one thread reads
-    /// one batch at a time.
+    /// Creates a cutter that reads PGN from `stream`. Each batch contains about `batch_size` bytes; 512 KiB are
+    /// suitable if each thread parses one batch at a time.
     pub fn new(stream: R, batch_size: usize) -> Cutter<R> {
         Cutter {
             stream,
@@ -73,7 +73,8 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// Creates a cutter for a text of lines instead of games. Its batches consist of whole lines.
+    /// Creates a cutter for a text that consists of lines instead of games. Each batch contains whole lines, about
+    /// `batch_size` bytes in all.
     pub(crate) fn of_lines(stream: R, batch_size: usize) -> Cutter<R> {
         Cutter {
             boundary: |text| memrchr(b'\n', text).map(|last| last + 1),
@@ -82,7 +83,7 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// Returns the next batch, or `None` at the end of the stream.
+    /// Reads and returns the next batch of games, or `None` at the end of the stream.
     ///
     /// # Errors
     ///
@@ -113,7 +114,7 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// Reads until `held` contains `wanted` bytes or the stream ends.
+    /// Reads from the stream until the buffer contains `wanted` bytes or the stream ends.
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
         if self.held.capacity() < wanted {
             self.held.reserve_exact(wanted - self.held.len());
@@ -126,7 +127,7 @@ impl<R: Read> Cutter<R> {
         Ok(())
     }
 
-    /// Removes the first `end` bytes of the buffer and returns them as a batch, or `None` if there are none.
+    /// Removes the first `end` bytes from the buffer and returns them as a batch. Returns `None` if `end` is 0.
     fn hand_out(&mut self, end: usize) -> Option<Batch> {
         let rest = self.held[end..].to_vec();
         let mut text = std::mem::replace(&mut self.held, rest);
@@ -137,13 +138,13 @@ impl<R: Read> Cutter<R> {
     }
 }
 
-/// Returns the last offset greater than 0 at which a game certainly begins.
+/// Returns the last offset in `text`, greater than 0, at which a game certainly begins, or `None` if there is none.
 fn last_boundary(text: &[u8]) -> Option<usize> {
     tagged_boundary(text).or_else(|| read_boundary(text))
 }
 
-/// Returns the last offset at which a line begins the tags of a game and is certainly not in a comment. This needs only the
-/// text before the line.
+/// Returns the offset of the last line that begins the tags of a game and is certainly not inside a comment, or `None`
+/// if there is none. Examines only the text before that line, so the result is valid whatever follows.
 fn tagged_boundary(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     let mut tries = 0;
@@ -166,7 +167,8 @@ fn tagged_boundary(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns `true` if the last line before `at` that is neither blank nor a comment may contain a tag of the same game.
+/// Returns `true` if the text directly before the tag at offset `at` may contain another tag of the same game. Blank
+/// lines and comments in between are ignored.
 fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     let mut before = &text[..at];
     let mut is_next_to = true;
@@ -212,8 +214,9 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Returns the offset at which the last complete game ends, or `None` if there is none. A game counts as complete if at
-/// least [`CERTAIN`] bytes follow it, because text that has not been read yet cannot change where such a game ends.
+/// Parses games, and returns the offset at which the last complete game ends, or `None` if there is none. A game counts
+/// as complete if at least [`CERTAIN`] bytes follow it, because bytes that are not read yet cannot change where it
+/// ends.
 fn read_boundary(text: &[u8]) -> Option<usize> {
     let certain = text.len().checked_sub(CERTAIN)?;
     let mut games = GameReader::new(text);

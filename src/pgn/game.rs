@@ -47,7 +47,7 @@ pub struct GameReader<'a> {
 }
 
 impl<'a> GameReader<'a> {
-    /// Creates a reader that starts at the beginning of `text`, which must not be inside a game.
+    /// Creates a reader of the games in `text`, which must begin at a game boundary.
     pub fn new(text: &'a [u8]) -> GameReader<'a> {
         GameReader {
             text,
@@ -66,15 +66,16 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Sets whether [`next_token`](GameReader::next_token) also returns the moves of variations, between
-    /// [`Token::BeginVariation`](super::Token::BeginVariation) and [`Token::EndVariation`](super::Token::EndVariation). By
-    /// default, variations are skipped.
+    /// Sets whether [`next_token`](GameReader::next_token) also returns the moves of variations, enclosed by
+    /// [`Token::BeginVariation`](super::Token::BeginVariation) and [`Token::EndVariation`](super::Token::EndVariation).
+    /// By default, variations are skipped.
     pub fn with_variations(mut self, wanted: bool) -> GameReader<'a> {
         self.with_variations = wanted;
         self
     }
 
-    /// Sets the variant of games without a `Variant` tag, which [`Tags::variant`] returns. Default: standard chess.
+    /// Sets the variant that [`Tags::variant`] returns for games without a `Variant` tag. The default is standard
+    /// chess.
     pub fn with_untagged_variant(mut self, variant: Variant) -> GameReader<'a> {
         self.tags.untagged = variant;
         self
@@ -97,18 +98,20 @@ impl<'a> GameReader<'a> {
         self.first_tag
     }
 
-    /// Returns the offset at which the current game's last tag ends. This is the start of the game if the game has no tags.
+    /// Returns the offset at which the last tag of the current game ends, or at which the game starts if it has no
+    /// tags.
     pub(crate) fn tags_end(&self) -> usize {
         self.tags_end
     }
 
-    /// Returns the offset of the first text that does not belong to any game, or `None` if there has been none so far.
+    /// Returns the offset of the first text that was skipped because it does not belong to any game, or `None` if there
+    /// was none so far.
     pub fn stray_text(&self) -> Option<usize> {
         self.stray_text
     }
 
-    /// Returns the offset of the first line that is among the tags of a game but is not a tag pair, or `None` if there
-    /// has been none so far. Such a line is skipped; the tags before and after it belong to the same game.
+    /// Returns the offset of the first line that was skipped because it is among the tags of a game but is not a tag
+    /// pair. Returns `None` if there was none so far. The tags before and after such a line belong to the same game.
     pub fn bad_tag(&self) -> Option<usize> {
         self.bad_tag
     }
@@ -118,8 +121,8 @@ impl<'a> GameReader<'a> {
         self.at
     }
 
-    /// Goes to the next game and reads its tags. Returns `false` if there are no more games. The moves of the current game
-    /// must have been read or skipped to their end.
+    /// Advances to the next game and reads its tags. Returns `false` if there are no more games. The moves of the
+    /// current game must have been read or skipped to their end.
     pub fn next_game(&mut self) -> bool {
         self.tags.clear();
         self.first_tag = None;
@@ -151,7 +154,7 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips blanks, comments and escaped lines before a game.
+    /// Skips blanks, comments and escaped lines (which begin with `%`) before a game.
     fn skip_between_games(&mut self) {
         while let Some(&byte) = self.text.get(self.at) {
             match byte {
@@ -169,8 +172,12 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips the comment or the escaped line at the current offset. Returns `true` if there was one, and `false` if
-    /// there was none. If the comment is not closed, returns the offset of the next game as an error.
+    /// Skips the comment, or the escaped line that begins with `%`, at the current offset. Returns `false` if neither
+    /// begins there.
+    ///
+    /// # Errors
+    ///
+    /// Returns the offset of the next game if the comment is not closed.
     pub(super) fn pass_comment(&mut self) -> Result<bool, usize> {
         self.at = match self.text.get(self.at) {
             Some(b'{') => match self.comments.end_of(self.text, self.at) {
@@ -189,16 +196,16 @@ impl<'a> GameReader<'a> {
         self.at == 0 || matches!(self.text[self.at - 1], b'\n' | b'\r')
     }
 
-    /// Returns `true` if the tags of the next game begin with the bracket at the current offset.
+    /// Returns `true` if the tags of a new game begin with the bracket at the current offset.
     pub(super) fn tags_begin_here(&self) -> bool {
         is_tag_start(self.text, self.at)
             || (self.is_line_start() && is_bad_tag_line(self.text, self.at))
     }
 
-    /// Skips a bracket that does not begin a tag pair.
+    /// Skips a bracket that does not begin a tag pair, and the rest of its line.
     ///
-    /// The moves of a game would be played from a wrong position if its `FEN` or `Variant` tag were skipped. So a line with one of
-    /// these names is read as a tag whatever quotation marks it has. If its value cannot be read, the game is not counted.
+    /// If the bracket begins a damaged `FEN` or `Variant` tag, the tag is kept, because without it the moves of the
+    /// game would be played from a wrong position. If its value turns out to be unreadable, the game is rejected.
     #[cold]
     fn pass_bad_tag(&mut self) {
         self.bad_tag.get_or_insert(self.at);
@@ -211,15 +218,15 @@ impl<'a> GameReader<'a> {
         self.at = end;
     }
 
-    /// Examines the bracket at the current offset, which does not begin a tag pair. Returns the offset at which reading
-    /// continues after the damaged tag, and this tag if its name is `FEN` or `Variant`.
+    /// Examines the bracket at the current offset, which does not begin a tag pair. Returns the offset at which to
+    /// continue reading, and the damaged tag if its name is `FEN` or `Variant`.
     fn damaged_start_tag(&self) -> (usize, Option<Tag<'a>>) {
         let end = end_of_bad_tag(self.text, self.at);
         (end, damaged_start_tag(&self.text[self.at..end]))
     }
 
-    /// Returns `true` if nothing but comments stands between `at` and the end of the current game, which is the end of
-    /// the text, a blank line or the next tags.
+    /// Returns `true` if only blanks and comments stand between the offset `at` and the end of the current game. A
+    /// blank line, the tags of the next game or the end of the text end a game.
     pub(super) fn is_last(&self, at: usize) -> bool {
         let mut rest = &self.text[at..];
         let mut breaks = 0;
@@ -255,8 +262,8 @@ impl<'a> GameReader<'a> {
         GameResult::is_double_loss(text) && self.is_last(self.at)
     }
 
-    /// Reads tag pairs, one or several per line, and skips blank lines, comments and escaped lines among them. Also
-    /// skips damaged lines: lines that begin with a bracket but are not tag pairs, and [stray
+    /// Reads the tag pairs of a game, of which a line may contain several. Skips blank lines, comments and escaped
+    /// lines among them, and damaged lines: lines that begin with a bracket but are not tag pairs, and [stray
     /// text](GameReader::is_stray_text).
     fn read_tags(&mut self) {
         let mut blank_line = false;
@@ -354,11 +361,11 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// The maximum number of bytes between a move number and its move.
+/// The maximum number of bytes that are examined between a move number and its move.
 const LONGEST_START: usize = 256;
 
-/// Returns `true` if a text starts with movetext: with a termination marker, a move, or a move number followed by one of
-/// these.
+/// Returns `true` if a text starts with moves of a game: with a move, a termination marker such as `1-0`, or a move
+/// number followed by one of the two.
 pub(super) fn moves_begin(text: &[u8]) -> bool {
     let is_between = |at: usize| match text.get(at) {
         Some(b'.' | b' ' | b'\n' | b'\r') => 1,

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::position::{Word, looks_like_move};
 
-/// The next element of the movetext.
+/// An element of the movetext of a game, such as a move or the end of the game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Token<'a> {
     /// A move as it is written in the text, without marks such as `!?`.
@@ -41,7 +41,7 @@ pub enum Token<'a> {
     End(GameEnd),
 }
 
-/// The way in which the text of a game ended: completely read, or broken off at damaged text.
+/// The way in which the text of a game ended: it was read completely, or is damaged.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GameEnd {
     /// The game was read to its end. Contains the result of its termination marker, or `None` if it has no marker.
@@ -50,10 +50,10 @@ pub enum GameEnd {
     Broken(Flaw),
 }
 
-/// The maximum length of a word that is looked at as a termination marker, in bytes.
+/// The maximum length in bytes of a word that is examined as a termination marker, such as `1-0`.
 const LONGEST_MARKER: usize = 64;
 
-/// Damage that makes the rest of a game unreadable.
+/// A description of damage that makes the rest of a game unreadable.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Flaw {
     /// The kind of damage, such as "comment is not closed".
@@ -64,8 +64,8 @@ pub struct Flaw {
 }
 
 impl<'a> GameReader<'a> {
-    /// Returns the next token of the main line, and also of variations if [`with_variations`](GameReader::with_variations)
-    /// is on. After the last move, returns the end of the game.
+    /// Returns the next move of the main line, or the end of the game after the last move. Also returns the moves of
+    /// variations if [`with_variations`](GameReader::with_variations) is on.
     #[inline]
     pub fn next_token(&mut self) -> Token<'a> {
         loop {
@@ -75,8 +75,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the next token like [`next_token`](GameReader::next_token), and calls `comment` with each comment before it,
-    /// except comments in skipped variations.
+    /// Returns the next token like [`next_token`](GameReader::next_token). Calls `comment` with the text of each
+    /// comment before the token, except comments in skipped variations.
     pub(crate) fn next_token_after(&mut self, mut comment: impl FnMut(&'a [u8])) -> Token<'a> {
         loop {
             let start = self.at;
@@ -91,7 +91,7 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Goes back to the first comment between the tags and the moves, if there is one.
+    /// Moves the reader back to the first comment between the tags and the moves of the current game, if there is one.
     pub(crate) fn return_to_comments(&mut self) {
         self.at = self.first_comment.unwrap_or(self.at);
     }
@@ -174,13 +174,14 @@ impl<'a> GameReader<'a> {
         Word::before_blank(self.text[self.at..].first_chunk()?)
     }
 
-    /// Moves past `word`, which [`peek_word`](GameReader::peek_word) has just returned.
+    /// Advances past `word`, which [`peek_word`](GameReader::peek_word) has just returned.
     #[inline(always)]
     pub fn take_word(&mut self, word: Word) {
         self.at += word.len();
     }
 
-    /// Reads the word that begins with a letter at the current offset.
+    /// Reads the word at the current offset, which begins with a letter. Returns its token, or `None` if the word is to
+    /// be skipped.
     #[inline]
     fn read_move(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -196,8 +197,9 @@ impl<'a> GameReader<'a> {
         self.read_odd_move(end)
     }
 
-    /// Reads a move with an unusual ending, or a word that only begins like a move. `end` is the offset at which the
-    /// first run of [move bytes](is_move_byte) ends.
+    /// Reads a word that begins with a letter or figurine and is not a plain move: a move with an unusual ending, or
+    /// another word. `end` is the offset at which its first run of [move bytes](is_move_byte) ends. Returns `None` if
+    /// the word is to be skipped.
     #[cold]
     #[inline(never)]
     fn read_odd_move(&mut self, end: usize) -> Option<Token<'a>> {
@@ -220,8 +222,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the offset at which the move at `offset` ends. Parentheses, `e.p.`, dashes and crosses may belong to the
-    /// move. `end` is the offset at which its first run of [move bytes](is_move_byte) ends.
+    /// Returns the offset at which the move at `offset` ends. A move may contain parentheses, `e.p.`, dashes and
+    /// multiplication signs. `end` is the offset at which its first run of [move bytes](is_move_byte) ends.
     fn end_of_move(&self, offset: usize, mut end: usize) -> usize {
         loop {
             let rest = &self.text[end..];
@@ -262,7 +264,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads a move number, a termination marker, or castling written with zeros.
+    /// Reads a word that begins with a digit: a move number, a termination marker, or castling that is written with
+    /// zeros. Returns `None` for a move number.
     #[inline]
     fn read_number(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -289,8 +292,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads a termination marker, or castling written with zeros. `end` is the offset at which its first run of digits
-    /// ends.
+    /// Reads a termination marker such as `1-0`, or castling that is written with zeros. `end` is the offset at which
+    /// its first run of digits ends.
     #[cold]
     fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
@@ -352,8 +355,8 @@ impl<'a> GameReader<'a> {
         Some(Token::Move { text, offset })
     }
 
-    /// Reads a termination marker with blanks between its parts, such as `1 - 0`. Returns `None` if there is none at the
-    /// current offset, otherwise the token for the end of the game as [`end_of_game`](GameReader::end_of_game) returns it.
+    /// Reads a termination marker with blanks between its parts, such as `1 - 0`. Returns `None` if there is no such
+    /// marker at the current offset. The inner `Option` is the result of [`end_of_game`](GameReader::end_of_game).
     fn read_spaced_marker(&mut self) -> Option<Option<Token<'a>>> {
         let (result, length, is_last) = GameResult::spaced_marker(&self.text[self.at..])?;
         let end = self.at + length;
@@ -371,9 +374,10 @@ impl<'a> GameReader<'a> {
     }
 
     /// Reads a word that begins with neither an ASCII letter nor a digit: a move that begins with a figurine, as in
-    /// `♘f3`, a null move, a termination marker such as `½-½`, or an annotation such as `+-`. Returns `None` if the
-    /// word is an annotation or blank, or a termination marker inside a variation. Returns [`Token::Unreadable`] for
-    /// any other word.
+    /// `♘f3`, a null move, a termination marker such as `½-½`, or an annotation such as `+-`. Any other word becomes
+    /// [`Token::Unreadable`].
+    ///
+    /// Returns `None` if the text is to be skipped: a blank, an annotation, or a termination marker inside a variation.
     #[cold]
     fn read_sign(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -412,30 +416,30 @@ impl<'a> GameReader<'a> {
         Some(Token::Unreadable { text, offset })
     }
 
-    /// Returns `true` if the next word, after ASCII blanks, is a move.
+    /// Returns `true` if the next word after blanks is a move.
     fn move_follows(&self) -> bool {
         let rest = self.text[self.at..].trim_ascii_start();
         looks_like_move(without_marks(first_word(rest)))
     }
 }
 
-/// Returns `true` if an annotation such as "with the idea" or "better is" says that the moves after it are not moves of the
-/// game.
+/// Returns `true` if an annotation contains a sign such as `∆` ("with the idea"), which means that the moves after it
+/// were not played in the game.
 fn text_means_idea(annotation: &[u8]) -> bool {
     let text = str::from_utf8(annotation).unwrap_or_default();
     text.chars()
         .any(|sign| "\u{2206}\u{25b3}\u{394}\u{2207}\u{2313}\u{25b2}\u{25bd}".contains(sign))
 }
 
-/// Returns `true` if a word of move bytes is certainly a whole move: it ends with a square or a check, and nothing is glued
-/// to it. This is the case for nearly all moves.
+/// Returns `true` if a word is certainly a complete move: it ends with a square or a check sign, and nothing else is
+/// attached to it. Nearly all moves are such words.
 #[inline]
 fn is_plain(word: &[u8]) -> bool {
     matches!(word, [.., before, b'1'..=b'8' | b'+' | b'#'] if !matches!(before, b'-' | b'/'))
 }
 
-/// Returns `true` if `letter`, in parentheses after a pawn move, names the piece that the pawn is promoted to. The letters
-/// of all [languages](crate::position::PieceLetters) are accepted.
+/// Returns `true` if `letter`, which stands in parentheses after a pawn move, names a piece to which the pawn is
+/// promoted. The letters of all [languages](crate::position::PieceLetters) are accepted.
 fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
     let square = pawn_move.strip_suffix(b"=").unwrap_or(pawn_move);
     matches!(pawn_move, [b'a'..=b'h' | b'P', ..])
@@ -443,7 +447,8 @@ fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
         && b"NBRQSLTDPCFA".contains(&letter)
 }
 
-/// Returns the length of the two dashes if a word consists of two dashes and optional marks, otherwise `None`.
+/// Checks whether a word is a null move: two dashes, optionally followed by marks. Returns the length of the dashes in
+/// bytes, or `None` if it is not.
 fn null_move(word: &[u8]) -> Option<usize> {
     let first = dash(word);
     let second = dash(&word[first..]);
@@ -452,7 +457,7 @@ fn null_move(word: &[u8]) -> Option<usize> {
     is_null_move.then_some(first + second)
 }
 
-/// Returns `true` if a word consists only of signs, such as those in the table of NAGs: `+-`, `=`, `±`, `□`, `⇆`.
+/// Returns `true` if a word consists only of annotation signs, such as `+-`, `=`, `±`, `□` or `⇆`.
 fn is_annotation(word: &[u8]) -> bool {
     let is_sign = |sign: char| match sign {
         // Unicode classifies the delta as a letter.

@@ -21,10 +21,10 @@ use crate::{
 pub(crate) const NO_GAME: &str =
     "no game in it: name a PGN file, plain or packed with gzip, bzip2, zstd or zip";
 
-/// The approximate size of a batch of games in bytes. One thread reads one batch at a time.
+/// The approximate size in bytes of a batch of games, which one thread reads at a time.
 const BATCH_SIZE: usize = 1 << 18;
 
-/// A set of PGN inputs, and the resources for reading them.
+/// A set of PGN inputs whose games are read on several threads.
 #[derive(Clone, Debug)]
 pub struct Games<'a> {
     /// The inputs, which are read in this order.
@@ -37,7 +37,7 @@ pub struct Games<'a> {
     pub meter: &'a Meter,
 }
 
-/// The numbers of games that were read.
+/// The number of games that were read from all inputs, and information about what was skipped.
 #[derive(Debug, Default)]
 pub(crate) struct ReadGames {
     /// The number of games.
@@ -49,7 +49,7 @@ pub(crate) struct ReadGames {
 }
 
 impl ReadGames {
-    /// Returns warnings about games and other parts of the inputs that were not read, one line each.
+    /// Returns warnings about games and other parts of the inputs that were skipped. Each warning is one line of text.
     pub fn warnings(mut self) -> Vec<String> {
         self.skipped.extend(self.unknown_variants.warnings());
         self.skipped
@@ -57,15 +57,17 @@ impl ReadGames {
 }
 
 impl Games<'_> {
-    /// Calls `read` for each game on several threads, and then calls `take` on this thread with the number of the game, from
-    /// 1, and the value that `read` returned. `take` is called in the order of the games.
+    /// Calls `read` for each game, on several threads, and then `take` for each result, on this thread and in the order
+    /// of the games.
     ///
-    /// `read` gets the text of the batch and a reader that has just read the tags of the game. It must read the game to its
-    /// end.
+    /// `read` gets the text of a batch of games, and a reader that has just read the tags of the game. It must read the
+    /// game to its end. `take` gets the number of the game, counted from 1 over all inputs, and the value that `read`
+    /// returned.
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read or contains text but no game, and the errors of `read` and `take`.
+    /// Returns an error if an input cannot be read or contains text but no game, and the first error of `read` or
+    /// `take`.
     pub(crate) fn for_each<T: Send>(
         &self,
         read: impl Fn(&[u8], &mut GameReader<'_>) -> Result<T> + Sync,
@@ -135,7 +137,11 @@ impl Games<'_> {
     }
 }
 
-/// Returns the variant and the starting position of a game, or the reason why the game cannot be played.
+/// Returns the variant and the starting position of a game, according to its `Variant` and `FEN` tags.
+///
+/// # Errors
+///
+/// Returns the reason if the variant is unknown or the position is invalid.
 pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), String> {
     let variant = tags.variant().map_err(|err| err.to_string())?;
     match tags.fen() {
@@ -148,7 +154,7 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
     }
 }
 
-/// The end of a game whose moves were played.
+/// Information about how the moves of a game ended: its result, and the reason why not all moves could be played.
 #[derive(Default)]
 pub(crate) struct Ending {
     /// The result that the termination marker gives, or `None` if the game has no marker or is broken.
@@ -160,17 +166,22 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// Returns the reason why the end of the game is missing, or `None` if all moves were played.
+    /// Returns the reason why the moves of the game could not be played to the end, or `None` if all were played.
     pub fn problem(self) -> Option<String> {
         self.illegal.or(self.flaw)
     }
 }
 
-/// Plays the moves of the current game of `games`. Stops at the end of the game, at a null move, at a move that cannot
-/// be played, or when `step` returns `false`, and skips the rest of the game.
+/// Plays the moves of the current game of `games` on the board `pos`. Stops at the end of the game, at a null move, at
+/// a move that cannot be played, or when `step` returns `false`, and skips the rest of the game.
 ///
-/// `step` is called with each move before it is played: it gets the position, the move, and the offset in the text at which
-/// the move ends.
+/// `step` is called before each move is played, with the position, the move, and the offset in the text at which the
+/// move ends.
+///
+/// # Errors
+///
+/// Returns the first error of `step`. A move that cannot be played is not an error; it is reported in
+/// [`Ending::illegal`].
 pub(crate) fn play(
     games: &mut GameReader<'_>,
     pos: &mut Keyed<VariantPosition>,
@@ -213,7 +224,7 @@ pub(crate) fn play(
     }
 }
 
-/// A game whose moves were played.
+/// The starting position, the final position and the ending of a game whose moves were played.
 pub(crate) struct ReplayedGame {
     pub variant: Variant,
     pub start: VariantPosition,
@@ -222,8 +233,9 @@ pub(crate) struct ReplayedGame {
     pub ending: Ending,
 }
 
-/// Plays the moves of the current game of `games` from its starting position, like [`play`]. If the starting position
-/// cannot be read, plays no moves, and puts the reason into [`Ending::illegal`].
+/// Plays the moves of the current game of `games` from its starting position, like [`play`]. `step` also gets the
+/// variant of the game. If the starting position cannot be read, no move is played, and [`Ending::illegal`] contains
+/// the reason.
 pub(crate) fn play_from_start(
     games: &mut GameReader<'_>,
     mut step: impl FnMut(Variant, &Keyed<VariantPosition>, Move, usize) -> Result<bool>,
@@ -248,7 +260,7 @@ pub(crate) fn play_from_start(
     })
 }
 
-/// Converts the end of a game as the reader reports it. The field `illegal` of the result is `None`.
+/// Converts the end of a game, as the reader reports it, to an [`Ending`] without an illegal move.
 fn ending(end: GameEnd) -> Ending {
     let (marker, flaw) = match end {
         GameEnd::Complete(marker) => (marker, None),
@@ -261,8 +273,8 @@ fn ending(end: GameEnd) -> Ending {
     }
 }
 
-/// Returns the text of a game with comments inserted at the given offsets. If an offset is followed by marks such as `!` or
-/// `+`, the comment comes after them.
+/// Returns the text of a game with comments inserted. `comments` contains the offset and the text of each comment. If
+/// marks such as `!` or `+` follow at the offset, the comment is inserted after them.
 pub(crate) fn commented(
     text: &[u8],
     comments: impl IntoIterator<Item = (usize, String)>,

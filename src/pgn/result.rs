@@ -23,11 +23,11 @@ pub enum GameResult {
     Unknown,
 }
 
-/// The maximum length, in bytes, of a text that spells a result in ASCII without blanks.
+/// The maximum length in bytes of a text that is examined as a result, without blanks and in ASCII.
 const LONGEST_TEXT: usize = 15;
 
 impl GameResult {
-    /// All results, in the order of their discriminants.
+    /// All results of a game, in the order of their discriminants.
     pub const ALL: [GameResult; 4] = [
         GameResult::Draw,
         GameResult::WhiteWins,
@@ -53,22 +53,22 @@ impl GameResult {
         }
     }
 
-    /// Returns the result that the `Result` tag spells, or `None` if the tag is missing or does not spell a result.
+    /// Returns the result in the `Result` tag of a game, or `None` if the tag is missing or does not contain a result.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Option<GameResult> {
         tags.get(b"Result").and_then(GameResult::from_text)
     }
 
-    /// Returns `true` if the `Result` tag has a text that does not spell a result. An empty text and `?` spell none, but say that
-    /// the result is unknown.
+    /// Returns `true` if the `Result` tag of a game contains a text that cannot be read. An empty text and `?` mean an
+    /// unknown result, so they do not count as unreadable.
     pub(crate) fn is_unreadable(tags: &Tags<'_>) -> bool {
         tags.get(b"Result").is_some_and(|text| {
             !matches!(text.trim_ascii(), b"" | b"?") && GameResult::from_text(text).is_none()
         })
     }
 
-    /// Parses a result as people and programs write it, in a tag or after the moves: `1-0`, `1:0`, `1 – 0`, `½-½`, `1/2`,
-    /// `0,5-0,5`, `1-0 (forfeit)`, `+:-`. Returns `None` for other texts. If both sides lost, as in `0-0`, the result is
-    /// [`GameResult::Unknown`], because nobody won and the game is not a draw.
+    /// Parses a result in one of the forms that people and programs use, in a tag or after the moves: `1-0`, `1:0`,
+    /// `1 – 0`, `½-½`, `1/2`, `0,5-0,5`, `1-0 (forfeit)`, `+:-`. Returns `None` for other texts. If both sides lost, as in
+    /// `0-0`, the result is [`GameResult::Unknown`], because nobody won and the game is not a draw.
     ///
     /// ```
     /// use polybook::pgn::GameResult;
@@ -81,9 +81,8 @@ impl GameResult {
         GameResult::from_token(text).or_else(|| spelled(text).map(|(result, _)| result))
     }
 
-    /// Parses a termination marker. Returns `None` for any other word, and for a marker that could also be castling
-    /// (`0-0`) or an annotation (`+--`). [`from_last_word`](GameResult::from_last_word) accepts a marker that could
-    /// also be an annotation.
+    /// Parses a termination marker, the result at the end of a game's moves. Returns `None` for any other word, and for
+    /// a text that could be castling (`0-0`) or an annotation (`+--`).
     pub(super) fn from_marker(word: &[u8]) -> Option<GameResult> {
         GameResult::from_token(word).or_else(|| {
             let (result, certainty) = spelled(word)?;
@@ -91,8 +90,9 @@ impl GameResult {
         })
     }
 
-    /// Parses the last word of a game. Unlike [`from_marker`](GameResult::from_marker), this accepts a forfeit such as
-    /// `+--`, which would be an annotation elsewhere.
+    /// Parses the last word of a game as a termination marker. Accepts a forfeit such as `+--`, which would be an
+    /// annotation before further moves. Returns `None` for any other word, and for a text that could be castling
+    /// (`0-0`).
     pub(super) fn from_last_word(word: &[u8]) -> Option<GameResult> {
         let (result, certainty) = spelled(word)?;
         (certainty != Certainty::MayBeCastling).then_some(result)
@@ -103,9 +103,11 @@ impl GameResult {
         spelled(text).is_some_and(|(_, certainty)| certainty == Certainty::MayBeCastling)
     }
 
-    /// Parses a termination marker with blanks between its parts, such as `1 - 0`, `0 : 1` or `1/2 - 1/2`, at the start of
-    /// `text`. Returns the result, its length in bytes, and `true` if the text is a marker only at the end of a game, because
-    /// both sides lost. Returns `None` if there is no such marker.
+    /// Parses a termination marker with blanks between its parts, such as `1 - 0`, `0 : 1` or `1/2 - 1/2`, at the start
+    /// of `text`.
+    ///
+    /// Returns the result, the length of the marker in bytes, and `true` if the text has another meaning except at the
+    /// end of a game, such as castling. Returns `None` if `text` does not start with such a marker.
     pub(super) fn spaced_marker(text: &[u8]) -> Option<(GameResult, usize, bool)> {
         let first = half_length(text)?;
         let dash_at = first + blanks_length(&text[first..]);
@@ -125,8 +127,8 @@ impl GameResult {
         Some((result, end, certainty != Certainty::Marker))
     }
 
-    /// Returns the length of the termination marker at the end of a word that begins with other text, as in `Qg20-1`.
-    /// Returns 0 if there is no marker.
+    /// Returns the length in bytes of the termination marker at the end of a word that begins with a move, as in
+    /// `Qg20-1`. Returns 0 if the word does not end with a marker.
     pub(super) fn glued_length(word: &[u8]) -> usize {
         let before = without_last(word, b"1/2")
             .map(|rest| {
@@ -148,7 +150,7 @@ impl GameResult {
         }
     }
 
-    /// Returns the side that won, or `None` for a draw or an unknown result.
+    /// Returns the side that won the game, or `None` for a draw or an unknown result.
     #[inline]
     pub fn winner(self) -> Option<Color> {
         match self {
@@ -169,7 +171,7 @@ impl GameResult {
     }
 }
 
-/// The other meaning that a text that spells a result may have in movetext.
+/// The meaning that a text such as `0-0`, which can be read as a result, may also have among moves.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Certainty {
     /// The text is always a termination marker.
@@ -180,7 +182,8 @@ enum Certainty {
     MayBeCastling,
 }
 
-/// Returns the result that a text spells, and what else the text may mean. Ignores words, letters and dots after the result.
+/// Parses a result, and returns it with the meaning that the text may also have. Words, letters and dots after the
+/// result are ignored. Returns `None` if the text does not begin with a result.
 #[cold]
 fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     spelled_exactly(text).or_else(|| {
@@ -195,7 +198,8 @@ fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     })
 }
 
-/// Returns the result that a text spells, and what else the text may mean. Returns `None` if anything follows the result.
+/// Parses a text that consists of nothing but a result, and returns it with the meaning that the text may also have.
+/// Returns `None` for any other text.
 fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     let mut plain = [0; LONGEST_TEXT];
     let mut length = 0;
@@ -238,7 +242,8 @@ fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     Some((result, Certainty::Marker))
 }
 
-/// Returns the length in bytes of the points of one side at the start of `text`: `1`, `0`, `½`, `1/2` or `0.5`.
+/// Returns the length in bytes of the points of one side, such as `1`, `0`, `½`, `1/2` or `0.5`, at the start of
+/// `text`. Returns `None` if `text` does not start with points.
 fn half_length(text: &[u8]) -> Option<usize> {
     const HALVES: [&[u8]; 9] = [
         b"1/2",
@@ -255,7 +260,7 @@ fn half_length(text: &[u8]) -> Option<usize> {
     Some(half.len())
 }
 
-/// Returns the length in bytes of the blanks and line breaks at the start of `text`, but at most 8.
+/// Returns the length in bytes of the blanks and line breaks at the start of `text`. Stops counting at about 8 bytes.
 fn blanks_length(text: &[u8]) -> usize {
     let mut length = 0;
     while length < 8 && length < text.len() {
@@ -270,12 +275,12 @@ fn blanks_length(text: &[u8]) -> usize {
     length
 }
 
-/// Returns `word` without `end` at its end, or `None` if `word` does not end with `end`.
+/// Removes `end` from the end of `word`. Returns `None` if `word` does not end with it.
 fn without_last<'a>(word: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
     word.strip_suffix(end)
 }
 
-/// Returns `word` without the dash or colon at its end, or `None` if it ends with neither.
+/// Removes the dash or colon at the end of `word`. Returns `None` if `word` ends with neither.
 fn without_last_dash(word: &[u8]) -> Option<&[u8]> {
     if let [before @ .., b':'] = word {
         return Some(before);

@@ -10,14 +10,14 @@ use super::{
 };
 
 impl<'a> GameReader<'a> {
-    /// Skips the rest of the current game without reading its moves. Returns how the game ended, as
+    /// Skips the rest of the current game without reading its moves. Returns the end of the game, as
     /// [`next_token`](GameReader::next_token) would report it.
     pub fn skip_moves(&mut self) -> GameEnd {
         self.without_variations(GameReader::skip_main_line)
     }
 
-    /// Counts the half-moves from the current offset to the end of the main line, or to its first null move, and skips
-    /// the rest of the game. Returns the number and how the game ended.
+    /// Skips the rest of the current game, and counts its half-moves from the current offset to the end of the main
+    /// line or its first null move. Returns the number and the end of the game.
     pub fn count_moves(&mut self) -> (usize, GameEnd) {
         self.without_variations(|reader| {
             let mut plies = 0;
@@ -31,8 +31,8 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Reads the rest of the current game, and returns how it ended. Calls `f` with the text of each move in the main
-    /// line, and with an empty text for each null move.
+    /// Reads the rest of the main line of the current game. Calls `f` with the text of each move, and with an empty
+    /// text for each null move. Returns the end of the game.
     pub fn rest_of_moves(&mut self, mut f: impl FnMut(&[u8])) -> GameEnd {
         self.without_variations(|reader| {
             loop {
@@ -45,7 +45,8 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Leaves the variations that the reader is in, and calls `read` with variations switched off.
+    /// Calls `read` while variations are switched off. If the reader is inside a variation, first advances to the end
+    /// of the outermost one.
     fn without_variations<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         if self.depth > 0 {
             self.depth = 0;
@@ -57,7 +58,7 @@ impl<'a> GameReader<'a> {
         read
     }
 
-    /// Skips the rest of the main line, and returns how the game ended. The reader must not be inside a variation.
+    /// Skips the rest of the main line, and returns the end of the game. The reader must not be inside a variation.
     fn skip_main_line(&mut self) -> GameEnd {
         // The last offset that is certainly the start of a token.
         let mut token = self.at;
@@ -97,8 +98,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips the comment, the variation or the single byte at the current offset. Returns `Some` with how the game
-    /// ended if the game ends here, otherwise `None`.
+    /// Skips the comment, the variation or the termination marker `*` at the current offset. Returns the end of the
+    /// game if the game ends there, otherwise `None`. Does not advance if none of them begins there.
     fn skip_one(&mut self) -> Option<GameEnd> {
         match self.pass_comment() {
             Ok(true) => return None,
@@ -117,9 +118,9 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the offset at which the word that contains the current byte begins, but at least `first`. If the word has no
-    /// letters and digits before this byte, returns the start of an earlier word, because both may belong to one marker, such
-    /// as `1 - 0`.
+    /// Returns the offset at which the word at the current offset begins, but at least `first`. If the part of the word
+    /// before the current offset has no letters or digits, returns the start of an earlier word, because both may form
+    /// one termination marker, such as `1 - 0`.
     fn word_start(&self, first: usize) -> usize {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"{}()[];*".contains(byte);
         let mut start = self.at;
@@ -135,8 +136,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Handles the parenthesis that opens a variation at the current offset: enters the variation if the caller wants
-    /// variations, otherwise skips it. Returns the token for the caller, or `None` if the variation was skipped.
+    /// Reads the parenthesis at the current offset, which opens a variation. Enters the variation if the caller wants
+    /// variations, and otherwise skips it. Returns the token for the caller, or `None` if the variation was skipped.
     pub(super) fn enter_variation(&mut self) -> Option<Token<'a>> {
         let open = self.at;
         if self.depth == 0 {
@@ -154,7 +155,7 @@ impl<'a> GameReader<'a> {
         Some(Token::BeginVariation)
     }
 
-    /// Skips the rest of the variation that the reader has just entered. Call this directly after
+    /// Skips the rest of the variation that the reader has just entered. Must be called directly after
     /// [`Token::BeginVariation`] has been returned.
     pub(super) fn leave_variation(&mut self) {
         self.depth -= 1;
@@ -167,8 +168,11 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips the variation at the current offset, including the variations in it. If the variation is not closed, the
-    /// game ends there, and the error says how it ended.
+    /// Skips the variation at the current offset with all variations inside it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the end of the game if the variation is not closed, because then the game ends inside it.
     fn skip_variation(&mut self) -> Result<(), GameEnd> {
         let open = self.at;
         let unclosed = |at| {
@@ -202,8 +206,8 @@ impl<'a> GameReader<'a> {
         Err(unclosed(open))
     }
 
-    /// Returns `true` if the line before the line break at the current offset ends with a termination marker, and a
-    /// blank line follows. If this occurs inside a variation, the variation is not closed.
+    /// Returns `true` if the line that ends at the current offset ends with a termination marker, and a blank line
+    /// follows. Inside a variation, this means that the variation is not closed.
     fn is_end_of_game_line(&self) -> bool {
         let rest = &self.text[self.at..];
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
@@ -214,8 +218,8 @@ impl<'a> GameReader<'a> {
         next_is_blank && ends_game(&before[line..])
     }
 
-    /// Ends the current game because of an unclosed comment at the current offset, and moves the reader to `next`.
-    /// Returns the [`GameEnd`] that reports the comment.
+    /// Ends the current game at the current offset, where a comment begins that is not closed, and advances the reader
+    /// to the next game at the offset `next`. Returns the [`GameEnd`] that reports the comment.
     pub(super) fn comment_not_closed(&mut self, next: usize) -> GameEnd {
         let offset = self.at;
         self.at = next;
@@ -226,8 +230,8 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// For each byte, whether it can end a game, or begin a comment or variation, which may contain text that only looks
-/// like the end of a game.
+/// A table of the bytes at which skipping moves must stop: bytes that can end a game, or that begin a comment or
+/// variation, whose text may look like the end of a game.
 const ENDS_OR_HIDES: [bool; 256] = {
     let mut table = [false; 256];
     let bytes = b"{(;%*[-/:\xef\xe2\xc2\xbd\x96\x97";

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::GameReader;
 
-/// The parts of one input that were not read, as far as they are known.
+/// The parts of an input that were skipped because they are not games.
 #[derive(Clone, Default)]
 pub(crate) struct SkippedParts {
     /// A description of the files of a zip archive that are not read.
@@ -16,21 +16,23 @@ pub(crate) struct SkippedParts {
 }
 
 impl SkippedParts {
-    /// Adds the parts that a reader skipped. `offset` is the offset of the reader's text in the unpacked input.
+    /// Adds the parts that a reader of games skipped. `offset` is the offset of the reader's text in the decompressed
+    /// input.
     pub fn add_reader(&mut self, reader: &GameReader<'_>, offset: u64) {
         let place = |at: usize| offset + at as u64;
         self.stray_text = self.stray_text.or(reader.stray_text().map(place));
         self.bad_tag = self.bad_tag.or(reader.bad_tag().map(place));
     }
 
-    /// Adds the parts of a later section of the input.
+    /// Adds the parts that were skipped in a later section of the same input. Only the first offset of each kind is
+    /// kept.
     pub fn join(&mut self, later: SkippedParts) {
         self.files = self.files.take().or(later.files);
         self.stray_text = self.stray_text.or(later.stray_text);
         self.bad_tag = self.bad_tag.or(later.bad_tag);
     }
 
-    /// Returns a warning for each kind of part that was not read, with the name of the file.
+    /// Returns a warning for each kind of part that was skipped. Each warning names the file.
     pub fn warnings(&self, file: &Path) -> Vec<String> {
         let file = file.display();
         let at = |what, offset: Option<u64>| {

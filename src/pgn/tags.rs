@@ -9,17 +9,17 @@ use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr2};
 use super::{game::moves_begin, result::GameResult};
 use crate::position::{LineError, UnknownVariant, Variant, game_start};
 
-/// The maximum distance, in bytes, between the first line of a broken value and its closing quote: 1 MiB.
+/// The maximum length in bytes of a tag's value after its first line, if the value spans several lines: 1 MiB.
 pub(super) const LONGEST_CONTINUATION: usize = 1 << 20;
 
-/// The maximum length, in bytes, of a damaged line that is skipped among tags.
+/// The maximum length in bytes of a damaged line that is skipped among the tags of a game.
 const LONGEST_BAD_TAG: usize = 4096;
 
-/// The number of tags of a game that are kept regardless of their names.
+/// The number of tags of a game after which only tags that polybook uses are kept, to bound the memory.
 const KEPT: usize = 256;
 
-/// The names of tags that are kept regardless of how many tags come before them, because filtering, replaying or indexing
-/// games uses them.
+/// The names of the tags that are kept however many tags a game has, because they are used to filter, replay or index
+/// games.
 const ALWAYS_KEPT: [&[u8]; 18] = [
     b"Event",
     b"Site",
@@ -41,7 +41,7 @@ const ALWAYS_KEPT: [&[u8]; 18] = [
     b"EventType",
 ];
 
-/// A tag pair, with its bytes as they are in the file.
+/// A tag pair of PGN, such as `[White "Tal"]`, with the bytes of the file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Tag<'a> {
     /// The name. It usually consists of letters and digits. Names that polybook uses are spelled as in the PGN standard, also
@@ -53,7 +53,7 @@ pub struct Tag<'a> {
 
 /// The tags of one game, in the order of the file.
 ///
-/// Memory stays bounded: after the first 256 tags of a game, only tags that polybook itself uses are kept.
+/// To bound the memory, only tags that polybook itself uses are kept after the first 256 tags.
 #[derive(Clone, Default, Debug)]
 pub struct Tags<'a> {
     pairs: Vec<Tag<'a>>,
@@ -62,8 +62,8 @@ pub struct Tags<'a> {
 }
 
 impl<'a> Tags<'a> {
-    /// Returns the value of a tag, or `None` if the game does not have it. If the tag occurs several times, returns the last
-    /// value. Names are compared with case.
+    /// Returns the value of a tag, or `None` if the game has no tag with this name. If several tags have the name,
+    /// returns the last value. Names are case-sensitive.
     #[inline]
     pub fn get(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.pairs
@@ -107,8 +107,12 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns the variant that the `Variant` tag names. If the game has no such tag, or if its value is empty, `?` or
-    /// `-`, returns the variant that the reader assumes for games without the tag.
+    /// Returns the variant in the `Variant` tag of the game. If the game has no such tag, or if its value is empty, `?`
+    /// or `-`, returns the reader's default variant.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the tag names no supported variant.
     pub(crate) fn named_variant(&self) -> Result<Variant, UnknownVariant> {
         match self.get(b"Variant").map(<[u8]>::trim_ascii) {
             None | Some(b"" | b"?" | b"-") => Ok(self.untagged),
@@ -122,7 +126,7 @@ impl<'a> Tags<'a> {
         fen.filter(|fen| !matches!(*fen, b"" | b"?" | b"-"))
     }
 
-    /// Returns an iterator over all tags.
+    /// Returns an iterator over all tags in the order of the file.
     pub fn iter(&self) -> std::slice::Iter<'_, Tag<'a>> {
         self.pairs.iter()
     }
@@ -136,8 +140,8 @@ impl<'a> Tags<'a> {
         self.pairs.clear();
     }
 
-    /// Adds a tag. Once [`KEPT`] tags have been added, keeps only tags whose names are in [`ALWAYS_KEPT`]; such a tag
-    /// replaces an earlier tag of the same name.
+    /// Adds a tag. If there are [`KEPT`] tags already, drops tags whose names are not in [`ALWAYS_KEPT`], and lets the
+    /// others replace an earlier tag of the same name.
     pub(super) fn push(&mut self, tag: Tag<'a>) {
         if self.pairs.len() < KEPT {
             self.pairs.push(tag);
@@ -150,16 +154,16 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns `true` if a tag with this name, found after these tags, certainly belongs to the same game. This is so
-    /// if the name is not `Event` and these tags do not contain it yet: most games begin with `Event`, and all games in
-    /// a file begin with a tag of the same name.
+    /// Returns `true` if a later tag with this name certainly belongs to the same game. This is the case if the name is
+    /// not `Event` and no earlier tag has it: most games begin with `Event`, and all games in a file begin with the
+    /// same tag.
     pub(super) fn lack(&self, name: &[u8]) -> bool {
         name != b"Event" && self.get(name).is_none()
     }
 
-    /// Returns `true` if `tag`, found after these tags, belongs to the next game. This is so if one of the first of
-    /// these tags has the same name, and if `tag` follows a blank line, is named `Event`, or gives a new value to a tag
-    /// of the seven-tag roster.
+    /// Returns `true` if `tag`, which follows the tags of a game, belongs to the next game. This is the case if one of
+    /// the first tags has the same name, and if `tag` follows a blank line, is named `Event`, or has a new value for a
+    /// tag of the seven-tag roster.
     pub(super) fn end_before(&self, tag: Tag<'_>, blank_line: bool) -> bool {
         let in_roster = matches!(
             tag.name,
@@ -176,8 +180,9 @@ impl<'a> Tags<'a> {
     }
 }
 
-/// Returns the offset at which to continue reading after a bracket that does not begin a tag pair. This is the next tag
-/// pair on the line after a closing bracket, or else the end of the line.
+/// Returns the offset at which to continue reading after the bracket at the offset `bracket`, which does not begin a
+/// tag pair. It is the offset of the next tag pair on the line if one follows a closing bracket, and otherwise the end
+/// of the line.
 pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
     // The line's end is not looked for at each bracket, so that a line of many brackets is read in linear time.
     let stop = memchr3(b']', b'\n', b'\r', &text[bracket..]).map(|length| bracket + length);
@@ -195,8 +200,8 @@ pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
     }
 }
 
-/// Returns the `FEN` or `Variant` tag that a line means although it is not a tag pair, for example because of typographic quotation
-/// marks, or `None` for other lines. The value lacks the quotation marks and the closing bracket.
+/// Reads a line as a damaged `FEN` or `Variant` tag, for example one with typographic quotation marks. Returns `None`
+/// for other lines. The value lacks the quotation marks and the closing bracket.
 pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
     let line = line.strip_prefix(b"[")?.trim_ascii_start();
     let name = [&b"FEN"[..], b"Variant"].into_iter().find(|name| {
@@ -222,7 +227,7 @@ pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
     Some(Tag { name, value })
 }
 
-/// The lines after a line among the tags of a game.
+/// A classification of the lines that follow a damaged line among the tags of a game.
 pub(super) enum NextLines<'a> {
     /// A tag pair follows, perhaps after other lines, none of which is blank.
     Tag {
@@ -237,7 +242,8 @@ pub(super) enum NextLines<'a> {
     Other,
 }
 
-/// Examines the lines after the one that contains `at`.
+/// Examines the lines after the one that contains the offset `at`, to find out whether the tags of a game continue
+/// there.
 pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
     let (mut line, mut may_end_tags) = (at, false);
     // The limit keeps a text of many stray lines from being read in quadratic time.
@@ -263,8 +269,9 @@ pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
     NextLines::Other
 }
 
-/// Returns `true` if the bracket at `at` begins a damaged line among tags. This is the case if a tag pair begins at one of the
-/// next lines, and only lines that begin with a bracket are between. Brackets among moves are not followed by a tag pair.
+/// Returns `true` if the bracket at the offset `at` begins a damaged line among the tags of a game: a tag pair follows
+/// on one of the next lines, and all lines before it begin with a bracket. Brackets among moves are not followed by a
+/// tag pair.
 pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
     if text.get(at) != Some(&b'[') || text.get(at + 1) == Some(&b'%') {
         return false;
@@ -281,24 +288,25 @@ pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
     false
 }
 
-/// The maximum number of damaged lines that are examined before a tag pair.
+/// The maximum number of consecutive damaged lines that are examined to find a tag pair after them.
 const MOST_BAD_LINES: usize = 16;
 
-/// Returns the offset of the line after the one that contains `at`, or `None` if that line is too long for a tag.
+/// Returns the offset of the line after the one that contains the offset `at`, or `None` if the rest of that line is
+/// too long for a tag.
 fn next_if_short(text: &[u8], at: usize) -> Option<usize> {
     let window = &text[at..text.len().min(at + LONGEST_BAD_TAG)];
     let length = memchr2(b'\n', b'\r', window)?;
     Some(next_line(text, at + length))
 }
 
-/// Returns `true` if a tag pair begins at `at`: a bracket, a name, optional blanks and a quote.
+/// Returns `true` if a tag pair begins at the offset `at`: a bracket, a name, optional blanks and a quote.
 #[inline]
 pub(super) fn is_tag_start(text: &[u8], at: usize) -> bool {
     name_and_quote(text, at).is_some()
 }
 
-/// Returns the standard spelling of a tag's name if it is one of [`ALWAYS_KEPT`] in another case or with a colon or an equals
-/// sign after it, and otherwise the name itself.
+/// Returns the standard spelling of a tag's name if the name is in [`ALWAYS_KEPT`] except for its case, colons or
+/// equals signs. Returns other names unchanged.
 fn standard_name(name: &[u8]) -> &[u8] {
     let end = name.iter().rposition(|byte| !b":=".contains(byte));
     let plain = &name[..end.map_or(0, |last| last + 1)];
@@ -306,8 +314,8 @@ fn standard_name(name: &[u8]) -> &[u8] {
     ALWAYS_KEPT.iter().find(is_same).map_or(name, |known| known)
 }
 
-/// Returns the name of the tag that begins at `bracket`, and the offset of its opening quote, or `None` if no tag begins
-/// there.
+/// Returns the name of the tag that begins at the offset `bracket`, and the offset of its opening quote. Returns `None`
+/// if no tag begins there.
 fn name_and_quote(text: &[u8], bracket: usize) -> Option<(&[u8], usize)> {
     if text.get(bracket) != Some(&b'[') {
         return None;
@@ -331,8 +339,8 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_+#=:-/".contains(&byte)
 }
 
-/// Reads the tag pair whose bracket is at `at`. Returns the tag and the offset after it, or `None` if no tag pair begins
-/// there.
+/// Reads the tag pair whose opening bracket is at the offset `at`. Returns the tag and the offset after it, or `None`
+/// if no tag pair begins there.
 pub(super) fn read_tag(text: &[u8], at: usize) -> Option<(Tag<'_>, usize)> {
     let (name, quote) = name_and_quote(text, at)?;
     let name = standard_name(name);
@@ -363,7 +371,8 @@ pub(super) fn read_tag(text: &[u8], at: usize) -> Option<(Tag<'_>, usize)> {
     }
 }
 
-/// Returns `true` if an odd number of backslashes precedes the quote at `quote`, not counting those before `start`.
+/// Returns `true` if the quote at the offset `quote` is escaped: an odd number of backslashes precedes it. Bytes before
+/// `start` are ignored.
 fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
     text[start..quote]
         .iter()
@@ -374,8 +383,9 @@ fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
         == 1
 }
 
-/// Returns a tag whose value continues after the line that ends at `first_end`, and the offset behind the tag. Returns
-/// `None` if the value is not closed on the next lines. `start` is the offset of the value.
+/// Reads a tag whose value spans several lines. `start` is the offset of the value, and `first_end` that of the end of
+/// its first line. Returns the tag and the offset after it, or `None` if the value is not closed on one of the next
+/// lines.
 #[cold]
 fn value_over_lines<'a>(
     text: &'a [u8],
@@ -408,7 +418,7 @@ fn value_over_lines<'a>(
     None
 }
 
-/// Returns the offset of the line after the one that ends at `end`.
+/// Returns the offset of the line after the line break at the offset `end`.
 fn next_line(text: &[u8], end: usize) -> usize {
     match text[end..] {
         [b'\r', b'\n', ..] => end + 2,
@@ -417,8 +427,8 @@ fn next_line(text: &[u8], end: usize) -> usize {
     }
 }
 
-/// Returns the offset of the quote in `line` that closes the value of a tag and is followed by a bracket, and the offset
-/// behind the bracket.
+/// Finds the quote that closes the value of a tag and is followed by a bracket. Returns its offset in `line` and the
+/// offset after the bracket, or `None` if there is no such quote.
 pub(super) fn closing_quote(line: &[u8]) -> Option<(usize, usize)> {
     memchr_iter(b'"', line)
         .filter(|quote| !is_escaped(line, 0, *quote))
@@ -430,24 +440,24 @@ pub(super) fn closing_quote(line: &[u8]) -> Option<(usize, usize)> {
         })
 }
 
-/// Returns `true` if a tag begins anywhere in a line.
+/// Returns `true` if a line contains the beginning of a tag.
 pub(super) fn has_tag(line: &[u8]) -> bool {
     first_tag(line).is_some()
 }
 
-/// Returns the offset at which the first tag of a line begins, or `None` if the line has no tag.
+/// Returns the offset at which the first tag in a line begins, or `None` if the line contains no tag.
 pub(super) fn first_tag(line: &[u8]) -> Option<usize> {
     memchr_iter(b'[', line).find(|at| is_tag_start(line, *at))
 }
 
-/// Returns `true` if the last word of `line` is a termination marker.
+/// Returns `true` if the last word of a line is a termination marker, such as `1-0`.
 pub(super) fn ends_game(line: &[u8]) -> bool {
     let mut words = line.trim_ascii_end().rsplit(u8::is_ascii_whitespace);
     words.next().and_then(GameResult::from_marker).is_some()
 }
 
-/// Returns a tag whose value is not closed, and the offset behind it. The value is the rest of the line, from `start` to
-/// `end`, without a bracket at its end.
+/// Reads a tag whose value is not closed. The value is the rest of its line, from the offset `start` to the offset
+/// `end`, without a final bracket. Returns the tag and the offset after it.
 fn unclosed<'a>(text: &'a [u8], name: &'a [u8], start: usize, end: usize) -> (Tag<'a>, usize) {
     let value = text[start..end].trim_ascii_end();
     let value = value.strip_suffix(b"]").unwrap_or(value);

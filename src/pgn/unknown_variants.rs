@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::Tags;
 
-/// The maximum number of unknown variants that are named. An input may have a different name for every game.
+/// The maximum number of unknown variants that warnings name individually. An input may have a different one in every
+/// game.
 pub(crate) const NAMED_VARIANTS: usize = 20;
 
-/// The numbers of games whose `Variant` tag names an unknown variant.
+/// The numbers of games that were skipped because their `Variant` tag contains an unknown name, by name.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct UnknownVariants {
     games: BTreeMap<String, u64>,
@@ -16,7 +17,8 @@ pub(crate) struct UnknownVariants {
 }
 
 impl UnknownVariants {
-    /// Returns the name of a game's variant if it is unknown, shortened to 40 characters.
+    /// Returns the name in the `Variant` tag of a game, shortened to 40 characters, if it is not the name of a
+    /// supported variant. Otherwise returns `None`.
     pub fn name(tags: &Tags<'_>) -> Option<String> {
         let is_unknown = tags.named_variant().is_err();
         is_unknown.then(|| {
@@ -25,7 +27,7 @@ impl UnknownVariants {
         })
     }
 
-    /// Adds games of an unknown variant.
+    /// Adds a number of games of the unknown variant `name`.
     pub fn add(&mut self, name: String, games: u64) {
         let is_full = self.games.len() >= NAMED_VARIANTS;
         match is_full && !self.games.contains_key(&name) {
@@ -34,7 +36,7 @@ impl UnknownVariants {
         }
     }
 
-    /// Adds the games that another reader counted.
+    /// Adds the numbers of games in `other`.
     pub fn join(&mut self, other: UnknownVariants) {
         for (name, games) in other.games {
             self.add(name, games);
@@ -42,7 +44,7 @@ impl UnknownVariants {
         self.more += other.more;
     }
 
-    /// Returns a warning for each variant.
+    /// Returns a warning for each unknown variant, with its number of games.
     pub fn warnings(&self) -> Vec<String> {
         let named = self.games.iter();
         let named = named.map(|(name, games)| unknown_variant(Some(name), *games));
@@ -50,15 +52,15 @@ impl UnknownVariants {
         named.chain(more).collect()
     }
 
-    /// Returns the warnings as the end of an error message: each one after a semicolon.
+    /// Returns all warnings as one text to append to an error message. Each warning follows a semicolon.
     pub fn in_error(&self) -> String {
         let warnings = self.warnings().into_iter();
         warnings.map(|warning| format!("; {warning}")).collect()
     }
 }
 
-/// Returns the warning that games of the unknown variant `name` were filtered. If `name` is `None`, the warning is about
-/// games of several variants that are not named.
+/// Returns a warning that `games` games of the unknown variant `name` were skipped. `None` stands for several further
+/// variants.
 pub(crate) fn unknown_variant(name: Option<&str>, games: u64) -> String {
     let filtered = match games {
         1 => "1 game filtered".to_owned(),

@@ -113,8 +113,9 @@ impl GameReader<'_> {
         Some(visited)
     }
 
-    /// Passes the tags and the moves of the current game to the visitor, until the game ends. Returns `Break` with the
-    /// visitor's output if the visitor ends the game early, and `Break` with a flaw if a word is not a move.
+    /// Passes the tags and the moves of the current game to the visitor until the game ends. Returns `Continue` with
+    /// the visitor's state and the end of the game. Returns `Break` with the visitor's output if the visitor stops
+    /// early, or with a flaw if a word is not a move.
     fn visit_moves<V: Visitor>(
         &mut self,
         visitor: &mut V,

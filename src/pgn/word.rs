@@ -1,15 +1,15 @@
 //! Classification of the bytes in movetext: which bytes belong to moves, and how Unicode blanks, dashes, crosses and
 //! chess pieces are encoded.
 
-/// Returns `true` if a move may contain this byte after its first byte.
+/// Returns `true` if the byte may occur in a move after its first byte.
 #[inline]
 pub(super) fn is_move_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'+' | b'#' | b'=' | b'-' | b':' | b'@' | b'/' | b'_')
 }
 
-/// Returns `true` if a move may continue with this byte after its [move bytes](is_move_byte), as in `e8(Q)`, `exd6e.p.`,
-/// `O–O` and `e×d5`.
+/// Returns `true` if a move may continue with this byte after a run of [move bytes](is_move_byte), as in `e8(Q)`,
+/// `exd6e.p.`, `O–O` and `e×d5`.
 #[inline]
 pub(super) fn may_go_on(byte: u8) -> bool {
     matches!(byte, b'(' | b'.' | 0x80..)
@@ -67,8 +67,8 @@ pub(super) fn figurine(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the word that `text` starts with: all bytes before a blank, an asterisk, a bracket, a brace, a parenthesis or a
-/// semicolon. An asterisk is a termination marker wherever it is outside comments, so no other word contains one.
+/// Returns the first word of `text`: all bytes before a blank, an asterisk, a bracket, a brace, a parenthesis or a
+/// semicolon. An asterisk is always a termination marker outside comments, so no other word contains one.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     let is_end = |at: usize| {
         let byte = text[at];
@@ -85,7 +85,7 @@ pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Returns a word without the marks `!` and `?` at its end.
+/// Removes the marks `!` and `?` from the end of a word.
 pub(super) fn without_marks(word: &[u8]) -> &[u8] {
     let end = word.iter().rposition(|byte| !b"!?".contains(byte));
     &word[..end.map_or(0, |last| last + 1)]

@@ -49,24 +49,25 @@ impl Date {
         Date::new(year, part(), part())
     }
 
-    /// The names of the tags that contain dates, in the order of preference.
+    /// The names of the tags that may contain the date of a game, in order of preference.
     pub(crate) const TAGS: [&[u8]; 3] = [b"Date", b"UTCDate", b"EventDate"];
 
-    /// Returns the date of the game with these tags: the first date in the order of [`TAGS`](Date::TAGS) that has a
-    /// year. If no date has a year, the year, month and day of the result are unknown.
+    /// Returns the date of a game: the first date with a year among its tags [`TAGS`](Date::TAGS). If no tag has a date
+    /// with a year, all parts of the result are unknown.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Date {
         Date::with_tag(tags).unwrap_or_default().1
     }
 
-    /// Returns the first date that has a year, with the name of its tag, or `None` if no date has a year.
+    /// Returns the date of a game with the name of the tag that contains it, or `None` if no tag has a date with a
+    /// year.
     pub(crate) fn with_tag(tags: &Tags<'_>) -> Option<(&'static [u8], Date)> {
         let dates = Date::TAGS.into_iter();
         let mut dates = dates.filter_map(|name| Some((name, Date::of_tag(tags.get(name)?))));
         dates.find(|(_, date)| date.year.is_some())
     }
 
-    /// Creates a date from numbers, where 0 means unknown. A month that does not exist, and a day that does not exist in its
-    /// month, are unknown, too.
+    /// Creates a date from a year, a month and a day, where 0 means unknown. A month that does not exist, or a day that
+    /// does not exist in its month, becomes unknown.
     ///
     /// ```
     /// use polybook::pgn::Date;
@@ -83,23 +84,23 @@ impl Date {
         date
     }
 
-    /// Returns the year, if it is known.
+    /// Returns the year, or `None` if it is unknown.
     pub fn year(self) -> Option<u16> {
         self.year
     }
 
-    /// Returns the month from 1 to 12, if it is known.
+    /// Returns the month from 1 to 12, or `None` if it is unknown.
     pub fn month(self) -> Option<u8> {
         self.month
     }
 
-    /// Returns the day of the month from 1 to 31, if it is known.
+    /// Returns the day of the month from 1 to 31, or `None` if it is unknown.
     pub fn day(self) -> Option<u8> {
         self.day
     }
 
-    /// Returns the maximum number of days that the month can have: 31 if the month is unknown, and 29 for February if
-    /// the year is unknown.
+    /// Returns the number of days in the month of the date. An unknown month has 31 days, and February of an unknown
+    /// year 29.
     fn longest_month(self) -> u8 {
         let is_leap = |year: u16| {
             year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
@@ -176,7 +177,8 @@ impl FromStr for Date {
     }
 }
 
-/// Parses a date such as `20170709`.
+/// Parses a date of eight digits: year, month and day, such as `20170709`. Returns `None` if the text has another form
+/// or the day does not exist.
 #[cold]
 fn in_digits(value: &[u8]) -> Option<Date> {
     let value = value.trim_ascii();
@@ -187,8 +189,9 @@ fn in_digits(value: &[u8]) -> Option<Date> {
     date.month.and(date.day).map(|_| date)
 }
 
-/// Parses a date such as `29.07.2017`, `7/29/2017` or `07/2017`, with or without a time after it. Only the year is known if
-/// either number can be the month, or if one of them is unknown.
+/// Parses a date that ends with its year, such as `29.07.2017`, `7/29/2017` or `07/2017`. A time may follow. If the
+/// first two numbers could be a day and a month in either order, or if one of them is unknown, only the year is known.
+/// Returns `None` for other texts.
 #[cold]
 fn year_last(value: &[u8]) -> Option<Date> {
     let mut parts = value.splitn(3, |byte| b".-/".contains(byte));
@@ -214,7 +217,8 @@ fn year_last(value: &[u8]) -> Option<Date> {
     Some(Date::new(long(third)?, month, day))
 }
 
-/// Returns the number of the month whose English name, or the first three letters of it, a word begins with.
+/// Returns the number, from 1 to 12, of the month whose English name has the same first three letters as `word`, or
+/// `None` if there is no such month.
 fn month_named(word: &[u8]) -> Option<u8> {
     const MONTHS: [&str; 12] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
@@ -225,8 +229,9 @@ fn month_named(word: &[u8]) -> Option<u8> {
     Some(index as u8 + 1)
 }
 
-/// Parses a date that consists of a day, the English name of a month and a year of four digits, in any order, or of a month
-/// and a year alone. Other words without digits are ignored if there is a day.
+/// Parses a date with the English name of its month and a year of four digits, such as `July 2017` or
+/// `Sun Jul 09 2017`. The parts may have any order. If a day is given, other words without digits are ignored. Returns
+/// `None` for other texts.
 #[cold]
 fn with_month(value: &[u8]) -> Option<Date> {
     let text = str::from_utf8(value).ok()?;
@@ -251,7 +256,7 @@ fn with_month(value: &[u8]) -> Option<Date> {
     (date.day.is_some() || is_month && day.is_none()).then_some(date)
 }
 
-/// Parses a number that consists only of digits.
+/// Parses an unsigned number in decimal digits. Returns `None` for other texts, such as `+1`.
 fn number(text: &[u8]) -> Option<u16> {
     let is_number = text.iter().all(u8::is_ascii_digit);
     let text = str::from_utf8(text).ok().filter(|_| is_number)?;

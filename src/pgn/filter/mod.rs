@@ -83,7 +83,7 @@ pub struct GameFilter {
     pub time_control: Option<TimeControlRange>,
 }
 
-/// An error in the conditions of a [`GameFilter`].
+/// The error for a condition of a [`GameFilter`] that cannot be parsed, or for conditions that no game can meet.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum GameFilterError {
@@ -152,13 +152,14 @@ impl GameFilter {
         }
     }
 
-    /// Returns `true` if the tags of a game meet all conditions, except those on the length and the result.
+    /// Returns `true` if the tags of a game meet all conditions of the filter. Conditions on the length and the result
+    /// of the game are not checked.
     pub fn admits(&self, tags: &Tags<'_>) -> bool {
         self.unmet(tags).is_none()
     }
 
-    /// Returns the first condition that the tags of a game do not meet, or `None` if they meet all. Conditions on the length
-    /// and the result are not checked.
+    /// Returns the first condition of the filter that the tags of a game do not meet, or `None` if they meet all.
+    /// Conditions on the length and the result of the game are not checked.
     pub fn unmet(&self, tags: &Tags<'_>) -> Option<Condition> {
         if !self.admits_ratings(tags) {
             return Some(Condition::Rating);
@@ -199,12 +200,12 @@ impl GameFilter {
         })
     }
 
-    /// Returns `true` if the filter admits games with this result.
+    /// Returns `true` if the filter admits games with the given result.
     pub fn admits_result(&self, result: GameResult) -> bool {
         self.results.is_empty() || self.results.contains(&result)
     }
 
-    /// Returns the conditions in the form of command-line options.
+    /// Returns the conditions of the filter as command-line options, such as `--min-elo 2000`.
     pub(crate) fn option_text(&self) -> String {
         let plies = self.min_plies;
         let mut options = vec![
@@ -302,12 +303,13 @@ impl GameFilter {
     }
 }
 
-/// The highest number that is accepted as a rating. Higher numbers are typing errors, such as 27000 for 2700.
+/// The highest number that is accepted as a rating. Greater numbers are regarded as typing errors, such as 27000 for
+/// 2700.
 pub(crate) const HIGHEST_RATING: u16 = 4000;
 
-/// Parses a rating: the only number in a text, such as `2400`, `1200?`, `1300P`, `1400 (club)` or `DWZ=1500`. The number of
-/// games after the `P` of a provisional rating of the US Chess Federation, as in `1500P23`, does not count. Returns `None` if
-/// the text contains no number or several, or if the number is not in the range 1 to 4,000.
+/// Parses a rating: the only number in a text such as `2400`, `1200?`, `1400 (club)` or `DWZ=1500`. In a provisional
+/// rating of the US Chess Federation, such as `1500P23`, the number of games after the `P` is ignored. Returns `None`
+/// if the text contains no number or several numbers, or if the number is not in the range 1 to 4,000.
 pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     let is_digit = u8::is_ascii_digit;
     let start = value.iter().position(is_digit)?;
@@ -324,7 +326,7 @@ pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     elo.filter(|elo| (1..=HIGHEST_RATING).contains(elo))
 }
 
-/// The kind of condition because of which a filter rejected a game.
+/// The kind of a condition that a game did not meet, so that it was filtered out.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -15,7 +15,8 @@ pub struct EcoRange {
 }
 
 impl EcoRange {
-    /// Returns `true` if a code is in the range. Blanks around the code and text after its three characters are ignored.
+    /// Returns `true` if the value of an `ECO` tag is a code in the range. Blanks around the code, and text after its
+    /// three characters, are ignored.
     pub fn contains(&self, eco: &[u8]) -> bool {
         let Some(code) = eco.trim_ascii().first_chunk::<3>() else {
             return false;
@@ -64,8 +65,8 @@ impl FromStr for EcoRange {
 
 // Time controls.
 
-/// A range of time controls, such as `180-480`, `600-` or `-60`. The numbers are the seconds that a player can expect to use
-/// for 40 moves.
+/// A range of time controls, such as `180-480`, `600-` or `-60`. The bounds are the numbers of seconds that a player
+/// can expect to use for 40 moves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TimeControlRange {
     min: u64,
@@ -73,7 +74,8 @@ pub struct TimeControlRange {
 }
 
 impl TimeControlRange {
-    /// Returns `true` if a number of seconds is in the range, which includes both ends.
+    /// Returns `true` if a time control of `seconds` seconds for 40 moves is in the range. Both bounds belong to the
+    /// range.
     pub fn contains(&self, seconds: u64) -> bool {
         (self.min..=self.max).contains(&seconds)
     }
@@ -113,18 +115,19 @@ impl FromStr for TimeControlRange {
     }
 }
 
-/// The maximum length of a time control in bytes. Real ones have at most some 40; the limit bounds the memory for the periods
-/// of a longer text.
+/// The maximum length of a `TimeControl` tag in bytes. Real values have about 40 at most; the limit bounds the memory
+/// for parsing longer ones.
 const LONGEST_CONTROL: usize = 1024;
 
-/// The assumed number of moves of a game.
+/// The number of moves for which the time of a time control is computed.
 const MOVES: u64 = 40;
 
-/// Returns the seconds that a `TimeControl` tag gives a player for 40 moves: the time of its periods up to move 40, and an
-/// increment for each move. The last period repeats. Times may have decimals, as in `8+0.08`; the sum is rounded down.
+/// Returns the number of seconds that a `TimeControl` tag gives a player for 40 moves: the base times of all periods up
+/// to move 40, and an increment for each move. The last period repeats. Times may have decimals, as in `8+0.08`; the
+/// sum is rounded down.
 ///
-/// Returns `None` for `-`, `?`, texts longer than [`LONGEST_CONTROL`], and values that do not follow the PGN standard, such as `G/60` and `1:30:00`, which are not
-/// in seconds.
+/// Returns `None` for `-`, for `?`, for values longer than [`LONGEST_CONTROL`], and for values that do not follow the
+/// PGN standard, such as `G/60` and `1:30:00`.
 pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     let text = str::from_utf8(value)
         .ok()
@@ -173,8 +176,8 @@ impl TimeControlPeriod {
         })
     }
 
-    /// Returns the time in milliseconds that a player gets for `moves` moves of this period, or for the whole period if
-    /// it has fewer moves.
+    /// Returns the time in milliseconds that a player gets in this period for `moves` moves, or for the whole period if
+    /// it has fewer.
     fn millis(&self, moves: u64) -> u64 {
         let moves = self.moves.map_or(moves, |own| own.min(moves));
         self.base
@@ -182,7 +185,7 @@ impl TimeControlPeriod {
     }
 }
 
-/// Parses a number of seconds, with or without decimals, as whole milliseconds.
+/// Parses a number of seconds, such as `8` or `0.08`, to milliseconds. Returns `None` for other texts.
 pub(in crate::pgn) fn millis(text: &str) -> Option<u64> {
     let (whole, decimals) = text.trim().split_once('.').unwrap_or((text, "0"));
     let decimals = decimals.trim();
@@ -191,7 +194,7 @@ pub(in crate::pgn) fn millis(text: &str) -> Option<u64> {
     Some(number(whole)?.saturating_mul(1000).saturating_add(part))
 }
 
-/// Parses a number that consists only of digits.
+/// Parses an unsigned number in decimal digits. Returns `None` for other texts, such as `+1`.
 fn number(text: &str) -> Option<u64> {
     let digits = text.trim();
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -219,7 +222,8 @@ pub struct TagText {
 }
 
 impl TagText {
-    /// Returns `true` if a tag with the name contains the text. The names of tags are compared without case, too.
+    /// Returns `true` if a tag with the name of the condition contains its text. Upper and lower case are not
+    /// distinguished, neither in names nor in values.
     pub fn is_in(&self, tags: &Tags<'_>) -> bool {
         tags.iter()
             .filter(|tag| tag.name.eq_ignore_ascii_case(self.name.as_bytes()))
@@ -259,8 +263,8 @@ fn lowercase(text: &str) -> String {
     without_escapes(text).to_lowercase()
 }
 
-/// Returns whether a game is rated, if the words of its `Event` tag say so, as in "Rated Blitz game", "FICS unrated blitz
-/// game", "Non-rated" and "Casual Rapid game". Returns `None` if they do not say.
+/// Returns whether a game is rated, according to words in its `Event` tag, as in "Rated Blitz game", "FICS unrated
+/// blitz game" or "Casual Rapid game". Returns `None` if the tag contains no such word.
 pub(in crate::pgn) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
     let event = tags.get(b"Event")?.to_ascii_lowercase();
     let words = event.split(|byte| !byte.is_ascii_alphanumeric());
@@ -278,8 +282,8 @@ pub(in crate::pgn) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
     is_rated
 }
 
-/// How the names of players and events are compared. Both names are normalized to Unicode's form NFC, to lower case, and to
-/// single blanks between words.
+/// The way in which names of players and events are compared. Both names are first normalized to Unicode's form NFC, to
+/// lower case, and to single blanks between words.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum NameMatch {
     /// The names must be equal.
@@ -290,7 +294,7 @@ pub enum NameMatch {
 }
 
 impl NameMatch {
-    /// Returns `true` if a name matches the wanted name. Both must be [`folded`].
+    /// Returns `true` if `name` matches the name `wanted`. Both must have been normalized by [`folded`].
     pub(crate) fn matches(self, name: &str, wanted: &str) -> bool {
         match self {
             NameMatch::Whole => name == wanted,
@@ -298,15 +302,15 @@ impl NameMatch {
         }
     }
 
-    /// Returns `true` if the value of a tag matches one of the names, with both [`folded`] before.
+    /// Returns `true` if the value of a tag matches one of `names`. Normalizes the value and the names before the
+    /// comparison.
     pub(super) fn matches_any(self, value: &[u8], names: &[String]) -> bool {
         let value = folded(&tag_text(value));
         names.iter().any(|name| self.matches(&value, &folded(name)))
     }
 }
 
-/// Removes each backslash before a quote or another backslash. PGN escapes these two in the values of tags, and people do not
-/// write the escapes when they search.
+/// Removes the escapes of PGN: each backslash before a quote or another backslash.
 fn without_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -321,8 +325,8 @@ fn without_escapes(text: &str) -> Cow<'_, str> {
     plain.into()
 }
 
-/// Returns a name in the form in which names are compared: in Unicode's form NFC, in lower case, without the escapes of PGN, with
-/// single blanks between words and no blanks at the ends.
+/// Normalizes a name for comparisons: converts it to Unicode's form NFC and to lower case, removes the escapes of PGN,
+/// and reduces blanks to one between two words.
 pub(crate) fn folded(name: &str) -> String {
     let name = &*without_escapes(name);
     let lower: Cow<'_, str> = match name.is_ascii() {
@@ -340,7 +344,7 @@ pub(crate) fn folded(name: &str) -> String {
     folded
 }
 
-/// Decodes the value of a tag as UTF-8 or, if it is not valid UTF-8, as Latin-1. Line breaks become blanks.
+/// Decodes the value of a tag as UTF-8 or, if it is not valid UTF-8, as Latin-1. Replaces line breaks by blanks.
 pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     let text = match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),

@@ -35,8 +35,8 @@ use crate::{
 /// [counts](crate::counts).
 ///
 /// If the crate's feature `compression` is enabled, gzip, bzip2, zstd and zip are decompressed. The compression is
-/// recognized by the first bytes, not by the name. All members of a gzip file, all streams of a bzip2 file, all frames of a
-/// zstd file and all `.pgn` members of a zip archive are read.
+/// recognized by the first bytes of the file, not by its name. All members of a gzip file, all streams of a bzip2 file,
+/// all frames of a zstd file and all `.pgn` members of a zip archive are read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Input {
     /// The path of the file, or `None` for standard input.
@@ -65,8 +65,8 @@ impl Default for StreamOptions {
     }
 }
 
-/// The maximum size, in bytes, of a zstd window that is allowed with any memory budget. A file that was compressed
-/// without long-range matching has no larger window.
+/// The maximum size in bytes of a zstd window that is allowed with any memory budget. Files that were compressed
+/// without long-range matching do not need a larger window.
 const SMALL_WINDOW: usize = 8 << 20;
 
 impl Input {
@@ -86,7 +86,7 @@ impl Input {
         }
     }
 
-    /// Creates the input for a path from the command line, where `-` means standard input.
+    /// Creates an input for a path from the command line, where `-` means standard input.
     pub fn from_argument(path: impl Into<PathBuf>) -> Input {
         let path = path.into();
         if path == Path::new("-") {
@@ -96,18 +96,18 @@ impl Input {
         }
     }
 
-    /// Reads games without a `Variant` tag as games of this variant. Default: standard chess.
+    /// Sets the variant of games without a `Variant` tag. The default is standard chess.
     pub fn with_untagged_variant(mut self, variant: Variant) -> Input {
         self.untagged = variant;
         self
     }
 
-    /// Returns the variant of games without a `Variant` tag.
+    /// Returns the variant as which games without a `Variant` tag are read.
     pub(crate) fn untagged_variant(&self) -> Variant {
         self.untagged
     }
 
-    /// Creates a reader for the games in `text`, which is a part of this input.
+    /// Creates a reader of the games in `text`, a part of the input's decompressed text that begins at a game boundary.
     pub(crate) fn reader<'a>(&self, text: &'a [u8]) -> GameReader<'a> {
         GameReader::new(text).with_untagged_variant(self.untagged)
     }
@@ -117,13 +117,13 @@ impl Input {
         self.path.as_deref().unwrap_or(Path::new("-"))
     }
 
-    /// Returns `true` for standard input.
+    /// Returns `true` if the input is standard input.
     pub fn is_stdin(&self) -> bool {
         self.path.is_none()
     }
 
-    /// Returns the file name without directories and without the extension of its compression, so that a file has the same
-    /// name compressed and unpacked.
+    /// Returns the name of the file without directories and without an extension such as `.gz`. A file therefore has
+    /// the same name whether it is compressed or not.
     pub fn name(&self) -> String {
         let Some(path) = &self.path else {
             return "standard input".to_owned();
@@ -143,14 +143,14 @@ impl Input {
         name.into_owned()
     }
 
-    /// Returns the size of the file on disk, before decompression, in bytes. Returns `None` if the input is not a
-    /// regular file.
+    /// Returns the size of the file on disk in bytes, before decompression, or `None` if the input is not a regular
+    /// file.
     pub fn size(&self) -> Option<u64> {
         let metadata = self.path.as_ref()?.metadata().ok()?;
         metadata.is_file().then_some(metadata.len())
     }
 
-    /// Returns the kind of the file; [`FileKind::Other`] for standard input.
+    /// Returns the kind of the file, such as a PGN or a book, or [`FileKind::Other`] for standard input.
     ///
     /// # Errors
     ///
@@ -159,7 +159,8 @@ impl Input {
         self.path.as_ref().map_or(Ok(FileKind::Other), FileKind::of)
     }
 
-    /// Returns `true` if the input is compressed. Then all bytes before a game must be unpacked to read the game.
+    /// Returns `true` if the input is compressed. To read a game of a compressed file, all bytes before the game must
+    /// be decompressed.
     ///
     /// # Errors
     ///
@@ -183,9 +184,9 @@ impl Input {
         }
     }
 
-    /// Returns how many of the `memory` bytes of a run must be reserved for unpacking this input. A zstd file states its need
-    /// in its first bytes, and gets at most half of the memory. Files that need at most 8 MiB get nothing, because that is
-    /// always allowed. The need of a pipe is unknown, so a pipe gets an eighth.
+    /// Returns how many bytes of a memory budget of `memory` bytes must be reserved to decompress the input. A zstd
+    /// file declares its need in its first bytes, and gets at most half of the budget. Other files, and zstd files that
+    /// need at most 8 MiB, need no reservation. A pipe, whose need is unknown, gets an eighth.
     pub fn unpacking_memory(&self, memory: usize) -> usize {
         let (Some(path), Some(_)) = (&self.path, self.size()) else {
             return memory / 8;
@@ -218,7 +219,7 @@ impl Input {
         self.open_until(options, Arc::default())
     }
 
-    /// Opens the input like [`open`](Input::open), with `failed` as a second stop flag.
+    /// Opens the input like [`open`](Input::open), with `failed` as a second flag that cancels reading.
     pub(crate) fn open_until(
         &self,
         options: &StreamOptions,
@@ -227,7 +228,7 @@ impl Input {
         Stream::open(self.clone(), options, failed)
     }
 
-    /// Converts an error of reading the [`Stream`] of this input to the error to report.
+    /// Converts an error that occurred while reading the [`Stream`] of this input to an error that names the input.
     pub fn error(&self, err: io::Error) -> Error {
         match err.downcast::<Error>() {
             Ok(err) => err,
@@ -247,11 +248,11 @@ impl Input {
     }
 }
 
-/// The number of bytes at the start of a file from which its compression and the size of its zstd window can be
+/// The number of bytes at the start of a file from which its compression and the size of its zstd window are
 /// determined.
 const START: usize = 18;
 
-/// Opens a file for reading, or returns an error that gives advice if the path leads to a directory.
+/// Opens a file for reading. If `path` is a directory, returns an error with advice for the user.
 fn open(path: &Path) -> Result<File> {
     // Windows cannot open directories. The metadata of the file is not used because a Windows console has none.
     if path.is_dir() {
@@ -263,25 +264,25 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).at(path, "open")
 }
 
-/// Reads the first [`START`] bytes of a file, from which its compression can be determined.
+/// Reads the first [`START`] bytes of a file, from which its compression is determined.
 fn file_start(path: &Path) -> io::Result<Vec<u8>> {
     read_start(&mut File::open(path)?)
 }
 
-/// Reads the first [`START`] bytes, or all bytes if there are fewer.
+/// Reads the first [`START`] bytes of a source, or all of its bytes if there are fewer.
 fn read_start(source: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut start = Vec::with_capacity(START);
     source.take(START as u64).read_to_end(&mut start)?;
     Ok(start)
 }
 
-/// The size of a chunk in bytes.
+/// The size in bytes of a chunk of decompressed data, which is passed from the reading thread to the consumer.
 const CHUNK: usize = 1 << 18;
 
-/// The maximum number of chunks in the queue.
+/// The maximum number of chunks of decompressed data that wait in the queue for the consumer.
 const AHEAD: usize = 4;
 
-/// A reader of the unpacked bytes of an [`Input`].
+/// A reader of the decompressed bytes of an [`Input`].
 ///
 /// Convert errors of [`read`](Read::read) with [`Input::error`].
 pub struct Stream {
@@ -303,7 +304,8 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// Starts the thread that reads the input, and waits until the input is open.
+    /// Starts a thread that reads and decompresses the input, and waits until the input is open. Either the flag in
+    /// `options` or `failed` cancels reading.
     pub(super) fn open(
         input: Input,
         options: &StreamOptions,
@@ -347,13 +349,13 @@ impl Read for Stream {
     }
 }
 
-/// The size and the modification time of a regular file. The states before and after reading differ if a program changed the
-/// file meanwhile. Pipes and devices always have the same state.
+/// The size and the modification time of a regular file, by which changes during reading are detected. The value is
+/// `None` for a pipe or device.
 #[derive(PartialEq, Eq)]
 struct SizeAndTime(Option<(u64, Option<SystemTime>)>);
 
 impl SizeAndTime {
-    /// Returns the state of `file`, which was opened at `path`.
+    /// Returns the size and the modification time of `file`, which was opened from `path`.
     fn of(file: &File, path: &Path) -> io::Result<SizeAndTime> {
         if is_windows_device(path) {
             return Ok(SizeAndTime(None));
@@ -366,7 +368,7 @@ impl SizeAndTime {
     }
 }
 
-/// The reading and decompressing side of a [`Stream`], which runs on a separate thread.
+/// The thread's side of a [`Stream`]: it reads and decompresses an input, and sends the bytes in chunks.
 pub(super) struct Sender {
     pub(super) input: Input,
     pub(super) taken: Arc<AtomicU64>,
@@ -375,11 +377,11 @@ pub(super) struct Sender {
     pub(super) memory: usize,
 }
 
-/// The sending half of the queue of chunks.
+/// The sending half of a queue of chunks of decompressed data.
 pub(super) type Chunks = Feeder<Vec<u8>>;
 
 impl Sender {
-    /// Opens the input and sends all of its decompressed bytes.
+    /// Opens the input and sends all of its decompressed bytes to `chunks`.
     fn send_all(&self, chunks: &Chunks) -> Result<()> {
         let path = self.input.path();
         if self.input.is_stdin() {
@@ -396,8 +398,8 @@ impl Sender {
         sent
     }
 
-    /// Sends the decompressed bytes of `source`. `file` is the file that `source` reads, or `None` for standard input; a zip
-    /// archive needs it for seeking.
+    /// Sends the decompressed bytes of `source` to `chunks`. `file` is the file that `source` reads, in which a zip
+    /// archive must be able to seek, or `None` for standard input.
     fn send_source(&self, chunks: &Chunks, source: impl Read, file: Option<&File>) -> Result<()> {
         let mut source = CountingReader::new(source, &self.taken);
         let start = read_start(&mut source).at(self.input.path(), "read")?;
@@ -422,7 +424,8 @@ impl Sender {
         Err(Error::file(self.input.path(), problem))
     }
 
-    /// Sends all bytes of `reader`. If `is_start` is `true`, refuses bytes that are certainly not PGN.
+    /// Sends all bytes of `reader`, which are decompressed, to `chunks`. If `is_start` is `true`, returns an error if
+    /// the first bytes are certainly not PGN.
     pub(super) fn send_text(
         &self,
         chunks: &Chunks,
@@ -451,8 +454,8 @@ impl Sender {
         }
     }
 
-    /// Replaces the decoder's error about a window that is too large with an error that gives advice. Returns other
-    /// errors unchanged.
+    /// Replaces the zstd decoder's error about a window that is too large by an error with advice for the user. Returns
+    /// all other errors unchanged.
     fn named(&self, err: io::Error) -> io::Error {
         if !err.to_string().contains("requires too much memory") {
             return err;
@@ -467,7 +470,7 @@ impl Sender {
     }
 }
 
-/// A reader that counts the bytes it returns.
+/// A reader that counts the bytes that are read from it.
 pub(super) struct CountingReader<R> {
     pub(super) inner: R,
     taken: Arc<AtomicU64>,
@@ -490,11 +493,11 @@ impl<R: Read> Read for CountingReader<R> {
     }
 }
 
-/// The maximum number of bytes at the start of a file that are examined.
+/// The maximum number of bytes at the start of a file that are examined to detect files that are not PGN.
 pub(super) const LOOKED_AT: usize = 1 << 16;
 
-/// If a file is certainly not PGN, returns a description of its format and advice for the user. Returns `None` if the file
-/// may be PGN.
+/// Checks whether `text`, the start of the file at `path`, is certainly not PGN. Returns a description of its format
+/// with advice for the user, or `None` if the file may be PGN.
 pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     let start = &text[..text.len().min(LOOKED_AT)];
     let described = |name: &str, advice: &str| Some(format!("{name}: {advice}"));
@@ -528,7 +531,8 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     )
 }
 
-/// Returns `true` if almost every other byte is 0, as in English text in UTF-16.
+/// Returns `true` if nearly all bytes at even offsets, or nearly all at odd offsets, are 0, as in English text in
+/// UTF-16.
 fn is_utf_16(start: &[u8]) -> bool {
     let zeros = |first: usize| {
         let bytes = start.iter().skip(first).step_by(2);
@@ -539,8 +543,9 @@ fn is_utf_16(start: &[u8]) -> bool {
     start.len() >= 4 && (even.max(odd) > 90 && even.min(odd) < 10)
 }
 
-/// Returns `true` if the bytes begin with a header of a book, or with 16-byte records in ascending order of their keys. A file
-/// of few records also needs moves that a piece can make.
+/// Returns `true` if the start of a file looks like a Polyglot book: it begins with the header of a book, or with
+/// records of 16 bytes in ascending order of their keys. A file of fewer than eight records must also contain only
+/// possible moves.
 fn is_polyglot_book(start: &[u8]) -> bool {
     if start.get(..8) == Some(&[0; 8]) && start.get(8..12) == Some(b"@PG@") {
         return true;
@@ -559,7 +564,7 @@ fn is_polyglot_book(start: &[u8]) -> bool {
     keys.is_sorted() && (keys.len() >= 8 && keys.first() < keys.last() || are_moves())
 }
 
-/// Returns `true` if any line in `start`, the first bytes of a file, looks like a tag pair.
+/// Returns `true` if any line in the start of a file looks like a tag pair of PGN.
 fn has_tags(start: &[u8]) -> bool {
     start.split(|byte| *byte == b'\n').any(|line| {
         matches!(line, [b'[', letter, ..] if letter.is_ascii_alphabetic()) && line.contains(&b'"')

@@ -18,9 +18,9 @@ use crate::{
 };
 
 impl Sender {
-    /// Sends the decompressed bytes of `source`, which is compressed with `kind`. `start` contains the first bytes,
-    /// which have already been read from `source`. `file` is the file that `source` reads, or `None` for standard
-    /// input.
+    /// Sends the decompressed bytes of `source`, which is compressed in the format `kind`, to `chunks`. `start`
+    /// contains the first bytes, which have already been read from `source`. `file` is the file that `source` reads, or
+    /// `None` for standard input.
     pub(super) fn send_packed(
         &self,
         chunks: &Chunks,
@@ -39,8 +39,9 @@ impl Sender {
         self.send_text(chunks, reader, true)
     }
 
-    /// Sends the members of a zip archive. The table of contents is at the end of the archive, so a source that is not a
-    /// regular file, such as a pipe, is copied to a temporary file first.
+    /// Sends the PGN files in a zip archive to `chunks`. The table of contents is at the end of an archive, so a source
+    /// that is not a regular file, such as a pipe, is first copied to a temporary file. `start` contains the bytes that
+    /// have already been read from `source`.
     fn send_zip(
         &self,
         chunks: &Chunks,
@@ -61,7 +62,8 @@ impl Sender {
         self.send_members(chunks, path, spool)
     }
 
-    /// Sends the PGN members of a zip archive in their order, and a line break between two members.
+    /// Sends the PGN files in a zip archive to `chunks`, in the order of the archive, with a line break after each
+    /// except the last.
     fn send_members(&self, chunks: &Chunks, path: &Path, archive: impl Read + Seek) -> Result<()> {
         let (mut archive, members, others) = open_zip(path, archive)?;
         if let Some(description) = described(&others) {
@@ -91,12 +93,12 @@ impl<R: Seek> Seek for CountingReader<R> {
     }
 }
 
-/// Returns a reader of the decompressed bytes of a source that is compressed with gzip, bzip2 or zstd. The window of zstd
-/// may take `memory` bytes, which must not be 0.
+/// Returns a reader of the decompressed bytes of `source`, which is compressed with gzip, bzip2 or zstd. `memory`
+/// limits the size of a zstd window in bytes, and must not be 0.
 ///
 /// # Panics
 ///
-/// Panics for all other kinds.
+/// Panics for any other `kind`.
 fn unpacked<'a>(
     kind: FileKind,
     source: impl Read + 'a,
@@ -120,7 +122,12 @@ fn unpacked<'a>(
 /// A zip archive, the numbers of its `.pgn` members, and the names of its other files.
 type Opened<R> = (ZipArchive<R>, Vec<usize>, Vec<String>);
 
-/// Opens a zip archive. Directories, and the files in which macOS keeps attributes of other files, are ignored.
+/// Opens a zip archive for reading. Ignores directories, and the files in which macOS keeps attributes of other files.
+///
+/// # Errors
+///
+/// Returns an error if the archive is damaged or encrypted, contains no PGN file, or contains too many members or
+/// several with the same name.
 fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     let listed = listed_members(&mut archive).at(path, "read")?;
     if listed.iter().any(|listed| *listed > MOST_MEMBERS) {
@@ -171,7 +178,8 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     Ok((archive, members, others))
 }
 
-/// Returns how many files of an archive have other names than PGN, and the name of the first. Returns `None` if there are none.
+/// Describes the files of an archive that are not PGN: their number and the name of the first one. Returns `None` if
+/// `others` is empty.
 fn described(others: &[String]) -> Option<String> {
     let first = others.first()?.escape_debug();
     Some(match others.len() {
@@ -180,15 +188,15 @@ fn described(others: &[String]) -> Option<String> {
     })
 }
 
-/// The maximum number of members in a zip archive. The table of contents takes about 200 bytes of memory for each member.
+/// The maximum number of members in a zip archive. The table of contents takes about 200 bytes of memory per member.
 const MOST_MEMBERS: u64 = 1 << 16;
 
-/// Returns the candidates for the number of members in a zip archive. The number is in the record that ends the
-/// archive's table of contents (APPNOTE.TXT, 4.3.14 and 4.3.16). The archive's comment may contain bytes that look like
-/// another such record, so each possible record in the last 64 KiB yields a candidate.
+/// Returns the number of members in a zip archive, according to the record that ends its table of contents
+/// (APPNOTE.TXT, 4.3.14 and 4.3.16). Because the archive's comment may contain bytes that look like such a record,
+/// returns one candidate for each possible record in the last 64 KiB.
 fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
-    /// Sizes in bytes of the end record, of the locator before it, and of the end record of archives with many members
-    /// (ZIP64).
+    /// The size in bytes of the record that ends the table of contents. `LOCATOR` and `END_64` are the sizes of the two
+    /// records before it in archives with many members (ZIP64).
     const END: usize = 22;
     const LOCATOR: usize = 20;
     const END_64: usize = 56;
@@ -215,8 +223,8 @@ fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
     Ok(members.collect())
 }
 
-/// Converts an error of the crate `zip` to the error to report. An error of the operating system is passed on; every
-/// other error is reported as a damaged archive.
+/// Converts an error of the crate `zip` to one that names the file `path`. Any error that does not come from the
+/// operating system is reported as a damaged archive.
 fn zip_error(path: &Path, err: ZipError) -> Error {
     match err {
         ZipError::Io(source) if source.raw_os_error().is_some() => Error::Io {

@@ -4,8 +4,12 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Returns an error if the window of a file's first frame does not fit in `memory` bytes. The decoder allocates the
-/// window's size, rounded up to a power of two.
+/// Checks that the window of a zstd file's first frame fits in `memory` bytes. `start` contains the first bytes of the
+/// file. The decoder allocates the size of the window, rounded up to a power of two.
+///
+/// # Errors
+///
+/// Returns an error that says how much memory is needed.
 pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> Result<()> {
     let Some(window) = zstd_window(start) else {
         return Ok(());
@@ -26,8 +30,8 @@ pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> R
     ))
 }
 
-/// Returns the size of the window that the first frame of a zstd file declares (RFC 8878, 3.1.1.1), or `None` if the bytes
-/// are not the start of such a frame.
+/// Returns the size in bytes of the window that the first frame of a zstd file declares (RFC 8878, 3.1.1.1). Returns
+/// `None` if `start` is not the start of a zstd file.
 pub(super) fn zstd_window(start: &[u8]) -> Option<u64> {
     let [0x28, 0xb5, 0x2f, 0xfd, descriptor, rest @ ..] = start else {
         return None;
