@@ -21,7 +21,7 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// A conversion of a Polyglot book.
+/// A conversion of a Polyglot book to a table or to an opening suite.
 #[derive(Debug)]
 pub struct ConvertBook<'a> {
     /// The book.
@@ -34,7 +34,7 @@ pub struct ConvertBook<'a> {
     pub meter: Arc<Meter>,
 }
 
-/// A row of a table: a record of a book, with its position if that was found.
+/// A row of a table made from a book: a record of the book, with its position if a line leads to it.
 #[derive(Serialize)]
 struct BookRow {
     key: String,
@@ -62,7 +62,7 @@ impl BookRow {
 }
 
 impl<'a> ConvertBook<'a> {
-    /// Creates a conversion of a book, whose positions are those of `variant`.
+    /// Creates a conversion of `book`, whose positions belong to `variant`.
     pub fn new(book: &'a Book, variant: Variant) -> ConvertBook<'a> {
         ConvertBook {
             book,
@@ -72,12 +72,13 @@ impl<'a> ConvertBook<'a> {
         }
     }
 
-    /// Writes the records as a table with these columns: the key as 16 hex digits, the FEN, the move in SAN and in UCI
-    /// notation, the weight and the learn field.
+    /// Writes the records of the book as a table with the columns key (16 hex digits), FEN, move in SAN, move in UCI
+    /// notation, weight, and learn field.
     ///
-    /// Positions come in the order in which lines from `starts` reach them; empty `starts` mean the start of the
-    /// variant. The moves of a position are sorted by weight in descending order. If records spell one castling move in
-    /// two ways, the move is written once. The records of positions that no line reaches follow, without FEN and SAN.
+    /// Positions are written in the order in which the book's lines reach them from `starts`; if `starts` is empty,
+    /// from the starting position of the variant. The moves of a position are sorted by weight in descending order. If
+    /// records contain a castling move in two spellings, the move is written once. Records of positions that no line
+    /// reaches follow at the end, without FEN and SAN.
     ///
     /// # Errors
     ///
@@ -134,7 +135,7 @@ impl<'a> ConvertBook<'a> {
         })
     }
 
-    /// Returns the given start positions, or the start of the variant if there are none.
+    /// Returns the starting positions `given`, or the starting position of the variant if `given` is empty.
     fn starts(&self, given: &[VariantPosition]) -> Vec<VariantPosition> {
         match given {
             [] => vec![self.variant.start()],
@@ -142,13 +143,13 @@ impl<'a> ConvertBook<'a> {
         }
     }
 
-    /// Writes a suite as [`Convert::to_suite`](super::Convert::to_suite) does, with the weight of a move as its number
-    /// of games.
+    /// Writes an opening suite, like [`Convert::to_suite`](super::Convert::to_suite), to the file `out`. The weight of
+    /// a move takes the place of its number of games.
     ///
     /// # Errors
     ///
     /// Returns an error if the book cannot be read, if the file cannot be written, if the suite would be empty or too
-    /// large, or if the suite filters by results, which a book does not have.
+    /// large, or if `suite` filters by results, which a book does not contain.
     pub fn to_suite(
         &self,
         out: AtomicFile,
@@ -177,7 +178,7 @@ impl<'a> ConvertBook<'a> {
     }
 }
 
-/// The moves of a book that are played: those with a weight above 0.
+/// A source of those moves of a book whose weight is greater than 0, because only these are played.
 struct PlayedMoves<'a>(&'a Book);
 
 impl Source for PlayedMoves<'_> {

@@ -51,17 +51,16 @@ use crate::{
 pub use self::{book::ConvertBook, table::TableFormat};
 pub use crate::suite::{EvalRange, Suite, SuiteFormat, read_starts};
 
-/// A conversion of an OOBS database. The defaults are those of [`MakeBook`](crate::MakeBook).
-///
-/// Rows that are not active are skipped.
+/// A conversion of an OOBS database to a Polyglot book, a table or an opening suite. The default options are those of
+/// [`MakeBook`](crate::MakeBook). Inactive rows, whose moves must not be played, are skipped.
 #[derive(Debug)]
 pub struct Convert {
     /// The database.
     pub obs: Obs,
     /// The variant of the positions, or `None` for the one that the database names.
     pub variant: Option<Variant>,
-    /// The filter that selects moves of the database. `None` means Polyglot's filter for books and suites, and every move
-    /// for tables.
+    /// The filter that selects moves of the database. `None` means the default filter of Polyglot for books and suites,
+    /// and every move for tables.
     pub move_filter: Option<MoveFilter>,
     /// Whether suites leave out moves of weight 0, which no book has. Default: no.
     pub only_weighted: bool,
@@ -81,7 +80,7 @@ pub struct Convert {
     pub meter: Arc<Meter>,
 }
 
-/// The summary of a conversion.
+/// The result of a conversion: the number of records written, and what was left out.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Converted {
     /// The number of records of the book, of lines or positions of the suite, or of rows of the table.
@@ -115,7 +114,7 @@ impl From<SuiteSummary> for Converted {
 }
 
 impl Convert {
-    /// Creates a conversion of a database with the default options.
+    /// Creates a conversion of the database `obs` with default options.
     pub fn new(obs: Obs) -> Convert {
         Convert {
             obs,
@@ -132,12 +131,12 @@ impl Convert {
         }
     }
 
-    /// Writes the Polyglot book that [`MakeBook`](crate::MakeBook) makes of the same games. The book is equal byte for
-    /// byte if the database contains every move ([`MoveFilter::every_move`]).
+    /// Writes a Polyglot book to `out`. If the database contains every move ([`MoveFilter::every_move`]), the book is
+    /// byte-identical to the one that [`MakeBook`](crate::MakeBook) makes from the same games.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database cannot be read, if the Polyglot format has no number for its variant, or if the
+    /// Returns an error if the database cannot be read, if its variant has no number in the Polyglot format, or if the
     /// file cannot be written.
     pub fn to_bin(&self, mut out: AtomicFile) -> Result<Converted> {
         task::caught(|| {
@@ -190,15 +189,15 @@ impl Convert {
         })
     }
 
-    /// Writes a suite of lines or positions.
+    /// Writes an opening suite of lines or positions to `out`.
     ///
-    /// Lines are written as games without a result, each line once, sorted by the number of games that can have played
-    /// it, in descending order. Positions are written as EPDs, one a line, each position once, sorted by the number of
-    /// games that reached it. The comment of a game, or the operation `c0` of an EPD, has the number of times that
-    /// games reached the position by any moves, and White's score in them.
+    /// Lines are written as games without a result, sorted by the number of games that can have played them, in
+    /// descending order; no line occurs twice. Positions are written as EPDs, one in each line of text, sorted by the
+    /// number of games that reached them, in descending order. The comment of a game and the operation `c0` of an EPD
+    /// state how often games reached the final position by any moves, and White's score in these games.
     ///
-    /// Every move of a line is one that a book of the database would have, and no line repeats a position. In Chess960,
-    /// the lines start from all start positions of the database, unless the suite has its own.
+    /// Every move of a line would be in a book made from the database, and no line repeats a position. In Chess960,
+    /// lines begin at all starting positions of the database unless `suite` has starting positions.
     ///
     /// # Errors
     ///
@@ -246,11 +245,12 @@ impl Convert {
         })
     }
 
-    /// Returns the variant by whose rules moves are played.
+    /// Returns the variant whose rules apply to the moves: the one chosen by the caller, otherwise the one that the
+    /// database names.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database names a variant that is not supported, and no other is chosen.
+    /// Returns an error if no variant was chosen and the database names an unknown one.
     fn played_variant(&self) -> Result<Variant> {
         if let Some(variant) = self.variant {
             return Ok(variant);
@@ -264,8 +264,8 @@ impl Convert {
         })
     }
 
-    /// Returns the move filter of the conversion, or `default` if there is none, combined with the filter that the
-    /// database was made with.
+    /// Returns the move filter of the conversion, or `default` if none was set, combined with the filter by which the
+    /// moves of the database were selected.
     fn narrowed(&self, default: MoveFilter) -> MoveFilter {
         let mut filter = self.move_filter.clone().unwrap_or(default);
         filter.narrowed_by(&self.obs.info().move_filter);
@@ -273,7 +273,7 @@ impl Convert {
     }
 }
 
-/// The moves of a database that pass the filters, as a source.
+/// A source of those moves in the counts of a database that pass the filters.
 struct CountedMoves<'a> {
     finder: Finder<'a>,
     filter: MoveFilter,
@@ -284,7 +284,8 @@ struct CountedMoves<'a> {
 }
 
 impl CountedMoves<'_> {
-    /// Returns White's results in all games that reached a position, or `None` if none did.
+    /// Returns the results, from White's view, of all games that reached a position. Returns `None` if no game reached
+    /// it.
     fn results(&self, pos: &Keyed<VariantPosition>) -> Result<Option<Wdl>> {
         let part = self.finder.part(pos.identity());
         let mut scratch = self.scratch.borrow_mut();
@@ -315,12 +316,12 @@ impl Source for CountedMoves<'_> {
     }
 }
 
-/// The maximum number of rows that are read before all threads count them.
+/// The greatest number of rows in a batch. Batches are counted by all threads.
 const BATCH: usize = 1 << 16;
-/// The size of a batch at which it is counted, in bytes.
+/// The size in bytes at which a batch of rows is complete.
 const BATCH_BYTES: usize = 1 << 24;
 
-/// The counts of a database.
+/// The counts that were read from a database, and its starting positions.
 pub(super) struct DatabaseCounts {
     pub counts: Counts,
     /// The start positions of Chess960 that the database contains, deduplicated.
@@ -328,7 +329,7 @@ pub(super) struct DatabaseCounts {
     pub passed_over: PassedOver,
 }
 
-/// The counts of some rows.
+/// The counts of a group of rows, as one thread returns them.
 #[derive(Default)]
 struct RowCounts {
     counts: CountBatch,
@@ -342,11 +343,12 @@ struct RowCounts {
 }
 
 impl Convert {
-    /// Counts the active rows by the keys of their positions. This thread reads the rows, and the threads of `pool`
-    /// count them.
+    /// Reads all active rows and counts them by the Polyglot keys of their positions. The calling thread reads the
+    /// rows, and the threads of `pool` count them within the memory budget `memory`.
     ///
-    /// If `arrivals` is `true`, also counts the games that reached each position. The position's identity is the key of these
-    /// counts, their move is [no move](BookMove::NONE), and the results are those of the side that made the last move.
+    /// If `arrivals` is `true`, counts by the identities of the positions instead, and also counts the games that
+    /// reached each position, as a record with [no move](BookMove::NONE) and the results of the side that made the last
+    /// move.
     pub(super) fn count(
         &self,
         variant: Variant,
@@ -410,8 +412,8 @@ impl Convert {
     }
 }
 
-/// Adds up the moves in rows of a database. The EPD of adjacent rows is parsed only once if it is the same. Rows that
-/// cannot be read are reported as passed over in the result. With `arrivals`, also counts how many games reached the
+/// Counts the results of the moves in `rows`. Adjacent rows should have equal EPDs, which are then parsed only once.
+/// Unreadable rows and illegal moves are counted as passed over. `arrivals` also counts the games that reached the
 /// position after each move.
 fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     task::fault("count rows");
@@ -463,18 +465,19 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     found
 }
 
-/// The number of positions whose counts are added at a time.
+/// The number of positions whose counts are added to a tally at a time.
 const POSITIONS_AT_ONCE: u64 = 1 << 14;
 
-/// Returns the en passant square of a position if only pinned pawns stand ready to capture there, otherwise `None`.
+/// Returns the en passant square of a position if a capture there is only prevented by pins. Returns `None` if a
+/// capture is legal or no pawn stands ready to capture.
 pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
     let is_legal = pos.ep_square(EnPassantMode::Legal).is_some();
     (!is_legal && pos.pockets().is_none()).then_some(square)
 }
 
-/// Adds a note to `notes` if a move is a double step after which only pinned pawns stand ready to capture. The note is
-/// filed under the key without the en passant file.
+/// If `mv` is a double step that could be captured en passant only by pinned pawns, adds a note of its en passant
+/// square to `notes`. The note is stored under the position's Polyglot key without the en passant file.
 pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {
@@ -498,13 +501,14 @@ pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBa
     }
 }
 
-/// Returns the note of a double step over a square: a move from the square to itself, which no move of a game is.
+/// Encodes an en passant square as a move from the square to itself. No move of a game has this form.
 fn step_note(square: Square) -> BookMove {
     BookMove(square as u16 | (square as u16) << 6)
 }
 
-/// Adds the counts of `hidden` to a tally. A position for which a double step was noted gets the en passant file into
-/// its key, unless `exact` says that the EPDs of the database have the squares of pinned pawns.
+/// Adds the counts in `hidden` to `tally`. If the counts contain a note of a double step to a position, adds the en
+/// passant file to the key of the position. `exact` says that the EPDs of the database contain these en passant
+/// squares, so the keys are already right.
 pub(super) fn add_hidden(hidden: &Counts, exact: bool, tally: &Tally) -> Result<()> {
     let (mut batch, mut positions) = (CountBatch::default(), 0);
     for position in hidden.positions() {

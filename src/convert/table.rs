@@ -19,7 +19,7 @@ use crate::{
     task,
 };
 
-/// The format of a table.
+/// The file format of a table.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TableFormat {
     /// Comma-separated values, with a first line of column names.
@@ -28,7 +28,7 @@ pub enum TableFormat {
     Jsonl,
 }
 
-/// A table that replaces its target when it is committed.
+/// A table that is being written. The file replaces its target when the table is complete.
 pub(super) struct TableOutput {
     path: PathBuf,
     rows: RowWriter,
@@ -40,7 +40,8 @@ enum RowWriter {
 }
 
 impl TableOutput {
-    /// Begins a table in a new file. `columns` are the names of the columns, separated by commas.
+    /// Begins a table in `file`. `columns` are the names of the columns, separated by commas; only comma-separated
+    /// values contain them.
     pub(super) fn begin(
         file: AtomicFile,
         format: TableFormat,
@@ -61,7 +62,7 @@ impl TableOutput {
         Ok(TableOutput { path, rows })
     }
 
-    /// Writes a row: the values of its fields, or a JSON document.
+    /// Writes a row: the values of its fields separated by commas, or a JSON document.
     pub(super) fn write(&mut self, row: &impl Serialize) -> Result<()> {
         let written = match &mut self.rows {
             RowWriter::Csv(writer) => writer.serialize(row).map_err(io_error),
@@ -74,7 +75,7 @@ impl TableOutput {
         written.at(&self.path, "write")
     }
 
-    /// Flushes the file and moves it to its path.
+    /// Flushes the file and renames it to its target.
     pub(super) fn commit(self) -> Result<()> {
         match self.rows {
             RowWriter::Csv(writer) => {
@@ -86,7 +87,7 @@ impl TableOutput {
     }
 }
 
-/// Unwraps the error of the operating system, so that a closed pipe is recognized.
+/// Extracts the I/O error from an error of the `csv` crate, so that a closed pipe can be recognized.
 fn io_error(err: csv::Error) -> io::Error {
     match err.into_kind() {
         csv::ErrorKind::Io(err) => err,
@@ -94,7 +95,7 @@ fn io_error(err: csv::Error) -> io::Error {
     }
 }
 
-/// A row of a database as comma-separated values.
+/// A row of a table made from a database, as comma-separated values.
 #[derive(Serialize)]
 struct CsvRow<'a> {
     epd: &'a str,
@@ -103,7 +104,7 @@ struct CsvRow<'a> {
     weight: u16,
 }
 
-/// A row of a database as a JSON document.
+/// A row of a table made from a database, as a JSON document.
 #[derive(Serialize)]
 struct JsonRow<'a> {
     fen: String,
@@ -118,12 +119,12 @@ struct JsonRow<'a> {
 }
 
 impl Convert {
-    /// Writes the rows that pass the filter as a table, sorted by EPD, and by games in descending order within a
-    /// position.
+    /// Writes the moves that pass the filter as a table, sorted by EPD, and for each position by number of games in
+    /// descending order.
     ///
-    /// Comma-separated values have the EPD, the move, the wins, draws and losses of the side to move, and the weight of
-    /// the move in a book, which is 0 if a book leaves the move out. JSON documents have the FEN, and the move in SAN
-    /// and UCI notation, in place of EPD and move.
+    /// Comma-separated values have the columns EPD, move, wins, draws and losses of the side to move, and weight. The
+    /// weight is the one in a book made from the database, or 0 if the book leaves the move out. JSON documents contain
+    /// the FEN instead of the EPD, and the move in SAN and in UCI notation.
     ///
     /// # Errors
     ///
@@ -165,8 +166,9 @@ impl Convert {
         Ok(table.converted)
     }
 
-    /// Reads all rows that `filter` selects, and returns the scaling that all weights share. If each position has its own
-    /// scaling, reads nothing, and returns a scaling that changes no weight.
+    /// Returns the factor by which all weights of a table are scaled to 16 bits. It follows from the largest weight of
+    /// the moves that `filter` selects, so all rows are read. If each position is scaled separately, reads nothing and
+    /// returns a scaling that changes no weight.
     fn global_scaling(&self, filter: &MoveFilter) -> Result<Scaling> {
         let mut largest = 0;
         if self.weights.scale == Scale::Global {
@@ -184,7 +186,7 @@ impl Convert {
     }
 }
 
-/// The state of writing the table of a database.
+/// The state of writing a database as a table.
 struct DatabaseTable<'a> {
     filter: &'a MoveFilter,
     weights: &'a Weights,
@@ -196,7 +198,7 @@ struct DatabaseTable<'a> {
 }
 
 impl DatabaseTable<'_> {
-    /// Writes the rows of one position, sorted by games in descending order, and clears `rows`.
+    /// Writes the rows of one position, sorted by number of games in descending order, and empties `rows`.
     fn write(&mut self, rows: &mut Vec<ObsRow>) -> Result<()> {
         let Some(first) = rows.first() else {
             return Ok(());
@@ -258,7 +260,7 @@ impl DatabaseTable<'_> {
     }
 }
 
-/// Returns the side to move of an EPD, or `None` if the EPD is malformed.
+/// Returns the side to move of an EPD, or `None` if the EPD does not state it.
 fn turn(epd: &str) -> Option<Color> {
     match epd.split_ascii_whitespace().nth(1)? {
         "w" => Some(Color::White),

@@ -4,7 +4,8 @@ use std::{io, ops::Range, path::Path};
 
 use crate::{error::Result, storage::sort::ByteRun};
 
-/// Entries in ascending order of keys, stored in one buffer.
+/// A buffer of LevelDB entries in ascending order of keys. Values that are too long for memory are spilled to a
+/// temporary file.
 #[derive(Default, Debug)]
 pub(super) struct Entries {
     bytes: Vec<u8>,
@@ -18,7 +19,7 @@ pub(super) struct Entries {
     open: Option<u64>,
 }
 
-/// The location of a value in the temporary file.
+/// The location of a spilled value in the temporary file of its [`Entries`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct SpilledValue {
     place: u64,
@@ -26,14 +27,14 @@ pub(super) struct SpilledValue {
     pub len: u64,
 }
 
-/// The value of an entry: in memory, or in the temporary file.
+/// The value of a buffered entry: its bytes, or its location in the temporary file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Value<'a> {
     Held(&'a [u8]),
     Spilled(SpilledValue),
 }
 
-/// The number of bytes of a spilled value that are read at once.
+/// The number of bytes of a spilled value that are read at a time.
 const PART: usize = 1 << 16;
 
 impl Entries {
@@ -42,16 +43,16 @@ impl Entries {
         self.ends.len()
     }
 
-    /// Returns the number of bytes in memory.
+    /// Returns the number of bytes of keys and values that are held in memory.
     pub(super) fn held(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Calls `f` with consecutive parts of a spilled value.
+    /// Streams a spilled value: calls `f` with its consecutive parts.
     ///
     /// # Errors
     ///
-    /// Returns the error of `f`, or an error if the temporary file cannot be read.
+    /// Returns an error if `f` fails or if the temporary file cannot be read.
     pub(super) fn read_spilled(
         &self,
         value: SpilledValue,
@@ -69,49 +70,51 @@ impl Entries {
         Ok(())
     }
 
-    /// Adds an entry and spills its value. The key must be greater than all keys so far.
+    /// Adds an entry whose value is written to a temporary file in `temp_dir`. The key must be greater than all keys
+    /// added before.
     ///
     /// # Errors
     ///
-    /// Returns an error if the temporary file in `temp_dir` cannot be written.
+    /// Returns an error if the temporary file cannot be written.
     pub(super) fn push_spilled(&mut self, key: &[u8], value: &[u8], temp_dir: &Path) -> Result<()> {
         self.begin(key).extend_from_slice(value);
         self.spill(key.len(), temp_dir)?;
         self.end_long(key.len(), temp_dir)
     }
 
-    /// Adds an entry. The key must be greater than all keys so far.
+    /// Adds an entry. The key must be greater than all keys added before.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
         self.begin(key).extend_from_slice(value);
         self.end(key.len());
     }
 
-    /// Opens an entry and returns the buffer, which ends with the key. What the caller appends until
-    /// [`end`](Entries::end) is the value.
+    /// Begins an entry with this key, and returns the buffer. The caller appends the value to the buffer and then calls
+    /// [`end`](Entries::end).
     #[inline]
     pub(super) fn begin(&mut self, key: &[u8]) -> &mut Vec<u8> {
         self.bytes.extend_from_slice(key);
         &mut self.bytes
     }
 
-    /// Returns the buffer, which ends with what is in memory of the open entry.
+    /// Returns the buffer, to append further bytes to the value of the entry that [`begin`](Entries::begin) began.
     #[inline]
     pub(super) fn open_bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Closes the open entry, whose key has `key_len` bytes.
+    /// Ends the entry that [`begin`](Entries::begin) began. `key_len` is the length of its key in bytes.
     #[inline]
     pub(super) fn end(&mut self, key_len: usize) {
         let key_end = self.value_end() + key_len;
         self.ends.push((key_end, self.bytes.len()));
     }
 
-    /// Moves what is in memory of the open entry's value to a temporary file in `temp_dir`.
+    /// Moves the bytes that have been appended to the current entry's value from memory to a temporary file in
+    /// `temp_dir`. `key_len` is the length of the entry's key in bytes.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be written.
+    /// Returns an error if the temporary file cannot be written.
     pub(super) fn spill(&mut self, key_len: usize, temp_dir: &Path) -> Result<()> {
         let start = self.value_end() + key_len;
         let file = &mut self.file;
@@ -122,7 +125,8 @@ impl Entries {
         Ok(())
     }
 
-    /// Closes the open entry, parts of whose value may have been spilled. The rest of such a value is spilled too.
+    /// Ends the current entry. If a part of its value was spilled, spills the rest to the temporary file in `temp_dir`.
+    /// `key_len` is the length of the entry's key in bytes.
     ///
     /// # Errors
     ///
@@ -140,18 +144,18 @@ impl Entries {
         Ok(())
     }
 
-    /// Returns the offset at which the last closed entry ends.
+    /// Returns the offset in the buffer at which the value of the last complete entry ends.
     fn value_end(&self) -> usize {
         self.ends.last().map_or(0, |ends| ends.1)
     }
 
-    /// Returns the key of the entry with this index.
+    /// Returns the key of entry `number`, counted from 0.
     #[inline]
     pub(super) fn key(&self, number: usize) -> &[u8] {
         &self.bytes[self.start(number)..self.ends[number].0]
     }
 
-    /// Returns the value of the entry with this index.
+    /// Returns the value of entry `number`, counted from 0.
     #[inline]
     pub(super) fn value(&self, number: usize) -> Value<'_> {
         let (key_end, value_end) = self.ends[number];
@@ -163,8 +167,8 @@ impl Entries {
         Value::Held(&self.bytes[key_end..value_end])
     }
 
-    /// Returns the index of the first entry with which the keys and values of `some` reach `size` bytes in total.
-    /// Returns their total size as an error if all of them are smaller.
+    /// Finds the first entry of the range `some` at which the total size of keys and values reaches `size` bytes, and
+    /// returns its index. If the range is smaller, returns its total size as an `Err`.
     pub(super) fn reach(&self, some: Range<usize>, size: usize) -> Result<usize, usize> {
         let mut sum = 0;
         for number in some {
@@ -179,7 +183,7 @@ impl Entries {
         Err(sum)
     }
 
-    /// Returns the offset of the key of the entry with this index.
+    /// Returns the offset in the buffer at which the key of entry `number` begins.
     #[inline]
     fn start(&self, number: usize) -> usize {
         match number.checked_sub(1) {

@@ -18,13 +18,14 @@ use crate::{
     position::{Variant, VariantChoice},
 };
 
-/// The next batches of entries, in ascending order of keys.
+/// A group of consecutive entry batches, in ascending order of keys, that is written to an index as a unit of a few
+/// megabytes.
 pub(super) type Wave = Vec<EntryBatch>;
 
-/// Returns an iterator over waves. `make` creates a batch of entries from each job, on all threads.
+/// Divides jobs into waves (groups of consecutive jobs), and runs `make` for the jobs of a wave on all threads. Returns
+/// an iterator over the batches of entries of each wave.
 ///
-/// A wave contains the batches of consecutive jobs. It ends as soon as the values of `size_of` for its jobs add up to
-/// at least `size`.
+/// A wave is complete when the values of `size_of` for its jobs add up to at least `size`.
 pub(super) fn made_of<J: Sync + Send>(
     jobs: impl IntoIterator<Item = J, IntoIter: Send>,
     size: usize,
@@ -44,8 +45,8 @@ pub(super) fn made_of<J: Sync + Send>(
     })
 }
 
-/// Returns an iterator that calls `fill` for each wave. The wave consists of the entries that `fill` appends. The
-/// iterator ends when `fill` appends none.
+/// Returns an iterator over waves of one batch each, which contains the entries that one call of `fill` adds. The
+/// iterator ends when `fill` adds no entry.
 pub(super) fn filled(
     mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
 ) -> impl Iterator<Item = Result<Wave>> + Send {
@@ -58,7 +59,8 @@ pub(super) fn filled(
     })
 }
 
-/// Creates a wave of entries that do not belong to positions. Each entry counts as one unit of progress.
+/// Creates a wave of a single batch from entries that are not entries of positions. Each entry counts as one unit of
+/// progress.
 fn others(entries: Entries) -> Wave {
     vec![EntryBatch {
         steps: entries.len() as u64,
@@ -67,7 +69,7 @@ fn others(entries: Entries) -> Wave {
     }]
 }
 
-/// Returns the key and the value of the entry that describes an explorer's index, which is the last entry. `positions`
+/// Returns the key and the value of the entry that describes an explorer's index and has its greatest key. `positions`
 /// is the number of positions in the index.
 pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], Vec<u8>) {
     let contents = Contents {
@@ -77,7 +79,7 @@ pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], 
     (store::CONTENTS, contents.write())
 }
 
-/// An input, as the index describes it.
+/// An input file of an index, as the index describes it.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexedFile {
     /// The absolute path.
@@ -86,11 +88,12 @@ pub(crate) struct IndexedFile {
     pub first_id: u64,
     /// The variant of games without a `Variant` tag.
     pub untagged: Variant,
-    /// The options that decided which of the input's games are indexed, as on the command line; empty if all are defaults.
+    /// The options by which games of the input were selected, as on the command line; empty if all are defaults.
     pub options: String,
 }
 
-/// Returns the entries about the inputs, in ascending order of keys.
+/// Returns the entries about the index as a whole: its input files, the number of its games, and their variant. The
+/// entries are sorted by key.
 pub(super) fn file_wave(files: &[IndexedFile], games: u64, variant: VariantChoice) -> Wave {
     let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
     let mut entries = vec![(layout::TOTAL_GAMES.to_vec(), games.to_string().into_bytes())];

@@ -15,7 +15,8 @@ use crate::{
     storage::sort::{ByteReader, ByteRun},
 };
 
-/// Collects game records.
+/// A collection of game records, which contain the headers of games. Records beyond a memory limit are spilled to a
+/// file.
 #[derive(Debug)]
 pub(crate) struct GameRecords {
     run: ByteRun,
@@ -25,7 +26,7 @@ pub(crate) struct GameRecords {
 }
 
 impl GameRecords {
-    /// Creates an empty collection, which holds up to `memory` bytes in memory and spills the rest to a file in
+    /// Creates an empty collection that holds up to `memory` bytes in memory and spills further records to a file in
     /// `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> GameRecords {
         GameRecords {
@@ -40,12 +41,13 @@ impl GameRecords {
         self.count
     }
 
-    /// Returns the directory to which records are spilled.
+    /// Returns the directory of the collection's temporary file.
     pub(super) fn temp_dir(&self) -> &Path {
         self.run.temp_dir()
     }
 
-    /// Appends the records of the next ids, which are concatenated in `records`; `lengths` are their lengths in bytes.
+    /// Appends several records, which get the next consecutive game ids. `records` contains their bytes without
+    /// separators, and `lengths` the length of each record in bytes.
     ///
     /// # Errors
     ///
@@ -63,7 +65,8 @@ impl GameRecords {
         Ok(())
     }
 
-    /// Returns a reader of the records in the order of the index.
+    /// Returns a reader of the records in the order of their keys in the index: by the decimal digits of the game id,
+    /// so 10 comes before 9.
     pub(crate) fn walk(&self) -> GameWalk<'_> {
         let sequence = |(digits, start): (u32, &u64)| {
             let first = if digits == 0 { 0 } else { 10_u64.pow(digits) };
@@ -76,14 +79,14 @@ impl GameRecords {
     }
 }
 
-/// Reads game records in the order of the index.
+/// A reader of game records in the order of their keys in the index, in which id 10 comes before id 9.
 pub(crate) struct GameWalk<'a> {
     /// For each number of digits, the range of ids that have not been read yet and a reader of their records.
     sequences: Vec<(Range<u64>, ByteReader<'a>)>,
 }
 
 impl GameWalk<'_> {
-    /// Appends entries to `entries` until it holds `size` bytes or no record is left.
+    /// Appends the next records to `entries`, until `entries` holds at least `size` bytes or no record is left.
     ///
     /// # Errors
     ///

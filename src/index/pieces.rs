@@ -7,10 +7,10 @@ use crate::{
     storage::sort::{Record, SHARDS, Sealed},
 };
 
-/// The number of records that are read at once.
+/// The number of records that are read from a shard at a time.
 const READ: usize = 1 << 12;
 
-/// A range of the records of a shard.
+/// A piece of the sorted records of one shard, which one job turns into entries of an index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Piece {
     pub shard: usize,
@@ -24,7 +24,8 @@ impl Piece {
     }
 }
 
-/// Returns an iterator over pieces of at most `size` records, in order, which together contain all records.
+/// Divides sorted records into pieces of at most `size` records each, and returns an iterator over the pieces in the
+/// order of the records.
 pub(super) fn pieces<R: Record>(
     records: &Sealed<R>,
     size: usize,
@@ -38,17 +39,17 @@ pub(super) fn pieces<R: Record>(
     })
 }
 
-/// Returns the number of records in a shard.
+/// Returns the number of records in shard `shard`.
 fn len_of<R: Record>(records: &Sealed<R>, shard: usize) -> usize {
     usize::try_from(records.shard_len(shard)).expect("a shard has fewer records")
 }
 
-/// Calls `f` with the records of all groups whose first record is in `piece`. A group consists of consecutive records
-/// with equal `group_of`; the last one may continue after the piece.
+/// Calls `f` with all records of each group whose first record is in `piece`. A group consists of consecutive records
+/// for which `group_of` returns equal values. The last group may continue after the end of the piece.
 ///
 /// # Errors
 ///
-/// Returns the error of `f`, or an error if a temporary file cannot be read.
+/// Returns an error if `f` fails or if a temporary file cannot be read.
 pub(super) fn scan_groups<R: Record, G: PartialEq>(
     records: &Sealed<R>,
     piece: &Piece,

@@ -19,10 +19,11 @@ use super::{
 };
 use crate::{error::Result, position::BookMove, storage::sort::Sealed, task};
 
-/// The number of bytes of a position's ids that are held in memory before they are spilled.
+/// The greatest number of bytes of a position's list of games that is held in memory. Longer lists are spilled to a
+/// temporary file.
 const LONGEST_HELD: usize = 4 << 20;
 
-/// Entries that one job has created, in ascending order of keys.
+/// The entries that one job has created for an index, in ascending order of keys, with their statistics for the report.
 #[derive(Default, Debug)]
 pub(super) struct EntryBatch {
     pub entries: Entries,
@@ -37,15 +38,16 @@ pub(super) struct EntryBatch {
     pub steps: u64,
 }
 
-/// The statistics of a position, kept until all numbers that begin with the digits of its key have passed.
+/// The statistics of a position that cannot be written yet, because keys between the position's key and the keys of its
+/// statistics may still follow.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Waiting {
     key: u64,
     stats: PositionStats,
 }
 
-/// Writes the last statistics in `waiting` if their keys precede `next`, the key of the next entry. Returns `true` if
-/// statistics were written.
+/// Writes the last element of `waiting` to `out` and removes it, if its keys are less than `next`, the key of the next
+/// entry. Returns `true` if it was written.
 pub(super) fn write_due(waiting: &mut Vec<Waiting>, next: &[u8], out: &mut Entries) -> bool {
     let Some(last) = waiting.last() else {
         return false;
@@ -60,7 +62,8 @@ pub(super) fn write_due(waiting: &mut Vec<Waiting>, next: &[u8], out: &mut Entri
     is_due
 }
 
-/// Makes the entries of the positions whose first posting is in `piece`.
+/// Creates the entries of all positions whose first posting is in `piece`. A posting records that a game reached a
+/// position. Long lists of games are spilled to `temp_dir`.
 ///
 /// # Errors
 ///
@@ -84,7 +87,7 @@ pub(super) fn position_entries(
     Ok(maker.made)
 }
 
-/// A builder that turns sorted postings into entries.
+/// A builder that turns sorted postings (records that a game reached a position) into entries of an index.
 struct EntryMaker<'a> {
     with_stats: bool,
     temp_dir: &'a Path,
@@ -103,7 +106,8 @@ struct EntryMaker<'a> {
 }
 
 impl EntryMaker<'_> {
-    /// Creates a maker without postings.
+    /// Creates a builder without entries. `with_stats` says whether entries with statistics are added; long lists of
+    /// games are spilled to `temp_dir`.
     fn new(with_stats: bool, temp_dir: &Path) -> EntryMaker<'_> {
         EntryMaker {
             with_stats,
@@ -118,13 +122,13 @@ impl EntryMaker<'_> {
         }
     }
 
-    /// Returns `true` if a posting belongs to the current position.
+    /// Returns `true` if `posting` belongs to the position whose entry is being built.
     #[inline]
     fn is_at(&self, posting: Posting) -> bool {
         self.position == Some(posting.position())
     }
 
-    /// Closes the current position and begins the position of `posting`.
+    /// Ends the entry of the current position and begins the entry of the position of `posting`.
     fn begin(&mut self, posting: Posting) -> Result<()> {
         self.end()?;
         self.position = Some(posting.position());
@@ -139,7 +143,8 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Adds a posting of the current position. A game that reached the position several times counts once.
+    /// Adds a game to the entry of the current position, to which `posting` must belong. A game that reached the
+    /// position several times is added once.
     #[inline]
     fn add(&mut self, posting: Posting) -> Result<()> {
         let id = posting.id();
@@ -163,7 +168,8 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Appends an id, and spills the ids if they are long.
+    /// Appends a game id to the entry of the current position. Spills the ids to a temporary file if they are too long
+    /// for memory.
     #[inline]
     fn add_id(&mut self, id: u32) -> Result<()> {
         let bytes = self.made.entries.open_bytes();
@@ -174,7 +180,7 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Closes the current position, if there is one.
+    /// Ends the entry of the current position, if there is one.
     fn end(&mut self) -> Result<()> {
         if self.position.is_none() {
             return Ok(());

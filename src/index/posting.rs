@@ -19,22 +19,23 @@ use crate::{
     storage::sort::{Once, Record},
 };
 
-/// The number of digits of the greatest keys.
+/// The number of decimal digits of the greatest 64-bit position keys.
 const LONGEST: u32 = 20;
 
-/// The least key other than 0, shifted left to 20 digits.
+/// The smallest value of a nonzero position key after shifting it left to 20 decimal digits.
 const SMALLEST: u128 = 10_u128.pow(LONGEST - 1);
 
-/// The number of keys with 20 digits.
+/// The number of 64-bit position keys that have 20 decimal digits.
 const OF_LONGEST: u128 = (1 << 64) - SMALLEST;
 
-/// A record that a game reached a position. Postings are sorted by the decimal text of the key, then by the game's id.
+/// A 128-bit record that a game reached a position. Postings are ordered by the decimal text of the position key, then
+/// by game id.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Posting(u128);
 
 impl Posting {
-    /// Creates the posting that the game `id` reached the position `key`, and that `mv` was played there. `winner` is
-    /// `None` if neither side won.
+    /// Creates a posting: game `id` reached the position with the key `key` and continued with `mv`. `winner` is `None`
+    /// if neither side won the game.
     #[inline]
     pub(crate) fn new(key: u64, id: u32, mv: BookMove, winner: Option<Color>) -> Posting {
         let digits = key.checked_ilog10().map_or(1, |log| log + 1);
@@ -48,19 +49,20 @@ impl Posting {
         Posting(aligned << 55 | u128::from(low))
     }
 
-    /// Returns the posting with `first_id` added to the game's id.
+    /// Returns a copy of the posting in which `first_id` is added to the game id.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> Posting {
         Posting(self.0 + (u128::from(first_id) << 18))
     }
 
-    /// Returns a value that is equal for two postings if and only if their positions are.
+    /// Returns a value that identifies the position: it is equal for two postings if and only if they belong to the
+    /// same position.
     #[inline]
     pub(crate) fn position(self) -> u128 {
         self.0 >> 50
     }
 
-    /// Returns the key of the position.
+    /// Returns the 64-bit hash key of the position.
     #[inline]
     pub(crate) fn key(self) -> u64 {
         let digits = (self.0 >> 50) as u32 & 31;
@@ -79,13 +81,14 @@ impl Posting {
         (self.0 >> 18) as u32
     }
 
-    /// Returns the move played. It is [`BookMove::NONE`] in the last position of a game, or if moves are not recorded.
+    /// Returns the move that the game played in the position. Returns [`BookMove::NONE`] if the game ended there or
+    /// moves are not recorded.
     #[inline]
     pub(crate) fn book_move(self) -> BookMove {
         BookMove((self.0 >> 2) as u16)
     }
 
-    /// Returns the side that won the game, or `None` if neither did.
+    /// Returns the side that won the game, or `None` if neither side won.
     #[inline]
     pub(crate) fn winner(self) -> Option<Color> {
         match self.0 & 3 {
@@ -95,11 +98,11 @@ impl Posting {
         }
     }
 
-    /// Returns which share of all keys precede the posting's key in text order, approximately and as a fraction of
-    /// 2^64.
+    /// Returns the approximate share of all position keys that come before the key of this posting in text order, as a
+    /// fraction of 2^64.
     ///
-    /// Keys are distributed evenly as numbers, but not as text: half of them begin with the digit 1. The share is, so
-    /// shards are filled evenly.
+    /// Keys are evenly distributed as numbers but not as text, because about half of them begin with the digit 1. The
+    /// share is evenly distributed, so postings can be divided by it into shards of equal size.
     #[inline]
     fn share_before(self) -> u64 {
         let above = (self.0 >> 55).saturating_sub(SMALLEST);

@@ -22,11 +22,11 @@ use crate::{
     storage::output::{is_absent, open_again_if_replaced},
 };
 
-/// A kind of index. All kinds are LevelDB databases.
+/// A kind of index. An index of any kind is a LevelDB database.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum IndexKind {
-    /// The index that polyglot's LevelDB fork defined, which other front-ends read: the games that reached each position.
-    /// `make-book --leveldb` writes it.
+    /// The index that polyglot's LevelDB fork defined, which other front-ends read: the games that reached each
+    /// position. `make-book --leveldb` writes it.
     Leveldb,
     /// The [explorer](crate::explorer)'s index of games: the moves that were played in each position, and what filters
     /// need to know about the games. `make-book --explorer` writes it.
@@ -37,21 +37,20 @@ pub enum IndexKind {
 }
 
 impl IndexKind {
-    /// Returns `true` if an [`Explorer`](crate::explorer::Explorer) can open indexes of this kind.
+    /// Returns `true` if an [`Explorer`](crate::explorer::Explorer) can open an index of this kind.
     pub fn is_of_explorer(self) -> bool {
         self != IndexKind::Leveldb
     }
 }
 
-/// An index that is open for reading, by any number of threads.
+/// An index of games by position, open for reading. Any number of threads can use it at the same time.
 ///
-/// The index is never changed, and other programs may read it at the same time. It keeps working when it is replaced or
-/// removed, because its files are held open. At most half of the files that the process may open are held; an index has
-/// about one file for each megabyte. If it has more, the others are opened for each use, which fails after the index
-/// was removed.
+/// Reading never changes the index. An open index keeps working when it is replaced or removed, because its files are
+/// held open, up to half of the number of files that the process may open. If the index has more files (about one for
+/// each megabyte), the others are opened for each use, which fails after the index was removed.
 ///
-/// Everything that is read is covered by checksums, and the checksums are verified. Damage causes an error and never an
-/// incomplete answer.
+/// All data are protected by checksums, which are verified on reading. Damage causes an error, never an incomplete
+/// answer.
 #[derive(Debug)]
 pub struct Index {
     path: PathBuf,
@@ -69,18 +68,18 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens an index.
+    /// Opens the index at `path`.
     ///
     /// # Errors
     ///
-    /// Returns an error if `path` is not an index, if the index has another layout, or if it cannot be read or is
-    /// damaged.
+    /// Returns an error if there is no index at `path`, if the index has an unknown layout, or if it cannot be read or
+    /// is damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Index> {
         let path = path.as_ref();
         open_again_if_replaced(path, || Index::open_once(path))
     }
 
-    /// Opens the index without checking whether it has been replaced in the meantime.
+    /// Opens the index at `path`. Does not check whether another program replaces the index at the same time.
     fn open_once(path: &Path) -> Result<Index> {
         if !holds_database(path)? {
             return Err(no_database(path));
@@ -126,42 +125,44 @@ impl Index {
         self.kind
     }
 
-    /// Returns the description of an explorer's index of games, or `None` for an index of another kind.
+    /// Returns the description of an explorer's index of games, or `None` if the index is of another kind.
     pub(crate) fn contents(&self) -> Option<Contents> {
         self.contents
     }
 
-    /// Returns the name of a player or event with this number.
+    /// Returns the player or event name with the number `number`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the entry cannot be read or is malformed, or if there is no such name.
+    /// Returns an error if the name cannot be read or is malformed, or if no name has this number.
     pub(crate) fn name(&self, number: u32) -> Result<Box<str>> {
         self.names.name(self, number)
     }
 
-    /// Calls `f` with the number and the text of every name, ascending. One entry of names is in memory at a time.
+    /// Calls `f` with the number and the text of every player and event name, in ascending order of numbers. Only a few
+    /// names are in memory at a time.
     pub(crate) fn for_each_name(&self, f: impl FnMut(u32, &str)) -> Result<()> {
         self.names.for_each(self, f)
     }
 
-    /// Returns the variant of the games.
+    /// Returns the variant of the games in the index.
     pub fn variant(&self) -> VariantChoice {
         self.variant
     }
 
-    /// Returns the number of games.
+    /// Returns the number of games in the index.
     pub fn game_count(&self) -> u64 {
         self.games
     }
 
-    /// Returns an iterator over the inputs that contain games, each with the id of its first game.
+    /// Returns an iterator over the input files from which the index was made: the id of the file's first game, and the
+    /// path of the file. Files without games are skipped.
     pub fn files(&self) -> impl Iterator<Item = (u64, &Path)> {
         let with_games = self.inputs_with_games();
         with_games.map(|file| (file.first_id, file.path.as_path()))
     }
 
-    /// Returns an iterator over the inputs that contain games.
+    /// Returns an iterator over the input files from which the index was made, except files without games.
     pub(crate) fn inputs_with_games(&self) -> impl Iterator<Item = &IndexedFile> {
         let next = self.inputs.iter().skip(1).map(|next| Some(next.first_id));
         let with_games = self.inputs.iter().zip(next.chain([None]));
@@ -169,11 +170,12 @@ impl Index {
         with_games.map(|(file, _)| file)
     }
 
-    /// Finds out the kind of the index.
+    /// Determines the kind of the index from its entries.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index cannot be read, or if another version of polybook made it.
+    /// Returns an error if the index cannot be read, or if it was made by a version of polybook with a different
+    /// layout.
     fn read_kind(&self) -> Result<IndexKind> {
         if self.value(store::COUNTED)?.is_some() {
             return Ok(IndexKind::Counts);
@@ -188,12 +190,13 @@ impl Index {
         }
     }
 
-    /// Reads the variant of the games.
+    /// Reads the variant of the games in the index. An index without an entry for it contains standard chess.
     fn read_variant(&self) -> Result<VariantChoice> {
         Ok(self.variant_at(layout::VARIANT)?.unwrap_or_default())
     }
 
-    /// Reads the name of a variant, or returns `None` if there is no entry with this key.
+    /// Reads a variant that is stored under the LevelDB key `key`. Returns `None` if the index does not contain the
+    /// key.
     fn variant_at<T: FromStr>(&self, key: &[u8]) -> Result<Option<T>> {
         let Some(name) = self.database.get(key)? else {
             return Ok(None);
@@ -213,7 +216,7 @@ impl Index {
         variant.ok_or_else(unknown).map(Some)
     }
 
-    /// Reads the list of inputs.
+    /// Reads the descriptions of all input files from which the index was made.
     fn read_inputs(&self) -> Result<Vec<IndexedFile>> {
         let count = self.parsed(layout::FILE_COUNT, layout::parse_number)?;
         let count: usize = count.unwrap_or(0);
@@ -258,18 +261,18 @@ impl Index {
         &self.database
     }
 
-    /// Returns the inputs as the index lists them, including those without games.
+    /// Returns all input files from which the index was made, including those without games.
     pub(super) fn inputs(&self) -> &[IndexedFile] {
         &self.inputs
     }
 
-    /// Returns the ids of the games that reached a position, ascending. `key` is the position's
-    /// [key](crate::position::key).
+    /// Returns the ids of the games that reached a position, in ascending order. `key` is the position's [Polyglot hash
+    /// key](crate::position::key).
     ///
     /// # Errors
     ///
-    /// Returns an error if the index cannot be read or is damaged, or if it is an explorer's index, which does not
-    /// find positions by their keys.
+    /// Returns an error if the index cannot be read or is damaged, or if it is an explorer's index, which cannot be
+    /// searched by Polyglot keys.
     pub fn games(&self, key: u64) -> Result<Vec<u32>> {
         if self.kind != IndexKind::Leveldb {
             let problem = "is an explorer's index, which has no keys of positions: name an index made with --leveldb";
@@ -280,12 +283,14 @@ impl Index {
         layout::parse_ids(&value).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the ids of the games that reached a position, ascending. In an index of the fork, games are found under
-    /// each Polyglot key that the position can have, so an en passant right that no legal move uses does not count.
+    /// Returns the ids of the games that reached a position, in ascending order.
+    ///
+    /// An en passant right that no legal move can use makes no difference. The index made by `make-book --leveldb`
+    /// therefore looks up both keys that such a position can have.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index cannot be read or is damaged, or if it contains counts and no games.
+    /// Returns an error if the index cannot be read or is damaged, or if it contains counts instead of games.
     pub fn games_of<P: Rules>(&self, pos: &Keyed<P>) -> Result<Vec<u32>> {
         if self.kind == IndexKind::Counts {
             let problem = "has counts and no games: moves and serve say what was played";
@@ -306,7 +311,7 @@ impl Index {
         Ok(ids)
     }
 
-    /// Returns the header of a game.
+    /// Returns the header of game `id`: its names, ratings, date and other tags.
     ///
     /// # Errors
     ///
@@ -321,7 +326,8 @@ impl Index {
         })
     }
 
-    /// Returns where a game begins, or `None` for a game without tags in an index of the fork.
+    /// Returns the offset at which game `id` begins in its PGN file. Returns `None` if it is unknown: an index made by
+    /// `make-book --leveldb` does not store it for a game without tags.
     pub(super) fn place_of_game(&self, id: u32) -> Result<Option<GamePlace>> {
         if self.kind() == IndexKind::Explorer {
             self.check_id(id)?;
@@ -330,7 +336,11 @@ impl Index {
         Ok(self.header(id)?.place())
     }
 
-    /// Returns an error if no game has this id.
+    /// Checks that `id` is the id of a game in the index.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that states the valid ids if it is not.
     fn check_id(&self, id: u32) -> Result<()> {
         if u64::from(id) < self.games {
             return Ok(());
@@ -342,7 +352,9 @@ impl Index {
         Err(Error::file(&self.path, problem))
     }
 
-    /// Returns the statistics of a position, or `None` if no game reached it or the index contains no statistics.
+    /// Returns the statistics of a position: the number of games, the results and the moves. `key` is the position's
+    /// Polyglot hash key. Returns `None` if no game reached the position, or if the index was made without
+    /// `--index-stats`.
     ///
     /// # Errors
     ///
@@ -362,7 +374,7 @@ impl Index {
         Ok(Some(stats))
     }
 
-    /// Returns the input that contains a game, and the id of the input's first game.
+    /// Returns the path of the input file that contains game `id`, and the id of the first game in that file.
     ///
     /// # Errors
     ///
@@ -376,22 +388,22 @@ impl Index {
         file.ok_or_else(|| self.malformed(layout::FILE_NAME))
     }
 
-    /// Returns the id after the last game of the input whose first game is `first`.
+    /// Returns the id that follows the last game of an input file. `first` is the id of the file's first game.
     pub(super) fn end_of_file(&self, first: u64) -> u64 {
         let mut firsts = self.files().map(|(first, _)| first);
         firsts.find(|next| *next > first).unwrap_or(self.games)
     }
 
-    /// Returns the value of a key, or `None` if the index does not contain the key.
+    /// Returns the value of a LevelDB key, or `None` if the index does not contain the key.
     pub(super) fn value(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.database.get(key)
     }
 
-    /// Returns the value of a key, decoded by `parse`, or `None` if the index does not contain the key.
+    /// Returns the value of a LevelDB key, decoded by `parse`. Returns `None` if the index does not contain the key.
     ///
     /// # Errors
     ///
-    /// Returns an error if `parse` returns `None`.
+    /// Returns an error if the index cannot be read, or if `parse` returns `None`.
     fn parsed<T>(&self, key: &[u8], parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<Option<T>> {
         let value = self.database.get(key)?;
         value
@@ -399,16 +411,16 @@ impl Index {
             .transpose()
     }
 
-    /// Returns the value of a key, decoded by `parse`.
+    /// Returns the value of a LevelDB key that the index must contain, decoded by `parse`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index does not contain the key, or if `parse` returns `None`.
+    /// Returns an error if the index cannot be read, if it does not contain the key, or if `parse` returns `None`.
     fn required<T>(&self, key: &[u8], parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T> {
         self.parsed(key, parse)?.ok_or_else(|| self.malformed(key))
     }
 
-    /// Returns the error for an index in which the value of `key` is missing or malformed.
+    /// Creates the error that the value of the LevelDB key `key` is missing or malformed.
     pub(crate) fn malformed(&self, key: &[u8]) -> Error {
         let key = key.escape_ascii();
         Error::damaged(
@@ -420,7 +432,8 @@ impl Index {
     }
 }
 
-/// Returns the error for a path at which there is no database.
+/// Creates the error for a path that does not lead to a LevelDB database. The message says what exists at the path
+/// instead.
 fn no_database(path: &Path) -> Error {
     let problem = if is_empty_directory(path) {
         "an empty directory, not an index: name a directory that make-book made"
@@ -447,7 +460,7 @@ fn no_database(path: &Path) -> Error {
     Error::foreign(path, problem)
 }
 
-/// Returns the error message for a database that does not contain the number of games.
+/// Returns the error message for a LevelDB database that is not an index, because it does not state a number of games.
 fn no_total(database: &Database) -> &'static str {
     if database.is_empty() {
         "is an empty LevelDB database: make the index again"
@@ -456,7 +469,7 @@ fn no_total(database: &Database) -> &'static str {
     }
 }
 
-/// Returns the path that the index stores as `bytes`.
+/// Converts the bytes of a path, as an index stores them, to a path.
 #[cfg(unix)]
 fn path_of(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;

@@ -14,13 +14,13 @@ use crate::{
     storage::output::own_files,
 };
 
-/// Checks that a new index may replace what exists at `path`: an empty directory in any case, or an index if `force` is
-/// `true`. Returns the files of the old index.
+/// Checks whether a new index may replace what exists at `path`. An empty directory may always be replaced, an index
+/// only if `force` is `true`. Returns the names of the files of the old index.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Exists`] for an index without `force`, and [`Error::foreign`] for anything else, such as a
-/// directory that contains a file which the manifest does not name.
+/// Returns [`Error::Exists`] for an index if `force` is `false`. Returns [`Error::foreign`] for anything else, such as
+/// a directory that contains files which do not belong to an index.
 pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if is_empty_directory(path) {
         return Ok(Vec::new());
@@ -42,16 +42,16 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
     Err(Error::foreign(path, problem))
 }
 
-/// Returns `true` if `path` is a directory without entries.
+/// Returns `true` if `path` is an empty directory.
 pub(super) fn is_empty_directory(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Returns `true` if there is a LevelDB database at `path`: the file `CURRENT`, which every database has.
+/// Returns `true` if the directory `path` contains a LevelDB database, that is, a file `CURRENT`.
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be examined.
+/// Returns an error if the file system cannot tell whether the file exists.
 pub(super) fn holds_database(path: &Path) -> Result<bool> {
     match path.join("CURRENT").symlink_metadata() {
         Ok(_) => Ok(true),
@@ -62,17 +62,17 @@ pub(super) fn holds_database(path: &Path) -> Result<bool> {
     }
 }
 
-/// Returns `true` if there is an index at `path` and the directory contains no other files.
+/// Returns `true` if `path` is an index and its directory contains no other files.
 ///
 /// # Errors
 ///
-/// Returns an error if there is a LevelDB database that is damaged or cannot be read, because it may or may not be an
+/// Returns an error if there is a LevelDB database at `path` that is damaged or cannot be read, because it might be an
 /// index.
 pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
     Ok(matches!(content(path.as_ref())?, TargetContent::Index(_)))
 }
 
-/// The kind of thing that exists at a path.
+/// The content of a path at which an index is to be written.
 enum TargetContent {
     /// An index, which consists of these files.
     Index(Vec<OsString>),
@@ -82,7 +82,7 @@ enum TargetContent {
     Other,
 }
 
-/// Examines what exists at a path.
+/// Determines whether there is an index at `path`, and whether its directory contains other files.
 fn content(path: &Path) -> Result<TargetContent> {
     if !holds_database(path)? || Database::open(path)?.get(layout::TOTAL_GAMES)?.is_none() {
         return Ok(TargetContent::Other);
@@ -93,11 +93,11 @@ fn content(path: &Path) -> Result<TargetContent> {
     Ok(files.map_or_else(TargetContent::IndexAnd, TargetContent::Index))
 }
 
-/// Removes the files that have names of LevelDB's files from a directory, and then the directory.
+/// Removes a directory and all files in it whose names are names of LevelDB files.
 ///
 /// # Errors
 ///
-/// Returns an error if `path` is not a directory (a link to one is not), if a file cannot be removed, or if the
+/// Returns an error if `path` is not a directory (for example, a symbolic link), if a file cannot be removed, or if the
 /// directory contains other files, which are kept.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     if !path.symlink_metadata().at(path, "read")?.is_dir() {

@@ -17,21 +17,23 @@ use crate::{
     storage::positioned::read_exact_at,
 };
 
-/// The number of files that `rusty-leveldb` may hold open. It reserves ten of them for files that are not tables.
+/// The number of files that the crate `rusty-leveldb` may hold open. It reserves ten of them for files that are not
+/// tables.
 const OPEN_TABLES: usize = 74;
 
-/// An iterator over the entries of a database.
+/// An iterator over the entries of a database that reads them with the crate `rusty-leveldb`, to verify polybook's own
+/// reader.
 pub(super) struct SecondOpinion {
     entries: DBIterator,
     _database: DB,
 }
 
 impl SecondOpinion {
-    /// Opens the database in `directory` without changing anything there.
+    /// Opens the database in `directory` with `rusty-leveldb`. Nothing in the directory is changed.
     ///
     /// # Errors
     ///
-    /// Returns an error if `rusty-leveldb` cannot open it.
+    /// Returns an error if `rusty-leveldb` cannot open the database.
     pub(super) fn open(directory: &Path) -> Result<SecondOpinion> {
         let options = Options {
             env: Rc::new(Box::new(ReadOnly {
@@ -58,12 +60,12 @@ impl SecondOpinion {
         })
     }
 
-    /// Returns the key of the current entry, or `None` after the last one.
+    /// Returns the key of the current entry, or `None` after the last entry.
     pub(super) fn key(&self) -> Option<Vec<u8>> {
         self.entries.current().map(|(key, _)| key.to_vec())
     }
 
-    /// Returns `true` if the current entry has this key and value, and moves to the next entry.
+    /// Returns `true` if the current entry consists of `key` and `value`, and moves to the next entry.
     pub(super) fn agrees(&mut self, key: &[u8], value: &[u8]) -> bool {
         let Some(present) = self.entries.current() else {
             return false;
@@ -73,8 +75,8 @@ impl SecondOpinion {
     }
 }
 
-/// A file whose reads always fill the buffer, except at the end of the file. `rusty-leveldb` takes a short read to mean
-/// the end of the file, but network file systems may return short reads anywhere.
+/// A file whose reads fill the whole buffer unless the file ends. `rusty-leveldb` takes a short read for the end of the
+/// file, but network file systems may return short reads anywhere.
 struct Filling(File);
 
 impl Read for Filling {
@@ -93,18 +95,19 @@ impl RandomAccess for Filling {
     }
 }
 
-/// The name that `rusty-leveldb` is given for the directory. It is not used, because `ReadOnly` looks only at file
-/// names.
+/// The directory name that is passed to `rusty-leveldb`. Its value does not matter, because [`ReadOnly`] looks only at
+/// file names.
 const NAME: &str = "\0";
 
-/// An environment that reads the files of a directory, and keeps new files in memory.
+/// A file system environment for `rusty-leveldb` that reads existing files from a directory and keeps new files in
+/// memory, so the directory is never changed.
 struct ReadOnly {
     directory: PathBuf,
     memory: MemEnv,
 }
 
 impl ReadOnly {
-    /// Returns the path in the directory of the file that `rusty-leveldb` calls `path`.
+    /// Returns the path on the disk of the file that `rusty-leveldb` names `path`.
     fn on_disk(&self, path: &Path) -> PathBuf {
         self.directory.join(path.file_name().unwrap_or_default())
     }

@@ -18,20 +18,20 @@ use super::{
 };
 use crate::leveldb::{FIRST_TABLE, TableBuilder, TableFile};
 
-/// The size in bytes of keys and values at which a table ends.
+/// The size in bytes, of all keys and values together, at which a LevelDB table is complete.
 pub(super) const TABLE_SIZE: usize = 1 << 20;
 
-/// Consecutive entries, as ranges of batches.
+/// Ranges of consecutive entries in one or several batches.
 type Parts = Vec<(Arc<Entries>, Range<usize>)>;
 
-/// The entries of a table, and the number of the table.
+/// The entries of a LevelDB table that is to be written, and the number of the table.
 #[derive(Debug)]
 pub(super) struct TableEntries {
     number: u64,
     parts: Parts,
 }
 
-/// A builder that cuts entries into tables.
+/// A builder that divides a sequence of entries into tables of about a mebibyte.
 #[derive(Debug)]
 pub(super) struct TableCutter {
     /// The complete tables that have not been taken yet.
@@ -46,7 +46,7 @@ pub(super) struct TableCutter {
 }
 
 impl TableCutter {
-    /// Creates a cutter without entries.
+    /// Creates a builder without entries.
     pub(super) fn new() -> TableCutter {
         TableCutter {
             tables: Vec::new(),
@@ -57,7 +57,8 @@ impl TableCutter {
         }
     }
 
-    /// Adds the next batch of entries.
+    /// Adds a batch of entries, whose keys must be greater than all keys added before. Statistics that had to wait are
+    /// inserted in the order of keys.
     pub(super) fn push(&mut self, made: EntryBatch) {
         let entries = Arc::new(made.entries);
         let mut part = 0..entries.len();
@@ -72,7 +73,8 @@ impl TableCutter {
         self.waiting.extend(made.waiting);
     }
 
-    /// Adds the last waiting statistics if they precede the entry with the key `next`. Returns `true` if it added any.
+    /// Adds the last element of the statistics that wait, if its keys are less than `next`, the key of the next entry.
+    /// Returns `true` if it was added.
     fn release(&mut self, next: &[u8]) -> bool {
         let mut stats = Entries::default();
         let is_due = write_due(&mut self.waiting, next, &mut stats);
@@ -81,7 +83,8 @@ impl TableCutter {
         is_due
     }
 
-    /// Adds a range of a batch's entries, when no waiting statistics precede them.
+    /// Adds a range of entries to the current table, and begins a new table each time a table is complete. No
+    /// statistics may have to be inserted within the range.
     fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
         loop {
             match entries.reach(part.clone(), TABLE_SIZE - self.size) {
@@ -101,7 +104,7 @@ impl TableCutter {
         }
     }
 
-    /// Completes the current table, if it has entries.
+    /// Ends the current table, if it has entries.
     fn end_table(&mut self) {
         if self.parts.is_empty() {
             return;
@@ -114,12 +117,12 @@ impl TableCutter {
         self.size = 0;
     }
 
-    /// Removes and returns the complete tables.
+    /// Returns the tables that are complete, and removes them from the builder.
     pub(super) fn take_tables(&mut self) -> Vec<TableEntries> {
         std::mem::take(&mut self.tables)
     }
 
-    /// Adds all waiting statistics and completes the last table.
+    /// Adds all statistics that still wait, and ends the last table.
     pub(super) fn finish(&mut self) {
         while self.release(b"") {}
         self.end_table();
@@ -127,7 +130,7 @@ impl TableCutter {
 }
 
 impl TableEntries {
-    /// Writes the table into `directory` and returns the manifest's description of it.
+    /// Writes the table to a file in `directory`. Returns the description of the table for the manifest.
     ///
     /// # Errors
     ///

@@ -12,33 +12,34 @@ use crate::{
     pgn::{Cutter, GameReader, Input, StreamOptions},
 };
 
-/// The number of bytes that are read from a PGN file at once.
+/// The number of bytes that are read from a PGN file at a time.
 const READ_SIZE: usize = 1 << 16;
 
-/// The path by which an index lists standard input.
+/// The path that an index stores for games that were read from standard input.
 const STDIN: &str = "-";
 
 impl Index {
-    /// Returns the PGN text of a game, byte for byte, from its first tag (or its first move if it has no tags) to the
-    /// beginning of the next game.
+    /// Returns the PGN text of game `id`, byte for byte, from its first tag (or its first move if it has no tags) to
+    /// the beginning of the next game.
     ///
-    /// In a compressed file, everything before the game must be decompressed.
-    /// [`is_slow_to_read`](Index::is_slow_to_read) tells whether this is the case.
+    /// The text is read from the PGN file from which the index was made. If this file is compressed, everything before
+    /// the game must be decompressed; see [`is_slow_to_read`](Index::is_slow_to_read).
     ///
     /// # Errors
     ///
-    /// Returns an error if no game has this id, if the index cannot be read or is damaged, or if the PGN is missing or
-    /// has changed.
+    /// Returns an error if no game has this id, if the index cannot be read or is damaged, or if the PGN file is
+    /// missing or has changed.
     pub fn text(&self, id: u32) -> Result<Vec<u8>> {
         self.text_while(id, &|| true)
     }
 
-    /// Returns the PGN text of a game, like [`text`](Index::text), as long as `goes_on` returns `true`. `goes_on` is
-    /// called repeatedly while the input is read.
+    /// Returns the PGN text of game `id`, like [`text`](Index::text), but can be cancelled. `goes_on` is called
+    /// repeatedly while the PGN file is read, and must return `true` to continue.
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`text`](Index::text), and [`Error::Interrupted`] if `goes_on` returns `false`.
+    /// Returns an error in the cases of [`text`](Index::text). Returns [`Error::Interrupted`] if `goes_on` returns
+    /// `false`.
     pub fn text_while(&self, id: u32, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
         let (path, first) = self.file_of(id)?;
         if path == Path::new(STDIN) {
@@ -81,12 +82,12 @@ impl Index {
         Ok(text)
     }
 
-    /// Returns `true` if the input of a game is compressed, so that everything before the game must be decompressed to
-    /// read it.
+    /// Returns `true` if the PGN file that contains game `id` is compressed. Reading the text of the game is then slow,
+    /// because everything before it must be decompressed.
     ///
     /// # Errors
     ///
-    /// Returns an error if no game has this id, or if the input cannot be read.
+    /// Returns an error if no game has this id, or if the PGN file cannot be read.
     pub fn is_slow_to_read(&self, id: u32) -> Result<bool> {
         let (path, _) = self.file_of(id)?;
         if path == Path::new(STDIN) {
@@ -95,7 +96,8 @@ impl Index {
         Input::file(path).is_packed()
     }
 
-    /// Returns the range of the input that contains a game.
+    /// Returns the range of the PGN file that contains game `id`. `first` is the id of the first game in this file.
+    /// `goes_on` returns `false` to cancel the search.
     fn place(&self, id: u32, first: u64, goes_on: &dyn Fn() -> bool) -> Result<GameStretch> {
         let start_of = |id: u64| match goes_on() {
             true => Ok(self.place_of_game(id as u32)?.map(GamePlace::start)),
@@ -123,15 +125,15 @@ impl Index {
     }
 }
 
-/// The range of an input that contains a game: the offsets of its beginning and end, and the number of other games at
-/// its beginning. `end` is `None` if the range extends to the end of the input.
+/// A range of a PGN file that contains a certain game: the offsets of its start and its end in bytes, and the number of
+/// other games that precede the game in the range. `end` is `None` if the range extends to the end of the file.
 struct GameStretch {
     start: u64,
     end: Option<u64>,
     games_before: u64,
 }
 
-/// A stream that fails with [`Error::Interrupted`] when `goes_on` returns `false`.
+/// A reader that can be cancelled: a read fails with [`Error::Interrupted`] if `goes_on` returns `false`.
 struct Stoppable<'a, R> {
     stream: R,
     goes_on: &'a dyn Fn() -> bool,
@@ -146,17 +148,19 @@ impl<R: Read> Read for Stoppable<'_, R> {
     }
 }
 
-/// Returns `true` if a [`Stoppable`] returned the error because it was stopped.
+/// Returns `true` if the error is that of a [`Stoppable`] reader that was cancelled.
 fn is_stop(err: &io::Error) -> bool {
     let inner = err.get_ref().and_then(|inner| inner.downcast_ref());
     matches!(inner, Some(Error::Interrupted))
 }
 
-/// Opens an input at an offset of its decompressed text. Returns `None` if the text ends before it.
+/// Opens a PGN file at the offset `start` of its decompressed text. Returns `None` if the text is too short. `goes_on`
+/// returns `false` to cancel the decompression.
 ///
 /// # Errors
 ///
-/// Returns an error if the input is missing or cannot be read, or [`Error::Interrupted`] if `goes_on` returns `false`.
+/// Returns an error if the file is missing or cannot be read. Returns [`Error::Interrupted`] if `goes_on` returns
+/// `false`.
 fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option<Box<dyn Read>>> {
     let metadata = path.metadata();
     if metadata
@@ -191,8 +195,8 @@ fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option
     Ok((start < end).then_some(Box::new(file)))
 }
 
-/// Skips `before` games of a stream. Returns the offset and the text of the next game, up to the beginning of the game
-/// after it, or `None` if there is none. Memory holds at most this game and a batch of about `read_size` bytes.
+/// Skips `before` games of a PGN stream, and returns the offset and the text of the next game. Returns `None` if the
+/// stream has no further game. At most this game and a batch of about `read_size` bytes are in memory.
 fn nth_game(
     stream: impl Read,
     mut before: u64,

@@ -25,14 +25,14 @@ use crate::{
     task,
 };
 
-/// The maximum length, in bytes, of a value that is held in memory while it is checked.
+/// The greatest length in bytes of a value that is held in memory while it is checked. Longer values are streamed.
 const LONGEST_HELD: usize = 8 << 20;
 
-/// The maximum size, in bytes, of a table for which the index is also read with `rusty-leveldb`, which holds several
-/// copies of a value in memory.
+/// The greatest size in bytes of a table with which an index is also read by the crate `rusty-leveldb`, which holds
+/// several copies of a value in memory.
 const LONGEST_SECONDED: u64 = 64 << 20;
 
-/// The result of [`verify`].
+/// The result of [`verify`]: the faults that were found in an index, and its size.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct VerifiedIndex {
     /// The faults, one for each kind of problem. If there are none, the index is not damaged: queries return exactly
@@ -49,7 +49,7 @@ pub struct VerifiedIndex {
     pub has_second_opinion: bool,
 }
 
-/// A fault in an index.
+/// A fault that was found in an index, with the number of entries that have it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct IndexFault {
@@ -75,14 +75,13 @@ impl fmt::Display for IndexFault {
     }
 }
 
-/// Checks an index completely. Reads every block and verifies its checksum, and checks the order of the keys, the form
-/// of each value, and whether the values agree with each other. If no fault is found, also compares the entries with
-/// those that the crate `rusty-leveldb` reads. Does not change the index.
+/// Checks an index completely, without changing it: verifies the checksum of every block, and checks the order of the
+/// keys, the form of each value, and whether the values agree with each other. If no fault is found, also compares the
+/// entries with those that the crate `rusty-leveldb` reads.
 ///
 /// # Errors
 ///
-/// Returns an error if the directory is not an index, if the index is too damaged to be opened, or if a file cannot be
-/// read.
+/// Returns an error if `path` is not an index, if the index is too damaged to be opened, or if a file cannot be read.
 pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<VerifiedIndex> {
     let path = path.as_ref();
     // Both readers open the directory by its name, so they may find two indexes, which look like a damaged one.
@@ -90,7 +89,7 @@ pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<VerifiedIndex> {
     task::caught(|| read_again_if_replaced(path, || verify_once(path, meter), is_damaged))
 }
 
-/// Checks an index without noticing whether it is replaced in the meantime.
+/// Checks the index at `path`. Does not notice if another program replaces the index at the same time.
 fn verify_once(path: &Path, meter: &Meter) -> Result<VerifiedIndex> {
     let index = Index::open(path)?;
     let sizes = index.database().table_sizes();
@@ -129,7 +128,7 @@ impl VerifiedIndex {
         }
     }
 
-    /// Records an error about a damaged file as a fault. Returns any other error unchanged.
+    /// Adds an error about a damaged file to the faults. Returns any other result unchanged.
     fn file_fault(&mut self, checked: Result<()>) -> Result<()> {
         match checked {
             Err(Error::File {
@@ -146,7 +145,8 @@ impl VerifiedIndex {
     }
 }
 
-/// Compares all entries with those that `rusty-leveldb` reads, and records the first difference as a fault.
+/// Compares all entries of the index with the entries that `rusty-leveldb` reads (`second`), and adds the first
+/// difference to the faults in `found`.
 fn compare(
     index: &Index,
     mut second: SecondOpinion,
@@ -169,7 +169,7 @@ fn compare(
     Ok(())
 }
 
-/// Checks each entry by itself, and whether the entries agree with each other.
+/// Checks each entry of the index, and whether the entries agree with each other. Adds the faults to `found`.
 fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> {
     index.database().check_metadata()?;
     let mut check = IndexCheck {
@@ -195,7 +195,7 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
     check.finish()
 }
 
-/// The state of a check after some of the entries.
+/// The state of a check that visits the entries of an index in the order of their keys.
 struct IndexCheck<'a> {
     index: &'a Index,
     contents: Option<Contents>,
@@ -279,7 +279,7 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks the entry that lists the ids of a position's games.
+    /// Checks the entry that lists the games of a position. `key` is the position key in decimal.
     fn position(&mut self, key: &[u8], value: TableValue<'_>) -> Result<()> {
         self.found.positions += 1;
         let number = layout::parse_number(key).map(layout::position_key);
@@ -325,8 +325,8 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the statistics of each position whose statistics are complete, because the entry with the key `next`
-    /// follows them.
+    /// Checks the statistics of all positions whose statistics have been read completely. `next` is the key of the next
+    /// entry, which shows which positions these are.
     fn close_positions(&mut self, next: &[u8]) {
         while let Some(open) = self
             .open
@@ -346,7 +346,7 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the record of a game. Returns `false` if it is malformed.
+    /// Checks the record of a game. Returns `false` if its key or its value is malformed.
     fn game(&mut self, key: &[u8], value: &[u8]) -> bool {
         let header = GameHeader::parse(value.to_vec());
         let id = layout::game_id(key).filter(|id| layout::game_key(*id) == key);
@@ -354,7 +354,7 @@ impl IndexCheck<'_> {
         header.is_some() && id.is_some_and(|id| u64::from(id) < self.index.game_count())
     }
 
-    /// Checks an entry with rows of games. Entries of rows must be numbered consecutively.
+    /// Checks an entry that contains rows of games. Such entries must be numbered consecutively.
     fn rows(&mut self, key: &[u8]) -> Result<()> {
         let games = self.index.game_count();
         let names = self.contents.map_or(0, |contents| contents.names);
@@ -374,7 +374,7 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry with details of games. Entries of details must be numbered consecutively.
+    /// Checks an entry that contains details of games. Such entries must be numbered consecutively.
     fn details(&mut self, key: &[u8]) -> Result<()> {
         let entries = self.index.game_count().div_ceil(DETAILED);
         if self.details >= entries || key != store::details_key(self.details as u32) {
@@ -397,8 +397,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks a page of lists. For an entry of a chunk or of sums, only counts it; it is checked with the next page,
-    /// which must refer to it.
+    /// Checks a page of lists and the entries to which it refers: the chunks of its long lists, and their results by
+    /// period. These entries precede the page, so when one of them is passed as `key`, it is only counted.
     fn list(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match (list_entry(LISTS, key), self.contents) {
             (Some(ListEntry::Chunk(_) | ListEntry::Period), Some(_)) => self.apart += 1,
@@ -412,8 +412,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks a page of counts. For an entry with the rows of a period, only counts it; it is checked with the next
-    /// page, which must refer to it.
+    /// Checks a page of counts and the entries to which it refers: the results of its large positions by period. These
+    /// entries precede the page, so when one of them is passed as `key`, it is only counted.
     fn counts(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let paging = self.counted.as_ref().map(CountedContents::paging);
         match (list_entry(COUNTS, key), paging) {
@@ -445,8 +445,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks the entries of the periods of a subject that has `games` games. Returns the number of these entries, and
-    /// the number of rows in the entries of months.
+    /// Checks the entries with the results by period of the position with the key `subject`, which has `games` games.
+    /// `of` is the prefix of their LevelDB keys. Returns the number of these entries, and the number of rows in the
+    /// entries of months.
     fn periods(&mut self, of: &[u8; 2], subject: ListKey, games: u64) -> Result<(u64, u64)> {
         let (years, _) = self.index.results_of_all(of, subject, games)?;
         let (mut entries, mut rows, mut of_years, mut of_months) = (1, 0, 0, 0);
@@ -495,8 +496,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks and counts the items of a list or of a chunk. Each id must be at least `least`. Returns the smallest id
-    /// that the next chunk may contain, or `None` if the ids are not ascending or an id belongs to no game or name.
+    /// Checks and counts the items of a list or of a chunk of it. Ids must be ascending and at least `least`, and must
+    /// belong to a game or name. Returns the least id that the next chunk may contain, or `None` if an id is invalid.
     fn items(&mut self, list: &List<'_>, least: u64, contents: Contents) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
         let end = match are_names {
@@ -510,7 +511,8 @@ impl IndexCheck<'_> {
         (least <= u64::from(first) && u64::from(last) < end).then_some(u64::from(last) + 1)
     }
 
-    /// Checks a list that is stored in chunks. Returns the number of its entries: chunks and sums.
+    /// Checks the chunks of the long list with the key `subject`, and its results by period. Returns the number of
+    /// entries in which they are stored.
     fn list_apart(
         &mut self,
         subject: ListKey,
@@ -534,7 +536,8 @@ impl IndexCheck<'_> {
         Ok(entries + periods)
     }
 
-    /// Compares the numbers that have been counted with the numbers that the index states.
+    /// Completes the check: compares the numbers of games, positions and entries that were counted with the numbers
+    /// that the index states.
     fn finish(mut self) -> Result<()> {
         self.close_positions(b"x");
         let (games, positions) = (self.found.games, self.found.positions);

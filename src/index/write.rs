@@ -40,23 +40,25 @@ use crate::{
     task,
 };
 
-/// The number of postings in a wave. With statistics, each of them may be a position with 200 bytes of entries.
+/// The number of postings that are turned into entries at a time, on all threads. A posting records that a game reached
+/// a position; with statistics, it may cause 200 bytes of entries.
 const WAVE: usize = 1 << 16;
 
-/// The number of bytes of game records in a wave.
+/// The number of bytes of game records that are written at a time.
 const RECORDS_WAVE: usize = 8 << 20;
 
-/// The number of rows that a page of counts contains for each item that a page of lists would contain. Rows are smaller
-/// than items.
+/// The ratio of the number of rows in a page of counts to the number of items in a page of lists. Rows are smaller than
+/// items.
 const ROWS_OF_ITEM: u64 = 2;
 
-/// Writes an index to a temporary directory next to its target.
+/// A writer of an index. It writes to a temporary directory next to the target, which replaces the target when all
+/// outputs are complete.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
     directory: AtomicDir,
 }
 
-/// The data of an index of the fork.
+/// The data from which an index for `make-book --leveldb` is written.
 #[derive(Copy, Clone)]
 pub(crate) struct IndexSource<'a> {
     pub postings: &'a Sealed<Posting>,
@@ -67,7 +69,7 @@ pub(crate) struct IndexSource<'a> {
     pub variant: VariantChoice,
 }
 
-/// The data of an explorer's index of games.
+/// The data from which an explorer's index of games is written.
 #[derive(Copy, Clone)]
 pub(crate) struct StoreSource<'a> {
     pub records: &'a Sealed<ListRecord>,
@@ -78,7 +80,7 @@ pub(crate) struct StoreSource<'a> {
     pub max_ply: Option<usize>,
 }
 
-/// The data of an index of counts, which has no games.
+/// The data from which an explorer's index of counts is written. It has no games.
 pub(crate) struct CountedSource<'a> {
     /// A function that passes all rows, sorted by subject, to its argument.
     pub rows: RowsOfCounts<'a>,
@@ -88,11 +90,11 @@ pub(crate) struct CountedSource<'a> {
     pub about: AboutCounts,
 }
 
-/// A function that passes all rows of counts to its argument.
+/// A function that produces rows of counts: it calls its argument with the key of a position and a row, for every row.
 pub(crate) type RowsOfCounts<'a> =
     Box<dyn FnOnce(&mut dyn FnMut(ListKey, ResultRow) -> Result<()>) -> Result<()> + Send + 'a>;
 
-/// The size of an index that was written.
+/// The size of an index that was written by a merge or by `make-book`.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct MergedIndex {
     /// The number of games.
@@ -105,13 +107,12 @@ pub struct MergedIndex {
 }
 
 impl IndexWriter {
-    /// Creates a temporary directory for the index that will be at `target`. With `force`, an existing index may be
-    /// replaced.
+    /// Creates a temporary directory for an index that is to be placed at `target`. `force` allows replacing an
+    /// existing index.
     ///
     /// # Errors
     ///
-    /// Returns an error if something that may not be replaced exists at `target`, or if the temporary directory cannot
-    /// be created.
+    /// Returns an error if `target` exists and may not be replaced, or if the temporary directory cannot be created.
     pub(crate) fn create(target: &Path, force: bool) -> Result<IndexWriter> {
         let is_own_file = |_: &Path, name: &OsStr| is_file_of_database(name);
         let may_replace = |old: &Path| check_replaceable(old, force);
@@ -120,13 +121,13 @@ impl IndexWriter {
         })
     }
 
-    /// Writes an index of the fork. It is complete afterwards, but not renamed to its target yet. Uses the current rayon
-    /// pool.
+    /// Writes an index for `make-book --leveldb` with the threads of the current rayon pool. Returns its size and the
+    /// finished output, which still has to be renamed to its target.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index cannot be written, if a temporary file cannot be read, or [`Error::Interrupted`]
-    /// if `stop` is set.
+    /// Returns an error if the index cannot be written or a temporary file cannot be read. Returns
+    /// [`Error::Interrupted`] if `stop` is set.
     pub(crate) fn write(
         self,
         from: IndexSource<'_>,
@@ -147,11 +148,13 @@ impl IndexWriter {
         self.write_waves(waves, |_| None, from.games.len(), stop, meter)
     }
 
-    /// Writes an explorer's index of games. Otherwise like [`write`](IndexWriter::write).
+    /// Writes an explorer's index of games with the threads of the current rayon pool. Returns its size and the
+    /// finished output, which still has to be renamed to its target.
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of `write`.
+    /// Returns an error if the index cannot be written or a temporary file cannot be read. Returns
+    /// [`Error::Interrupted`] if `stop` is set.
     pub(crate) fn write_store(
         self,
         from: StoreSource<'_>,
@@ -173,11 +176,13 @@ impl IndexWriter {
         self.write_waves(waves, last, games, stop, meter)
     }
 
-    /// Writes an index of counts. Otherwise like [`write`](IndexWriter::write).
+    /// Writes an explorer's index of counts with the threads of the current rayon pool. Returns its size and the
+    /// finished output, which still has to be renamed to its target.
     ///
     /// # Errors
     ///
-    /// Returns the error of the rows, an error if a page cannot contain its rows, or an error in the cases of `write`.
+    /// Returns an error if the rows cannot be produced, if a position or a page has too many rows, or if the index
+    /// cannot be written. Returns [`Error::Interrupted`] if `stop` is set.
     pub(crate) fn write_counts(
         self,
         counts: CountedSource<'_>,
@@ -235,12 +240,14 @@ impl IndexWriter {
         })
     }
 
-    /// Writes the entries of `waves`, for an index with this many games. `contents` returns the last entry of the
-    /// index, or `None` if there is none.
+    /// Writes all entries of an index. `waves` produces the entries in ascending order of keys, a few megabytes at a
+    /// time, while the previous tables are written. `contents` receives the size of the index and returns the entry
+    /// that describes it, or `None` if the index has no such entry. `games` is the number of games.
     ///
     /// # Errors
     ///
-    /// Returns the error of `waves`, or an error in the cases of [`write`](IndexWriter::write).
+    /// Returns an error if `waves` returns one or if the index cannot be written. Returns [`Error::Interrupted`] if
+    /// `stop` is set.
     pub(super) fn write_waves(
         self,
         mut waves: impl Iterator<Item = Result<Wave>> + Send,
@@ -283,7 +290,7 @@ impl IndexWriter {
         Ok((summary, self.directory.finish()?))
     }
 
-    /// Writes tables on all threads.
+    /// Writes LevelDB tables on all threads, and returns their descriptions for the manifest.
     fn write_tables(&self, tables: Vec<TableEntries>) -> Result<Vec<TableFile>> {
         tables
             .into_par_iter()
@@ -296,12 +303,12 @@ impl IndexWriter {
     }
 }
 
-/// Returns the number of records in all shards.
+/// Returns the number of sorted records in all shards.
 fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
     (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
 }
 
-/// Returns the number of records in a piece, so that each thread gets several pieces of a wave.
+/// Returns the number of records that a job turns into entries. It is small enough that each thread gets several jobs.
 fn piece_size() -> usize {
     WAVE / (4 * rayon::current_num_threads()).clamp(8, 128)
 }

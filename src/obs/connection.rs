@@ -21,14 +21,15 @@ use crate::{
     task,
 };
 
-/// The maximum number of bytes in a value or row. No row that can be used is larger.
+/// The greatest size in bytes of a value or row that SQLite may return. No valid row is larger.
 const LONGEST_ROW: i32 = 1 << 20;
 
-/// Bounds of the page cache of a query that sorts, in bytes. Less is slow, and more is not faster.
+/// The least size in bytes of SQLite's page cache while a query sorts rows. A smaller cache is slow. [`MOST_CACHE`] is
+/// the greatest size; a larger cache is not faster.
 const LEAST_CACHE: usize = 1 << 16;
 const MOST_CACHE: usize = 1 << 24;
 
-/// A pool of connections to one file.
+/// A pool of SQLite connections to one database file.
 #[derive(Debug)]
 pub(super) struct Connections {
     path: PathBuf,
@@ -42,8 +43,8 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Opens a file with two connections: one for long reads, and one for short queries meanwhile. Begins again if another
-    /// file takes the name before both are open.
+    /// Opens a database file with two connections: one for long reads, and one for short queries at the same time.
+    /// Starts over if another file replaces the database before both are open.
     pub(super) fn open(path: &Path) -> Result<Connections> {
         open_again_if_replaced(path, || Connections::open_two(path))
     }
@@ -67,8 +68,12 @@ impl Connections {
         &self.path
     }
 
-    /// Returns an error if the database was changed since it was opened. If another file has taken its name, the open file
-    /// keeps its content.
+    /// Checks that no program has changed the database file since it was opened. A file that was replaced by another
+    /// one counts as unchanged, because the pool still reads the old file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file was changed or its state cannot be read.
     pub(super) fn refuse_changed(&self) -> Result<()> {
         let path = &self.path;
         let is_replaced = FileId::of(path).at(path, "read")? != Some(self.file);
@@ -79,7 +84,7 @@ impl Connections {
         Err(Error::changed(path, problem))
     }
 
-    /// Takes an idle connection, or opens another one.
+    /// Takes an idle connection from the pool, or opens a new one.
     pub(super) fn lend(&self) -> Result<Lent> {
         let idle = task::lock(&self.idle).pop();
         let db = match idle {
@@ -92,7 +97,8 @@ impl Connections {
         })
     }
 
-    /// Takes a connection for a long read. Tries to leave an idle one for short queries.
+    /// Takes a connection from the pool for a long read. Opens another one if no idle connection would be left for
+    /// short queries; a failure to do so is ignored.
     pub(super) fn lend_long(&self) -> Result<Lent> {
         let lent = self.lend()?;
         let is_last = task::lock(&self.idle).is_empty();
@@ -127,7 +133,8 @@ impl Connections {
     }
 }
 
-/// Returns the states of a database and of its write-ahead log.
+/// Returns the states (such as size and modification time) of the database file `path` and of its write-ahead log. The
+/// state of a missing file is `None`.
 fn states_of(path: &Path) -> Result<[Option<FileState>; 2]> {
     // SQLite resolves symbolic links before it appends to the name.
     let database = path.canonicalize().at(path, "open")?;
@@ -136,7 +143,8 @@ fn states_of(path: &Path) -> Result<[Option<FileState>; 2]> {
     Ok(states.map(|state| state.map(FileState::renamed)))
 }
 
-/// Opens a database that no other program has open: without locks, and without files next to it.
+/// Opens a database read-only, without locks and without creating files next to it. No other program may have the
+/// database open.
 #[cfg(unix)]
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -156,25 +164,27 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(PathBuf::from(std::ffi::OsString::from_vec(address)), flags)
 }
 
-/// Opens a database that no other program has open.
+/// Opens a database read-only. No other program may have the database open.
 #[cfg(windows)]
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags)
 }
 
-/// Returns the address by which SQLite reads a database without locks and without files next to it. Returns `None` if SQLite
-/// must use locks and such files.
+/// Returns the URI with which SQLite reads the database without locks and without creating files next to it. Returns
+/// `None` if SQLite must use locks.
 ///
-/// SQLite creates a write-ahead log and its index next to a database in WAL mode, also for reading, and a reader leaves
-/// them there. A database in WAL mode without them is complete, and no other program has it open.
+/// To read a database in WAL mode, SQLite creates a write-ahead log and its index next to the database, and leaves them
+/// there. If these files do not exist, the database is complete and no other program has it open, so it can be read
+/// without them.
 ///
 /// # Errors
 ///
-/// Returns an error if a program ended before it moved its changes from the log into the database: reading these would
-/// leave files next to the database.
+/// Returns an error if a log without its index exists: another program ended before it moved all changes from the log
+/// into the database.
 fn immutable_uri(path: &Path) -> Result<Option<String>> {
-    /// The offset of the header byte that says how the database is read, and the value of this byte for WAL mode.
+    /// The offset of the byte in an SQLite header that states how the database is read, and the value of this byte for
+    /// WAL mode.
     const READ_VERSION: (usize, u8) = (19, 2);
     let mut header = Vec::new();
     File::open(path)
@@ -217,7 +227,7 @@ fn immutable_uri(path: &Path) -> Result<Option<String>> {
     Ok(Some(uri + "?immutable=1"))
 }
 
-/// A connection that returns to the pool when it is dropped.
+/// A connection taken from a pool. It returns to the pool when it is dropped.
 #[derive(Debug)]
 pub(super) struct Lent {
     db: Option<Connection>,
@@ -225,7 +235,8 @@ pub(super) struct Lent {
 }
 
 impl Lent {
-    /// Lets queries sort within `memory`, and spill to its directory.
+    /// Limits the memory that queries of this connection use for sorting to `memory`. SQLite writes further rows to
+    /// temporary files in the directory of `memory`.
     pub(super) fn sort_in(&self, memory: &Memory) -> Result<()> {
         let dir = &memory.temp_dir;
         let name = match dir.to_str() {

@@ -21,11 +21,11 @@ use crate::{
     storage::sort::Memory,
 };
 
-/// An open database.
+/// An OOBS database, open for reading: an opening book in the form of an SQLite file.
 ///
-/// The database may have rows and columns in any order, further columns, positions in a table of their own (as the standard's
-/// tool can write them), and no index. Any number of threads may use it at the same time. If another file replaces it, it still
-/// answers from the file that it opened.
+/// The tables may have additional columns, positions in a separate table, and no index. Any number of threads may use
+/// the database at the same time. If another file replaces it, queries are still answered from the file that was
+/// opened.
 #[derive(Debug)]
 pub struct Obs {
     connections: Connections,
@@ -33,10 +33,10 @@ pub struct Obs {
     queries: Queries,
 }
 
-/// Returns `true` if a file is a database of this schema.
+/// Returns `true` if the file at `path` is an OOBS database.
 ///
-/// The caller must know that no other program has the file open, because the file is read without locks. Otherwise SQLite would
-/// create files next to a database with a write-ahead log.
+/// No other program may have the file open, because it is read without locks. With locks, SQLite would create files
+/// next to a database in WAL mode.
 pub(super) fn is_database(path: &Path) -> bool {
     let is_sqlite = FileKind::of(path).is_ok_and(|kind| kind == FileKind::Sqlite);
     let db = is_sqlite.then(|| open_unshared(path).ok());
@@ -45,11 +45,11 @@ pub(super) fn is_database(path: &Path) -> bool {
 }
 
 impl Obs {
-    /// Opens a database. [`open_verified`](Obs::open_verified) also compares its checksum.
+    /// Opens an OOBS database. Its checksum is not verified; use [`open_verified`](Obs::open_verified) for that.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if it is not a database of this schema.
+    /// Returns an error if the file cannot be read or is not an OOBS database.
     pub fn open(path: impl AsRef<Path>) -> Result<Obs> {
         let path = path.as_ref();
         if FileKind::of(path)? != FileKind::Sqlite {
@@ -67,12 +67,13 @@ impl Obs {
         })
     }
 
-    /// Opens a database for an operation that uses all of it, or writes something made from it.
+    /// Opens an OOBS database and verifies its checksum, which means reading all rows. A database of another program
+    /// usually has no checksum, and is opened without verification.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`open`](Obs::open), and an error if the table `Info` has a checksum that does not match the
-    /// rows. [`open`](Obs::open) does not compare the checksum, because that reads all rows.
+    /// Returns an error if the file cannot be read, if it is not an OOBS database, or if the checksum does not match
+    /// the rows.
     pub fn open_verified(path: impl AsRef<Path>) -> Result<Obs> {
         let obs = Obs::open(path)?;
         let db = obs.lend()?;
@@ -84,17 +85,17 @@ impl Obs {
         Ok(obs)
     }
 
-    /// Returns the path of the file.
+    /// Returns the path of the database file.
     pub fn path(&self) -> &Path {
         self.connections.path()
     }
 
-    /// Checks that no program has changed the database since it was opened. Each look-up reads the newest state, so several
-    /// of them may mix two states.
+    /// Checks that no program has changed the database since it was opened. Each lookup reads the current content, so
+    /// if the database changes, several lookups may return a mixture of old and new rows.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database was changed, or if the system does not say so.
+    /// Returns an error if the database was changed, or if its state cannot be read.
     pub fn refuse_changed(&self) -> Result<()> {
         self.connections.refuse_changed()
     }
@@ -103,20 +104,22 @@ impl Obs {
         self.connections.lend()
     }
 
-    /// Returns the query that selects all rows, with the columns of an [`ObsRow`].
+    /// Returns the SQL query that selects all rows, with the columns that an [`ObsRow`] needs.
     pub(super) fn select(&self) -> &str {
         &self.queries.select
     }
 
-    /// Returns the description of the database.
+    /// Returns the description of the database: its variant, its origin and the filter of its moves.
     pub fn info(&self) -> &Info {
         &self.info
     }
 
-    /// Returns the moves of a position, most games first, including inactive ones.
+    /// Returns the moves of a position, including inactive moves, which must not be played. The moves are sorted by
+    /// number of games in descending order.
     ///
-    /// The database may have the position under several EPDs, because programs write some fields differently. Their games are added
-    /// up. The EPD of the returned rows is the one that [`write_epd`](crate::position::write_epd) writes.
+    /// A database may contain one position under several EPDs, because programs write some fields differently. The
+    /// games of all of them are added up, and the returned rows have the EPD that
+    /// [`write_epd`](crate::position::write_epd) writes.
     ///
     /// # Errors
     ///
@@ -165,7 +168,8 @@ impl Obs {
         Ok(rows)
     }
 
-    /// Returns the largest weight, before scaling, of an active row. Reads all rows.
+    /// Returns the largest unscaled weight of all active moves, as calculated from their results with `factors`. Reads
+    /// all rows.
     ///
     /// # Errors
     ///
@@ -184,7 +188,8 @@ impl Obs {
         Ok(u64::try_from(largest).unwrap_or(0))
     }
 
-    /// Returns the largest row number, which is about the number of rows. Used for the progress of a reader.
+    /// Returns the largest row number, which is about the number of rows. It is an estimate for progress meters, and 0
+    /// if it cannot be read.
     pub(crate) fn about_rows(&self) -> u64 {
         let largest = |db: &rusqlite::Connection| -> rusqlite::Result<Option<i64>> {
             db.query_row("SELECT max(ROWID) FROM Book", [], |row| row.get(0))
@@ -194,12 +199,13 @@ impl Obs {
         found.and_then(|rows| u64::try_from(rows).ok()).unwrap_or(0)
     }
 
-    /// Returns an iterator over all rows, in the order of the table.
+    /// Returns an iterator over all rows, in the order in which the database stores them.
     ///
     /// # Errors
     ///
-    /// Returns an error if a thread cannot be started. The iterator returns an error if the database cannot be read or has an
-    /// impossible number of games, and after the last row if the checksum does not match.
+    /// Returns an error if a thread cannot be started. The iterator returns an error if the database cannot be read or
+    /// a row has an impossible number of games. If the checksum does not match, the iterator returns an error after the
+    /// last row.
     ///
     /// ```
     /// # use polybook::{MakeBook, obs::Obs, pgn::Input};
@@ -219,17 +225,18 @@ impl Obs {
         Rows::of_query(db, self.queries.select.clone(), self.path().to_owned())
     }
 
-    /// Returns an iterator over all rows, sorted by EPD and then by move, in byte order. If the database has no index of its EPDs,
-    /// the rows are sorted within `memory`.
+    /// Returns an iterator over all rows, sorted by EPD and then by move, both in byte order. If the database has no
+    /// index of its EPDs, SQLite sorts the rows within the memory budget `memory`.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`rows`](Obs::rows), and an error if the directory for temporary files cannot be used.
+    /// Returns an error in the cases of [`rows`](Obs::rows), or if the directory for temporary files cannot be used.
     pub fn rows_by_epd(&self, memory: &Memory) -> Result<Rows> {
         self.sorted(self.connections.lend_long()?, memory)
     }
 
-    /// Returns an iterator over all rows, sorted by EPD. EPDs that can be read are replaced by polybook's own spelling.
+    /// Returns an iterator over all rows, sorted by EPD and then by move, with all EPDs in polybook's spelling. An EPD
+    /// that cannot be read stays as it is. SQLite sorts within the memory budget `memory`.
     pub(super) fn rows_by_own_epd(&self, memory: &Memory) -> Result<Rows> {
         let db = self.connections.lend()?;
         let path = self.path();
@@ -251,13 +258,13 @@ impl Obs {
     }
 }
 
-/// Returns `true` if the board of an EPD is followed by pieces in hand.
+/// Returns `true` if an EPD has pieces in hand, as Crazyhouse has them: a nonempty list in brackets after the board.
 fn holds_pieces(epd: &str) -> bool {
     epd.contains('[') && !epd.contains("[]")
 }
 
-/// Adds up the rows that are the same legal move, such as castling as `e1g1` and as `e1h1`. Active and inactive rows stay
-/// separate.
+/// Adds up rows whose texts describe the same legal move, such as castling written as `e1g1` and as `e1h1`. Active rows
+/// (moves that may be played) and inactive rows are added up separately.
 fn added_up<P: Rules>(pos: &P, rows: impl Iterator<Item = ObsRow>) -> Vec<ObsRow> {
     let mut places = HashMap::new();
     let mut sums: Vec<ObsRow> = Vec::new();
@@ -278,7 +285,7 @@ fn added_up<P: Rules>(pos: &P, rows: impl Iterator<Item = ObsRow>) -> Vec<ObsRow
     sums
 }
 
-/// The result of [`verify`].
+/// The result of [`verify`]: the faults that were found in an OOBS database, and the number of its rows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VerifiedDatabase {
     /// All faults that were found.
@@ -289,7 +296,7 @@ pub struct VerifiedDatabase {
     pub has_checksum: bool,
 }
 
-/// A fault of a database.
+/// A fault that [`verify`] found in an OOBS database.
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
 pub enum DatabaseFault {
@@ -303,12 +310,13 @@ pub enum DatabaseFault {
     Checksum,
 }
 
-/// Finds the faults of a database. Runs SQLite's integrity check, and compares the checksum with the rows if there is one.
-/// Reads the file twice.
+/// Checks an OOBS database: runs SQLite's integrity check, and compares the checksum with the rows if the database has
+/// one. Reads the file twice.
 ///
 /// # Errors
 ///
-/// Returns an error if the file is not a database of this schema, or if it is too damaged to be read.
+/// Returns an error if the file is not an OOBS database, or if it is too damaged to be read. Other damage is reported
+/// in the result.
 pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
     let path = path.as_ref();
     let obs = Obs::open(path)?;

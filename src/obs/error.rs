@@ -7,10 +7,11 @@ use thiserror::Error as ThisError;
 
 use crate::error::{Error, Result};
 
-/// The name of the row of the table `Info` with the checksum of its other rows and of the table `Book`.
+/// The name of the row of the table `Info` that contains the checksum of the database: of all other rows of `Info`, and
+/// of the table `Book`.
 pub(super) const CHECKSUM: &str = "Checksum";
 
-/// A problem of a database. [`Error::Format`] carries it.
+/// A problem with an OOBS database. It is the source of an [`Error::Format`].
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
 pub enum ObsError {
@@ -82,13 +83,13 @@ pub enum ObsError {
 }
 
 impl ObsError {
-    /// Turns the problem into an error of the file at `path`.
+    /// Converts the problem to an error about the file `path`.
     pub(super) fn at(self, path: &Path) -> Error {
         Error::format(path, self)
     }
 }
 
-/// Turns an SQLite error into an error of the library.
+/// An extension of SQLite results that converts their errors to errors of the library.
 pub(super) trait Sql<T> {
     fn sql(self, path: &Path, doing: &'static str) -> Result<T>;
 }
@@ -114,7 +115,7 @@ impl<T> Sql<T> for rusqlite::Result<T> {
     }
 }
 
-/// Converts an SQLite error into an I/O error of the matching kind.
+/// Converts an SQLite error to an I/O error with the corresponding kind and a message for users.
 fn io_error(err: rusqlite::Error) -> io::Error {
     match err.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => io::Error::new(

@@ -14,19 +14,19 @@ use crate::{
     storage::checksum::Checksum,
 };
 
-/// The version that the standard's own tool writes to its databases.
+/// The version of the OOBS standard that is written to databases. The standard's own tool writes the same version.
 const VERSION: &str = "0.1";
 
-/// The name of standard chess in the databases of the standard's own tool.
+/// The name of standard chess in an OOBS database.
 const STANDARD: &str = "standard";
 
-/// The start of the generator's name in polybook's databases. The version follows.
+/// The beginning of the generator's name in databases that polybook writes. The version of polybook follows.
 const GENERATOR: &str = "polybook ";
 
-/// The separator between the filters of several merged databases.
+/// The separator between the move filters of several merged databases, in the description of the merged database.
 const FILTER_SEPARATOR: &str = " | ";
 
-/// The names of the rows that are read.
+/// The names of the rows of the table `Info` that polybook reads.
 const READ: [&str; 10] = [
     "Variant",
     "Generator",
@@ -40,18 +40,22 @@ const READ: [&str; 10] = [
     CHECKSUM,
 ];
 
-/// The maximum number of bytes of a value that are read.
+/// The greatest number of bytes that are read of a value in the table `Info`.
 const LONGEST_VALUE: usize = 1 << 16;
 
-/// The maximum number of bytes of input names or options that are written. Leaves room for the number of inputs not named.
+/// The greatest number of bytes of input names or options that are written to the table `Info`. The rest of the
+/// readable length is for the number of inputs that are not named.
 const ROOM: usize = LONGEST_VALUE - 64;
 
-/// The description of a database.
+/// The description of an OOBS database, stored in its table `Info`.
 ///
-/// `Version`, `Variant` and `ItemCount` belong to the standard. polybook adds rows, so that a book made from the database can
-/// say where it comes from: `Input`, `Games` and `Options` as in the header of a book; `MinGame`, `MinScore` and `Only`, the
-/// filter that every row passes; `Dropped`, the filters of merged databases if they differ; and `Checksum`, which
-/// `verify` compares with the rows.
+/// `Version`, `Variant` and `ItemCount` belong to the standard. polybook adds rows that describe the origin of the
+/// database:
+///
+/// - `Input`, `Games` and `Options`, as in the header of a book;
+/// - `MinGame`, `MinScore` and `Only`, the filter that every row passes;
+/// - `Dropped`, the filters of merged databases if they differ;
+/// - `Checksum`, which [`verify`](crate::obs::verify) compares with the rows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Info {
     /// The variant of chess; `standard` for standard chess.
@@ -78,19 +82,21 @@ impl Info {
         }
     }
 
-    /// Returns `true` if the database is for `variant`. An unknown name counts as standard chess. Positions of several variants can
-    /// have the same EPD.
+    /// Returns `true` if the database contains positions of `variant`. A database whose variant has an unknown name
+    /// counts as one of standard chess.
     pub fn is_for(&self, variant: Variant) -> bool {
         variant.is_played_like(self.variant.parse().unwrap_or_default())
     }
 
-    /// Returns the options because of which moves may be missing, or `None` if the database has every move.
+    /// Returns the options by which moves were left out of the database, such as a minimum number of games. Returns
+    /// `None` if the database contains every move.
     pub fn dropped(&self) -> Option<String> {
         let dropped = self.dropped.clone();
         dropped.or_else(|| self.move_filter.pruning_text())
     }
 
-    /// Writes the table. The database has `rows` rows, whose checksum is `checksum`.
+    /// Writes the description to the table `Info`. `rows` is the number of rows of the table `Book`, and `checksum` is
+    /// the sum over these rows, to which the rows of `Info` are added.
     pub(super) fn write(
         &self,
         db: &Connection,
@@ -130,13 +136,15 @@ impl Info {
         Ok(())
     }
 
-    /// Reads the table. A database without the table gets a default description.
+    /// Reads the description from the table `Info`. A database without this table gets a default description. `path` is
+    /// the path of the database.
     ///
-    /// Rows that only polybook writes are read only if polybook is the generator.
+    /// Values other than the variant are used only if polybook wrote the database; other programs may give them another
+    /// meaning.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database cannot be read, or if polybook wrote a value that cannot be read.
+    /// Returns an error if the database cannot be read, or if polybook wrote it and a value is malformed.
     pub(super) fn read(db: &Connection, path: &Path) -> Result<Info> {
         let rows = InfoValues::of(db).sql(path, "read")?;
         let variant = rows.get("Variant").unwrap_or(STANDARD).to_owned();
@@ -166,7 +174,7 @@ impl Info {
         own().map_err(|err| err.at(path))
     }
 
-    /// Changes the description to that of a database with the games of both databases.
+    /// Changes the description to that of a database that contains the games of both databases.
     pub(super) fn join(&mut self, other: &Info) {
         let theirs = &other.provenance;
         let ours = &mut self.provenance;
@@ -199,7 +207,7 @@ impl Info {
     }
 }
 
-/// The rows of the table that are read: names and values.
+/// The names and values of those rows of the table `Info` that polybook knows.
 struct InfoValues(Vec<(String, String)>);
 
 impl InfoValues {
@@ -233,7 +241,11 @@ impl InfoValues {
         row.map(|(_, value)| value.as_str())
     }
 
-    /// Returns the value of a row, converted by `read`, or `None` if there is no such row. Fails if `read` returns `None`.
+    /// Returns the value of the row `name`, converted by `read`. Returns `None` if the row does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the row exists but `read` returns `None`.
     fn parsed<T>(
         &self,
         name: &'static str,
@@ -251,7 +263,7 @@ impl InfoValues {
         }
     }
 
-    /// Returns where the counts come from.
+    /// Returns the origin of the counts: input files, number of games, and options.
     fn provenance(&self) -> Result<Provenance, ObsError> {
         let inputs = self.get("Input").map(|names| names.split(INPUT_SEPARATOR));
         Ok(Provenance {
@@ -261,7 +273,7 @@ impl InfoValues {
         })
     }
 
-    /// Returns the filter that the rows pass.
+    /// Returns the filter by which the moves of the database were selected.
     fn move_filter(&self) -> Result<MoveFilter, ObsError> {
         let mut move_filter = MoveFilter::every_move();
         if let Some(min_game) = self.parsed("MinGame", |text| text.parse().ok())? {
@@ -279,7 +291,7 @@ impl InfoValues {
     }
 }
 
-/// Compares the checksum in the table `Info` with the checksum of the rows.
+/// A comparison of the checksum stored in the table `Info` with the sum over the rows of the database.
 #[derive(Default)]
 pub(super) struct ChecksumCheck {
     /// The checksum in the table `Info`.
@@ -289,8 +301,8 @@ pub(super) struct ChecksumCheck {
 }
 
 impl ChecksumCheck {
-    /// Creates a check of the checksum in the table `Info`, and adds all other rows of this table to its sum. Returns `None` if
-    /// the table has no checksum.
+    /// Starts a comparison: reads the stored checksum, and adds all other rows of the table `Info` to the sum. Returns
+    /// `None` if the database has no checksum.
     pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<ChecksumCheck>> {
         let Some(recorded) = InfoValues::of(db)?.get(CHECKSUM).map(str::to_owned) else {
             return Ok(None);
@@ -308,7 +320,7 @@ impl ChecksumCheck {
         Ok(Some(check))
     }
 
-    /// Adds a row: its fields as text, separated by tabs.
+    /// Adds a row to the sum: its fields as text, separated by tabs.
     pub(super) fn add(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<()> {
         let text = &mut self.text;
         text.clear();
@@ -329,7 +341,7 @@ impl ChecksumCheck {
         Ok(())
     }
 
-    /// Returns `true` if the checksum matches. Call this after all rows have been added.
+    /// Returns `true` if the stored checksum equals the sum of all rows added.
     pub(super) fn matches(&self) -> bool {
         self.recorded == self.sum.to_string()
     }

@@ -21,14 +21,15 @@ use crate::{
     task,
 };
 
-/// The maximum number of bytes of a position's rows in memory. The rows of a real position take less than a hundredth of it.
+/// The number of bytes of rows of one position that are held in memory. More rows are spilled; real positions need less
+/// than a hundredth of this.
 const MOST_BYTES: usize = 1 << 23;
 
-/// The maximum number of databases that are open at once. Each of them takes two open files, and up to two more if SQLite sorts
-/// its rows. More databases are merged in groups, and the merged rows of each group are kept until all groups are merged.
+/// The greatest number of databases that are open at the same time. Each takes two open files, and up to two more if
+/// SQLite sorts its rows. More databases are merged in groups, and the results of all groups are then merged.
 const MOST_OPEN: usize = 48;
 
-/// The result of a merge.
+/// The result of [`merge_databases`]: the number of rows written, and facts about the inputs.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ObsMergeSummary {
     /// The number of rows of the new database.
@@ -41,18 +42,20 @@ pub struct ObsMergeSummary {
     pub dropped: Vec<(PathBuf, String)>,
 }
 
-/// Creates a database with the games of several databases.
+/// Merges several OOBS databases into a new one, which is written to `out`.
 ///
-/// A move of a position gets the sum of the games of all inputs. Its `Active` comes from the first input that has the move, and
-/// its comment from the first input that has one. Inputs without an index of their EPDs are sorted within `memory`.
+/// The games of each move of a position are added up. The column `Active` comes from the first input that contains the
+/// move, and the comment from the first input that has a comment on it. Inputs without an index of their EPDs are
+/// sorted within the memory budget `memory`.
 ///
-/// Returns the summary, and the finished file, which is not at its target yet. If every input has every move, the result equals
-/// the database of all the games; [`Info::dropped`] tells whether an input has every move.
+/// Returns a summary and the finished output, which still has to be renamed to its target. If no input lacks a move
+/// (see [`Info::dropped`]), the result equals a database made from all the games.
 ///
 /// # Errors
 ///
-/// Returns an error if there are no inputs, if their variants differ, if an input cannot be read or does not match its checksum,
-/// if a file cannot be written, and [`Error::Interrupted`](crate::Error::Interrupted) if `stop` is set.
+/// Returns an error if there are no inputs, if their variants differ, if an input cannot be read or does not match its
+/// checksum, or if a file cannot be written. Returns [`Error::Interrupted`](crate::Error::Interrupted) if `stop` is
+/// set.
 pub fn merge_databases(
     inputs: &[impl AsRef<Path>],
     out: ObsWriter,
@@ -119,7 +122,12 @@ fn merge(
     Ok((merged, finished))
 }
 
-/// Adds the descriptions of databases to `joined`, the description of the new database.
+/// Adds the descriptions of `databases` to `joined`, the description of the merged database, which is `None` before the
+/// first one.
+///
+/// # Errors
+///
+/// Returns an error if the variant of a database differs from that of the previous ones.
 fn join_info(joined: &mut Option<Info>, databases: &[Obs]) -> Result<()> {
     for database in databases {
         let info = database.info();
@@ -138,7 +146,8 @@ fn join_info(joined: &mut Option<Info>, databases: &[Obs]) -> Result<()> {
     Ok(())
 }
 
-/// Merges the rows of databases, and passes them to `write`. Returns the rows that were passed over.
+/// Merges the rows of `databases` and calls `write` with each merged row, in the order of position and move. Returns
+/// the rows that were skipped because they cannot be read.
 fn merge_databases_into(
     write: impl FnMut(ObsRow) -> Result<()>,
     databases: Vec<Obs>,
@@ -161,7 +170,8 @@ fn merge_databases_into(
     Ok(passed_over)
 }
 
-/// Merges sources of rows that are sorted by position and move. Joins the rows of a move, and passes them to `write`.
+/// Merges several sources of rows, each sorted by position and move. Adds up the rows of each move, and calls `write`
+/// with the sum.
 fn merge_rows(
     sources: impl Iterator<Item = impl Iterator<Item = Result<ObsRow>>>,
     mut write: impl FnMut(ObsRow) -> Result<()>,
@@ -184,13 +194,13 @@ fn merge_rows(
     open.map_or(Ok(()), write)
 }
 
-/// Encodes a row with its position, for a run of rows.
+/// Encodes a row, including the EPD of its position, for a temporary file.
 fn with_epd(row: &ObsRow) -> Vec<u8> {
     [row.epd.as_bytes(), &[0], &sortable(row)].concat()
 }
 
-/// Returns an iterator over the rows of a run, which [`with_epd`] encoded. If `stop` is set, the next item is
-/// [`Error::Interrupted`].
+/// Returns an iterator over the rows that [`with_epd`] encoded, in the order in which they were written to the
+/// temporary file `run`. If `stop` is set, the next item is [`Error::Interrupted`].
 fn rows_of_run<'a>(
     run: &'a ByteRun,
     stop: &'a AtomicBool,
@@ -221,7 +231,7 @@ fn rows_of_run<'a>(
     })
 }
 
-/// A row that is ordered by its position and move.
+/// A row that is compared by its EPD and then by its move, for merging.
 struct ByMove(ObsRow);
 
 impl ByMove {
@@ -252,7 +262,7 @@ impl PartialEq for ByMove {
 
 impl Eq for ByMove {}
 
-/// Collects the rows of a position, and passes them on in the order of their games.
+/// A buffer for the rows of one position, which passes them on sorted by number of games in descending order.
 struct PositionRows {
     /// All rows but the last one.
     rows: TextSorter,
@@ -273,7 +283,8 @@ impl PositionRows {
         }
     }
 
-    /// Adds a row. If it belongs to another position, the rows of the previous one are passed to the gatherer first.
+    /// Adds a row. If it belongs to another position than the rows in the buffer, first passes these rows to
+    /// `gatherer`, which writes them.
     fn take(&mut self, row: ObsRow, gatherer: &mut Gatherer<'_>) -> Result<()> {
         match &self.last {
             Some(last) if last.epd == row.epd => self.rows.push(&sortable(last))?,
@@ -308,7 +319,8 @@ impl PositionRows {
     }
 }
 
-/// Encodes a row without its position as bytes that sort by descending number of games, then by move.
+/// Encodes a row without its EPD. The encoded rows of a position sort by number of games in descending order, then by
+/// move.
 fn sortable(row: &ObsRow) -> Vec<u8> {
     let mut text = (u64::MAX - row.stats.games()).to_be_bytes().to_vec();
     text.extend_from_slice(row.mv.as_bytes());
@@ -328,7 +340,8 @@ fn sortable(row: &ObsRow) -> Vec<u8> {
     text
 }
 
-/// Decodes the move, the numbers and the comment of a row that [`sortable`] encoded.
+/// Decodes a row that [`sortable`] encoded. Returns its move, four numbers (active bits, wins, draws, losses), and its
+/// comment.
 fn parts(text: &[u8]) -> (&str, [u64; 4], Option<&str>) {
     let string = |text| str::from_utf8(text).expect("it was text");
     let text = &text[size_of::<u64>()..];

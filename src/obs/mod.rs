@@ -43,12 +43,13 @@ use crate::{
     storage::output::check_not_in_use,
 };
 
-/// Checks that a database may replace the file at `path`: an empty file always, a database of this schema with `force`.
+/// Checks whether a new OOBS database may replace the file at `path`. An empty file may always be replaced, an OOBS
+/// database only if `force` is `true`.
 ///
 /// # Errors
 ///
-/// Returns an error if the file is something else, if another program has the database open, or if it may not be
-/// replaced without `force`.
+/// Returns an error if the file may not be replaced: if it is another kind of file, if another program has it open, or
+/// if it is a database and `force` is `false`.
 fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     if path
         .metadata()

@@ -27,14 +27,14 @@ use crate::{
     task::{self, Feed, Feeder},
 };
 
-/// A row of a database.
+/// A row of an OOBS database: the results of one move in one position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObsRow {
     /// The EPD of the position.
     pub epd: String,
     /// The move in coordinates.
     pub mv: String,
-    /// The bits of the column `Active`. The standard gives a meaning to the lowest alone; the others are kept.
+    /// The bits of the column `Active`. The standard gives a meaning only to the lowest bit; the others are preserved.
     pub active: i64,
     /// The games in which the move was played, from the view of the side to move.
     pub stats: Wdl,
@@ -43,13 +43,13 @@ pub struct ObsRow {
 }
 
 impl ObsRow {
-    /// Compares the rows of a position: by descending number of games, then by move.
+    /// Compares two rows of one position: by number of games in descending order, then by the text of the move.
     pub fn by_games(a: &ObsRow, b: &ObsRow) -> Ordering {
         let games = b.stats.games().cmp(&a.stats.games());
         games.then_with(|| a.mv.cmp(&b.mv))
     }
 
-    /// The default of the column `Active`: the move may be played.
+    /// The default value of the column `Active`. Its lowest bit says that the move may be played.
     pub const ACTIVE: i64 = 1;
 
     /// Returns `true` if the move may be played.
@@ -57,20 +57,21 @@ impl ObsRow {
         self.active & 1 == 1
     }
 
-    /// Returns the approximate number of bytes of memory that the row takes.
+    /// Returns the approximate number of bytes that the row takes in memory.
     pub(crate) fn bytes(&self) -> usize {
         let comment = self.comment.as_ref().map_or(0, String::len);
         size_of::<ObsRow>() + self.epd.len() + self.mv.len() + comment
     }
 
-    /// Adds the games of another row of the same position and move. Keeps this row's comment, or takes the other's if it has none.
+    /// Adds the games of another row of the same position and move. The comment of `other` is used only if this row has
+    /// none.
     pub(super) fn join(&mut self, other: ObsRow) {
         self.stats += other.stats;
         self.comment = self.comment.take().or(other.comment);
     }
 }
 
-/// The rows that a reader passed over because they are malformed or illegal.
+/// The number of rows that a reader skipped because they are malformed or their move is illegal, with an example.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PassedOver {
     /// The number of rows.
@@ -80,27 +81,28 @@ pub struct PassedOver {
 }
 
 impl PassedOver {
-    /// Counts a row that was read but is not used.
+    /// Counts a row that is skipped because of `reason`.
     pub(crate) fn row(&mut self, row: &ObsRow, reason: &str) {
         self.rows += 1;
         self.example
             .get_or_insert_with(|| format!("\"{}\" \"{}\": {reason}", row.epd, row.mv));
     }
 
-    /// Counts a row that cannot be read.
+    /// Counts a row that is skipped because it cannot be read. `problem` describes why.
     pub(super) fn problem(&mut self, problem: String) {
         self.rows += 1;
         self.example.get_or_insert(problem);
     }
 
-    /// Adds the rows that another reader passed over.
+    /// Adds the rows that another reader skipped.
     pub(crate) fn add(&mut self, other: PassedOver) {
         self.rows += other.rows;
         self.example = self.example.take().or(other.example);
     }
 }
 
-/// Returns the legal move that a row's text describes, in coordinate or algebraic notation. Returns `None` if there is none.
+/// Parses the move of a row, in coordinate notation (`e2e4`) or algebraic notation. Returns `None` if `text` is not a
+/// legal move in `pos`.
 pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
     let coordinates = UciMove::from_ascii(text.as_bytes());
     let mv = coordinates.ok().and_then(|mv| mv.to_move(pos).ok());
@@ -108,23 +110,25 @@ pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
         .map(BookMove::from)
 }
 
-/// The maximum number of games of one result in a row. Larger than any collection, and small enough that sums cannot overflow.
+/// The greatest number of games with one result in a row. It is larger than any collection of games, and so small that
+/// sums cannot overflow.
 pub(super) const MOST_GAMES: i64 = 1 << 36;
 
-/// The maximum number of characters of an EPD, including counters and operations. No real EPD is longer.
+/// The greatest number of characters of an EPD, including counters and operations. No valid EPD is longer.
 const LONGEST_EPD: usize = 1 << 10;
 
-/// The maximum number of characters of a move. No real move is longer.
+/// The greatest number of characters of a move. No valid move is longer.
 const LONGEST_MOVE: usize = 1 << 6;
 
-/// Queries that read the columns of an [`ObsRow`] from wherever a database has them.
+/// The SQL queries that read [`ObsRow`]s from one database. They depend on the tables and columns of the database.
 #[derive(Debug)]
 pub(super) struct Queries {
     /// Selects the columns of an [`ObsRow`] from all rows, in the order of the table.
     pub select: String,
     /// The clause that sorts rows by EPD, then by move, both in byte order, then in the order of the table.
     pub order: String,
-    /// Selects the columns of an [`ObsRow`] in that order, with EPDs respelled by the function that [`add_spelling`] defines.
+    /// Selects the columns of an [`ObsRow`] in this order, with EPDs converted by the function that [`add_spelling`]
+    /// defines.
     pub respelled: String,
     /// The expression of the EPD, for conditions.
     pub epd: &'static str,
@@ -177,10 +181,10 @@ impl Queries {
     }
 }
 
-/// The name of the SQL function that returns polybook's spelling of an EPD, or NULL if it cannot read the EPD.
+/// The name of the SQL function that converts an EPD to polybook's spelling, or returns NULL if the EPD cannot be read.
 const SPELLING: &str = "polybook_epd";
 
-/// Defines the SQL function that spells the EPDs of `variant` as polybook does.
+/// Defines the SQL function that converts EPDs of `variant` to polybook's spelling.
 pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
@@ -191,10 +195,10 @@ pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Resul
     })
 }
 
-/// Returns the EPD that polybook writes for the position of an EPD, or `None` if the EPD cannot be read.
+/// Converts an EPD to the spelling that polybook writes. Returns `None` if it cannot be read.
 ///
-/// Other programs write castling rights in another order, an en passant square after every double step, counters and operations
-/// at the end, and empty brackets if no piece is in hand.
+/// Other programs write castling rights in another order, an en passant square after every double step, counters and
+/// operations at the end, or empty brackets if no piece is in hand.
 pub(super) fn respelled(variant: Variant, epd: &str) -> Option<String> {
     let pos = variant.parse_position(epd).ok()?;
     Some(epd_of(&pos))
@@ -206,7 +210,8 @@ fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     names.collect()
 }
 
-/// Reads a row of [`Queries::select`]. The inner result is an error if the row is malformed.
+/// Converts a result row of [`Queries::select`] to an [`ObsRow`]. The inner result is an error if a value of the row is
+/// malformed, and the outer one if SQLite fails.
 pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRow, ObsError>> {
     let epd = match text(row.get_ref(0)?, LONGEST_EPD) {
         Ok(epd) => epd,
@@ -259,7 +264,11 @@ fn malformed(problem: String) -> Result<ObsRow, ObsError> {
     Err(ObsError::MalformedRow(problem))
 }
 
-/// Reads a cell that must contain a short printable text. The error describes the problem.
+/// Returns the text in a cell. It must be printable ASCII of 1 to `longest` characters.
+///
+/// # Errors
+///
+/// Returns a predicate that describes the problem, such as "is too long".
 fn text(value: ValueRef<'_>, longest: usize) -> Result<&str, &'static str> {
     match value {
         ValueRef::Text([]) => Err("is empty"),
@@ -273,7 +282,7 @@ fn text(value: ValueRef<'_>, longest: usize) -> Result<&str, &'static str> {
     }
 }
 
-/// Reads a comment. Any text is accepted; `None` if the cell has another type.
+/// Returns the comment in a cell, or `None` if the cell does not contain text.
 fn comment(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -281,7 +290,8 @@ fn comment(value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-/// Reads an integer, which SQLite may store as any type. Returns `empty` for NULL, and `None` if the cell is not a number.
+/// Returns the integer in a cell. SQLite may store it as an integer, a floating-point number or a text. Returns `empty`
+/// for NULL, and `None` for any other content.
 fn integer(value: ValueRef<'_>, empty: i64) -> Option<i64> {
     match value {
         ValueRef::Null => Some(empty),
@@ -292,17 +302,17 @@ fn integer(value: ValueRef<'_>, empty: i64) -> Option<i64> {
     }
 }
 
-/// The maximum number of rows in a chunk, and the number of bytes at which a chunk is full.
+/// The number of rows at which a chunk of rows is full. [`CHUNK_BYTES`] limits its size in bytes.
 const CHUNK_ROWS: usize = 1 << 10;
 const CHUNK_BYTES: usize = 1 << 17;
 
-/// The maximum number of chunks that are read ahead.
+/// The greatest number of chunks of rows that are read ahead.
 const AHEAD: usize = 2;
 
-/// An iterator over the rows of a database.
+/// An iterator over the rows of an OOBS database.
 ///
-/// A thread with a connection of its own reads the rows ahead. The thread ends when the iterator is dropped. After an error the
-/// iterator returns `None`. If a checksum does not match, the iterator returns an error after the last row.
+/// A thread with its own connection reads rows ahead, and ends when the iterator is dropped. The iterator ends after
+/// its first error. If the checksum of the database does not match, it returns an error after the last row.
 pub struct Rows {
     ready: vec::IntoIter<ObsRow>,
     passed_over: PassedOver,
@@ -310,11 +320,12 @@ pub struct Rows {
     chunks: Option<Feed<Chunk>>,
     reader: Option<JoinHandle<()>>,
     interrupt: InterruptHandle,
-    /// The connection of the thread. It returns to the pool after the thread ended, so that its next user is not interrupted.
+    /// The connection of the thread. It returns to the pool after the thread has ended, so that the next user of the
+    /// connection is not interrupted.
     db: Option<Arc<Mutex<Lent>>>,
 }
 
-/// Rows that are sent together.
+/// A group of rows that the reading thread sends to the iterator at once.
 #[derive(Default, Debug)]
 struct Chunk {
     rows: Vec<ObsRow>,
@@ -334,7 +345,12 @@ impl Chunk {
 }
 
 impl Rows {
-    /// Starts a thread that reads the rows of a query.
+    /// Starts a thread that reads the results of `query` from the connection `db`. Errors name the database file
+    /// `path`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the thread cannot be started.
     pub(super) fn of_query(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
         let interrupt = db.get_interrupt_handle();
         let db = Arc::new(Mutex::new(db));
@@ -353,12 +369,12 @@ impl Rows {
         })
     }
 
-    /// Returns the malformed rows that have been skipped so far: rows whose EPD, move or numbers cannot be read.
+    /// Returns the number of rows skipped so far, because their EPD, their move or a number is malformed.
     pub fn passed_over(&self) -> &PassedOver {
         &self.passed_over
     }
 
-    /// Returns the next row, [`Error::Interrupted`] if `stop` is set, or `None` at the end.
+    /// Returns the next row, or `None` after the last one. If `stop` is set, returns [`Error::Interrupted`].
     pub(super) fn next_unless(&mut self, stop: &AtomicBool) -> Option<Result<ObsRow>> {
         loop {
             if let Some(row) = self.ready.next() {
@@ -377,7 +393,7 @@ impl Rows {
         }
     }
 
-    /// Interrupts the thread and waits for it to end.
+    /// Interrupts the reading thread and waits until it has ended.
     fn end(&mut self) {
         self.ready = Vec::new().into_iter();
         self.chunks = None;
@@ -423,9 +439,12 @@ impl Drop for Rows {
     }
 }
 
-/// Sends all rows of a query to `chunks`, until the receiver is dropped.
+/// Reads all rows of `query` and sends them to `chunks`.
 ///
-/// If the checksum of the database does not match its rows, an error follows the last row, so that nothing is made from them.
+/// # Errors
+///
+/// Returns an error if the database cannot be read, or if the receiver is dropped. Returns an error after sending the
+/// last row if the checksum of the database does not match.
 fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
     let mut check = ChecksumCheck::of(db).sql(path, "read")?;
     let mut statement = db.prepare(query).sql(path, "read")?;

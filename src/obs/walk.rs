@@ -23,36 +23,39 @@ use crate::{
     task::{self, Failure},
 };
 
-/// The number of positions above which a thread gives half of a stack's positions to another task.
+/// The number of waiting positions above which a thread hands half of this number to another task.
 const SHARED: usize = 64;
 
-/// The number of lines that a thread follows at the same time, so that their look-ups wait for memory together.
+/// The number of lines (sequences of moves) that a task follows at the same time, so that memory accesses of their
+/// lookups overlap.
 const TOGETHER: usize = 32;
 
-/// The number of starting positions that are taken at once.
+/// The number of starting positions that a task takes at a time.
 const STARTS: usize = SHARED;
 
-/// A function that is called with each position and its moves, from any thread. Its first argument belongs to the task.
+/// A function that a walk calls, from any thread, with each position and its counted moves. Its first argument is a
+/// value that belongs to the running task.
 pub(super) trait Visit<P, D>: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync {}
 
 impl<P, D, F: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync> Visit<P, D> for F {}
 
-/// A counted move that is legal in its position.
+/// A move with its results, which is legal in its position.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct LegalCount {
     pub mv: Move,
     pub stats: Wdl,
 }
 
-/// Calls `visit` once with each position that counted moves reach from `starts`, in arbitrary order. Uses all threads of the
-/// current rayon pool.
+/// Plays the moves in `counts` from all starting positions `starts`, and calls `visit` once with each position reached,
+/// in arbitrary order. Uses all threads of the current rayon pool.
 ///
-/// Returns the number of counted positions and moves that were not reached. It is 0 unless two positions share a key.
+/// Returns the number of positions and moves in `counts` that were not reached. It is 0 unless two positions have the
+/// same hash key.
 ///
 /// # Errors
 ///
-/// Returns the errors of `starts` and `visit`, an error if a temporary file cannot be read, and [`Error::Interrupted`] if
-/// `stop` is set.
+/// Returns an error if `starts` or `visit` does, or if a temporary file cannot be read. Returns [`Error::Interrupted`]
+/// if `stop` is set.
 pub(super) fn walk<P, D, F>(
     counts: &Counts,
     starts: impl Iterator<Item = Result<Keyed<P>>> + Send,
@@ -93,7 +96,7 @@ struct CountWalk<'a, F> {
     stop: &'a AtomicBool,
 }
 
-/// The buffers of a task that follows lines.
+/// The state of a task that follows several lines of moves at the same time.
 struct Follower<P, D> {
     lines: Vec<Keyed<P>>,
     parts: Vec<RecordRange>,
@@ -104,8 +107,8 @@ struct Follower<P, D> {
 }
 
 impl<F> CountWalk<'_, F> {
-    /// Walks from the next starting positions. The rest of them is left to a new task, which is run only when nothing else is to be
-    /// done. So few positions are in memory, however many starts there are.
+    /// Takes the next starting positions and walks from them. Leaves the remaining ones to a new task, which runs only
+    /// if a thread has nothing else to do, so that few positions are in memory at a time.
     fn take_starts<'scope, P, D, I>(
         &'scope self,
         scope: &Scope<'scope>,
@@ -131,7 +134,8 @@ impl<F> CountWalk<'_, F> {
         });
     }
 
-    /// Walks from the positions of a stack, depth first, so that the stack stays small.
+    /// Walks from all positions on a stack, depth first to keep the stack small. Hands a part of a large stack to a new
+    /// task.
     fn go<'scope, P, D>(&'scope self, scope: &Scope<'scope>, mut stack: Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules + 'scope,
@@ -163,8 +167,8 @@ impl<F> CountWalk<'_, F> {
         }
     }
 
-    /// Visits the position of each line, and plays its first move. Pushes the positions after the other moves onto the stack.
-    /// Removes lines that end.
+    /// Visits the current position of each line and plays its first move. Pushes the positions after all other moves
+    /// onto the stack, and removes lines that end or reach a position visited before.
     fn follow<P, D>(&self, thread: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules,
@@ -218,7 +222,8 @@ impl<F> CountWalk<'_, F> {
     }
 }
 
-/// Appends the moves that are legal in `pos` to `legal`. Returns the number of moves that are not legal.
+/// Appends those of `moves` that are legal in `pos` to `legal`, adding up results of equal moves. Returns the number of
+/// illegal moves, which belong to another position with the same hash key.
 fn add_legal<P: Rules>(moves: &[MoveCount], pos: &P, legal: &mut Vec<LegalCount>) -> u64 {
     let known = legal.len();
     let mut illegal = 0;

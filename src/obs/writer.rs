@@ -42,26 +42,26 @@ use crate::{
     task::{self, Failure, Feeder},
 };
 
-/// The expected size in bytes from which a database has large pages, which are faster to write. In a small database, large pages
-/// would be mostly unused.
+/// The expected size in bytes from which a database is written with large pages. Large pages are faster to write, but
+/// mostly unused in a small database.
 const LARGE: u64 = 1 << 24;
 
-/// The interval at which written bytes are sent to the disk.
+/// The interval at which written bytes are flushed to the disk.
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
 
-/// The number of positions after which the progress is updated.
+/// The number of positions after which the progress meter is advanced.
 const METERED: u64 = 256;
 
-/// The maximum number of blocks of rows that are collected ahead.
+/// The greatest number of blocks of rows that wait to be inserted.
 const AHEAD: usize = 4;
 
-/// Writes a new database.
+/// A writer of a new OOBS database, which replaces its target when it is complete.
 #[derive(Debug)]
 pub struct ObsWriter {
     file: AtomicFile,
 }
 
-/// The numbers of a written database.
+/// The result of writing an OOBS database: the number of its rows, and of the moves left out.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct ObsSummary {
     /// Rows of the table `Book`.
@@ -73,35 +73,38 @@ pub struct ObsSummary {
 }
 
 impl ObsWriter {
-    /// Begins a database at `path`. Replaces an existing database only with `force`.
+    /// Begins a new OOBS database at `path`. `force` allows replacing an existing database.
     ///
-    /// If `path` is standard output, a pipe or a device, the database is created in a temporary file, and copied when it is
-    /// complete.
+    /// If `path` is standard output, a pipe or a device, the database is created in a temporary file and copied when it
+    /// is complete.
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory cannot be written, if `path` is a file that is not an OOBS database, or if another program
-    /// has that database open or did not finish it. Returns [`Error::Exists`](crate::Error::Exists) for a database without `force`.
+    /// Returns an error if the directory cannot be written, if `path` is a file that is not an OOBS database, or if
+    /// another program has the existing database open or left it unfinished. Returns
+    /// [`Error::Exists`](crate::Error::Exists) if a database exists and `force` is `false`.
     pub fn create(path: impl AsRef<Path>, force: bool) -> Result<ObsWriter> {
         let mut file = AtomicFile::create_over(path, |old| super::check_replaceable(old, force))?;
         file.refuse_database_in_use()?;
         Ok(ObsWriter { file })
     }
 
-    /// Returns the path of the database.
+    /// Returns the path at which the database will be placed.
     pub fn target(&self) -> &Path {
         self.file.target()
     }
 
-    /// Writes the moves that the filter of `info` [selects](crate::counts::MoveFilter::selects), of all positions that counted moves
-    /// reach from `starts`. Rows are sorted by EPD, then by descending number of games.
+    /// Writes the database: all positions that are reached from `starts` by moves in `counts`, with those moves that
+    /// the filter of `info` [selects](crate::counts::MoveFilter::selects). Rows are sorted by EPD, then by number of
+    /// games in descending order.
     ///
-    /// Sorts within `memory`, and uses all threads of the current rayon pool. The caller sets the total of `meter`: half of it
-    /// stands for finding the positions, the other half for writing their rows.
+    /// Sorts within the memory budget `memory`, and uses all threads of the current rayon pool. The caller sets the
+    /// total of `meter`; half of it is used for finding the positions, and half for writing the rows. Returns a summary
+    /// and the finished output, which still has to be renamed to its target.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be written, and [`Error::Interrupted`] if `stop` is set.
+    /// Returns an error if a file cannot be written. Returns [`Error::Interrupted`] if `stop` is set.
     pub fn write<P: Rules>(
         self,
         counts: &Counts,
@@ -158,7 +161,8 @@ impl ObsWriter {
         Ok((ObsSummary { rows, rare, strays }, finished))
     }
 
-    /// Inserts the rows that `gather` adds, in this order. Returns the number of rows and the finished file.
+    /// Creates the database `made` and inserts the rows that `gather` passes to its argument, in this order. Returns
+    /// the number of rows and the finished output.
     pub(super) fn insert_all(
         mut self,
         made: MadeDatabase<'_>,
@@ -185,7 +189,7 @@ impl ObsWriter {
     }
 }
 
-/// The description of a new database.
+/// The properties of a database that is about to be written.
 pub(super) struct MadeDatabase<'a> {
     pub info: &'a Info,
     /// The approximate size in bytes.
@@ -195,7 +199,8 @@ pub(super) struct MadeDatabase<'a> {
 }
 
 impl MadeDatabase<'_> {
-    /// Fills an empty database that is in `file`. Returns the number of rows. Errors name `path`.
+    /// Creates the tables of the empty database `db`, whose file is `file`, and inserts the rows that `gather` passes
+    /// to its argument. Returns the number of rows. Errors name `path`.
     fn fill(
         &self,
         db: Connection,
@@ -258,8 +263,8 @@ impl MadeDatabase<'_> {
     }
 }
 
-/// Opens a file that only this run writes. SQLite takes no lock: on NFS, SQLite's lock would conflict with the lock by which
-/// this process claims the file.
+/// Opens a database file that only this run writes. SQLite takes no lock on Unix, because on NFS its lock would
+/// conflict with the lock that this process already holds on the file.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if cfg!(unix) {
@@ -268,7 +273,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// Copies a complete database from `file` to `out`.
+/// Copies the complete database in `file` to `out`. `dir` is the directory of `file`, which errors name.
 fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) -> Result<()> {
     let reading = "read a temporary file in";
     file.rewind().at(dir, reading)?;
@@ -286,7 +291,8 @@ fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) ->
     }
 }
 
-/// Packs a position with the moves that the filter selects. Returns `None` if it selects no move.
+/// Encodes a position with those of its moves that the filter of `info` selects. Returns `None` if the filter selects
+/// none.
 fn pack<'a, P: Rules>(
     packer: &'a mut Packer,
     pos: &P,
@@ -309,8 +315,8 @@ fn text(bytes: &[u8]) -> &str {
     str::from_utf8(bytes).expect("EPDs and moves are ASCII")
 }
 
-/// The tables that the standard's own tool creates. The index has another name than the one that the standard's document
-/// advises, so that the statement printed there still works.
+/// The SQL statements that create the tables of a database, as the OOBS standard's tool does. The index does not have
+/// the name that the standard's document suggests, so the document's own `CREATE INDEX` still works.
 pub(super) const TABLES: &str = "
     CREATE TABLE Book (
         ID INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -325,33 +331,35 @@ pub(super) const TABLES: &str = "
     CREATE TABLE Info (Name TEXT UNIQUE NOT NULL, Value TEXT);
     CREATE INDEX BookByEPD ON Book (EPD);";
 
-/// Settings for writing. No journal is needed, because the file gets its name only when it is complete. A small cache suffices,
-/// because rows and index entries are appended in order.
+/// The SQLite settings for writing a new database. No journal is needed, because the file gets its name only when it is
+/// complete. A small cache suffices, because rows and index entries are appended in order.
 pub(super) const SETTINGS: &str = "
     PRAGMA cache_size = -16384;
     PRAGMA journal_mode = OFF;
     PRAGMA synchronous = OFF;
     PRAGMA locking_mode = EXCLUSIVE;";
 
-/// The number of rows that one statement inserts. With one row per statement, AUTOINCREMENT alone would take half of the time.
+/// The number of rows that one SQL statement inserts. With one row for each statement, `AUTOINCREMENT` alone would take
+/// half of the time.
 const AT_ONCE: usize = 40;
 
-/// The columns of a row. The last two have their default values in nearly all rows.
+/// The columns of the table `Book` that are written. Nearly all rows have the default values in the last two, `Active`
+/// and `Comment`.
 const COLUMNS: [&str; 7] = ["EPD", "Move", "Win", "Draw", "Loss", "Active", "Comment"];
 
-/// The number of bytes at which a block of rows is handed over.
+/// The size in bytes at which a block of rows is sent to the thread that inserts rows.
 pub(super) const BLOCK: usize = 1 << 20;
 
-/// Rows that are about to be inserted, with their texts in one string.
+/// A block of rows that are about to be inserted into a database. All texts of the rows are in one string.
 ///
-/// The thread that inserts rows is the slowest, so another thread prepares everything for it.
+/// Inserting rows is the slowest step, so another thread prepares blocks in advance.
 #[derive(Default)]
 pub(super) struct RowBlock {
     text: String,
     rows: Vec<NewRow>,
 }
 
-/// A row of the table `Book`, with the ranges of its texts in the block.
+/// A row of the table `Book`. Its texts are byte ranges of the string of its [`RowBlock`].
 struct NewRow {
     epd: Range<usize>,
     mv: Range<usize>,
@@ -367,7 +375,8 @@ impl RowBlock {
         start..self.text.len()
     }
 
-    /// Replaces `text` with the fields of a row in the order of the table, separated by tabs.
+    /// Replaces the content of `text` by the fields of a row in the order of the table, separated by tabs, as the
+    /// checksum needs them.
     fn write_fields(&self, row: &NewRow, text: &mut Vec<u8>) {
         let mut number = itoa::Buffer::new();
         text.clear();
@@ -386,7 +395,8 @@ impl RowBlock {
         }
     }
 
-    /// Returns the columns to insert. Leaves out the columns in which all rows have the default, because each column takes time.
+    /// Returns the columns that must be inserted for this block. The columns `Active` and `Comment` are left out if all
+    /// rows have their default values, to save time.
     fn columns(&self) -> &'static [&'static str] {
         let is_plain = |row: &NewRow| row.active == ObsRow::ACTIVE && row.comment.is_none();
         match self.rows.iter().all(is_plain) {
@@ -395,7 +405,7 @@ impl RowBlock {
         }
     }
 
-    /// Binds `rows` to a statement that inserts exactly this many rows, and runs it.
+    /// Inserts `rows` with a prepared statement that takes exactly this number of rows, each with `columns` columns.
     fn insert(
         &self,
         rows: &[NewRow],
@@ -422,7 +432,7 @@ impl RowBlock {
     }
 }
 
-/// Collects rows in blocks, and hands them over to the inserting thread.
+/// A collector of rows that sends them in blocks to the thread that inserts rows.
 pub(super) struct Gatherer<'a> {
     pub blocks: &'a Feeder<RowBlock>,
     pub block: RowBlock,
@@ -431,11 +441,11 @@ pub(super) struct Gatherer<'a> {
 }
 
 impl Gatherer<'_> {
-    /// Adds the next row.
+    /// Adds a row. Rows are inserted in the order in which they are added.
     ///
     /// # Errors
     ///
-    /// Returns an error if the row has more games than readers accept.
+    /// Returns an error if the row has more games with one result than an OOBS database may have.
     pub(super) fn take(
         &mut self,
         epd: &str,
@@ -472,14 +482,14 @@ impl Gatherer<'_> {
         Ok(())
     }
 
-    /// Hands over the rows that were collected.
+    /// Sends the collected rows to the thread that inserts rows.
     pub(super) fn hand_over(&mut self) -> Result<()> {
         task::fault("gather");
         self.blocks.send(std::mem::take(&mut self.block))
     }
 }
 
-/// Inserts rows into the table `Book`.
+/// The table `Book` of a database that is being written, with the number and the checksum of its rows.
 pub(super) struct BookTable<'a> {
     pub db: &'a Connection,
     /// The number of rows that were inserted.
@@ -489,7 +499,7 @@ pub(super) struct BookTable<'a> {
 }
 
 impl BookTable<'_> {
-    /// Inserts the rows of a block.
+    /// Inserts the rows of a block and adds them to the checksum.
     pub(super) fn insert(&mut self, block: &RowBlock) -> rusqlite::Result<()> {
         let columns = block.columns();
         let mut statement = self.db.prepare_cached(&insertion(columns, AT_ONCE))?;
@@ -511,7 +521,8 @@ impl BookTable<'_> {
     }
 }
 
-/// Returns a statement that inserts this many rows. ROLLBACK saves SQLite a statement journal: a failure discards the whole file.
+/// Returns an SQL statement that inserts `rows` rows with these columns. Its `OR ROLLBACK` spares SQLite a statement
+/// journal, because a failure discards the whole file.
 fn insertion(columns: &[&str], rows: usize) -> String {
     let row = format!("({})", vec!["?"; columns.len()].join(","));
     let rows = vec![row; rows].join(",");
@@ -519,18 +530,18 @@ fn insertion(columns: &[&str], rows: usize) -> String {
     format!("INSERT OR ROLLBACK INTO Book ({names}) VALUES {rows}")
 }
 
-/// Collects packed positions, from any number of threads.
+/// A set of sorters to which any number of threads add encoded positions, one sorter for each thread.
 #[derive(Debug)]
 pub(super) struct Piles(Vec<Mutex<TextSorter>>);
 
 impl Piles {
-    /// Creates the sorters for this many threads.
+    /// Creates the sorters for `threads` threads, which share the memory budget `memory`.
     pub(super) fn new(threads: usize, memory: &Memory) -> Piles {
         let pile = |_| Mutex::new(TextSorter::new(memory.share(threads), None));
         Piles((0..threads).map(pile).collect())
     }
 
-    /// Adds a packed position.
+    /// Adds a position that [`Packer`] encoded.
     pub(super) fn push(&self, packed: &[u8]) -> Result<()> {
         let pile = rayon::current_thread_index().unwrap_or(0) % self.0.len();
         let mut pile = task::lock(&self.0[pile]);
@@ -538,7 +549,7 @@ impl Piles {
         pile.push(packed)
     }
 
-    /// Ends collecting, and sorts the positions in memory.
+    /// Ends collecting, and sorts those positions that are in memory.
     pub(super) fn into_rows(self) -> SortedRows {
         let mut piles: Vec<_> = self.0.into_iter().map(task::unlocked).collect();
         piles.par_iter_mut().for_each(TextSorter::sort);
@@ -546,31 +557,31 @@ impl Piles {
     }
 }
 
-/// All packed positions, as sorted sequences.
+/// All collected positions, as several sorted sequences that are ready to be merged.
 #[derive(Debug)]
 pub(super) struct SortedRows(Vec<TextSorter>);
 
 impl SortedRows {
-    /// Returns the total number of bytes of the packed positions.
+    /// Returns the total size of the encoded positions in bytes.
     pub(super) fn size(&self) -> u64 {
         self.0.iter().map(TextSorter::size).sum()
     }
 
-    /// Calls `f` with each packed position, sorted by EPD.
+    /// Calls `f` with each encoded position, in the order of their EPDs.
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file cannot be read, and returns the errors of `f`.
+    /// Returns an error if a temporary file cannot be read or if `f` fails.
     pub(super) fn for_each(self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let sequences = self.0.iter().flat_map(TextSorter::sequences);
         Merge::of_long(sequences, |packed| packed.len()).try_for_each(|packed| f(&packed?))
     }
 }
 
-/// The maximum number of bytes of an encoded number.
+/// The greatest number of bytes of a number in an encoded position.
 const LONGEST_NUMBER: usize = 10;
 
-/// Packs positions, one after the other, and reuses its buffers.
+/// An encoder of positions with their moves and results. Its buffers are reused.
 #[derive(Default, Debug)]
 pub(super) struct Packer {
     packed: Vec<u8>,
@@ -580,7 +591,7 @@ pub(super) struct Packer {
 }
 
 impl Packer {
-    /// Starts a position. `write` appends its EPD.
+    /// Begins a position. `write` must append the EPD of the position to its argument.
     pub(super) fn start(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.packed.clear();
         write(&mut self.packed);
@@ -589,14 +600,14 @@ impl Packer {
         self.rows.clear();
     }
 
-    /// Adds a row. `write` appends its move.
+    /// Adds a move with its results to the current position. `write` must append the text of the move to its argument.
     pub(super) fn row(&mut self, stats: Wdl, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.moves.len();
         write(&mut self.moves);
         self.rows.push((start..self.moves.len(), stats));
     }
 
-    /// Returns the packed position. Its rows are sorted by descending number of games, then by move.
+    /// Returns the encoded position. Its moves are sorted by number of games in descending order, then by text.
     pub(super) fn finish(&mut self) -> &[u8] {
         let moves = &self.moves;
         self.rows.sort_unstable_by(|(a, a_stats), (b, b_stats)| {
@@ -616,7 +627,7 @@ impl Packer {
     }
 }
 
-/// Unpacks a position. Returns its EPD, and an iterator over the moves and numbers of its rows.
+/// Decodes a position that [`Packer`] encoded. Returns its EPD, and an iterator over its moves and their results.
 #[inline]
 pub(super) fn unpacked(packed: &[u8]) -> (&[u8], impl Iterator<Item = (&[u8], Wdl)>) {
     let end = memchr::memchr(0, packed).expect("an EPD has an end");

@@ -14,8 +14,9 @@ use crate::{
     walk::{Source, each_position},
 };
 
-/// A set of Polyglot keys whose positions are wanted, and the positions found so far. More than its memory spills to
-/// temporary files.
+/// A set of Polyglot hash keys whose positions are to be found, with the positions found so far. It finds them by
+/// walking through the moves of books, databases or indexes. Data beyond its memory budget are spilled to temporary
+/// files.
 ///
 /// ```
 /// use polybook::{
@@ -46,7 +47,7 @@ pub struct Wanted {
     memory: Memory,
 }
 
-/// The positions that [`Wanted::look`] has found. Request them with [`position`](FoundPositions::position), in
+/// The positions that [`Wanted::look`] has found. They are retrieved with [`position`](FoundPositions::position), in
 /// ascending order of keys.
 pub struct FoundPositions<'a> {
     texts: Box<dyn Iterator<Item = Result<Cow<'a, [u8]>>> + 'a>,
@@ -55,11 +56,11 @@ pub struct FoundPositions<'a> {
     next: Option<(u64, String)>,
 }
 
-/// The length of the key before the text of a position, in bytes.
+/// The number of bytes of the key that precedes the text of a stored position.
 const KEY: usize = size_of::<u64>();
 
 impl Wanted {
-    /// Creates an empty set. `memory` is the budget for keys, positions and walks together.
+    /// Creates an empty set. `memory` is the memory budget for the keys, the positions found and the walks.
     pub fn new(memory: Memory) -> Wanted {
         let share = memory.share(4);
         Wanted {
@@ -72,7 +73,7 @@ impl Wanted {
         }
     }
 
-    /// Adds the key of a wanted position.
+    /// Adds a Polyglot hash key whose position is to be found.
     ///
     /// # Errors
     ///
@@ -82,14 +83,14 @@ impl Wanted {
         Ok(())
     }
 
-    /// Searches wanted positions among the lines of a source from `start`.
+    /// Searches for the wanted positions by walking from `start`: through the moves of `source`, and through replies
+    /// after which `source` has a move. The search ends when all positions are found.
     ///
-    /// The lines are those of the source, and those in which either side plays any reply after which the source has a
-    /// move. All starts must follow the rules of one variant.
+    /// All calls must use starting positions of the same variant.
     ///
     /// # Errors
     ///
-    /// Returns an error if the source does, or if a temporary file cannot be written.
+    /// Returns an error if the source fails, or if a temporary file cannot be written.
     pub fn look(
         &mut self,
         source: &impl Source,
@@ -113,7 +114,7 @@ impl Wanted {
         })
     }
 
-    /// Returns the positions found so far.
+    /// Returns the positions that have been found so far.
     pub fn found(&mut self) -> FoundPositions<'_> {
         FoundPositions {
             texts: Box::new(self.positions.sorted()),
@@ -124,7 +125,8 @@ impl Wanted {
 }
 
 impl FoundPositions<'_> {
-    /// Returns the position of a key, or `None` if it was not found. Keys must be requested in ascending order.
+    /// Returns the position with this key, or `None` if it was not found. Keys must be passed in ascending order over
+    /// all calls.
     ///
     /// # Errors
     ///
@@ -144,13 +146,14 @@ impl FoundPositions<'_> {
     }
 }
 
-/// Returns the positions that the lines of a book of standard chess reach from the start: those with moves in the book,
-/// and those after its last moves. Positions in which the game is over are left out. The walk needs `memory` besides.
+/// Returns all positions of a book of standard chess that can be reached from the starting position: positions with
+/// moves in the book, and positions after these moves. Checkmates and stalemates are left out. `memory` limits both the
+/// walk and the number of positions.
 ///
 /// # Errors
 ///
 /// Returns an error if the book cannot be read, if a temporary file cannot be written, or if the positions do not fit
-/// in the memory.
+/// in memory.
 pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec<Chess>> {
     let mut positions = Vec::new();
     let mut reached = SpillingSet::new(memory.share(4));

@@ -91,7 +91,8 @@ impl Source for crate::index::Index {
     }
 }
 
-/// Returns the statistics of a position, summed over all of its keys, or `None` if there are none.
+/// Returns the statistics of a position in an index, added up over all Polyglot keys under which the position may be
+/// stored. Returns `None` if the index has none.
 fn stats_of(
     index: &crate::index::Index,
     pos: &Keyed<VariantPosition>,
@@ -112,7 +113,8 @@ fn stats_of(
     Ok(sum)
 }
 
-/// The games of one variant in an index that was made for the explorer.
+/// A source of the moves of an explorer's index: the moves that games of one variant played in a position, with their
+/// results.
 #[derive(Debug)]
 pub struct Explored(pub Explorer, pub Variant);
 
@@ -124,7 +126,8 @@ impl Source for Explored {
     }
 }
 
-/// Returns the moves that the games which pass `filters` played in a position, sorted by games in descending order.
+/// Returns the moves that were played in `pos` in games that pass `filters`, with their results, sorted by number of
+/// games in descending order.
 pub(crate) fn played(
     explorer: &Explorer,
     variant: Variant,
@@ -150,7 +153,7 @@ pub(crate) fn played(
     Ok(moves.collect())
 }
 
-/// Returns results of White, draws and Black as those of the side to move in `pos`.
+/// Converts results from White's view (White's wins, draws, Black's wins) to the view of the side to move in `pos`.
 fn for_mover(pos: &VariantPosition, wins: u64, draws: u64, losses: u64) -> Wdl {
     let white = Wdl {
         wins,

@@ -18,13 +18,14 @@ use crate::{
     walk::{Branch, Order, Source, Tree, TreeEvent},
 };
 
-/// Returns the number of the next move of a position as movetext has it: `12.` for White, `12...` for Black.
+/// Returns the move number for the next move of a position, as movetext has it: `12.` before a move of White, `12...`
+/// before a move of Black.
 pub(crate) fn move_number(pos: &VariantPosition) -> String {
     let dots = if pos.turn().is_white() { "." } else { "..." };
     format!("{}{dots}", pos.fullmoves())
 }
 
-/// Appends a move to movetext such as `1. e4 c5 2. Nf3`. The first move and White's moves get their numbers.
+/// Appends a move to movetext such as `1. e4 c5 2. Nf3`. A move number precedes the first move and each move of White.
 pub(crate) fn push_move(text: &mut String, pos: &VariantPosition, mv: Move) {
     if !text.is_empty() {
         text.push(' ');
@@ -37,16 +38,16 @@ pub(crate) fn push_move(text: &mut String, pos: &VariantPosition, mv: Move) {
 }
 
 impl<S: Source> Tree<'_, S> {
-    /// Writes the tree to `out` as text, one move a line, and returns the number of moves. `path` names the output in
-    /// error messages.
+    /// Writes the tree to `out` as text with one move in each line, and returns the number of moves. `path` names the
+    /// output in errors.
     ///
-    /// A line is indented by two blanks for each half-move before it. It has the move, its evaluation if there is one,
-    /// its weight or its results, its share in percent, and `transposition` if the tree continues the position
-    /// elsewhere.
+    /// A line is indented by two blanks for each half-move before it. It contains the move, its evaluation if known,
+    /// its weight or results, its share in the weights of its position in percent, and `transposition` if the tree
+    /// continues the resulting position after another move.
     ///
     /// # Errors
     ///
-    /// Returns an error if the source does, or if the output cannot be written.
+    /// Returns an error if the source fails, or if the output cannot be written.
     pub fn write_text(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
         let mut moves = 0;
         self.walk(Order::Lines, &mut |event| {
@@ -60,7 +61,8 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// Returns the line of text for a move of the tree: the move, its numbers, and a mark for a transposition.
+/// Formats a move as a line of the text output: indented, with its evaluation, its weight or results, and a mark for a
+/// transposition.
 fn line(branch: &Branch<'_>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
@@ -75,8 +77,9 @@ fn line(branch: &Branch<'_>) -> String {
     format!("{:indent$}{number} {san}{eval}  {remark}{mark}", "")
 }
 
-/// Returns the statistics of a move: `weight 12, 8.5%`, or `+8 =20 -14, 30.0%` from the view of the side that moves.
-/// Games without a result follow: `+8 =20 -14 *3, 32.1%`.
+/// Formats the statistics of a move: `weight 12, 8.5%`, or from the view of the side that moves, wins, draws and
+/// losses: `+8 =20 -14, 30.0%`. Unfinished games follow, as in `+8 =20 -14 *3, 32.1%`. A reply that is not in the
+/// source gets `any reply`.
 pub(super) fn remark(branch: &Branch<'_>) -> String {
     let mv = branch.mv;
     let share = format!("{:.1}%", branch.share);
@@ -96,7 +99,7 @@ pub(super) fn remark(branch: &Branch<'_>) -> String {
     }
 }
 
-/// A position of a tree and its moves, as a JSON document.
+/// A position of a tree with its moves, as a JSON document.
 #[derive(Serialize)]
 struct TextLine {
     key: String,
@@ -162,12 +165,12 @@ impl TextMove {
 }
 
 impl<S: Source> Tree<'_, S> {
-    /// Writes the tree to `out` as JSON lines, one document for each position with moves, and returns the number of
-    /// moves. `path` names the output in error messages.
+    /// Writes the tree to `out` as JSON lines, with one document for each position that has moves, and returns the
+    /// number of moves. `path` names the output in errors.
     ///
     /// # Errors
     ///
-    /// Returns an error if the source does, or if the output cannot be written.
+    /// Returns an error if the source fails, or if the output cannot be written.
     pub fn write_jsonl(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
         let mut moves = 0;
         let mut line: Option<TextLine> = None;
@@ -195,44 +198,46 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// The maximum nesting of variations. A deeper variation becomes a game of its own, because PGN readers limit the
-/// nesting.
+/// The greatest nesting depth of variations in a game. A deeper variation becomes a separate game, because PGN readers
+/// limit the depth.
 const DEEPEST: usize = 16;
 
-/// The maximum number of moves of a game; the rest becomes further games. Scid limits a game to some 128 KiB, and a
-/// move with its comment takes about 25 bytes there.
+/// The greatest number of moves in a game; further moves become separate games. Scid limits a game to about 128 KiB,
+/// and a move with its comment takes about 25 bytes there.
 const LONGEST: u64 = 2000;
 
-/// The value of the `Event` tag of each game.
+/// The value of the `Event` tag in each game written for a tree.
 const EVENT: &str = "Opening tree";
 
 impl<S: Source> Tree<'_, S> {
-    /// Writes the tree to `out` as a game with variations, and returns the number of moves. `path` names the output in
-    /// error messages.
+    /// Writes the tree to `out` as a PGN game with variations, and returns the number of moves. `path` names the output
+    /// in errors.
     ///
-    /// A comment follows each move. It has the weight or the results of the move, its share in percent, and
-    /// `transposition` if the tree continues the position elsewhere. A line that would be nested in more than 16
-    /// variations becomes a game of its own, and so does what is left when a game has 2000 moves. The moves from the
-    /// start that lead to such a game are not counted again.
+    /// A comment follows each move. It contains the weight or the results of the move, its share in percent, and
+    /// `transposition` if the tree continues the resulting position after another move. Variations that would be nested
+    /// more than 16 deep, and the moves that remain when a game has 2000 moves, become separate games. The moves that
+    /// lead from the start to a separate game are not counted again.
     ///
     /// # Errors
     ///
-    /// Returns an error if the source does, or if the output cannot be written.
+    /// Returns an error if the source fails, or if the output cannot be written.
     pub fn write_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
         self.write_commented_pgn(out, path, EVENT, &|_| None, false)
     }
 
-    /// Writes the tree as [`write_pgn`](Tree::write_pgn) does, to a file that will contain a checksum of its text.
+    /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), with a tag in the first game for the checksum of
+    /// the file. The checksum is filled in when the file is complete.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`write_pgn`](Tree::write_pgn).
+    /// Returns an error in the cases of [`write_pgn`](Tree::write_pgn).
     pub fn write_sealed_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
         self.write_commented_pgn(out, path, EVENT, &|_| None, true)
     }
 
-    /// Writes the tree as [`write_pgn`](Tree::write_pgn) does, with the `Event` tag `event`, and with other comments where `comment`
-    /// returns one. An empty comment is left out.
+    /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), with `event` as the `Event` tag. `comment` returns
+    /// the comment for a move, or `None` for the usual comment; an empty comment is left out. `is_sealed` adds a tag
+    /// for the checksum of the file.
     pub(crate) fn write_commented_pgn(
         &self,
         out: &mut impl Write,
@@ -276,7 +281,7 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// Writes the moves from the start to where the game has something new.
+/// Writes the moves that lead from the start of the tree to the first new move of a game, without comments.
 fn lead<W: Write>(
     games: &mut GameWriter<W>,
     start: &VariantPosition,
@@ -291,7 +296,8 @@ fn lead<W: Write>(
     Ok(())
 }
 
-/// Returns the text of a move with its number and its comment.
+/// Formats a move as movetext: move number, move and comment. The comment is `comment`, or the weight or results of the
+/// move if `comment` is `None`.
 fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
@@ -314,10 +320,10 @@ fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     }
 }
 
-/// The maximum width of a line of movetext, in bytes. A longer word gets a line of its own.
+/// The greatest width of a line of movetext in bytes. A longer word gets a line of its own.
 const WIDTH: usize = 80;
 
-/// A writer of games, one after the other, which breaks movetext into lines.
+/// A writer of PGN games that breaks movetext into lines.
 #[derive(Debug)]
 pub(crate) struct GameWriter<W> {
     out: W,
@@ -336,8 +342,9 @@ impl<W: Write> GameWriter<W> {
         }
     }
 
-    /// Begins a game without players and result that starts from a position. `opening` has the code and the name of its
-    /// opening. A game that is sealed, the first of a file, has a tag for the checksum of the file.
+    /// Begins a game without players and result that starts from `start`. `round` is the value of the `Round` tag, and
+    /// `opening` contains the ECO code and the name of the opening. `is_sealed` adds a tag for the checksum of the
+    /// file, which belongs in the first game.
     pub(crate) fn begin(
         &mut self,
         event: &str,
@@ -368,7 +375,7 @@ impl<W: Write> GameWriter<W> {
         self.out.write_all(b"\n")
     }
 
-    /// Adds movetext, which is broken at its blanks.
+    /// Appends words of movetext, separated by blanks. Lines are broken between words.
     pub(crate) fn words(&mut self, text: &str) -> io::Result<()> {
         for word in text.split(' ') {
             // An opening bracket is followed directly by the next word.
@@ -380,17 +387,17 @@ impl<W: Write> GameWriter<W> {
         Ok(())
     }
 
-    /// Begins a variation.
+    /// Begins a variation: writes an opening parenthesis.
     pub(crate) fn open(&mut self) -> io::Result<()> {
         self.words("(")
     }
 
-    /// Ends a variation.
+    /// Ends a variation: writes a closing parenthesis.
     pub(crate) fn close(&mut self) {
         self.word.push(')');
     }
 
-    /// Ends a game.
+    /// Ends the current game.
     pub(crate) fn end(&mut self) -> io::Result<()> {
         self.words("*")?;
         self.flush_word()?;
@@ -398,17 +405,17 @@ impl<W: Write> GameWriter<W> {
         self.out.write_all(b"\n\n")
     }
 
-    /// Returns the output, to which a caller may write between games.
+    /// Returns the underlying output. It may be written to only between games.
     pub(crate) fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
 
-    /// Returns the output.
+    /// Returns the underlying output and drops the writer.
     pub(crate) fn into_inner(self) -> W {
         self.out
     }
 
-    /// Writes the last word, on a new line if it does not fit on the current one.
+    /// Writes the word that is held back. Begins a new line if the word does not fit on the current one.
     fn flush_word(&mut self) -> io::Result<()> {
         if self.word.is_empty() {
             return Ok(());
@@ -429,7 +436,7 @@ impl<W: Write> GameWriter<W> {
 
 const CHESS960: &str = "Chess960";
 
-/// Returns the value of the `Variant` tag, or `None` for standard chess.
+/// Returns the value of the `Variant` tag for games that begin with `start`, or `None` for standard chess.
 fn variant_tag(start: &VariantPosition) -> Option<&'static str> {
     Some(match start {
         VariantPosition::Chess(pos) if pos.castles().mode().is_chess960() => CHESS960,

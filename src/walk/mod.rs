@@ -1,9 +1,9 @@
 //! Walks from a position through the moves of a source.
 //!
-//! A [`Source`] returns the moves of a position. A [`Tree`] visits all positions that its moves reach and continues
-//! each of them once, in one of several [orders](Order); [`tree`] visits them breadth first. [`Limits`] bound how far
-//! a walk goes. Wrappers such as [`Replies`] and [`LinesOf`] add moves to a source that has the moves of one side
-//! alone.
+//! A [`Source`] returns the moves of a position. A [`Tree`] visits all positions that these moves reach, and continues
+//! after only one of the moves that lead to a position, in one of several [orders](Order); [`tree`] also has a
+//! breadth-first walk. [`Limits`] bound how far a walk goes. Wrappers such as [`Replies`] and [`LinesOf`] add the
+//! opponent's moves to a source that contains the moves of only one side.
 
 mod tree;
 
@@ -22,7 +22,7 @@ use crate::{
     storage::sort::Memory,
 };
 
-/// A move of a tree.
+/// A move in a tree of opening moves, with its weight and results in the source.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TreeMove {
     /// The move.
@@ -30,20 +30,20 @@ pub struct TreeMove {
     /// The weight of the move. In a database it is the weight that a book would give the move, before scaling; in an
     /// index it is the number of games.
     pub weight: u64,
-    /// The results of the side that moves, or `None` if the source has weights alone.
+    /// The results from the view of the side that moves, or `None` if the source stores only weights.
     pub stats: Option<Wdl>,
-    /// The number of games without a result, which are not in `stats`. It is 0 if the source does not tell them from
-    /// draws.
+    /// The number of unfinished games, which are not part of `stats`. It is 0 if the source counts them as draws.
     pub unfinished: u64,
-    /// Whether the source has the move. If not, [`Replies`] or [`LinesOf`] added it.
+    /// Whether the source contains the move. If it does not, [`Replies`] or [`LinesOf`] added the move.
     pub is_known: bool,
-    /// The evaluation of the position after the move, or `None` if it is unknown or [evaluations](EvaluatedSource) are not
-    /// used.
+    /// The evaluation of the position after the move, or `None` if it is unknown or no [evaluations](EvaluatedSource)
+    /// are used.
     pub eval: Option<Eval>,
 }
 
 impl TreeMove {
-    /// Creates a move that the source has, without an evaluation.
+    /// Creates a move that the source contains. `stats` are the results of the side that moves, or `None` if the source
+    /// stores only weights. The evaluation is unknown.
     pub(crate) fn known(mv: Move, weight: u64, stats: Option<Wdl>) -> TreeMove {
         TreeMove {
             mv,
@@ -55,36 +55,38 @@ impl TreeMove {
         }
     }
 
-    /// Returns the number of games of the move, with those without a result, or its weight if the source has no results.
+    /// Returns the number of games in which the move was played, including unfinished games. Returns the weight if the
+    /// source stores no results.
     pub(crate) fn games(&self) -> u64 {
         self.stats
             .map_or(self.weight, |stats| stats.games() + self.unfinished)
     }
 }
 
-/// A source of the moves of positions.
+/// A source of opening moves, such as a book, a database or an index. It returns the moves of a given position.
 pub trait Source {
-    /// Returns the legal moves that the source has in a position. Each move occurs once, and the best moves come first.
+    /// Returns the legal moves that the source contains for a position, the best moves first and each move only once.
     ///
     /// # Errors
     ///
     /// Returns an error if a file cannot be read.
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>>;
 
-    /// Returns the number by which a walk recognizes a position that it visited before. It is the identity of the
-    /// position; a source that stores moves by Polyglot key returns the exact identity.
+    /// Returns the number that identifies a position in a walk, to recognize positions that were visited before.
+    /// Default: the identity of the position. A source that stores moves by Polyglot key returns the exact identity
+    /// instead.
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.identity()
     }
 
-    /// Returns `true` if the source certainly has no move in positions with this Polyglot key. A source that cannot tell without
-    /// reading a file returns `false`.
+    /// Returns `true` if the source certainly contains no move for positions with this Polyglot key. Returns `false` if
+    /// that is unknown without reading a file. Default: `false`.
     fn lacks(&self, _key: u64) -> bool {
         false
     }
 
-    /// Returns an error if another program has changed the file of the source since it was opened, so that moves from before and
-    /// after the change may be mixed. A source whose reads fail after a change, or one in memory, has nothing to check.
+    /// Checks that no other program has changed the source's file since it was opened. After a change, a walk may mix
+    /// old and new moves. Default: no check, for sources that cannot change or whose reads fail after a change.
     ///
     /// # Errors
     ///
@@ -94,8 +96,8 @@ pub trait Source {
     }
 }
 
-/// A source that adds replies to positions in which the inner source has no moves: each legal move after which the
-/// inner source has a move. So a walk through the book of one side goes on after the replies of the other.
+/// A source that extends the inner source `S`: in a position without moves, it returns every legal move after which the
+/// inner source has a move. A walk through a book for one side thus continues after any reply of the opponent.
 #[derive(Debug)]
 pub struct Replies<S>(pub S);
 
@@ -118,8 +120,8 @@ impl<S: Source> Source for Replies<S> {
     }
 }
 
-/// The lines of one side: its moves that the inner source has, and each reply of the other side after which the inner
-/// source has a move.
+/// A source of the lines of one player, given as the color: for this player, the moves of the inner source `S`; for the
+/// opponent, every reply after which the inner source has a move.
 #[derive(Debug)]
 pub struct LinesOf<S>(pub S, pub Color);
 
@@ -142,8 +144,8 @@ impl<S: Source> Source for LinesOf<S> {
     }
 }
 
-/// Returns sources that together lead to every position that a source can mean: with replies where it has no moves, and
-/// with the lines of each side.
+/// Returns three sources whose walks together reach every position that `source` may be meant to cover: one that adds
+/// replies in positions without moves, and one for the lines of each color.
 pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Source + 'a>; 3] {
     [
         Box::new(Replies(source)),
@@ -152,10 +154,10 @@ pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Sour
     ]
 }
 
-/// Calls `visit` with each position that the lines of a source lead to from the starts, until `visit` returns `false`.
+/// Calls `visit` with each position that can be reached from `starts` by the moves of `source`, or by replies after
+/// which `source` has a move. Ends when `visit` returns `false`.
 ///
-/// The lines are those of [`sources_of_all_lines`]. A position may be visited several times. `memory` is the budget of
-/// one walk.
+/// A position may be visited several times. `memory` is the memory budget of a walk, and `meter` reports progress.
 pub(crate) fn each_position(
     source: &impl Source,
     starts: impl IntoIterator<Item = Result<VariantPosition>>,
@@ -190,7 +192,8 @@ pub(crate) fn each_position(
     Ok(())
 }
 
-/// A source that returns no more moves once `is_done` is set, so that the walk ends.
+/// A source that returns the moves of the inner source until `is_done` is set, and then no more moves, which ends a
+/// walk.
 struct UntilDone<'a, S> {
     source: &'a S,
     is_done: &'a Cell<bool>,
@@ -204,14 +207,16 @@ impl<S: Source> Source for UntilDone<'_, S> {
         }
     }
 
-    /// Callers look positions up by their Polyglot keys, so positions with different keys must be different.
+    /// Returns the exact identity of the position. Positions are looked up by Polyglot key, so positions with different
+    /// keys must be different for the walk.
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
 }
 
-/// Returns the legal moves that lead to a position in which the source contains moves. Moves of `known` come first, sorted
-/// by their games in descending order. The other moves follow, sorted in descending order by the games of all replies to them.
+/// Returns the legal moves after which `source` has a move. The moves in `known` (the moves of `source` in `pos`) come
+/// first, sorted by their games in descending order. The other moves follow, sorted by the games of all replies to them
+/// in descending order.
 fn answered(
     source: &impl Source,
     pos: &Keyed<VariantPosition>,
@@ -246,7 +251,8 @@ fn answered(
     Ok(replies.into_iter().map(|(_, reply)| reply).collect())
 }
 
-/// A source that adds the evaluation of the position after each move to the moves of the inner source.
+/// A source that returns the moves of the inner source `S`, each with the stored evaluation of the position after the
+/// move.
 #[derive(Debug)]
 pub struct EvaluatedSource<S>(pub S, pub Evals);
 
@@ -269,7 +275,7 @@ impl<S: Source> Source for EvaluatedSource<S> {
     }
 }
 
-/// The union of two sources. If both have a move, the first source's is returned.
+/// A source that returns the moves of two sources. If both contain a move, the move of the first source is returned.
 #[derive(Debug)]
 pub struct Union<A, B>(pub A, pub B);
 
@@ -330,12 +336,13 @@ impl<S: Source + ?Sized> Source for Box<S> {
     }
 }
 
-/// The limits of a tree. By default it has every move, in lines of up to [`Limits::LONGEST`] half-moves.
+/// The limits of a tree of opening moves. By default, the tree contains every move of its source, in lines of up to
+/// [`Limits::LONGEST`] half-moves.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Limits {
-    /// The maximum length of lines in half-moves. With it, the tree has every position that can be reached in so many
-    /// half-moves, each on a shortest path, which takes a second walk. `None` continues each position where the walk
-    /// first meets it.
+    /// The greatest length of a line in half-moves. If it is set, the tree contains every position that can be reached
+    /// within this length, each at the end of a shortest line, which takes a second walk. If it is `None`, the tree
+    /// continues each position where the walk first reaches it.
     pub max_ply: Option<usize>,
     /// The minimum weight of a move.
     pub min_weight: u64,
@@ -345,11 +352,11 @@ pub struct Limits {
     pub min_game: u64,
     /// The maximum number of moves of the whole tree, or `None` for no limit.
     pub moves: Option<u64>,
-    /// The memory for recognizing visited positions; more spills to temporary files.
+    /// The memory budget for recognizing visited positions. Further data are spilled to temporary files.
     pub memory: Memory,
 }
 
-/// A move that is within the limits.
+/// A move that is within the limits of a tree, with its share of its position and of the tree.
 #[derive(Clone, Debug)]
 struct KeptMove {
     pub mv: TreeMove,
@@ -360,16 +367,16 @@ struct KeptMove {
 }
 
 impl Limits {
-    /// The maximum length of a line without [`Limits::max_ply`], in half-moves.
+    /// The greatest length of a line in half-moves if [`Limits::max_ply`] is not set or greater.
     pub const LONGEST: usize = 4096;
 
-    /// Returns the maximum length of a line, in half-moves.
+    /// Returns the greatest length of a line in half-moves.
     fn plies(&self) -> usize {
         self.max_ply.unwrap_or(Limits::LONGEST).min(Limits::LONGEST)
     }
 
-    /// Returns the moves of a position that are within the limits. `portion` is the estimated share of the tree that
-    /// follows the position; it is divided among the moves.
+    /// Returns the moves of a position that are within the limits. `portion` is the estimated share of the whole tree
+    /// that follows the position, from 0 to 1; it is divided among the moves.
     fn choices(
         &self,
         source: &impl Source,
@@ -396,7 +403,8 @@ impl Limits {
         Ok(admitted.into_iter().map(choice).collect())
     }
 
-    /// Returns `true` if a move is within the limits. Replies that the source does not have always are.
+    /// Returns `true` if a move is within the limits. `share` is its share in the weights of its position, in percent.
+    /// A reply that was added because the source has a move after it is always within the limits.
     fn admits(&self, mv: &TreeMove, share: f64) -> bool {
         let has_games = mv.stats.is_none() || mv.games() >= self.min_game;
         !mv.is_known || (mv.weight >= self.min_weight && share >= self.min_share && has_games)

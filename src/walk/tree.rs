@@ -17,13 +17,13 @@ use crate::{
     task,
 };
 
-/// The order in which a walk visits moves.
+/// The order in which a walk visits the moves of a tree.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Order {
     /// Depth first: a move, everything after it, and then the next move of its position.
     Lines,
-    /// The order in which PGN writes variations: a move, then the other moves of its position with everything after them, and
-    /// then everything after the first move.
+    /// The order in which PGN writes variations: a move, then the other moves of its position with everything after
+    /// them, and then everything after the first move.
     Variations {
         /// The maximum nesting of variations. A deeper variation becomes a game of its own.
         deepest: usize,
@@ -34,7 +34,7 @@ pub enum Order {
     Positions,
 }
 
-/// A move that a walk visits.
+/// A move that a walk through a tree visits, with the position before the move.
 #[derive(Clone, Debug)]
 pub struct Branch<'a> {
     /// The position before the move.
@@ -49,7 +49,7 @@ pub struct Branch<'a> {
     pub is_transposition: bool,
 }
 
-/// An event of a walk.
+/// An event of a walk through a tree of opening moves.
 #[derive(Clone, Debug)]
 pub enum TreeEvent<'a> {
     /// A game begins. Contains the moves from the start to where the game has its first new move.
@@ -69,7 +69,8 @@ pub enum TreeEvent<'a> {
     Close,
 }
 
-/// Everything that can be reached from a position by the moves of a source, within limits.
+/// A tree of opening moves: everything that can be reached from a starting position by the moves of a [`Source`],
+/// within [`Limits`]. It is not stored, but produced during a walk.
 #[derive(Clone, Debug)]
 pub struct Tree<'a, S> {
     source: S,
@@ -79,7 +80,8 @@ pub struct Tree<'a, S> {
 }
 
 impl<'a, S: Source> Tree<'a, S> {
-    /// Creates the tree from a position. `meter` reports the progress of a walk, estimated by the weights of moves.
+    /// Creates the tree of the moves of `source` from the position `start`. Nothing is read yet. A walk reports its
+    /// progress to `meter`, as estimated from the weights of the moves.
     pub fn new(source: S, start: VariantPosition, limits: Limits, meter: &'a Meter) -> Tree<'a, S> {
         Tree {
             source,
@@ -89,17 +91,17 @@ impl<'a, S: Source> Tree<'a, S> {
         }
     }
 
-    /// Returns the position in which the tree starts.
+    /// Returns the starting position of the tree.
     pub(crate) fn start(&self) -> &VariantPosition {
         &self.start
     }
 
-    /// Walks through the tree and calls `f` with each event. Each position is continued once, after one of the moves
-    /// that lead to it.
+    /// Walks through the tree and calls `f` with each event, such as a move. If several moves lead to a position, the
+    /// walk continues after only one of them.
     ///
     /// # Errors
     ///
-    /// Returns an error if the source or `f` does, or if a temporary file cannot be written.
+    /// Returns an error if the source or `f` fails, or if a temporary file cannot be written.
     pub fn walk(&self, order: Order, f: &mut dyn FnMut(TreeEvent<'_>) -> Result<()>) -> Result<()> {
         let Tree {
             source,
@@ -138,7 +140,7 @@ impl<'a, S: Source> Tree<'a, S> {
     }
 }
 
-/// A position on the current path.
+/// A position on the current path of a walk, linked to the position before it.
 #[derive(Clone)]
 struct TreeNode {
     pos: Keyed<VariantPosition>,
@@ -152,7 +154,7 @@ struct TreeNode {
 }
 
 impl TreeNode {
-    /// Returns the moves from the start to the position.
+    /// Returns the moves from the start of the tree to this position.
     fn line(&self) -> Vec<Move> {
         let mut line = Vec::new();
         let mut at = self.before.as_ref();
@@ -165,7 +167,7 @@ impl TreeNode {
     }
 }
 
-/// A task of a walk. Tasks are kept on a stack.
+/// A task on the stack of a walk. The stack replaces recursion, because lines may be very long.
 enum Task {
     /// Visit the moves of a position.
     Expand(Rc<TreeNode>),
@@ -192,7 +194,8 @@ struct TreeWalk<'a, S> {
 }
 
 impl<S: Source> TreeWalk<'_, S> {
-    /// Walks through a game that begins with a task.
+    /// Walks through one game of the tree: `task`, and all tasks that it adds except those deferred to games of their
+    /// own.
     fn game(&mut self, task: Task) -> Result<()> {
         let line = match &task {
             Task::Expand(node) => node.line(),
@@ -303,7 +306,8 @@ impl<S: Source> TreeWalk<'_, S> {
         Ok(())
     }
 
-    /// Returns the moves of a position that are within the limits.
+    /// Returns the moves of a position that are within the limits, or no moves if the tree or the line has reached its
+    /// greatest size.
     fn choices(&self, node: &TreeNode) -> Result<Vec<KeptMove>> {
         if self.left == 0 || node.ply >= self.limits.plies() {
             return Ok(Vec::new());
@@ -311,7 +315,9 @@ impl<S: Source> TreeWalk<'_, S> {
         self.limits.choices(self.source, &node.pos, node.portion)
     }
 
-    /// Visits a move. Returns the position after it if the tree continues it there, otherwise `None`.
+    /// Visits the move `choice` of the position `node`. Returns the position after the move if the walk continues
+    /// there. Returns `None` if it is continued after another move, or if a limit is reached. `nesting` is the number
+    /// of variations around the move.
     fn meet(
         &mut self,
         node: &Rc<TreeNode>,
@@ -350,10 +356,11 @@ impl<S: Source> TreeWalk<'_, S> {
     }
 }
 
-/// The memory for the positions of a level, in bytes; more spills to a temporary file.
+/// The memory in bytes for the positions of one level of a breadth-first walk. More positions are spilled to a
+/// temporary file.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 
-/// A move that [`levels`] visits.
+/// A move that the breadth-first walk [`levels`] visits, with the positions before and after it.
 pub(crate) struct Arrival<'a> {
     pub before: &'a Keyed<VariantPosition>,
     pub mv: Move,
@@ -362,9 +369,11 @@ pub(crate) struct Arrival<'a> {
     pub is_new: bool,
 }
 
-/// Visits the moves of every position within `limits.plies() - 1` half-moves of the starts, except those of the last
-/// level, breadth first. So each position is first visited at its smallest depth. Returns the
-/// [fingerprints](position_fingerprint) of all visited positions.
+/// Walks breadth first from `starts` and calls `f` with each move, so that each position is first reached by a shortest
+/// line. Visits the moves of all positions that are fewer than `limits.plies() - 1` half-moves from a start. `done`
+/// measures progress.
+///
+/// Returns the [fingerprints](position_fingerprint) of all positions reached.
 pub(crate) fn levels(
     source: &impl Source,
     starts: &[VariantPosition],
@@ -420,7 +429,7 @@ pub(crate) fn levels(
     Ok(met)
 }
 
-/// The continuation of a tree after a move.
+/// How a walk goes on after a move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AfterMove {
     /// The tree continues the position after the move.
@@ -431,7 +440,7 @@ pub(super) enum AfterMove {
     End,
 }
 
-/// Decides after which of the moves that lead to a position the tree continues it.
+/// The choice of the one move after which a walk continues, if several moves lead to a position.
 pub(super) enum Expansion {
     /// After the first such move that the walk visits.
     First { met: SpillingSet, plies: usize },
@@ -469,8 +478,8 @@ impl Expansion {
         Ok(Expansion::Shortest { met, moves })
     }
 
-    /// Decides what follows a move from `before` to `after`. `ply` is the number of half-moves from the start to
-    /// `after`.
+    /// Decides how the walk goes on after the move `mv` from the position `before` to the position `after`. `ply` is
+    /// the number of half-moves from the start of the tree to `after`.
     pub(super) fn after(
         &mut self,
         source: &impl Source,
@@ -503,24 +512,27 @@ impl Expansion {
     }
 }
 
-/// Returns the fingerprint of a position. Its low 64 bits are 0.
+/// Returns a number that identifies a position in sets of positions and moves. Its low 64 bits are 0.
 fn position_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>) -> u128 {
     u128::from(source.node(pos)) << 64
 }
 
-/// Returns the fingerprint of a move in a position: that of the position, with the move in the low 16 bits.
+/// Returns a number that identifies a move in a position: the fingerprint of the position, with the move in the low 16
+/// bits.
 fn move_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
     position_fingerprint(source, pos) | u128::from(BookMove::from(mv).0)
 }
 
-/// Appends a position to a level, with its share of the tree.
+/// Appends a position to the positions of the next level. `portion` is the estimated share of the tree that follows the
+/// position.
 fn push_waiting(level: &mut ByteRun, pos: &VariantPosition, portion: f64) -> Result<()> {
     let mut text = portion.to_le_bytes().to_vec();
     text.extend_from_slice(stored(pos).as_bytes());
     level.append_text(&text)
 }
 
-/// Parses a position of a level and its share of the tree. The position is `None` if the text is malformed.
+/// Parses a position that [`push_waiting`] wrote. Returns the position and its share of the tree. The position is
+/// `None` if the text is malformed. `start` supplies the variant.
 fn read_waiting(text: &[u8], start: &VariantPosition) -> (Option<VariantPosition>, f64) {
     let (portion, pos) = text.split_first_chunk().expect("a portion comes first");
     let pos = restored(&String::from_utf8_lossy(pos), start);

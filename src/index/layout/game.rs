@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use super::{parse_number, put_number};
 use crate::pgn::{GameReader, GameResult, Tags, tag_text};
 
-/// The tenth field of a game without tags.
+/// The value of the offset field in the record of a game without tags.
 const NO_OFFSET: i64 = -1;
 
-/// The offset at which a game begins in the decompressed PGN.
+/// The offset in bytes at which a game begins in the decompressed PGN text.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GamePlace {
     /// The offset of the bracket of its first tag.
@@ -18,14 +18,15 @@ pub enum GamePlace {
 }
 
 impl GamePlace {
-    /// Returns the offset of the game in the decompressed PGN, in bytes.
+    /// Returns the offset in bytes at which the game begins in the decompressed PGN text.
     pub fn start(self) -> u64 {
         match self {
             GamePlace::Tags(start) | GamePlace::Moves(start) => start,
         }
     }
 
-    /// Appends the tenth field of the game's record.
+    /// Appends the value of the offset field of a game record: the offset of the byte after the bracket of the first
+    /// tag, or -1 for a game without tags.
     pub(in crate::index) fn put_field(self, out: &mut Vec<u8>) {
         match self {
             // The format stores the offset of the byte after the bracket.
@@ -35,8 +36,8 @@ impl GamePlace {
     }
 }
 
-/// The fields of a game record, in their order: for each field, the tag that it contains and the name of the field. The
-/// tenth field contains the offset of the game instead of a tag.
+/// The 14 fields of a game record in their order: the PGN tag that each field contains, and the name of the field. The
+/// tenth field has no tag, because it contains the offset of the game.
 pub(in crate::index) const FIELDS: [(&str, &str); 14] = [
     ("White", "white"),
     ("WhiteElo", "white_elo"),
@@ -57,7 +58,8 @@ const RESULT_FIELD: usize = 4;
 pub(in crate::index) const OFFSET_FIELD: usize = 9;
 pub(in crate::index) const FEN_FIELD: usize = 10;
 
-/// Appends a game record.
+/// Appends the record of a game: the values of 13 tags and the offset of the game, separated by vertical bars. A
+/// missing tag is written as `*`, except that a missing `FEN` tag is left empty.
 pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
     for (i, (tag, _)) in FIELDS.iter().enumerate() {
         if i > 0 {
@@ -78,7 +80,7 @@ pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
     }
 }
 
-/// The header of a game, as the index stores it.
+/// The header of a game (names, ratings, date and other tags), as an index stores it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GameHeader {
     record: Vec<u8>,
@@ -89,8 +91,8 @@ pub struct GameHeader {
 }
 
 impl GameHeader {
-    /// Decodes a game record. Returns `None` if it has too few fields or a malformed offset. Further fields are
-    /// ignored.
+    /// Decodes the record of a game. Returns `None` if the record has fewer than 14 fields or a malformed offset.
+    /// Additional fields are ignored.
     pub fn parse(record: Vec<u8>) -> Option<GameHeader> {
         let bars = memchr::memchr_iter(b'|', &record).count();
         let mut header = GameHeader {
@@ -104,7 +106,8 @@ impl GameHeader {
         (bars + 1 >= FIELDS.len() && offset >= NO_OFFSET).then_some(header)
     }
 
-    /// Creates the header of a game that begins at `place` and is counted with `result`, from its record.
+    /// Creates a header from the record of a game, from the offset at which the game begins, and from the result with
+    /// which it is counted. This result replaces a missing or unknown `Result` tag.
     pub(in crate::index) fn of_game(
         record: Vec<u8>,
         place: GamePlace,
@@ -119,7 +122,7 @@ impl GameHeader {
         header
     }
 
-    /// Returns `true` if this is the record of the first game of `text`.
+    /// Returns `true` if the first game in the PGN text `text` has the tags of this header.
     pub(in crate::index) fn is_of(&self, text: &[u8]) -> bool {
         let mut games = GameReader::new(text);
         if !games.next_game() {
@@ -133,18 +136,20 @@ impl GameHeader {
         record == self.record
     }
 
-    /// Returns `true` if the tags do not state the result with which the game is counted.
+    /// Returns `true` if the record has no `Result` tag that states a win or a draw.
     fn lacks_result(&self) -> bool {
         GameResult::from_token(self.field(RESULT_FIELD))
             .is_none_or(|tag| tag == GameResult::Unknown)
     }
 
-    /// Returns where the game begins, or `None` for a game without tags in an index of the fork.
+    /// Returns the offset at which the game begins, or `None` if it is unknown: the index of polyglot's fork does not
+    /// store it for a game without tags.
     pub(in crate::index) fn place(&self) -> Option<GamePlace> {
         self.place
     }
 
-    /// Returns the field with this index, from 0, as the bytes of the PGN. Returns an empty slice if there is none.
+    /// Returns the bytes of field `number` of the record, counted from 0. Returns an empty slice if the record has no
+    /// such field.
     pub fn field(&self, number: usize) -> &[u8] {
         self.record
             .split(|byte| *byte == b'|')
@@ -152,18 +157,20 @@ impl GameHeader {
             .unwrap_or_default()
     }
 
-    /// Returns a field as text. A field that is not UTF-8 is decoded as Latin-1.
+    /// Returns field `number` of the record, counted from 0, as text. If its bytes are not UTF-8, decodes them as
+    /// Latin-1.
     fn text(&self, number: usize) -> Cow<'_, str> {
         tag_text(self.field(number))
     }
 
-    /// Returns the value of a tag as text, or an empty text if game records do not contain the tag.
+    /// Returns the value of the tag `name`, such as `White`. Returns an empty text if game records do not contain this
+    /// tag.
     pub fn tag(&self, name: &str) -> Cow<'_, str> {
         let number = FIELDS.iter().position(|(tag, _)| *tag == name);
         number.map_or_else(Cow::default, |number| self.text(number))
     }
 
-    /// Returns an iterator over the names and values of all fields, in their order.
+    /// Returns an iterator over the name and the value of each field of the record, in the order of the record.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
         let fields = FIELDS.iter().enumerate();
         fields.map(|(number, (_, name))| match number {
@@ -172,8 +179,8 @@ impl GameHeader {
         })
     }
 
-    /// Returns the result. In an explorer's index it is the result with which the game is counted, from the
-    /// `Result` tag or else the termination marker. In an index of the fork it is the value of the `Result` tag.
+    /// Returns the result of the game, such as `1-0`. In an explorer's index, the termination marker replaces a missing
+    /// or unknown `Result` tag.
     pub fn result(&self) -> Cow<'_, str> {
         match self.counts_as {
             Some(result) => result.token().into(),
@@ -181,8 +188,8 @@ impl GameHeader {
         }
     }
 
-    /// Returns the offset of the byte after the bracket of the game's first tag in the decompressed PGN, or `None` if
-    /// the game has no tags.
+    /// Returns the offset of the byte after the opening bracket of the game's first tag, in the decompressed PGN text.
+    /// Returns `None` if the game has no tags.
     pub fn offset(&self) -> Option<u64> {
         parse_number(self.field(OFFSET_FIELD))
     }

@@ -2,27 +2,27 @@
 
 use super::put_number;
 
-/// The greatest length in bytes of a position's value. LevelDB's blocks, which contain a value and what precedes it,
-/// must be smaller than 4 GiB.
+/// The greatest length in bytes of the list of a position's game ids, as one value. A LevelDB block must be smaller
+/// than 4 GiB, and it contains the value and up to 64 KiB before it.
 pub const LONGEST: u64 = u32::MAX as u64 - (1 << 16);
 
-/// The error message for a value that is too long.
+/// The error message for a position with too many games for one value.
 pub const TOO_LONG: &str =
     "an index lists at most some 440 million games of one position: make several";
 
-/// Returns the number of bytes that an id takes in the value of a position.
+/// Returns the number of bytes that a game id and its comma take in the value of a position.
 pub fn id_len(id: u32) -> u64 {
     u64::from(id.checked_ilog10().unwrap_or(0)) + 2
 }
 
-/// Appends an id to the value of a position.
+/// Appends a game id in decimal and a comma, as in the value of a position.
 #[inline]
 pub fn write_id(out: &mut Vec<u8>, id: u32) {
     put_number(out, id);
     out.push(b',');
 }
 
-/// Reads the value of a position. Returns its ids, ascending, or `None` if it is malformed.
+/// Parses the value of a position: a list of game ids in ascending order. Returns `None` if the value is malformed.
 pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
     let mut reader = IdReader::default();
     let mut ids = Vec::with_capacity(memchr::memchr_iter(b',', value).count());
@@ -33,7 +33,7 @@ pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
     reader.is_done().then_some(ids)
 }
 
-/// Reads the value of a position in parts.
+/// A parser for a position's list of game ids that receives the list in parts.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct IdReader {
     /// The number formed by the digits of an id whose comma has not been read yet, or `None` if there are no such
@@ -44,8 +44,8 @@ pub struct IdReader {
 }
 
 impl IdReader {
-    /// Reads the next part and calls `f` with each id that is complete. Returns `None` if the value is malformed or `f`
-    /// returns `None`.
+    /// Parses the next part of the list, and calls `f` with each complete id. Returns `None` if the list is malformed
+    /// or if `f` returns `None`.
     #[inline]
     pub fn read(&mut self, part: &[u8], mut f: impl FnMut(u32) -> Option<()>) -> Option<()> {
         for byte in part {
@@ -64,7 +64,7 @@ impl IdReader {
         Some(())
     }
 
-    /// Returns `true` if the value may end here.
+    /// Returns `true` if the list is complete, that is, if the last part did not end within an id.
     pub fn is_done(&self) -> bool {
         self.open.is_none()
     }

@@ -29,74 +29,78 @@ pub use self::{
     stats::PositionStats,
 };
 
-/// The key of the number of games in all inputs.
+/// The LevelDB key of the total number of games in all input files.
 pub const TOTAL_GAMES: &[u8] = b"total_game_count";
-/// The key of the path of the first input.
+/// The LevelDB key of the path of the first input file.
 pub const FILE_NAME: &[u8] = b"pgn_filename";
-/// The key of the number of inputs; absent if there is only one.
+/// The LevelDB key of the number of input files. An index of a single file has no such entry.
 pub const FILE_COUNT: &[u8] = b"pgn_file_count";
-/// The key of the variant of the games; absent for standard chess.
+/// The LevelDB key of the variant of the games. An index of standard chess has no such entry.
 pub const VARIANT: &[u8] = b"variant";
-/// A key that only indexes with another layout contain, by which front-ends recognize that layout. polybook never
-/// writes it.
+/// A LevelDB key that occurs only in indexes with a different layout, made by other programs. polybook never writes it,
+/// and refuses an index that contains it.
 pub const NUM_PASSES: &[u8] = b"numPasses";
 
-/// Returns the id in the key of a game record, or `None` for any other key.
+/// Parses a LevelDB key. Returns the game id if it is the key of a game record, otherwise `None`.
 pub(super) fn game_id(key: &[u8]) -> Option<u32> {
     parse_number(key.strip_prefix(b"game_")?.strip_suffix(b"_data")?)
 }
 
-/// Returns the key of a game record.
+/// Returns the LevelDB key of the record of game `id`.
 pub fn game_key(id: u32) -> Vec<u8> {
     format!("game_{id}_data").into_bytes()
 }
 
-/// Returns the key of the entry that lists the ids of a position's games. `key` is the Polyglot key of the position.
+/// Returns the LevelDB key of the entry that lists the games of a position. `key` is the Polyglot hash key of the
+/// position.
 pub fn position_key(key: u64) -> Vec<u8> {
     key.to_string().into_bytes()
 }
 
-/// Returns the key of the entry that describes an input: the id of its first game and its path.
+/// Returns the LevelDB key of the entry that contains the path of input file `number`, counted from 0.
 pub fn file_key(number: usize) -> Vec<u8> {
     format!("pgn_file_{number}").into_bytes()
 }
 
-/// Returns the key of the options that decided which games of an input are indexed.
+/// Returns the LevelDB key of the entry that contains the options by which games of input file `number`, counted from
+/// 0, were selected.
 pub fn options_key(number: usize) -> Vec<u8> {
     format!("options_{number}").into_bytes()
 }
 
-/// Returns the key of the variant of an input's games without a `Variant` tag.
+/// Returns the LevelDB key of the entry that contains the variant assumed for games without a `Variant` tag in input
+/// file `number`, counted from 0.
 pub fn untagged_key(number: usize) -> Vec<u8> {
     format!("untagged_variant_{number}").into_bytes()
 }
 
-/// Returns the value of the entry that describes an input.
+/// Encodes the description of an input file: the id of its first game, a vertical bar, and its path.
 pub fn file_value(first_id: u64, path: &[u8]) -> Vec<u8> {
     let mut value = format!("{first_id}|").into_bytes();
     value.extend_from_slice(path);
     value
 }
 
-/// Parses the value that [`file_value`] returned: the id of the input's first game and its path. Returns `None` if the
-/// value is malformed.
+/// Parses the description of an input file that [`file_value`] encoded. Returns the id of its first game and its path,
+/// or `None` if the value is malformed.
 pub fn parse_file_value(value: &[u8]) -> Option<(u64, &[u8])> {
     let bar = value.iter().position(|byte| *byte == b'|')?;
     Some((parse_number(&value[..bar])?, &value[bar + 1..]))
 }
 
-/// Parses a decimal number, or returns `None` if it is malformed.
+/// Parses a decimal number. Returns `None` if `value` is not a number of the type `N`.
 pub fn parse_number<N: std::str::FromStr>(value: &[u8]) -> Option<N> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// Appends a decimal number.
+/// Appends a number in decimal.
 #[inline]
 pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Returns `true` if all keys that begin with the digits `number` have passed once the key `next` is reached.
+/// Returns `true` if no key from `next` on begins with the digits `number`. Keys are read in ascending order, and
+/// `next` is the next key.
 #[inline]
 pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
     !next.starts_with(number)

@@ -3,16 +3,18 @@
 use super::put_number;
 use crate::{index::entries::Entries, position::BookMove};
 
-/// The statistics of a position, which an index may contain in addition to the games.
+/// The statistics of a position: the number of games, the results and the moves. An index contains them only if it was
+/// made with `--index-stats`.
 ///
-/// The statistics have no entry for games without a result: they are draws, unless they were skipped when the index was made.
+/// Unfinished games count as draws, unless they were excluded when the index was made. The key of each entry is the
+/// decimal position key with a suffix:
 ///
 /// | key | value |
 /// |---|---|
-/// | `<key>_draws` | the drawn games |
-/// | `<key>_freq` | the games that reached the position |
-/// | `<key>_moves` | the moves that were played in the position as 16-bit Polyglot numbers, ascending, with a comma after each |
-/// | `<key>_white_score` | White's wins minus Black's wins |
+/// | `<key>_draws` | the number of drawn games |
+/// | `<key>_freq` | the number of games that reached the position |
+/// | `<key>_moves` | the moves that were played in the position as 16-bit Polyglot numbers, ascending, each followed by a comma |
+/// | `<key>_white_score` | the number of White's wins minus the number of Black's wins |
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PositionStats {
     /// The number of games that reached the position.
@@ -31,15 +33,16 @@ const MOVES: &[u8] = b"_moves";
 const WHITE_SCORE: &[u8] = b"_white_score";
 
 impl PositionStats {
-    /// The suffixes of the keys, ascending. A position has entries with all suffixes or with none.
+    /// The suffixes of the four keys that hold a position's statistics, in ascending order. A position has either all
+    /// four entries or none.
     pub(in crate::index) const NAMES: [&[u8]; 4] = [DRAWS, FREQ, MOVES, WHITE_SCORE];
 
-    /// Returns the number of games that White won, 0 if the statistics are inconsistent.
+    /// Returns the number of games that White won. Returns 0 if the statistics give a negative number.
     pub fn white_wins(&self) -> u64 {
         self.decided(self.white_score)
     }
 
-    /// Returns the number of games that Black won, 0 if the statistics are inconsistent.
+    /// Returns the number of games that Black won. Returns 0 if the statistics give a negative number.
     pub fn black_wins(&self) -> u64 {
         self.decided(self.white_score.saturating_neg())
     }
@@ -49,7 +52,8 @@ impl PositionStats {
         u64::try_from((decided + i128::from(score)) / 2).unwrap_or(0)
     }
 
-    /// Parses the value of the entry with a suffix. Returns `None` if the value is malformed or the suffix is unknown.
+    /// Parses the value of one statistic and stores it. `name` is the suffix of its key, such as `_draws`. Returns
+    /// `None` if the value is malformed or the suffix is unknown.
     pub(in crate::index) fn read(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
         match name {
             DRAWS => self.draws = super::parse_number(value)?,
@@ -61,7 +65,8 @@ impl PositionStats {
         Some(())
     }
 
-    /// Returns `true` if there can be games with these statistics, and the moves are sorted and deduplicated.
+    /// Returns `true` if the statistics do not contradict each other, and the moves are sorted and contain no
+    /// duplicates.
     pub(in crate::index) fn is_possible(&self) -> bool {
         let decided = i128::from(self.games) - i128::from(self.draws);
         let score = i128::from(self.white_score);
@@ -70,7 +75,7 @@ impl PositionStats {
             && self.moves.is_sorted_by(|a, b| a < b)
     }
 
-    /// Appends the entries of a position in the order of their keys. `number` is the decimal position key.
+    /// Appends the four entries of the statistics, sorted by key. `number` is the position key in decimal.
     pub(in crate::index) fn write(&self, number: &[u8], out: &mut Entries) {
         for name in PositionStats::NAMES {
             out.begin(number);
@@ -93,8 +98,8 @@ fn put_moves(value: &mut Vec<u8>, moves: &[BookMove]) {
     }
 }
 
-/// Merges the values that several indexes have for one key. Returns `None` if the key is not that of a statistic, or if a value
-/// is malformed.
+/// Combines the values of one statistic from several indexes: adds up numbers, and merges lists of moves. Returns
+/// `None` if `key` is not the key of a statistic, or if a value is malformed.
 pub(in crate::index) fn joined_stats(key: &[u8], values: &[&[u8]]) -> Option<Vec<u8>> {
     let mut joined = Vec::new();
     if key.ends_with(MOVES) {
@@ -120,7 +125,8 @@ pub(in crate::index) fn joined_stats(key: &[u8], values: &[&[u8]]) -> Option<Vec
     Some(joined)
 }
 
-/// Parses a list of moves, or returns `None` if it is malformed.
+/// Parses a list of moves, written as 16-bit decimal numbers with a comma after each. Returns `None` if the list is
+/// malformed.
 fn parse_moves(mut value: &[u8]) -> Option<Vec<BookMove>> {
     let mut moves = Vec::new();
     while !value.is_empty() {

@@ -14,18 +14,18 @@ use crate::{
     storage::sort::{ByteRun, Memory, Record, SHARDS, Sealed, Shards},
 };
 
-/// The least key of game records.
+/// The inclusive start of the range of LevelDB keys of game records.
 const START: &[u8] = b"game_";
-/// The end of the keys of game records.
+/// The exclusive end of the range of LevelDB keys of game records.
 const END: &[u8] = b"game`";
 
-/// The greatest number of digits in a game's id.
+/// The greatest number of decimal digits of a 32-bit game id.
 const MOST_DIGITS: usize = 10;
 
-/// The number of name records that are collected before they are sorted.
+/// The number of records of player and event names that are collected in memory before they are sorted.
 const NAMES: usize = 1 << 16;
 
-/// Reads the game records of all inputs and returns them in the order of their new ids.
+/// Reads the game records of all indexes to be merged, and returns them in the order of their ids in the merged index.
 ///
 /// # Errors
 ///
@@ -67,7 +67,8 @@ pub(super) fn merged_records(
     Ok(merged)
 }
 
-/// The rows and details of all games of a merge of explorer's indexes. The names of players and events have been renumbered.
+/// The games of all explorer's indexes that are being merged. Player and event names have the numbers of the merged
+/// index.
 pub(super) struct MergedGames {
     pub games: StoredGames,
     /// The records of the names that the base input does not have.
@@ -75,7 +76,7 @@ pub(super) struct MergedGames {
 }
 
 impl MergedGames {
-    /// Reads the rows, details and names of all inputs, and gives the names new numbers.
+    /// Reads the games and names of all indexes to be merged, and renumbers the names.
     ///
     /// # Errors
     ///
@@ -127,8 +128,8 @@ impl MergedGames {
         })
     }
 
-    /// Returns the records of new names whose subjects are in the range `from..until`, or in `from..` if `until` is
-    /// `None`.
+    /// Returns the list records of new names (names that the first index does not have) with list keys from `from` up
+    /// to but excluding `until`, or without an upper limit if `until` is `None`.
     ///
     /// # Errors
     ///

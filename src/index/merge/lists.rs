@@ -25,12 +25,13 @@ use crate::{
     task,
 };
 
-/// The least key of pages, chunks and periods.
+/// The inclusive start of the range of LevelDB keys of lists.
 const START: &[u8] = b"xp";
-/// The end of the keys of pages, chunks and periods.
+/// The exclusive end of the range of LevelDB keys of lists.
 const END: &[u8] = b"xq";
 
-/// Merges the lists of all inputs.
+/// The merge of the lists of several explorer's indexes. A list contains the games of one position, player or Lichess
+/// id, or the numbers of one name.
 pub(super) struct ListMerge<'a> {
     plan: &'a MergePlan<'a>,
     merge: &'a MergedGames,
@@ -41,7 +42,8 @@ pub(super) struct ListMerge<'a> {
 }
 
 impl<'a> ListMerge<'a> {
-    /// Creates a merge of lists that have `items` items in total.
+    /// Creates a merge of the lists of all indexes in `plan`. `contents` are the descriptions of the indexes, `merge`
+    /// contains their games, and `items` is the number of items in all merged lists.
     pub(super) fn new(
         plan: &'a MergePlan<'a>,
         contents: &[Contents],
@@ -56,14 +58,15 @@ impl<'a> ListMerge<'a> {
         }
     }
 
-    /// Returns the key ranges in which lists are merged. Each begins where a page of the output begins.
+    /// Divides the lists into key ranges that can be merged in parallel. Each range begins with the first list of a
+    /// page (a group of lists that the merged index stores as one entry).
     pub(super) fn ranges(&self) -> Vec<KeyRange> {
         self.plan.ranges(START, END, |key| {
             Some(subject_start(self.paging.first_of(list_subject(key)?)).to_vec())
         })
     }
 
-    /// Merges the lists of a range.
+    /// Merges all lists whose keys are in `range`, and returns the entries of the merged index.
     ///
     /// # Errors
     ///
@@ -93,7 +96,7 @@ impl<'a> ListMerge<'a> {
     }
 }
 
-/// Merges the lists whose subjects are in a range.
+/// The merge of the lists in one range of keys, which runs on one thread.
 struct RangeMerge<'p> {
     base: usize,
     /// Whether the base input has the same paging as the output, so that its pages can be copied.
@@ -106,7 +109,7 @@ struct RangeMerge<'p> {
 }
 
 impl RangeMerge<'_> {
-    /// Merges all lists of the range.
+    /// Merges all lists of the range, and returns the entries of the merged index.
     fn join(mut self) -> Result<EntryBatch> {
         loop {
             let named = self.names.first().map(|record| record.subject());
@@ -141,7 +144,9 @@ impl RangeMerge<'_> {
         }
     }
 
-    /// Copies pages of the base input that precede the page of `other`, or all pages if `other` is `None`.
+    /// Copies whole pages of the base index (the first one with games, whose ids do not change), as long as no other
+    /// index has lists in them. `other` is the least list key of the other indexes, or `None` if they have no more
+    /// lists.
     fn pass_pages(&mut self, other: Option<ListKey>) -> Result<()> {
         let base = &mut self.inputs[self.base];
         while base.subject().is_none()
@@ -161,7 +166,7 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Merges the lists of a subject that has no new names.
+    /// Merges the lists of `subject` from all indexes by concatenation. No new name belongs to the merged list.
     fn add(&mut self, subject: ListKey) -> Result<()> {
         // The new ids of each input follow those of the previous one, so concatenation keeps the order.
         for input in &mut self.inputs {
@@ -172,7 +177,7 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Merges the lists of a subject with records of new names.
+    /// Merges the lists of `subject` from all indexes with the records of new names that belong to the list.
     fn add_named(&mut self, subject: ListKey) -> Result<()> {
         let named = self.names.partition_point(|name| name.subject() == subject);
         let (named, rest) = self.names.split_at(named);
@@ -201,10 +206,10 @@ impl RangeMerge<'_> {
     }
 }
 
-/// Reads the lists of an input whose subjects are in a range.
+/// A reader of the lists of one index in a range of list keys.
 ///
-/// Lists keyed by name numbers are skipped, because merging renumbers names. The base input keeps its numbers, so its
-/// lists are kept.
+/// Lists of name numbers are skipped, because merging renumbers the names. They are read only from the base index,
+/// whose names keep their numbers.
 struct ListStream<'p> {
     index: &'p Index,
     entries: TablesCursor<'p>,
@@ -221,7 +226,7 @@ struct ListStream<'p> {
     lists: VecDeque<PageList>,
 }
 
-/// A list in a page.
+/// The location of a list in the page that was read last.
 #[derive(Clone)]
 struct PageList {
     subject: ListKey,
@@ -234,7 +239,8 @@ struct PageList {
 }
 
 impl<'p> ListStream<'p> {
-    /// Creates a stream of the lists of `input` whose subjects are in the range `from..until`.
+    /// Creates a reader of the lists of `input` with list keys from `from` up to but excluding `until`.
+    /// `has_first_games` says whether `input` is the base index, whose names keep their numbers.
     fn new(
         input: &MergeInput<'p>,
         has_first_games: bool,
@@ -255,13 +261,14 @@ impl<'p> ListStream<'p> {
         })
     }
 
-    /// Returns the subject of the next list, or `None` if no list of a page is left.
+    /// Returns the key of the next list in the current page, or `None` if the page has no more lists.
     fn subject(&self) -> Option<ListKey> {
         self.lists.front().map(|list| list.subject)
     }
 
-    /// Takes the next inline lists of the page whose subjects are less than `other`. Returns the last of their subjects
-    /// and their bytes with the subjects, or `None` if there are none.
+    /// Removes the next lists of the current page that are stored in the page itself and have keys less than `other`
+    /// (or any key if `other` is `None`). Returns the key of the last removed list and the encoded lists, or `None` if
+    /// no list was removed.
     fn pass_lists(&mut self, other: Option<ListKey>) -> Option<(ListKey, &[u8])> {
         let is_own = |list: &&PageList| {
             list.apart.is_none() && other.is_none_or(|other| list.subject < other)
@@ -273,7 +280,8 @@ impl<'p> ListStream<'p> {
         Some((last.subject, &self.page[first.start..last.list.end]))
     }
 
-    /// Takes the next list, and calls `f` with its records under their new ids.
+    /// Removes the next list of the current page, and calls `f` with its records. Their game ids are those of the
+    /// merged index.
     fn take(&mut self, mut f: impl FnMut(ListRecord) -> Result<()>) -> Result<()> {
         let Some(next) = self.lists.pop_front() else {
             return Ok(());
@@ -291,7 +299,9 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Calls `f` with the records of a list or chunk. All ids must be at least `least`, which is set to the last id
+    /// Calls `f` with the records of a list or of one chunk of it, with the game ids of the merged index.
+    ///
+    /// Ids must be ascending across the chunks of a list: each must be at least `least`, which is set to the last id
     /// plus 1.
     fn pass_records(
         &self,
@@ -321,7 +331,8 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Returns the next key and the least subject that its page may contain, or `None` at the end of the range.
+    /// Returns the key of the next database entry, and the least list key that may be in its page. Returns `None` at
+    /// the end of the range.
     fn next_key(&self) -> Result<Option<(&[u8], ListKey)>> {
         let Some(key) = self.entries.key_before(END) else {
             return Ok(None);
@@ -334,7 +345,7 @@ impl<'p> ListStream<'p> {
             .then_some((key, first)))
     }
 
-    /// Reads pages until there is a list to take, or to the end of the range.
+    /// Reads pages until one contains a list of the range. Reads nothing if the current page still has such lists.
     fn read_to_lists(&mut self) -> Result<()> {
         while self.lists.is_empty()
             && let Some((key, _)) = self.next_key()?
@@ -355,7 +366,8 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Finds the lists of the page, and checks that the chunks before it are those of its lists.
+    /// Locates the lists of a page that are in the range. `last` is the greatest list key that may be in the page.
+    /// Checks that the chunks read before the page are those that its lists refer to.
     fn read_page(&mut self, last: ListKey) -> Result<()> {
         let (mut start, mut chunks) = (0, 0);
         let lists = &mut self.lists;

@@ -33,8 +33,8 @@ use crate::{
     error::Result, progress::Meter, storage::output::Finished, storage::sort::Memory, task,
 };
 
-/// Merges indexes of one [kind](super::IndexKind) into one. The result is byte-identical to the index that [`MakeBook`](crate::MakeBook) makes from all
-/// their inputs in the same order.
+/// A merge of several indexes of one [kind](super::IndexKind) into a new index. The new index is byte-identical to the
+/// index that [`MakeBook`](crate::MakeBook) makes from all their inputs in the same order.
 ///
 /// ```
 /// use polybook::{MakeBook, index::{Index, MergeIndexes}, pgn::Input};
@@ -61,7 +61,7 @@ pub struct MergeIndexes {
 }
 
 impl MergeIndexes {
-    /// Creates a merge of these indexes, in this order.
+    /// Creates a merge of the indexes at the paths `inputs`. Games are numbered in the order of the inputs.
     pub fn new(inputs: impl IntoIterator<Item = PathBuf>) -> MergeIndexes {
         MergeIndexes {
             inputs: inputs.into_iter().collect(),
@@ -80,42 +80,42 @@ impl MergeIndexes {
         self
     }
 
-    /// Sets the number of threads; 0 means one per core. Default: 0.
+    /// Sets the number of threads; 0 means one thread per core. Default: 0.
     pub fn threads(mut self, threads: usize) -> MergeIndexes {
         self.threads = threads;
         self
     }
 
-    /// Sets the memory budget for game headers, which are spilled to temporary files beyond it, and for entries that
-    /// are read ahead. Default: 1 GiB.
+    /// Sets the memory budget of the merge. Data beyond the budget are spilled to temporary files. Default: 1 GiB.
     pub fn memory(mut self, memory: Memory) -> MergeIndexes {
         self.memory = memory;
         self
     }
 
-    /// Sets a flag. When it becomes `true`, the merge ends with [`Error::Interrupted`](crate::Error::Interrupted).
+    /// Sets a flag that cancels the merge: when it becomes `true`, [`run`](MergeIndexes::run) returns
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> MergeIndexes {
         self.stop = stop;
         self
     }
 
-    /// Returns the meter of the merge's progress, for another thread to display.
+    /// Returns the progress meter of the merge, which another thread can display.
     pub fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
     }
 
-    /// Merges the indexes into `out`. The output appears under its name when it is complete.
+    /// Merges the indexes into a new index at `out`. The index appears there only when it is complete.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no input, if an input cannot be read, is of another kind or was made with other options than the first,
-    /// if the inputs have more games than an index can contain, or if the output cannot be written. Returns
-    /// [`Error::Interrupted`](crate::Error::Interrupted) if the stop flag is set.
+    /// Returns an error if there are no inputs, if an input cannot be read, if an input differs from the first one in
+    /// its kind, its variant or its options, if the inputs have more games than an index can contain, or if the output
+    /// cannot be written. Returns [`Error::Interrupted`](crate::Error::Interrupted) if the stop flag is set.
     pub fn run(&self, out: &Path) -> Result<MergedIndex> {
         task::caught(|| self.merge_into(out))
     }
 
-    /// Opens the inputs, writes the new index, and renames it to `out`.
+    /// Opens the indexes, writes the merged index to a temporary directory, and renames the directory to `out`.
     fn merge_into(&self, out: &Path) -> Result<MergedIndex> {
         let inputs = self
             .inputs
@@ -130,7 +130,8 @@ impl MergeIndexes {
         Ok(summary)
     }
 
-    /// Writes the new index with the current rayon pool.
+    /// Writes the merged index with the threads of the current rayon pool. Returns its size and the finished output,
+    /// which is not renamed yet.
     fn write(&self, plan: &MergePlan<'_>, writer: IndexWriter) -> Result<(MergedIndex, Finished)> {
         let mut files = Vec::new();
         for input in &plan.inputs {
@@ -162,7 +163,8 @@ impl MergeIndexes {
         writer.write_waves(waves, last, plan.games, &self.stop, &self.meter)
     }
 
-    /// Returns the entries that `join` creates for each range. Several ranges are processed in parallel.
+    /// Returns an iterator over the entries that `join` creates for each key range. As many ranges as the memory budget
+    /// allows are processed in parallel.
     fn joined<F: Fn(&KeyRange) -> Result<EntryBatch> + Send + Sync>(
         &self,
         plan: &MergePlan<'_>,
@@ -176,10 +178,11 @@ impl MergeIndexes {
     }
 }
 
-/// The number of bytes of records, rows or names in a wave.
+/// The number of bytes of game records, rows or names that are written to the merged index as a unit.
 const WAVE: usize = 4 << 20;
 
-/// Returns the description of the new index, which has no positions yet. `contents` describes the inputs.
+/// Returns the description of the merged index, in which the number of positions is still 0. `contents` are the
+/// descriptions of the inputs.
 fn merged_contents(contents: &[Contents], merge: &MergedGames) -> Contents {
     let names = contents.iter().map(|contents| u64::from(contents.names));
     let items: u64 = contents.iter().map(|contents| contents.items).sum();

@@ -9,16 +9,17 @@ use crate::{
     position::VariantChoice,
 };
 
-/// The size of a block in bytes from which its long value is not held in memory.
+/// The greatest size in bytes of a block of which all values are held in memory. The long value of a larger block is
+/// streamed.
 pub(super) const LONGEST_HELD: usize = 256 << 10;
 
-/// The minimum number of tables, of all inputs together, that begin in a range.
+/// The least number of LevelDB tables that begin in a key range; ranges are merged in parallel.
 const FEWEST_TABLES: usize = 2;
-/// The maximum number of tables, of all inputs together, that begin in a range. Within these limits, the number is the
-/// number of inputs.
+/// The greatest number of LevelDB tables that begin in a key range; ranges are merged in parallel. Between this limit
+/// and [`FEWEST_TABLES`], the number equals the number of inputs.
 const MOST_TABLES: usize = 8;
 
-/// The inputs of a merge, with their common properties.
+/// The plan of a merge: the indexes to be merged, and the properties that they share.
 pub(super) struct MergePlan<'a> {
     pub inputs: Vec<MergeInput<'a>>,
     /// The number of games in all inputs.
@@ -32,7 +33,7 @@ pub(super) struct MergePlan<'a> {
     pub temp_dir: &'a Path,
 }
 
-/// An input of a merge.
+/// An index that is an input of a merge.
 pub(super) struct MergeInput<'a> {
     pub index: &'a Index,
     /// The new id of the input's first game.
@@ -42,8 +43,9 @@ pub(super) struct MergeInput<'a> {
 }
 
 impl<'a> MergeInput<'a> {
-    /// Returns a cursor at the first entry whose key is at least `start`. It reaches at least the last entry before
-    /// `end`. A value in a block of more than `longest` bytes is not held in memory if the value itself is long.
+    /// Returns a cursor at the first entry whose key is at least `start`. The cursor may continue past `end`, but at
+    /// least reaches all entries before it. If a block has more than `longest` bytes and ends with a long value, the
+    /// cursor returns the location of this value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -72,7 +74,7 @@ impl<'a> MergeInput<'a> {
     }
 }
 
-/// A half-open range of keys.
+/// A half-open range of LevelDB keys that one thread merges.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct KeyRange {
     pub start: Vec<u8>,
@@ -82,13 +84,14 @@ pub(super) struct KeyRange {
 }
 
 impl<'a> MergePlan<'a> {
-    /// Checks that the indexes fit together, and plans their merge into `out`.
+    /// Checks that `indexes` can be merged, and plans their merge. `out` is the path of the merged index, for errors;
+    /// long values are spilled to `temp_dir`.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no index, if an index is of another kind or was made with another variant or other
-    /// options than the first, if it contains counts, if another program has written to it, or if there are more games than an index can
-    /// contain.
+    /// Returns an error if `indexes` is empty, if an index has another kind, variant or options than the first one, if
+    /// it contains counts instead of games, if another program has written to it, or if all indexes together have more
+    /// games than an index can contain.
     pub(super) fn new(
         indexes: &'a [Index],
         out: &Path,
@@ -157,8 +160,9 @@ impl<'a> MergePlan<'a> {
         Ok(plan)
     }
 
-    /// Divides the key range `start..end` into ranges of some megabytes, at keys where tables begin. `align(key)`
-    /// returns the greatest valid range start that is not greater than `key`, or `None`.
+    /// Divides the keys from `start` up to but excluding `end` into ranges of a few megabytes. Ranges begin at keys
+    /// with which tables of the inputs begin, adjusted by `align`: `align(key)` returns the greatest valid start of a
+    /// range that is not greater than `key`, or `None`.
     pub(super) fn ranges(
         &self,
         start: &[u8],
@@ -193,13 +197,13 @@ impl<'a> MergePlan<'a> {
         ranges
     }
 
-    /// Returns the number of ranges to merge at the same time if their entries may take `bytes` bytes of memory.
+    /// Returns the number of ranges to merge in parallel if their entries may take `bytes` bytes of memory in total.
     pub(super) fn ranges_at_once(&self, bytes: usize) -> usize {
         let ranges = bytes / (self.tables_in_range() * TABLE_SIZE);
         ranges.clamp(1, 2 * rayon::current_num_threads())
     }
 
-    /// Returns the target number of tables that begin in a range.
+    /// Returns the number of tables, of all inputs together, that should begin in a key range.
     fn tables_in_range(&self) -> usize {
         self.inputs.len().clamp(FEWEST_TABLES, MOST_TABLES)
     }

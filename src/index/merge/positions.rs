@@ -13,18 +13,19 @@ use crate::{
     task,
 };
 
-/// The least key of positions. Their keys are decimal numbers.
+/// The inclusive start of the range of LevelDB keys of positions, which are decimal numbers.
 pub(super) const START: &[u8] = b"0";
-/// The end of the keys of positions.
+/// The exclusive end of the range of LevelDB keys of positions.
 pub(super) const END: &[u8] = b":";
 
-/// Returns the number of ids in a value or a part of it.
+/// Counts the commas in a list of game ids, which is the number of ids that end in it.
 fn count(value: &[u8]) -> u64 {
     memchr::memchr_iter(b',', value).count() as u64
 }
 
 impl MergeInput<'_> {
-    /// Returns whether positions have statistics, or `None` if there are no positions.
+    /// Returns `true` if the index contains statistics of positions, such as the number of draws. Returns `None` if it
+    /// has no positions.
     ///
     /// # Errors
     ///
@@ -38,8 +39,9 @@ impl MergeInput<'_> {
         Ok(Some(self.index.stats(key)?.is_some()))
     }
 
-    /// Renumbers the ids in `value`, a part of a list of ids, and appends them to `out`. If `value` ends in the middle
-    /// of an id, `ids` keeps its digits for the next part. Returns `None` if the ids are malformed.
+    /// Converts the game ids in `value`, which is a part of a list, to ids of the merged index, and appends them to
+    /// `out`. If `value` ends within an id, `ids` keeps the digits for the next call. Returns `None` if the list is
+    /// malformed.
     fn shift(&self, ids: &mut IdReader, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let games = self.index.game_count();
         ids.read(value, |id| {
@@ -48,11 +50,12 @@ impl MergeInput<'_> {
         })
     }
 
-    /// Renumbers the ids in `value`, and appends them to the open entry of `made`. `key` is the key of that entry.
+    /// Converts a position's game ids in `value` to ids of the merged index, and appends them to the entry that is
+    /// being written to `made`. `key` is the key of this entry. Long lists are spilled to `temp_dir`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the ids are malformed, or if a long value cannot be read or spilled.
+    /// Returns an error if the ids are malformed, or if a long list cannot be read or spilled.
     fn add_ids(
         &self,
         key: &[u8],
@@ -84,7 +87,7 @@ impl MergeInput<'_> {
 }
 
 impl MergePlan<'_> {
-    /// Merges the entries of positions whose keys are in a range.
+    /// Merges the entries of all positions whose keys are in `range`, and returns the entries of the merged index.
     ///
     /// # Errors
     ///
@@ -127,7 +130,8 @@ impl MergePlan<'_> {
         }
     }
 
-    /// Copies the entries of the base input before `end`, which are nearly all of its entries.
+    /// Copies entries of `base` that only this index has, up to but excluding the key `end`. `base` reads the first
+    /// index with games, whose ids do not change.
     fn pass_base(
         &self,
         base: &mut TablesCursor<'_>,
@@ -148,7 +152,8 @@ impl MergePlan<'_> {
         Ok(())
     }
 
-    /// Adds an entry with the ids of a position's games. The ids of each input follow those of the previous one.
+    /// Adds an entry that lists all games of a position. `values` are the lists of the inputs that have the position,
+    /// in the order of the inputs.
     #[inline]
     fn join_ids<'p>(
         &self,
@@ -165,13 +170,14 @@ impl MergePlan<'_> {
     }
 }
 
-/// Returns `true` if `key` belongs to the entry that lists a position's games, and `false` if it belongs to a
-/// statistic.
+/// Returns `true` if `key` is the key of a position's list of games, and `false` if it is the key of a statistic, such
+/// as `10_freq`.
 fn is_of_games(key: &[u8]) -> bool {
     key.last().is_some_and(u8::is_ascii_digit)
 }
 
-/// Adds an entry with a statistic of a position, joined from all inputs that have the position.
+/// Adds an entry with one statistic of a position, such as the number of draws. `values` are the values of the inputs
+/// that have the position.
 ///
 /// # Errors
 ///

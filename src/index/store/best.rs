@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// A collection that keeps only the `wanted` largest of the values offered to it.
+/// A collection that keeps only the `wanted` largest of the values that are offered to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Best<T> {
     wanted: usize,
@@ -10,7 +10,7 @@ pub(crate) struct Best<T> {
 }
 
 impl<T: Copy + Ord> Best<T> {
-    /// Creates a selection of at most `wanted` values.
+    /// Creates an empty collection that will keep the `wanted` largest values.
     pub(crate) fn new(wanted: usize) -> Best<T> {
         Best {
             wanted,
@@ -18,7 +18,8 @@ impl<T: Copy + Ord> Best<T> {
         }
     }
 
-    /// Adds a value if it is larger than the smallest selected value, or if fewer than `wanted` values are selected.
+    /// Adds a value if fewer than `wanted` values are kept, or if the value is larger than the smallest kept value,
+    /// which it then replaces.
     #[inline]
     pub(crate) fn offer(&mut self, value: T) {
         if self.values.len() < self.wanted {
@@ -30,17 +31,17 @@ impl<T: Copy + Ord> Best<T> {
         }
     }
 
-    /// Returns an iterator over the selected values, in arbitrary order.
+    /// Returns an iterator over the kept values, in arbitrary order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = T> {
         self.values.iter().map(|value| value.0)
     }
 
-    /// Offers the values that `other` has selected.
+    /// Offers all values that `other` keeps to this collection.
     pub(crate) fn join(&mut self, other: &Best<T>) {
         other.iter().for_each(|value| self.offer(value));
     }
 
-    /// Returns the selected values in descending order.
+    /// Returns the kept values in descending order.
     pub(crate) fn into_sorted(self) -> Vec<T> {
         let values = self.values.into_sorted_vec().into_iter();
         values.map(|value| value.0).collect()

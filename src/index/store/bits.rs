@@ -1,12 +1,12 @@
 //! Reading and writing integers of any number of bits, most significant bits first.
 
-/// The greatest number of bits that are written or read at once.
+/// The greatest number of bits that are written or read in one step.
 const AT_ONCE: u32 = 32;
 
-/// The greatest number of zeros at the beginning of a Golomb code.
+/// The greatest number of leading zeros of an exponential Golomb code.
 const MOST_ZEROS: u32 = 56;
 
-/// Appends integers to a byte string.
+/// A writer of integers of any number of bits, most significant bits first.
 #[derive(Default, Debug)]
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub(super) struct BitWriter {
 }
 
 impl BitWriter {
-    /// Appends a number that fits into `width` bits.
+    /// Appends the lowest `width` bits of `number`. All higher bits must be 0.
     pub(super) fn put(&mut self, number: u64, width: u32) {
         debug_assert!(width == u64::BITS || number >> width == 0);
         if width > AT_ONCE {
@@ -33,8 +33,8 @@ impl BitWriter {
         self.open &= (1 << self.len) - 1;
     }
 
-    /// Appends a number as an exponential Golomb code of order `k`, which is short for numbers below 2^k. The number
-    /// must be less than 2^56.
+    /// Appends a number as an exponential Golomb code of order `k`, which is shortest for numbers below 2^k. `(number
+    /// >> k) + 1` must be less than 2^57.
     pub(super) fn put_golomb(&mut self, number: u64, k: u32) {
         let high = (number >> k) + 1;
         let zeros = high.ilog2();
@@ -54,7 +54,7 @@ impl BitWriter {
     }
 }
 
-/// Reads integers from a byte string.
+/// A reader of integers of any number of bits, most significant bits first.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct BitReader<'a> {
     bytes: &'a [u8],
@@ -68,7 +68,7 @@ impl<'a> BitReader<'a> {
         BitReader { bytes, at: 0 }
     }
 
-    /// Returns the next 57 or more bits, aligned to the left. Zeros follow the last byte.
+    /// Returns at least the next 57 bits, aligned to the left. Bits after the end of the input are 0.
     #[inline]
     fn window(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
@@ -83,7 +83,7 @@ impl<'a> BitReader<'a> {
         window << (self.at % 8)
     }
 
-    /// Reads a number of `width` bits. Returns `None` if fewer bits are left.
+    /// Reads a number of `width` bits, at most 64. Returns `None` if fewer bits are left.
     #[inline]
     pub(super) fn take(&mut self, width: u32) -> Option<u64> {
         if width > AT_ONCE {
@@ -95,8 +95,8 @@ impl<'a> BitReader<'a> {
         (self.at <= 8 * self.bytes.len()).then_some(number)
     }
 
-    /// Reads a number that [`put_golomb`](BitWriter::put_golomb) appended. Returns `None` if the code is malformed or
-    /// incomplete.
+    /// Reads an exponential Golomb code of order `k`, as written by [`put_golomb`](BitWriter::put_golomb). Returns
+    /// `None` if the code is malformed or incomplete.
     #[inline]
     pub(super) fn take_golomb(&mut self, k: u32) -> Option<u64> {
         let zeros = self.window().leading_zeros();
@@ -108,7 +108,7 @@ impl<'a> BitReader<'a> {
         Some(high << k | self.take(k)?)
     }
 
-    /// Returns `true` if only the padding of the last byte is left.
+    /// Returns `true` if nothing is left but the zero bits that pad the last byte.
     pub(super) fn is_at_end(mut self) -> bool {
         let left = 8 * self.bytes.len() - self.at.min(8 * self.bytes.len());
         left < 8 && self.take(left as u32) == Some(0)

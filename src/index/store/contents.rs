@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::lists::Paging;
 use crate::index::layout::parse_number;
 
-/// The version of the layout that is written and read.
+/// The version of the layout of an explorer's index of games that this version of polybook writes and reads.
 const VERSION: u64 = 7;
 
 /// The description of an explorer's index of games: decimal numbers, separated by vertical bars.
@@ -33,7 +33,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Creates the description of an index whose number of positions is not known yet.
+    /// Creates a description with these numbers. The number of positions is set to 0 until it is known.
     pub fn new(items: u64, names: u32, max_ply: Option<usize>) -> Contents {
         Contents {
             paging: Paging::for_items(items),
@@ -44,7 +44,7 @@ impl Contents {
         }
     }
 
-    /// Returns the encoded description.
+    /// Encodes the description as the value of a LevelDB entry.
     pub fn write(&self) -> Vec<u8> {
         let bits = self.paging.bits();
         let (positions, items, names) = (self.positions, self.items, self.names);
@@ -53,7 +53,8 @@ impl Contents {
         format!("{VERSION}|{bits}|{positions}|{items}|{names}{end}").into_bytes()
     }
 
-    /// Returns `true` if the value states another version of the layout, whose subjects differ.
+    /// Returns `true` if an encoded description states a version of the layout that this version of polybook cannot
+    /// read.
     pub fn is_of_other_version(value: &[u8]) -> bool {
         let version = value.split(|byte| *byte == b'|').next();
         version
@@ -61,7 +62,7 @@ impl Contents {
             .is_some_and(|version: u64| version != VERSION)
     }
 
-    /// Decodes a description. Returns `None` if it is malformed or of another version.
+    /// Decodes a description. Returns `None` if it is malformed or belongs to another version of the layout.
     pub fn parse(value: &[u8]) -> Option<Contents> {
         let mut fields = value.split(|byte| *byte == b'|');
         let mut number = || parse_number::<u64>(fields.next()?);
@@ -82,20 +83,22 @@ impl Contents {
     }
 }
 
-/// The version of the layout of counts that is written and read.
+/// The version of the layout of an index of counts that this version of polybook writes and reads.
 const COUNTED_VERSION: u32 = 2;
 
-/// The greatest length of an encoded description of counts in bytes.
+/// The greatest length in bytes of the encoded description of an index of counts.
 const LONGEST: usize = 4 << 20;
 
-/// The greatest number of input names in a description, and the greatest number of their bytes. JSON may encode each
-/// byte as six.
+/// The greatest number of input names in a description of counts, and the greatest number of bytes of these names
+/// together. JSON may encode each byte as six.
 const MOST_NAMES: (usize, usize) = (1000, 256 << 10);
 
-/// The greatest number of games, positions and rows, so that sums over all sources cannot overflow.
+/// The greatest number of games, positions or rows that an index of counts may state. Sums over several indexes of this
+/// size cannot overflow.
 const MOST: u64 = 1 << 50;
 
-/// The description of an index of counts, encoded as JSON.
+/// The description of an index of counts: an index that contains the results of moves, but no games. It is encoded as
+/// JSON.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CountedContents {
     version: u32,
@@ -121,7 +124,7 @@ pub struct CountedContents {
     pub inputs: Vec<String>,
 }
 
-/// The origin of counts.
+/// The origin of counts: the inputs from which they were made, and how many games and moves were counted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AboutCounts {
     /// The number of counted games, or `None` if the counts do not state it.
@@ -135,7 +138,8 @@ pub struct AboutCounts {
 }
 
 impl CountedContents {
-    /// Creates the description of an index with this paging. The positions and rows are not known yet.
+    /// Creates the description of an index of counts. `paging` determines how positions are grouped into pages. The
+    /// numbers of positions and rows are set to 0 until they are known.
     pub fn new(paging: Paging, about: AboutCounts) -> CountedContents {
         let mut inputs = about.inputs;
         let mut bytes = 0;
@@ -162,13 +166,14 @@ impl CountedContents {
         }
     }
 
-    /// Returns the encoded description.
+    /// Encodes the description as JSON, the value of a LevelDB entry.
     #[expect(clippy::missing_panics_doc, reason = "numbers and texts are JSON")]
     pub fn write(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("numbers and texts are JSON")
     }
 
-    /// Decodes a description. Returns `None` if it is malformed or of another version.
+    /// Decodes the description of an index of counts. Returns `None` if it is malformed or belongs to another version
+    /// of the layout.
     pub fn parse(value: &[u8]) -> Option<CountedContents> {
         if value.len() > LONGEST {
             return None;
@@ -186,11 +191,12 @@ impl CountedContents {
         (is_readable && Paging::of_bits(contents.bits).is_some()).then_some(contents)
     }
 
-    /// Returns how subjects are assigned to pages.
+    /// Returns how the index groups positions into pages.
     ///
     /// # Panics
     ///
-    /// Panics if `bits` is not a number that [`parse`](CountedContents::parse) accepts.
+    /// Panics if the description was neither created by [`new`](CountedContents::new) nor decoded by
+    /// [`parse`](CountedContents::parse).
     pub fn paging(&self) -> Paging {
         Paging::of_bits(self.bits).expect("it was checked")
     }

@@ -37,19 +37,22 @@ use crate::{
     position::BookMove,
 };
 
-/// The greatest number of rows of a position in a page.
+/// The greatest number of rows with which a position is stored in a page, together with others. The rows of a larger
+/// position are stored in separate entries for each period.
 pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
-/// The greatest number of rows of a position, and of the inline positions of a page; bounds the memory.
+/// The greatest number of rows of a position, and of all positions that share a page. Bounds the memory for creating
+/// and reading an index.
 pub const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
-/// The number that is stored in place of the number of moves if a position has separate periods.
+/// The value that a page stores instead of a position's number of moves if the position's rows are in separate entries.
 const APART: u64 = INLINE as u64 + 1;
 
-/// The number of bits of a month.
+/// The number of bits of an encoded month.
 const MONTH_BITS: u32 = 17;
 
-/// The range of months of a page's rows. The number 0 stands for unknown months, 1 for `first`, and so on.
+/// The range of months that the rows of a page cover. Rows store a month as its distance from `first` plus 1, or as 0
+/// if the month is unknown.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Months {
     first: u32,
@@ -57,10 +60,11 @@ pub(super) struct Months {
 }
 
 impl Months {
-    /// The range for the rows of a period, which are stored without a month.
+    /// The range of months for rows that are stored without a month, because a whole period has one row for each move
+    /// and class.
     pub(super) const NONE: Months = Months { first: 0, count: 1 };
 
-    /// Returns the range of months of these rows.
+    /// Returns the range of months that `rows` cover, without unknown months.
     fn of(rows: &[ResultRow]) -> Months {
         let known = rows
             .iter()
@@ -76,7 +80,7 @@ impl Months {
         }
     }
 
-    /// Returns the number that encodes a row's class and month.
+    /// Encodes the class (speed and rating group) and the month of a row as a single number.
     fn number(self, row: &ResultRow) -> u64 {
         let month = match row.month.0 {
             _ if self.count == 1 => 0,
@@ -86,7 +90,8 @@ impl Months {
         row.class.number() as u64 * self.count + month
     }
 
-    /// Returns the class and the month that a number encodes, or `None` if the number is invalid.
+    /// Decodes a number into the class (speed and rating group) and the month of a row. Returns `None` if the number is
+    /// invalid.
     fn parse(self, number: u64) -> Option<(Class, Month)> {
         let class = Class::of_number(u8::try_from(number / self.count).ok()?)?;
         let month = match (number % self.count) as u32 {
@@ -97,23 +102,26 @@ impl Months {
         is_month.then_some((class, Month(month)))
     }
 
-    /// Returns the order of the code for the differences between the numbers of `rows` rows.
+    /// Returns the order of the Golomb code for the differences between the encoded classes and months of `rows` rows.
+    /// The order is chosen for evenly distributed numbers.
     fn order(self, rows: u64) -> u32 {
         (self.count * Class::COUNT as u64 / rows).max(1).ilog2()
     }
 }
 
-/// Returns the order of the code for the differences between `count` subjects of a page.
+/// Returns the order of the Golomb code for the differences between the keys of the `count` positions of a page. The
+/// order is chosen for evenly distributed keys.
 fn order_of_gaps(paging: Paging, count: u64) -> u32 {
     (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
 }
 
-/// Returns the number of bits that numbers up to `most` need.
+/// Returns the number of bits of the binary representation of `most`, which is enough for every number up to `most`.
 fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }
 
-/// Appends the rows of a position, sorted by move. `of_games` says whether they are in an index of games.
+/// Encodes the rows of a position, which must be sorted by move, and appends them to `out`. `of_games` says whether the
+/// index contains games, whose rows store more than rows of counts.
 pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out: &mut BitWriter) {
     let moves = rows.chunk_by(|a, b| a.mv == b.mv).count();
     out.put_golomb(moves as u64 - 1, 0);
@@ -136,7 +144,8 @@ pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out:
     }
 }
 
-/// Appends the games and ratings of a row.
+/// Encodes the results and the ratings of a row. `of_games` says whether the index contains games: then unfinished
+/// games, and the id of a single game, are stored too.
 fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
     let total = row.total();
     let [_, white, black, unfinished] = row.games;
@@ -163,16 +172,17 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
     }
 }
 
-/// The order of the code for the id of a game.
+/// The order of the Golomb code for a game id.
 const ORDER_OF_IDS: u32 = 20;
 
-/// Returns the order of the code for the sum of `rated` ratings.
+/// Returns the order of the Golomb code for the sum of `rated` players' ratings, stored as the difference from the
+/// expected sum.
 fn order_of_ratings(rated: u64) -> u32 {
     7 + rated.ilog2() / 2
 }
 
-/// Reads `moves` moves and appends their rows, at most `most` rows in total. `of_games` says whether they are in an index
-/// of games. Returns `None` if they are malformed.
+/// Decodes the rows of `moves` moves and appends them to `rows`, which may not exceed `most` rows in total. `of_games`
+/// says whether the index contains games. Returns `None` if the rows are malformed or too many.
 pub(super) fn take_moves(
     bits: &mut BitReader<'_>,
     moves: u64,
@@ -210,7 +220,8 @@ pub(super) fn take_moves(
     Some(())
 }
 
-/// Reads the games and ratings of a row. Returns `None` if they are malformed.
+/// Decodes the results and the ratings of a row and stores them in `row`. `of_games` says whether the index contains
+/// games. Returns `None` if the numbers are malformed or impossible.
 fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> Option<()> {
     let total = bits.take_golomb(0)?.checked_add(1)?;
     if total > MOST_GAMES {
@@ -240,13 +251,14 @@ fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> 
     row.is_possible().then_some(())
 }
 
-/// Returns the middle of a class's rating group, which is close to the mean rating of its players.
+/// Returns the rating in the middle of a class's rating group, as an estimate of its players' mean rating. Returns 0 if
+/// the class has no known ratings.
 fn middle_of(class: Class) -> u64 {
     let group = RatingGroup::all().nth(class.group());
     group.map_or(0, |group| u64::from(group.floor()) + 100)
 }
 
-/// The counts of a position.
+/// The counts of one position, or the number of its games if the counts must be read from separate entries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CountedList {
     /// The rows of an inline position.
@@ -255,7 +267,7 @@ pub enum CountedList {
     Periods(u64),
 }
 
-/// A page that is being assembled.
+/// A page that is being assembled: the positions that one entry of an index of counts stores, with their rows.
 #[derive(Default, Debug)]
 pub struct CountedPage {
     /// For each position, the end of its rows in `rows`, and the number of its games if its periods are separate.
@@ -264,24 +276,26 @@ pub struct CountedPage {
 }
 
 impl CountedPage {
-    /// Returns the number of inline rows.
+    /// Returns the number of rows of all positions that were added with [`push`](CountedPage::push).
     pub fn row_count(&self) -> usize {
         self.rows.len()
     }
 
-    /// Adds a position with its sorted rows. Its subject must be greater than all subjects so far.
+    /// Adds a position whose rows are stored in the page. `subject` is the key of the position, which must be greater
+    /// than all keys added before, and `rows` are its rows, sorted by move, class and month.
     pub fn push(&mut self, subject: ListKey, rows: &[ResultRow]) {
         self.rows.extend_from_slice(rows);
         self.positions.push((subject, self.rows.len(), None));
     }
 
-    /// Adds a position with separate periods. Its subject must be greater than all subjects so far.
+    /// Adds a position whose rows are stored in separate entries for each period. `subject` is the key of the position,
+    /// which must be greater than all keys added before, and `games` is the number of its games.
     pub fn push_with_periods(&mut self, subject: ListKey, games: u64) {
         self.positions.push((subject, self.rows.len(), Some(games)));
     }
 
-    /// Returns the greatest subject that belongs to the page and the encoded page, and empties the page. Returns `None`
-    /// if it has no position.
+    /// Encodes the page and empties it. Returns the greatest key that a position of the page may have, and the encoded
+    /// page. Returns `None` if the page is empty.
     pub fn take(&mut self, paging: Paging) -> Option<(ListKey, Vec<u8>)> {
         let first = self.positions.first()?.0;
         let mut out = BitWriter::default();
@@ -310,8 +324,8 @@ impl CountedPage {
 }
 
 impl Paging {
-    /// Finds the counts of a position in its page. Returns `Some(None)` if the page does not contain the position, and
-    /// `None` if the page is malformed.
+    /// Finds the counts of the position with the key `subject` in an encoded page. Returns `Some(None)` if the page
+    /// does not contain the position, and `None` if the page is malformed.
     pub fn find_counts(self, page: &[u8], subject: ListKey) -> Option<Option<CountedList>> {
         let mut found = None;
         self.for_each_counted(page, subject, |other, rows, apart| {
@@ -325,8 +339,10 @@ impl Paging {
         Some(found)
     }
 
-    /// Calls `f` with each position of a page, its rows, and the number of its games if its periods are separate. `any`
-    /// is any subject that belongs to the page. Returns `None` if the page is malformed.
+    /// Calls `f` for each position of an encoded page. The arguments are the position's key, its rows, and, if the rows
+    /// are in separate entries, the number of its games.
+    ///
+    /// `any` is the key of any position that may be in the page. Returns `None` if the page is malformed.
     pub fn for_each_counted(
         self,
         page: &[u8],
@@ -367,7 +383,8 @@ impl Paging {
     }
 }
 
-/// A builder that turns sorted rows into the entries of pages and periods.
+/// A builder that turns sorted rows of counts into the entries of an index: pages of positions, and entries for
+/// periods.
 #[derive(Debug)]
 pub(in crate::index) struct CountPageBuilder {
     paging: Paging,
@@ -380,7 +397,7 @@ pub(in crate::index) struct CountPageBuilder {
     about: AboutRows,
 }
 
-/// Facts about all rows.
+/// Properties of all rows that were added to a [`CountPageBuilder`].
 #[derive(Copy, Clone, Default, Debug)]
 pub(in crate::index) struct AboutRows {
     /// The first and the last known year.
@@ -389,14 +406,14 @@ pub(in crate::index) struct AboutRows {
     pub has_ends: bool,
 }
 
-/// The errors of counts for which no index can be written.
+/// The error message for counts in which a position or a page would have more than [`MOST_ROWS`] rows.
 const TOO_MANY: &str = "one position, or some with nearly equal keys, have more than half a million rows: count fewer classes";
 const TOO_LARGE: &str =
     "the counts have more games of a move, or higher ratings, than there can be";
 const NOT_IN_ORDER: &str = "the rows are not in the order of their keys";
 
 impl CountPageBuilder {
-    /// Creates a maker without rows.
+    /// Creates a builder without rows. `paging` determines how positions are grouped into pages.
     pub(in crate::index) fn new(paging: Paging) -> CountPageBuilder {
         CountPageBuilder {
             paging,
@@ -408,13 +425,14 @@ impl CountPageBuilder {
         }
     }
 
-    /// Adds the next rows, sorted by subject, and returns the entries that are complete. The rows of a position may be
-    /// in any order. Rows of the same move, class and month are added up.
+    /// Adds rows, each with the key of its position, and returns the entries that are complete. Positions must arrive
+    /// in ascending order of keys; the rows of one position may be in any order. Rows with equal move, class and month
+    /// are added up.
     ///
     /// # Errors
     ///
-    /// Returns a description of the problem if the subjects are not ascending, if a position has too many rows, or if a
-    /// sum is too large.
+    /// Returns a description of the problem if the keys are not ascending, if a position has too many rows, or if a sum
+    /// is too large.
     pub(in crate::index) fn add_all(
         &mut self,
         rows: Vec<(ListKey, ResultRow)>,
@@ -438,7 +456,11 @@ impl CountPageBuilder {
         Ok(std::mem::take(&mut self.made))
     }
 
-    /// Closes the current position, if it has rows.
+    /// Ends the current position: adds up its rows, and adds them to the current page or as separate entries.
+    ///
+    /// # Errors
+    ///
+    /// Returns a description of the problem if a sum is too large.
     fn end_position(&mut self) -> Result<(), &'static str> {
         let rows = &mut self.rows;
         if rows.is_empty() {
@@ -482,18 +504,18 @@ impl CountPageBuilder {
         Ok(())
     }
 
-    /// Adds the entry of the current page, if it has positions.
+    /// Adds the entry of the current page, if the page has positions.
     fn end_page(&mut self) {
         if let Some((last, page)) = self.page.take(self.paging) {
             self.made.entries.push(&page_key(COUNTS, last), &page);
         }
     }
 
-    /// Returns the last entries and the facts about all rows.
+    /// Ends the last page. Returns its entries, and the properties of all rows.
     ///
     /// # Errors
     ///
-    /// Returns a description of the problem if [`add_all`](CountPageBuilder::add_all) would.
+    /// Returns a description of the problem if a sum is too large.
     pub(in crate::index) fn finish(mut self) -> Result<(EntryBatch, AboutRows), &'static str> {
         self.end_position()?;
         self.end_page();
@@ -502,7 +524,7 @@ impl CountPageBuilder {
 }
 
 impl Index {
-    /// Returns the description of an index of counts, or `None` if this is an index of games.
+    /// Returns the description of an index of counts. Returns `None` if the index is of another kind.
     ///
     /// # Errors
     ///
@@ -518,11 +540,12 @@ impl Index {
         })
     }
 
-    /// Returns the counts of a position, or `None` if the index does not contain the position.
+    /// Returns the counts of the position with the key `subject`, or `None` if the index does not contain the position.
+    /// `paging` states how the index groups positions into pages.
     ///
     /// # Errors
     ///
-    /// Returns an error if the page cannot be read or is malformed.
+    /// Returns an error if the page of the position cannot be read or is malformed.
     pub(crate) fn counted_list(
         &self,
         paging: Paging,

@@ -20,13 +20,14 @@ use crate::{
     pgn::Date,
 };
 
-/// The number of games in an entry.
+/// The number of games whose details are stored in one entry of the index.
 pub const DETAILED: u64 = 64;
 
-/// The start of the address of a game at Lichess, before its id.
+/// The beginning of the address of a game on Lichess; the id of the game follows.
 const LICHESS: &[u8] = b"https://lichess.org/";
 
-/// Appends the details of a game. `names` contains the names of White, Black and the event that the row refers to.
+/// Appends the details of a game: its offset in the PGN text, and the fields of its record that cannot be derived from
+/// `row` and `names`. `names` are the names of White, Black and the event.
 pub fn write_details(
     out: &mut Vec<u8>,
     record: &[u8],
@@ -50,7 +51,8 @@ pub fn write_details(
     out.extend_from_slice(&fields);
 }
 
-/// Appends the value that a field has if it is not stored.
+/// Appends the value of field `number` of a game's record as derived from `row`, from `names` (White, Black, event) and
+/// from `place`. A field is stored only if it differs from this value.
 fn put_derived(
     out: &mut Vec<u8>,
     number: usize,
@@ -83,7 +85,7 @@ fn put_derived(
     }
 }
 
-/// Appends a date as a `Date` tag contains it.
+/// Appends a date in the form of a PGN `Date` tag, such as `2024.05.??`.
 fn put_date(out: &mut Vec<u8>, date: Date) {
     // Writing to a `Vec` does not fail.
     let _ = match date.year() {
@@ -98,7 +100,8 @@ fn put_date(out: &mut Vec<u8>, date: Date) {
     }
 }
 
-/// The details of a game, which are decoded in place.
+/// The encoded details of a game: its offset in the PGN text, and the fields of its record that cannot be derived from
+/// its row. Fields are decoded when they are needed.
 #[derive(Copy, Clone, Debug)]
 pub struct GameDetails<'a> {
     /// Where the game begins.
@@ -110,7 +113,7 @@ pub struct GameDetails<'a> {
 }
 
 impl<'a> GameDetails<'a> {
-    /// Takes the details of the next game from `rest`. Returns `None` if they are malformed.
+    /// Removes the details of a game from the front of `rest` and returns them. Returns `None` if they are malformed.
     pub fn take(rest: &mut &'a [u8]) -> Option<GameDetails<'a>> {
         let number = take_varint(rest)?;
         let place = match number & 1 {
@@ -136,7 +139,8 @@ impl<'a> GameDetails<'a> {
         })
     }
 
-    /// Returns the header of the game, which has this row and these names of White, Black and the event.
+    /// Creates the header of the game. `row` is the row of the game, and `names` are the names of White, Black and the
+    /// event.
     pub fn header(&self, row: &GameRow, names: [&str; 3]) -> GameHeader {
         let (mut record, mut fields) = (Vec::new(), self.fields);
         for number in 0..FIELDS.len() {

@@ -21,13 +21,13 @@ use crate::{
     position::Variant,
 };
 
-/// The size of a row in bytes.
+/// The size in bytes of a [`GameRow`] in the index.
 pub const ROW: usize = 32;
 
-/// The number of rows in an entry.
+/// The number of games whose rows are stored in one entry of the index.
 pub const ROWS: u64 = 4096;
 
-/// The data that the explorer stores about a game.
+/// A row of an explorer's index: what filters and answers need to know about one game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GameRow {
     /// The number of White's name.
@@ -67,23 +67,26 @@ pub struct GameRow {
     pub ending: u64,
 }
 
-/// The largest fingerprint. Six bytes can represent this many numbers in addition to all ids.
+/// The greatest fingerprint of a game's last position. The six bytes in which it is stored must also represent all
+/// Lichess ids.
 pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MOST;
 
 impl GameRow {
-    /// Returns twice the mean of the known ratings, 0 if both are unknown.
+    /// Returns twice the mean of the players' known ratings, or 0 if both ratings are unknown.
     #[inline]
     pub fn doubled_rating(&self) -> u32 {
         doubled_mean([self.white_elo, self.black_elo])
     }
 
-    /// Returns the group of the mean of the known ratings, or `None` if both are unknown.
+    /// Returns the rating group that contains the mean of the players' known ratings, or `None` if both ratings are
+    /// unknown.
     #[inline]
     pub fn group(&self) -> Option<RatingGroup> {
         RatingGroup::of_game([self.white_elo, self.black_elo])
     }
 
-    /// Returns the number in bytes 26 to 31: the id, or the encoded fingerprint of the last position.
+    /// Returns the number stored in bytes 26 to 31 of the row: the Lichess id of the game, or a fingerprint of its last
+    /// position if it has no id.
     pub fn own_number(&self) -> u64 {
         match (self.site_id, self.ending) {
             (Some(id), _) => id.0,
@@ -92,7 +95,7 @@ impl GameRow {
         }
     }
 
-    /// Returns the encoded row.
+    /// Encodes the row.
     pub fn to_bytes(&self) -> [u8; ROW] {
         let mut bytes = [0; ROW];
         bytes[0..4].copy_from_slice(&self.white.to_le_bytes());
@@ -155,39 +158,39 @@ impl GameRow {
     }
 }
 
-/// Returns a number that is greater for later dates: the day in bits 0-4, the month in bits 5-8, and the year above.
-/// Unknown parts are 0.
+/// Converts a date to a number that is greater for later dates: the year shifted left by 9 bits, plus the month shifted
+/// left by 5 bits, plus the day. Unknown parts are 0.
 pub fn date_number(date: Date) -> u32 {
     u32::from(date.year().unwrap_or(0)) << 9
         | u32::from(date.month().unwrap_or(0)) << 5
         | u32::from(date.day().unwrap_or(0))
 }
 
-/// An ECO code as a number: 1 for A00 to 500 for E99, or 0 for no code.
+/// An ECO code as a number from 1 (A00) to 500 (E99), or 0 for a game without a code.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct EcoNumber(u16);
 
 impl EcoNumber {
-    /// The number of values: 500 codes, and the value 0 for a game without a code.
+    /// The number of possible values: 500 codes, and 0 for a game without a code.
     pub const COUNT: usize = 501;
 
     fn new(number: u16) -> Option<EcoNumber> {
         (usize::from(number) < EcoNumber::COUNT).then_some(EcoNumber(number))
     }
 
-    /// Returns an iterator over all values, beginning with the value for a game without a code.
+    /// Returns an iterator over all values in ascending order, beginning with 0 for a game without a code.
     pub fn all() -> impl Iterator<Item = EcoNumber> {
         (0..EcoNumber::COUNT as u16).map(EcoNumber)
     }
 
-    /// Returns the number, which is 0 for no code.
+    /// Returns the number of the code, or 0 for a game without a code.
     #[inline]
     pub fn number(self) -> usize {
         self.0.into()
     }
 
-    /// Parses the first three characters of the value of an `ECO` tag as a code. Returns the number that stands for no
-    /// code if they are not one.
+    /// Parses the value of an `ECO` tag. Only the first three characters are used. Returns the number 0 if they are not
+    /// a code from A00 to E99.
     pub fn of_tag(value: &[u8]) -> EcoNumber {
         let [
             letter @ (b'A'..=b'E' | b'a'..=b'e'),
@@ -202,7 +205,7 @@ impl EcoNumber {
         EcoNumber(letter * 100 + u16::from(tens - b'0') * 10 + u16::from(units - b'0') + 1)
     }
 
-    /// Returns the code as text, or `None` for no code.
+    /// Returns the code as text, such as `B20`, or `None` for a game without a code.
     pub fn code(self) -> Option<[u8; 3]> {
         let number = self.0.checked_sub(1)?;
         let digit = |digit: u16| b'0' + digit as u8;
@@ -214,24 +217,24 @@ impl EcoNumber {
     }
 }
 
-/// The id of a game at Lichess. It consists of eight letters and digits, which are the digits of a number in base 62.
-/// The stored number is greater by one, so it is never 0.
+/// The id of a game on Lichess: eight letters and digits. They are read as a number in base 62, and 1 is added, so the
+/// stored number is never 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SiteId(u64);
 
-/// The digits of base 62, in the order of their values.
+/// The digits of base 62, in the order of their values. Lichess ids consist of these digits.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The number of characters of an id.
+/// The number of characters of a Lichess id.
 const ID: usize = 8;
 
-/// Names of pages at Lichess that have the form of an id.
+/// Names of pages on Lichess that have eight letters, and so could be taken for ids of games.
 const PAGES: [&str; 7] = [
     "analysis", "features", "insights", "practice", "streamer", "timeline", "training",
 ];
 
 impl SiteId {
-    /// The greatest number of an id.
+    /// The greatest number of a Lichess id.
     pub const MOST: u64 = 62_u64.pow(ID as u32);
 
     /// Returns the id with this number, or `None` if the number is not from 1 to [`MOST`](SiteId::MOST).
@@ -239,7 +242,7 @@ impl SiteId {
         matches!(number, 1..=SiteId::MOST).then_some(SiteId(number))
     }
 
-    /// Parses an id of eight characters. Returns `None` if the text is not an id.
+    /// Parses a Lichess id. Returns `None` if `text` does not consist of eight letters and digits.
     pub fn parse(text: &str) -> Option<SiteId> {
         if text.len() != ID {
             return None;
@@ -252,9 +255,11 @@ impl SiteId {
         Some(SiteId(number + 1))
     }
 
-    /// Returns the id in the value of a `Site` tag, or `None` if the value is not the address of a game at Lichess. In
-    /// such an address, the host is followed by eight letters and digits, and possibly four more that identify a
-    /// player, a color, or a half-move.
+    /// Extracts the Lichess id from the value of a `Site` tag. Returns `None` if the value is not the address of a game
+    /// on Lichess.
+    ///
+    /// In such an address, the host is followed by the eight characters of the id. Four more characters that identify a
+    /// player, the color of a player, and a half-move may follow.
     pub fn of_tag(value: &[u8]) -> Option<SiteId> {
         let address = str::from_utf8(value).ok()?.trim();
         let address = address.split_once("://").map_or(address, |(_, rest)| rest);
@@ -273,7 +278,7 @@ impl SiteId {
             _ => return None,
         };
         let is_word = word.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        // An id of digits alone is the zero-padded number of a game elsewhere.
+        // An id that consists only of digits is the zero-padded number of a game elsewhere.
         let is_number = id.bytes().all(|byte| byte.is_ascii_digit());
         let is_game = is_word
             && !is_number
@@ -282,12 +287,12 @@ impl SiteId {
         is_game.then(|| SiteId::parse(id)).flatten()
     }
 
-    /// Returns the number of the id, which is at least 1.
+    /// Returns the number of the id, from 1 to [`MOST`](SiteId::MOST).
     pub fn number(self) -> u64 {
         self.0
     }
 
-    /// Returns the eight characters of the id.
+    /// Returns the id as text of eight letters and digits.
     pub fn text(self) -> String {
         let mut rest = self.0 - 1;
         let mut text = [0; ID];

@@ -23,11 +23,11 @@ use crate::{
     storage::sort::{ByteReader, ByteRun},
 };
 
-/// The text that is stored if the name of a player or event is missing.
+/// The text that is stored for a player or event whose name is missing.
 const NO_NAME: &str = "?";
 
-/// The data that the explorer stores about the games of a batch. The names of players and events have not been numbered
-/// yet.
+/// The data that an explorer's index stores about the games of one batch of PGN text. Player and event names are not
+/// numbered yet.
 #[derive(Default, Debug)]
 pub(crate) struct GameFacts {
     rows: Vec<GameRow>,
@@ -43,7 +43,8 @@ pub(crate) struct GameFacts {
 }
 
 impl GameFacts {
-    /// Adds the next game, which does not count until [`count_last`](GameFacts::count_last) is called.
+    /// Adds the next game of the batch. The game is indexed with its positions only if
+    /// [`count_last`](GameFacts::count_last) is called for it.
     pub(crate) fn add(&mut self, tags: &Tags<'_>, place: GamePlace) {
         let before = self.records.len();
         layout::write_game(&mut self.records, tags, place);
@@ -80,13 +81,14 @@ impl GameFacts {
         self.names.push(names.map(|name| name_of(tags.get(name))));
     }
 
-    /// Returns the number of games.
+    /// Returns the number of games that were added.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Marks the last game as counted, and sets its result, its number of half-moves, its variant, its opening, and the
-    /// identity of its last position.
+    /// Marks the game that was added last as counted, which means that its positions are in the index. Sets its result,
+    /// its number of half-moves, its variant, its opening, and a fingerprint of its last position, whose identity is
+    /// `last`.
     pub(crate) fn count_last(
         &mut self,
         result: GameResult,
@@ -112,7 +114,8 @@ impl GameFacts {
         }
     }
 
-    /// Marks games as not counted. `numbers` are their numbers in the batch, ascending.
+    /// Marks games, for example duplicates, as not counted, and removes them from the lists of players and Lichess ids.
+    /// `numbers` are the indices of the games in the batch, in ascending order.
     pub(crate) fn leave_out(&mut self, numbers: &[u32]) {
         for number in numbers {
             if let Some(row) = self.rows.get_mut(*number as usize) {
@@ -127,7 +130,8 @@ impl GameFacts {
     }
 }
 
-/// Returns the text of a name, at most [`names::LONGEST_NAME`] bytes of it.
+/// Converts the value of a name tag to text, truncated to [`names::LONGEST_NAME`] bytes. Returns `?` if the tag is
+/// missing.
 fn name_of(value: Option<&[u8]>) -> Box<str> {
     let value = value.unwrap_or(NO_NAME.as_bytes());
     // A byte of Latin-1 takes up to two bytes in UTF-8. Cutting may split the last character.
@@ -140,7 +144,8 @@ fn name_of(value: Option<&[u8]>) -> Box<str> {
     name[..end].into()
 }
 
-/// The rows, details and names of all games.
+/// A collection of the rows, details and names of all games of an explorer's index. Data beyond a memory limit are
+/// spilled to temporary files.
 #[derive(Debug)]
 pub(crate) struct StoredGames {
     rows: ByteRun,
@@ -152,7 +157,7 @@ pub(crate) struct StoredGames {
 }
 
 impl StoredGames {
-    /// Creates an empty collection, which holds up to `memory` bytes in memory and spills the rest to files in
+    /// Creates an empty collection that holds up to `memory` bytes in memory and spills further data to files in
     /// `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> StoredGames {
         StoredGames {
@@ -164,7 +169,8 @@ impl StoredGames {
         }
     }
 
-    /// Adds the games of the next batch, and returns the records of their lists.
+    /// Adds the games of the next batch. Returns the records that assign these games to lists of players and Lichess
+    /// ids, and new names to lists of names.
     ///
     /// # Errors
     ///
@@ -189,13 +195,13 @@ impl StoredGames {
         Ok(lists)
     }
 
-    /// Returns the number of games.
+    /// Returns the number of games that were added.
     pub(crate) fn len(&self) -> u64 {
         self.games
     }
 
-    /// Adds the next game with the names of White, Black and the event and its encoded details, and adds records of new names to `lists`.
-    /// Returns the numbers of the names.
+    /// Adds the next game. `names` are the names of White, Black and the event, and `details` are its encoded details.
+    /// Returns the numbers of the three names. If a name is new, adds a record of it to `lists`.
     ///
     /// # Errors
     ///
@@ -224,7 +230,11 @@ impl StoredGames {
         Ok(numbers)
     }
 
-    /// Stores a new name.
+    /// Appends a new name to the stored names.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be written, or if there are too many names.
     fn keep_name(&mut self, name: &str) -> Result<()> {
         if self.namer.len() == u32::MAX {
             return Err(Error::too_large(
@@ -235,17 +245,17 @@ impl StoredGames {
         self.names.append_text(name.as_bytes())
     }
 
-    /// Returns the directory to which rows and names are spilled.
+    /// Returns the directory of the collection's temporary files.
     pub(in crate::index) fn temp_dir(&self) -> &Path {
         self.rows.temp_dir()
     }
 
-    /// Returns the number of names.
+    /// Returns the number of names that have been numbered. A name may have several numbers.
     pub(crate) fn name_count(&self) -> u32 {
         self.namer.len()
     }
 
-    /// Returns a reader of rows by ascending ids.
+    /// Returns a reader that looks up the rows of games in ascending order of ids.
     pub(super) fn row_reader(&self) -> RowReader<'_> {
         RowReader {
             rows: self.rows.reader(0),
@@ -253,7 +263,8 @@ impl StoredGames {
         }
     }
 
-    /// Returns a reader of the entries of rows, details and names, in ascending order of keys.
+    /// Returns a reader of the LevelDB entries that contain the rows, the details and the names, in ascending order of
+    /// keys.
     pub(in crate::index) fn entries(&self) -> GameEntries<'_> {
         GameEntries {
             games: self,
@@ -268,7 +279,7 @@ impl StoredGames {
     }
 }
 
-/// Reads rows of games by ascending ids.
+/// A reader that looks up the rows of games in ascending order of ids. It skips the rows in between.
 pub(super) struct RowReader<'a> {
     rows: ByteReader<'a>,
     /// The id of the game whose row is next in the file.
@@ -276,7 +287,7 @@ pub(super) struct RowReader<'a> {
 }
 
 impl RowReader<'_> {
-    /// Returns the row of the game `id`, which must be greater than all ids so far.
+    /// Returns the row of game `id`, which must be greater than all ids looked up before.
     pub(super) fn row(&mut self, id: u32) -> Result<GameRow> {
         let passed = id.saturating_sub(self.next);
         self.rows.skip(u64::from(passed) * game_rows::ROW as u64);
@@ -287,7 +298,7 @@ impl RowReader<'_> {
     }
 }
 
-/// Reads the entries of rows, details and names, in ascending order of keys.
+/// A reader of the LevelDB entries that contain rows, details and names of games, in ascending order of keys.
 pub(in crate::index) struct GameEntries<'a> {
     games: &'a StoredGames,
     rows: ByteReader<'a>,
@@ -300,7 +311,7 @@ pub(in crate::index) struct GameEntries<'a> {
 }
 
 impl GameEntries<'_> {
-    /// Appends entries to `entries` until it holds `size` bytes or none is left.
+    /// Appends the next entries to `entries`, until `entries` holds at least `size` bytes or no entry is left.
     pub(in crate::index) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
         while entries.held() < size && self.next_row < self.games.games {
             let some = (self.games.games - self.next_row).min(game_rows::ROWS);
@@ -343,15 +354,15 @@ impl GameEntries<'_> {
     }
 }
 
-/// The maximum number of names that a [`Namer`] remembers, to bound its memory. When this limit or [`MOST_BYTES`] is
-/// reached, it forgets all names, so a name that occurs again gets another number.
+/// The greatest number of names that a [`Namer`] remembers, to bound its memory. At this limit it forgets all names,
+/// and then gives a repeated name another number.
 const MOST_NAMES: usize = 1 << 17;
-/// The maximum number of bytes of names that a [`Namer`] remembers.
+/// The number of bytes of remembered names at which a [`Namer`] forgets all of them, to bound its memory.
 const MOST_BYTES: usize = 4 << 20;
 
-/// A table that numbers names in the order in which they first occur.
+/// A table that gives numbers to player and event names in the order in which the names first occur.
 ///
-/// The numbers depend only on the names, not on the memory budget.
+/// The table has a fixed size, so the numbers depend only on the names and not on the memory budget.
 #[derive(Default, Debug)]
 struct Namer {
     known: FxHashMap<Box<str>, u32>,
@@ -360,7 +371,7 @@ struct Namer {
 }
 
 impl Namer {
-    /// Returns the number of a name, and whether it is new.
+    /// Returns the number of a name. The flag is `true` if the number was given by this call.
     fn number(&mut self, name: &str) -> (u32, bool) {
         if let Some(number) = self.known.get(name) {
             return (*number, false);
@@ -377,13 +388,13 @@ impl Namer {
         (number, true)
     }
 
-    /// Returns the number of names that have been numbered.
+    /// Returns the number of names that were numbered. A name that was forgotten and numbered again counts twice.
     fn len(&self) -> u32 {
         self.next
     }
 }
 
-/// Returns the row of a game and the names of White, Black and the event.
+/// Converts the tags of a game to the row of the game and the names of White, Black and the event.
 #[cfg(test)]
 pub(in crate::index) fn facts_of(tags: &Tags<'_>) -> (GameRow, [Box<str>; 3]) {
     let mut facts = GameFacts::default();

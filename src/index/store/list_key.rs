@@ -6,15 +6,16 @@ use siphasher::sip::SipHasher24;
 use super::SiteId;
 use crate::position::Variant;
 
-/// The subject of a list: a position, a player with a color, a name, or a site id.
+/// The key of a list in an explorer's index. It identifies the subject of the list: a position, a player with a color,
+/// a player or event name, or a Lichess id.
 ///
-/// The subject of a position is derived from the position's [identity](crate::position::Keyed::identity). The others
-/// are one-way hashes, and each kind has its own hash key. Finding a name whose subject equals that of a given position
-/// takes about 2^64 trials.
+/// The key of a position is derived from the position's [identity](crate::position::Keyed::identity). All other keys
+/// are one-way hashes, with a separate hash key for each kind of subject, so finding a name whose key equals the key of
+/// a given position takes about 2^64 trials.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ListKey(pub u64);
 
-/// The kind of subject, which is one half of the hash key.
+/// The kind of a list's subject. Its number is one half of the hash key.
 #[derive(Copy, Clone)]
 enum SubjectKind {
     White = 1,
@@ -23,12 +24,12 @@ enum SubjectKind {
     SiteId = 4,
 }
 
-/// The other half of the hash key: "polybook".
+/// The half of the hash key that all kinds of subjects share: the text "polybook".
 const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
 impl ListKey {
-    /// Returns the subject of a position of a variant. The identities of different variants can be equal, so a number
-    /// that identifies the variant is mixed in.
+    /// Returns the key of the games that reached a position. `identity` is the identity of the position. Positions of
+    /// different variants can have equal identities, so a number for the variant is mixed in.
     #[inline]
     pub fn position(variant: Variant, identity: u64) -> ListKey {
         let number = match variant {
@@ -46,30 +47,32 @@ impl ListKey {
         ListKey(identity ^ mixed(number))
     }
 
-    /// Returns the subject of a player's games with a color. `folded` is the player's name as names are
-    /// [compared](crate::pgn::NameMatch).
+    /// Returns the key of the games that a player played with `color`. `folded` is the player's name, normalized for
+    /// [comparison](crate::pgn::NameMatch).
     pub fn player(folded: &str, color: Color) -> ListKey {
         let kind = color.fold_wb(SubjectKind::White, SubjectKind::Black);
         ListKey::hashed(kind, folded.as_bytes())
     }
 
-    /// Returns the subject of the numbers of names that compare equal to `folded`.
+    /// Returns the key of the list that contains the numbers of a name. `folded` is the player or event name,
+    /// normalized for comparison.
     pub fn name(folded: &str) -> ListKey {
         ListKey::hashed(SubjectKind::Name, folded.as_bytes())
     }
 
-    /// Returns the subject of the games with an id at Lichess.
+    /// Returns the key of the games with a Lichess id.
     pub fn site_id(id: SiteId) -> ListKey {
         ListKey::hashed(SubjectKind::SiteId, &id.number().to_le_bytes())
     }
 
-    /// Returns the keyed hash of `bytes`.
+    /// Returns the hash of `bytes` as a key. The hash depends on the kind of the subject.
     fn hashed(kind: SubjectKind, bytes: &[u8]) -> ListKey {
         ListKey(SipHasher24::new_with_keys(KEY, kind as u64).hash(bytes))
     }
 }
 
-/// Spreads a number over all bits: the output function of the generator SplitMix64, which is a bijection.
+/// Spreads the bits of a number over all 64 bits with the output function of the generator SplitMix64, which is a
+/// bijection.
 fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -17,17 +17,17 @@ use crate::{
     storage::sort::{Fold, Record},
 };
 
-/// A record that a game belongs to the list of a subject. If the subject is a position, the record contains the move
-/// that was played there.
+/// A 128-bit record that a game belongs to a list, for example to the list of a position. In the list of a position,
+/// the record contains the move that the game played there.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ListRecord(u128);
 
 impl ListRecord {
-    /// The greatest half-move number, counted from 1, that a record can hold.
+    /// The greatest number of a half-move, counted from 1, that a record can hold.
     pub(crate) const LAST_PLY: usize = (1 << 15) - 1;
 
-    /// Creates the record that the game `id` played `mv` as its half-move number `ply`, counted from 1, in the position
-    /// `subject`.
+    /// Creates a record that game `id` reached the position with the key `subject` and played `mv` there as its
+    /// half-move number `ply`, counted from 1.
     #[inline]
     pub(crate) fn new(
         subject: ListKey,
@@ -43,23 +43,25 @@ impl ListRecord {
         ListRecord(u128::from(subject.0) << 64 | u128::from(low))
     }
 
-    /// Creates the record that the game `id` ended in the position `subject`.
+    /// Creates a record that game `id` ended in the position with the key `subject`.
     #[inline]
     pub(crate) fn end(subject: ListKey, id: u32, white_to_move: bool) -> ListRecord {
         ListRecord::new(subject, id, 0, white_to_move, BookMove::NONE)
     }
 
-    /// Creates the record that the game `id` is in the list of a player or a site id. Its move is [`LISTED`].
+    /// Creates a record that game `id` belongs to the list of a player or a Lichess id. The move of the record is
+    /// [`LISTED`].
     pub(crate) fn listed(subject: ListKey, id: u32) -> ListRecord {
         ListRecord::new(subject, id, 0, false, LISTED)
     }
 
-    /// Creates the record that the name `number` is in the list of its subject. Its move is [`NAMED`].
+    /// Creates a record that a name has the number `number`. `subject` is the key of the list that contains the numbers
+    /// of the name. The move of the record is [`NAMED`].
     pub(crate) fn named(subject: ListKey, number: u32) -> ListRecord {
         ListRecord::new(subject, number, 0, false, NAMED)
     }
 
-    /// Returns the record with `first_id` added to the game's id.
+    /// Returns a copy of the record in which `first_id` is added to the game id.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> ListRecord {
         ListRecord(self.0 + (u128::from(first_id) << 32))
@@ -105,8 +107,8 @@ impl Record for ListRecord {
     }
 }
 
-/// A reduction that keeps only the last record of each game in a list. A game that reached a position several times is
-/// thus listed once, with the last move that was played there.
+/// A reduction of sorted records that keeps the last record of each game in a list. A game that reached a position
+/// several times is listed once, with the last move that it played there.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Last {
     last: Option<ListRecord>,

@@ -38,27 +38,30 @@ use crate::{
     task,
 };
 
-/// The greatest number of items of a list in a page.
+/// The greatest number of items of a list that is stored in a page, which contains several lists. Longer lists are
+/// divided into chunks.
 pub const INLINE: usize = 256;
 
-/// The number of items in a chunk.
+/// The number of items in a chunk of a long list. The last chunk may have fewer.
 pub const CHUNK: usize = 1 << 14;
 
-/// The value in the field for a move in the lists of players and site ids. It is not a move of any variant.
+/// The value that the lists of players and Lichess ids store instead of a move. It is not a move of any variant.
 pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 
-/// The value in the field for a move in the lists of name numbers. It is not a move of any variant.
+/// The value that the lists of name numbers store instead of a move. It is not a move of any variant.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
-/// Returns `true` if `mv` is in the list of a position: a move, or the mark of games that end there.
+/// Returns `true` if an item with the move `mv` belongs to the list of a position: if `mv` is a move, or the value for
+/// games that end in the position.
 pub fn is_of_position(mv: BookMove) -> bool {
     mv != LISTED && mv != NAMED
 }
 
-/// The id of a game, and the move that was played in the position in this game.
+/// An item of a list: the id of a game, and the move that the game played in the position of the list.
 pub type Item = (u32, BookMove);
 
-/// Appends a list of items, which must be sorted by id and not empty.
+/// Encodes a list and appends it to `out`. `items` must not be empty and must be sorted by game id. `white_to_move`
+/// says who is to move in the position of the list.
 ///
 /// # Panics
 ///
@@ -90,7 +93,7 @@ pub fn write_list(items: &[Item], white_to_move: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// A long list that is stored in chunks.
+/// The description of a list that is too long for a page, and therefore stored in several entries, called chunks.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ChunkedList {
     /// The number of items.
@@ -102,19 +105,21 @@ pub struct ChunkedList {
 }
 
 impl ChunkedList {
-    /// Appends the description of the list, which is stored in a page in place of the list.
+    /// Encodes the description, which a page stores instead of the list itself, and appends it to `out`.
+    /// `white_to_move` says who is to move in the position of the list.
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
         let flags = u64::from(self.is_of_position) << 1 | u64::from(self.has_periods);
         put_varint(out, self.items << 2 | flags);
     }
 
-    /// Returns the number of chunks.
+    /// Returns the number of chunks into which the list is divided.
     pub fn chunks(self) -> u64 {
         self.items.div_ceil(CHUNK as u64)
     }
 
-    /// Reads the description of a list. Returns `None` if it is malformed or the list is too short for chunks.
+    /// Removes an encoded description from the front of `rest` and returns it. Returns `None` if it is malformed, or if
+    /// the list is too short to be stored in chunks.
     fn take(rest: &mut &[u8]) -> Option<ChunkedList> {
         let number = take_varint(rest)?;
         let items = number >> 2;
@@ -126,12 +131,12 @@ impl ChunkedList {
     }
 }
 
-/// Returns the least number of bits into which the indices of `moves` moves fit.
+/// Returns the least number of bits that can represent the indices of `moves` moves.
 pub(super) fn bits_for(moves: usize) -> u32 {
     usize::BITS - moves.saturating_sub(1).leading_zeros()
 }
 
-/// An encoded list that is decoded in place.
+/// An encoded list, or an encoded chunk of a list, that is decoded without a copy.
 #[derive(Copy, Clone, Debug)]
 pub struct List<'a> {
     /// The number of items, or 0 if the list is stored in chunks.
@@ -149,7 +154,8 @@ pub struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// Reads the head of a list. Returns `None` if it is malformed.
+    /// Parses the head of the list at the front of `bytes`: its length and its different moves. Returns `None` if the
+    /// head is malformed.
     pub fn parse(bytes: &'a [u8]) -> Option<List<'a>> {
         let mut rest = bytes;
         let head = take_varint(&mut rest)?;
@@ -176,12 +182,14 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Returns the offset of the list in its page.
+    /// Returns the offset at which the list begins in `page`. The list must have been parsed from bytes that extend to
+    /// the end of `page`.
     pub fn start_in(&self, page: &[u8]) -> usize {
         page.len() - self.whole.len()
     }
 
-    /// Returns the number of items if the subject is a position, and `None` for any other subject.
+    /// Returns the number of games in the list of a position. Returns `None` if the list belongs to a player, a name or
+    /// a Lichess id.
     pub fn games_of_position(&self) -> Option<u64> {
         match self.apart {
             Some(apart) => apart.is_of_position.then_some(apart.items),
@@ -189,13 +197,14 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns an iterator over the different moves, in the order of their indices.
+    /// Returns an iterator over the different moves of the list, in the order of their indices. The iterator is empty
+    /// if the list is stored in chunks.
     pub fn moves(&self) -> impl Iterator<Item = BookMove> + 'a {
         let (moves, _) = self.moves.as_chunks::<2>();
         moves.iter().map(|mv| BookMove(u16::from_le_bytes(*mv)))
     }
 
-    /// Returns the id of the first item, or `None` if there is none or it is malformed.
+    /// Returns the game id of the first item. Returns `None` if the list has no items or the first item is malformed.
     pub fn first_id(&self) -> Option<u32> {
         let bits = bits_for(self.moves.len() / 2);
         let mut rest = self.rest;
@@ -232,7 +241,8 @@ impl<'a> List<'a> {
         Some(rest)
     }
 
-    /// Returns all items and the bytes after the list, or `None` if the list is malformed.
+    /// Decodes all items of the list. Returns the items and the bytes that follow the list, or `None` if the list is
+    /// malformed.
     pub fn items(&self) -> Option<(Vec<Item>, &'a [u8])> {
         let moves: Vec<BookMove> = self.moves().collect();
         let mut items = Vec::with_capacity(self.len);
@@ -241,22 +251,23 @@ impl<'a> List<'a> {
     }
 }
 
-/// Assigns subjects to pages by their first bits.
+/// The assignment of lists to pages: a page contains the lists whose keys begin with the same `bits` bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Paging {
     bits: u32,
 }
 
-/// The least number of bits. With fewer, a page would span several shards of the sorter.
+/// The least number of leading bits that the keys of a page share. With fewer bits, a page would span several shards of
+/// the sorted records.
 const FEWEST_BITS: u32 = 8;
-/// The greatest number of bits.
+/// The greatest number of leading bits that the keys of a page share.
 const MOST_BITS: u32 = 40;
 
 /// The target number of items in a page.
 const PAGE: u64 = 64;
 
 impl Paging {
-    /// Returns the paging for lists with `items` items in total.
+    /// Returns the assignment for lists that have `items` items in total, with about 64 items in each page.
     pub fn for_items(items: u64) -> Paging {
         let bits = (items / PAGE).max(1).ilog2();
         Paging {
@@ -264,48 +275,51 @@ impl Paging {
         }
     }
 
-    /// Returns the paging by this many bits, or `None` if the number is out of range.
+    /// Returns the assignment in which the keys of a page share `bits` leading bits. Returns `None` if `bits` is not
+    /// from 8 to 40.
     pub fn of_bits(bits: u32) -> Option<Paging> {
         (FEWEST_BITS..=MOST_BITS)
             .contains(&bits)
             .then_some(Paging { bits })
     }
 
-    /// Returns the number of leading bits that the subjects of a page have in common.
+    /// Returns the number of leading bits that the keys of a page share.
     pub fn bits(self) -> u32 {
         self.bits
     }
 
-    /// Returns the number of the page that contains a subject.
+    /// Returns the number of the page that contains the list with the key `subject`.
     #[inline]
     pub fn page(self, subject: ListKey) -> u64 {
         subject.0 >> (u64::BITS - self.bits)
     }
 
-    /// Returns the least subject that belongs to the same page as `subject`.
+    /// Returns the least list key that belongs to the page of `subject`.
     #[inline]
     pub fn first_of(self, subject: ListKey) -> ListKey {
         ListKey(subject.0 & !(u64::MAX >> self.bits))
     }
 
-    /// Returns the greatest subject that belongs to the same page as `subject`. The page's key contains it.
+    /// Returns the greatest list key that belongs to the page of `subject`. It is part of the page's LevelDB key.
     pub fn last_of(self, subject: ListKey) -> ListKey {
         ListKey(subject.0 | (u64::MAX >> self.bits))
     }
 
-    /// Returns the number of bytes of a subject that a page stores.
+    /// Returns the number of bytes of each list key that a page stores. The leading bits, which all keys of the page
+    /// share, are left out.
     fn stored(self) -> usize {
         (u64::BITS - self.bits).div_ceil(8) as usize
     }
 
-    /// Appends the bytes of a subject that a page stores.
+    /// Appends the bytes of a list key that a page stores. The leading bits, which all keys of the page share, are left
+    /// out.
     pub fn put_subject(self, subject: ListKey, page: &mut Vec<u8>) {
         let bytes = subject.0.to_be_bytes();
         page.extend_from_slice(&bytes[bytes.len() - self.stored()..]);
     }
 
-    /// Finds the list of a subject in its page. Returns `Some(None)` if the page does not contain the subject, and
-    /// `None` if the page is malformed.
+    /// Finds the list with the key `subject` in an encoded page. Returns `Some(None)` if the page does not contain the
+    /// list, and `None` if the page is malformed.
     pub fn find(self, page: &[u8], subject: ListKey) -> Option<Option<List<'_>>> {
         let mut found = None;
         self.for_each_list(page, subject, |other, list, _| {
@@ -315,8 +329,10 @@ impl Paging {
         Some(found)
     }
 
-    /// Calls `f` with each subject of a page, its list, and the byte range of the list in the page. `any` is any
-    /// subject that belongs to the page. Returns `None` if the page is malformed or `f` returns `None`.
+    /// Calls `f` for each list of an encoded page. The arguments are the list's key, the list, and the byte range of
+    /// the list in the page.
+    ///
+    /// `any` is any key that belongs to the page. Returns `None` if the page is malformed or if `f` returns `None`.
     pub fn for_each_list<'a>(
         self,
         page: &'a [u8],
@@ -343,11 +359,12 @@ impl Paging {
     }
 }
 
-/// The maximum number of bytes of chunks that are held in memory for one page. Further chunks are spilled, unless they
-/// are small.
+/// The number of bytes of chunks of one page that are held in memory. Further chunks are spilled to a temporary file
+/// unless they are small.
 const MOST_HELD: usize = 256 << 10;
 
-/// Creates the entries of all pages whose first record is in `piece`.
+/// Creates the entries of all pages of lists whose first record is in `piece`. `games` contains the rows from which the
+/// results of long lists are added up, and `paging` assigns lists to pages.
 ///
 /// # Errors
 ///
@@ -365,10 +382,10 @@ pub(in crate::index) fn list_entries(
     maker.finish()
 }
 
-/// A builder that turns sorted records into entries of pages, chunks and sums.
+/// A builder that turns sorted list records into the entries of an explorer's index.
 ///
-/// Short lists are stored in pages. A longer list is divided into chunks, each in an entry of its own before the page
-/// that refers to it.
+/// Short lists are stored together in pages. A longer list is divided into chunks, with one entry for each chunk. The
+/// list of a position with very many games also gets entries with its results by period.
 pub(in crate::index) struct ListBuilder<'a> {
     paging: Paging,
     /// The games whose rows are added up in sums.
@@ -394,7 +411,8 @@ pub(in crate::index) struct ListBuilder<'a> {
 }
 
 impl<'a> ListBuilder<'a> {
-    /// Creates a maker without records.
+    /// Creates a builder without records. `paging` assigns lists to pages, and `games` contains the rows from which the
+    /// results of long lists are added up.
     pub(in crate::index) fn new(paging: Paging, games: &'a StoredGames) -> ListBuilder<'a> {
         ListBuilder {
             paging,
@@ -412,7 +430,7 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Adds the next record.
+    /// Adds a record. Records must arrive in ascending order.
     ///
     /// # Errors
     ///
@@ -430,16 +448,16 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Adds encoded inline lists with their subjects, which all belong to the same page. `last` is the subject of the
-    /// last list. The caller has passed them to [`count_lists`](ListBuilder::count_lists).
+    /// Adds encoded short lists of one page, each with its key. `last` is the key of the last list. Positions in these
+    /// lists are not counted; see [`count_lists`](ListBuilder::count_lists).
     pub(in crate::index) fn add_lists(&mut self, last: ListKey, lists: &[u8]) -> Result<()> {
         self.begin(last, false)?;
         self.lists.extend_from_slice(lists);
         Ok(())
     }
 
-    /// Counts the positions among encoded lists with their subjects, which all belong to the page of `any`. Returns
-    /// `None` if the lists are malformed.
+    /// Adds the number of positions in encoded lists, and the number of their games, to the totals. `any` is any key
+    /// that belongs to the page of the lists. Returns `None` if the lists are malformed.
     pub(in crate::index) fn count_lists(&mut self, any: ListKey, lists: &[u8]) -> Option<()> {
         let made = &mut self.made;
         self.paging.for_each_list(lists, any, |_, list, _| {
@@ -450,7 +468,8 @@ impl<'a> ListBuilder<'a> {
         })
     }
 
-    /// Closes the current list and begins the list of `subject`.
+    /// Ends the current list and begins the list with the key `subject`. Ends the current page if this list belongs to
+    /// another page.
     fn begin(&mut self, subject: ListKey, white_to_move: bool) -> Result<()> {
         self.end_list()?;
         let page = self.paging.page(subject);
@@ -463,7 +482,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Closes the current list, if it has items: encodes it into the page, or writes its last chunk and its sums.
+    /// Ends the current list, if it has items: encodes it into the page, or writes its last chunk and its results by
+    /// period.
     fn end_list(&mut self) -> Result<()> {
         if self.list.is_empty() {
             return Ok(());
@@ -494,7 +514,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Writes the current items as a chunk.
+    /// Writes the items collected for the current list as a chunk. `another_follows` says whether the list continues in
+    /// a further chunk.
     fn end_chunk(&mut self, another_follows: bool) -> Result<()> {
         self.is_position |= another_follows && self.list.iter().any(|(_, mv)| is_of_position(*mv));
         self.sums.add(&self.list, self.white_to_move, self.games)?;
@@ -506,8 +527,8 @@ impl<'a> ListBuilder<'a> {
         self.push(&key, &chunk)
     }
 
-    /// Adds an entry for a chunk of a long list, which is stored before the page that refers to it. Spills the chunk to
-    /// a temporary file if the page already has many bytes of chunks.
+    /// Adds the entry of a chunk of a long list. Spills the chunk to a temporary file if the current page already has
+    /// many bytes of chunks.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.bytes_before += value.len();
         let entries = &mut self.made.entries;
@@ -518,7 +539,7 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Copies an entry of the next page, a chunk or the page itself, from another index. The caller has passed a page to
+    /// Copies an entry, a page or a chunk, from another index. Positions in a copied page are not counted; see
     /// [`count_lists`](ListBuilder::count_lists).
     pub(in crate::index) fn pass(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;
@@ -531,7 +552,7 @@ impl<'a> ListBuilder<'a> {
         self.push(key, value)
     }
 
-    /// Writes the current page, if one is open.
+    /// Adds the entry of the current page, if a page is open.
     fn end_page(&mut self) {
         if self.page.take().is_some() {
             let key = page_key(LISTS, self.paging.last_of(self.subject));
@@ -541,7 +562,7 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Writes the last page and returns the entries.
+    /// Ends the last list and the last page, and returns all entries.
     pub(in crate::index) fn finish(mut self) -> Result<EntryBatch> {
         self.end_list()?;
         self.end_page();

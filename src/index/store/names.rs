@@ -17,19 +17,19 @@ use crate::{
     task,
 };
 
-/// The number of names in an entry.
+/// The number of player and event names that are stored in one entry of the index.
 pub const NAMES: u32 = 64;
 
-/// The greatest length of a name in bytes. Longer names are cut.
+/// The greatest length in bytes of a stored player or event name. Longer names are truncated.
 pub const LONGEST_NAME: usize = 1024;
 
-/// Appends a name to the value of an entry.
+/// Appends a name to the value of an entry: its length as a varint, then its text.
 pub fn write_name(out: &mut Vec<u8>, name: &str) {
     put_varint(out, name.len() as u64);
     out.extend_from_slice(name.as_bytes());
 }
 
-/// Reads the names of an entry. Returns `None` if the value is malformed.
+/// Parses the value of an entry that contains names. Returns `None` if the value is malformed.
 pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
     let mut names = Vec::new();
     let mut rest = value;
@@ -42,7 +42,8 @@ pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
 }
 
 impl Index {
-    /// Returns the names of the entry with this number. The index has `names` names in total.
+    /// Reads the names in entry `number` of the index's table of names. `names` is the number of names in the whole
+    /// table.
     pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
         let key = names_key(number);
         let expected = names
@@ -55,11 +56,11 @@ impl Index {
     }
 }
 
-/// The number of entries of names that a [`NameReader`] caches.
+/// The greatest number of entries with names that a [`NameReader`] caches.
 const KEPT_NAMES: usize = 4096;
 
-/// Reads the names of an index, and caches some of them. A lookup reads the index if another thread holds the cache's
-/// lock.
+/// A reader of the player and event names of an index that caches recently used names. If another thread holds the lock
+/// of the cache, the cache is bypassed.
 #[derive(Debug)]
 pub(crate) struct NameReader {
     /// The number of names in the index.
@@ -68,7 +69,7 @@ pub(crate) struct NameReader {
 }
 
 impl NameReader {
-    /// Creates a reader for an index with this many names.
+    /// Creates a reader for an index that has `names` names.
     pub(crate) fn new(names: u32) -> NameReader {
         NameReader {
             names,
@@ -76,11 +77,11 @@ impl NameReader {
         }
     }
 
-    /// Returns the name with this number.
+    /// Returns the name with the number `number`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the entry cannot be read or is malformed, or if there is no such name.
+    /// Returns an error if the name cannot be read or is malformed, or if no name has this number.
     pub(crate) fn name(&self, index: &Index, number: u32) -> Result<Box<str>> {
         let (entry, place) = (number / NAMES, (number % NAMES) as usize);
         let known = task::try_lock(&self.entries);
@@ -102,7 +103,8 @@ impl NameReader {
         name.ok_or_else(|| index.malformed(&names_key(entry)))
     }
 
-    /// Calls `f` with the number and the text of every name, ascending. One entry of names is in memory at a time.
+    /// Calls `f` with the number and the text of every name of `index`, in ascending order of numbers. Only a few names
+    /// are in memory at a time.
     pub(crate) fn for_each(&self, index: &Index, mut f: impl FnMut(u32, &str)) -> Result<()> {
         for entry in 0..self.names.div_ceil(NAMES) {
             let names = index.name_entry(entry, self.names)?;

@@ -41,17 +41,18 @@ use crate::{
     position::BookMove,
 };
 
-/// The greatest number of items of a list without sums.
+/// The greatest number of games of a position for which no results by period are stored. A query adds up so few games
+/// itself.
 pub const SUMMED: usize = 1 << 15;
 
-/// The number of games with the highest ratings that a class lists.
+/// The number of highest-rated games that are stored for each class (speed and rating group) of a period.
 pub const TOP: usize = 15;
 
-/// The number of newest games that a class lists. An answer shows up to 8 recent games and 4 top games. The newest
-/// games may be among the top games, which are not shown twice, so 8 + 4 games are needed.
+/// The number of newest games that are stored for each class (speed and rating group) of a period. An answer shows up
+/// to 8 recent games and 4 top games, and never one game twice, so 12 games are needed.
 pub const RECENT: usize = 12;
 
-/// A game that may be among the games with the highest ratings or the newest games of an answer.
+/// A game that an answer may show as one of its top games or recent games.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct CandidateGame {
     /// The class of the game.
@@ -62,22 +63,23 @@ pub struct CandidateGame {
     pub mv: BookMove,
 }
 
-/// The results of a position in a period.
+/// The results of a position in a period: all time, a year or a month.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PeriodResults {
     /// The rows, sorted by move and class. Their months are unknown.
     pub rows: Vec<ResultRow>,
-    /// The games with the highest ratings and the newest games of each class, and possibly others, sorted by class and id.
-    /// Empty in an index of counts.
+    /// The games with the highest ratings and the newest games of each class, and possibly others, sorted by class and
+    /// id. Empty in an index of counts.
     pub candidates: Vec<CandidateGame>,
 }
 
 impl PeriodResults {
-    /// Appends the encoded results. `of_games` says whether the index contains games.
+    /// Encodes the results and appends them to `out`. `of_games` says whether the index contains games; an index of
+    /// counts stores no candidates.
     ///
     /// # Panics
     ///
-    /// Panics if a candidate has a move that no row has.
+    /// Panics if a candidate has a move that none of the rows has.
     pub fn write(&self, of_games: bool, out: &mut Vec<u8>) {
         let mut bits = BitWriter::default();
         let moves = self.rows.chunk_by(|a, b| a.mv == b.mv);
@@ -103,7 +105,8 @@ impl PeriodResults {
         }
     }
 
-    /// Decodes results that [`write`](PeriodResults::write) encoded. Returns `None` if they are malformed.
+    /// Decodes the results of a period. `of_games` says whether the index contains games. Returns `None` if the results
+    /// are malformed.
     pub fn parse(mut bytes: &[u8], of_games: bool) -> Option<PeriodResults> {
         let mut results = PeriodResults::default();
         let rows = match of_games {
@@ -139,7 +142,7 @@ impl PeriodResults {
     }
 }
 
-/// Appends the years that begin the entry of all time.
+/// Appends the list of years and months that begins a position's entry for all time.
 pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
     put_varint(out, years.len() as u64);
     for year in years {
@@ -148,7 +151,8 @@ pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads the years that begin the entry of all time. Returns `None` if they are malformed.
+/// Removes the list of years and months from the front of a position's entry for all time, and returns it. Returns
+/// `None` if the list is malformed.
 pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
     let len = take_size(rest)?.checked_mul(4)?;
     let (years, _) = rest.split_off(..len)?.as_chunks::<4>();
@@ -164,9 +168,10 @@ pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
     (have_months && ascend).then_some(years)
 }
 
-/// Adds up the rows of a position for each period: all time, each year and each month. Returns each period with its
-/// sorted rows, first all time, then the years, then the months. Also returns the years, each with its months that
-/// occur in `rows`.
+/// Adds up the rows of a position for each period that has games: all time, each year and each month.
+///
+/// Returns the periods with their rows, in the order all time, years, months. Also returns the years, each with the
+/// months that occur in `rows`.
 pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<YearMonths>) {
     let mut periods = Vec::new();
     let mut years: Vec<YearMonths> = Vec::new();
@@ -196,14 +201,14 @@ pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<Yea
     (periods, years)
 }
 
-/// The maximum number of sums for a position, one for each month, class and move. More sums would take too much memory,
-/// so for a position with more, no sums are stored.
+/// The greatest number of sums that are added up for a position; each month, class and move has a sum of its own. If a
+/// position needs more, no results by period are stored for it, to bound the memory.
 const MOST_MOVE_SUMS: usize = 7 << 15;
-/// The maximum number of pairs of a month and a class (a speed and a rating group) for which the moves of a position
-/// are added up. For a position with more pairs, no sums are stored.
+/// The greatest number of pairs of a month and a class (speed and rating group) for which results of a position are
+/// added up. If a position has more, no results by period are stored for it, to bound the memory.
 const MOST_CLASSES: usize = 1 << 15;
 
-/// The sums of a list. They are only calculated once the list is long enough.
+/// The results by period of a list of games. They are calculated only if the list becomes long enough.
 pub(super) enum ListResults<'a> {
     /// The list is short so far. Contains its items.
     Few(Vec<Item>),
@@ -220,7 +225,8 @@ impl Default for ListResults<'_> {
 }
 
 impl<'a> ListResults<'a> {
-    /// Adds the next items of the list.
+    /// Adds items of the list to the results. `white_to_move` says who is to move in the position, and `games` contains
+    /// the rows of the games.
     ///
     /// # Errors
     ///
@@ -258,7 +264,8 @@ impl<'a> ListResults<'a> {
         Ok(())
     }
 
-    /// Appends the entries of the periods. Returns `true` if there are any.
+    /// Appends the entries with the results by period of the position with the key `subject`. Returns `false` if the
+    /// list has no such results.
     pub(super) fn write(self, subject: ListKey, entries: &mut Entries) -> bool {
         match self {
             ListResults::Sums(adder) => {
@@ -270,7 +277,7 @@ impl<'a> ListResults<'a> {
     }
 }
 
-/// The results of the games of a month and a class.
+/// The results of a position's games in one month and one class (speed and rating group).
 #[derive(Clone, Debug)]
 struct ClassResults {
     /// The rows, sorted by move.
@@ -287,7 +294,8 @@ impl ClassResults {
     }
 }
 
-/// The games that answers may list.
+/// The highest-rated and the newest games of a position in one class. Answers choose the games that they show from
+/// them.
 #[derive(Clone, Debug)]
 struct BestGames {
     /// The games with the highest ratings. Each has twice the mean of its known ratings, its date, id and move.
@@ -304,13 +312,13 @@ impl BestGames {
         }
     }
 
-    /// Adds games of the same class.
+    /// Adds the games of `other`, which must belong to the same position and class.
     fn join(&mut self, other: &BestGames) {
         self.top.join(&other.top);
         self.recent.join(&other.recent);
     }
 
-    /// Appends the games, sorted by id.
+    /// Appends the games to `candidates`, sorted by id and without duplicates. `class` is the class of all of them.
     fn add_to(&self, class: Class, candidates: &mut Vec<CandidateGame>) {
         let start = candidates.len();
         let top = self.top.iter().map(|(_, _, game, mv)| (game, mv));
@@ -322,7 +330,7 @@ impl BestGames {
     }
 }
 
-/// Adds up the games of a position by month and class.
+/// An accumulator of the results of a position's games by month and class (speed and rating group).
 pub(super) struct ResultAdder<'a> {
     white_to_move: bool,
     rows: RowReader<'a>,
@@ -334,7 +342,8 @@ pub(super) struct ResultAdder<'a> {
 }
 
 impl<'a> ResultAdder<'a> {
-    /// Creates sums without games.
+    /// Creates an accumulator without games. `white_to_move` says who is to move in the position, and `games` contains
+    /// the rows of the games.
     fn new(white_to_move: bool, games: &'a StoredGames) -> ResultAdder<'a> {
         ResultAdder {
             white_to_move,
@@ -345,7 +354,7 @@ impl<'a> ResultAdder<'a> {
         }
     }
 
-    /// Adds the games of items.
+    /// Adds the games of a position's list.
     ///
     /// # Errors
     ///
@@ -361,7 +370,7 @@ impl<'a> ResultAdder<'a> {
         Ok(())
     }
 
-    /// Adds a game in which `mv` was played.
+    /// Adds game `id`, which played `mv` in the position. `row` is the row of the game.
     fn add(&mut self, id: u32, mv: BookMove, row: &GameRow) {
         let month = Month::of(row.date);
         let class = Class::new(row.speed, row.group());
@@ -391,12 +400,13 @@ impl<'a> ResultAdder<'a> {
         }
     }
 
-    /// Returns `true` if the sums exceed [`MOST_MOVE_SUMS`] or [`MOST_CLASSES`].
+    /// Returns `true` if the position has more sums than [`MOST_MOVE_SUMS`] or more pairs of month and class than
+    /// [`MOST_CLASSES`].
     fn is_too_large(&self) -> bool {
         self.rows_of_months > MOST_MOVE_SUMS || self.classes > MOST_CLASSES
     }
 
-    /// Appends the entries of all periods.
+    /// Appends the entries with the results of all periods. `subject` is the key of the position.
     fn write(self, subject: ListKey, entries: &mut Entries) {
         let rows = self.months.values().flat_map(|results| &results.rows);
         let mut rows: Vec<ResultRow> = rows.copied().collect();
@@ -420,10 +430,11 @@ impl<'a> ResultAdder<'a> {
     }
 }
 
-/// The games that answers may list, by period and class.
+/// The highest-rated and the newest games of a position for each period and class.
 type BestOfPeriods = BTreeMap<(Period, Class), BestGames>;
 
-/// Returns the games of the years from those of the months, or the games of all time from those of the years.
+/// Merges the games of each class into the next longer periods: games of months into years, or games of years into all
+/// time.
 fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     let mut longer = BestOfPeriods::new();
     for ((period, class), best) in games {
@@ -433,8 +444,11 @@ fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     longer
 }
 
-/// Appends the entries of all periods of a position. `of` is [`LISTS`] or [`COUNTS`]. `rows` are the rows of all months,
-/// sorted by move, class and month, and `candidates` returns the candidates of a period.
+/// Appends the entries with the results of a position for each period. `rows` are the results by month, sorted by move,
+/// class and month.
+///
+/// `of` is the key prefix: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts. `candidates` returns the
+/// games of a period from which answers choose top games and recent games.
 pub(super) fn push_periods(
     of: &[u8; 2],
     subject: ListKey,

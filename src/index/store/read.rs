@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Index {
-    /// Returns the rows of the entry with this number.
+    /// Returns the rows of the games in entry `number`. An entry contains [`ROWS`] games, and the last entry the rest.
     pub(crate) fn row_entry(&self, number: u64) -> Result<Vec<GameRow>> {
         let value = self.row_bytes(number)?;
         let (rows, _) = value.as_chunks::<ROW>();
@@ -28,7 +28,11 @@ impl Index {
             .collect()
     }
 
-    /// Returns the encoded rows of the entry with this number, which has the expected length.
+    /// Returns the encoded rows of the games in entry `number`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the entry cannot be read or does not have the expected length.
     fn row_bytes(&self, number: u64) -> Result<Vec<u8>> {
         let key = store::rows_key(number as u32);
         let value = self.value(&key)?.unwrap_or_default();
@@ -43,7 +47,7 @@ impl Index {
         GameRow::parse(row).ok_or_else(|| self.malformed(&store::rows_key(entry as u32)))
     }
 
-    /// Returns the row of a game.
+    /// Returns the row of game `id`: its names, ratings, date and other properties that filters use.
     fn row(&self, id: u32) -> Result<GameRow> {
         let (entry, place) = (u64::from(id) / ROWS, (u64::from(id) % ROWS) as usize);
         let row_in = |rows: &[u8]| self.parsed_row(entry, &rows.as_chunks::<ROW>().0[place]);
@@ -61,7 +65,7 @@ impl Index {
         Ok(row)
     }
 
-    /// Returns the header of a game in an explorer's index.
+    /// Returns the header of game `id`. The index must be an explorer's index of games.
     pub(in crate::index) fn stored_header(&self, id: u32) -> Result<GameHeader> {
         let row = self.row(id)?;
         let name = |number| self.name(number);
@@ -69,7 +73,7 @@ impl Index {
         self.details(id, |details| details.header(&row, [&white, &black, &event]))
     }
 
-    /// Passes the details of a game to `f`, and returns its result.
+    /// Calls `f` with the details of game `id`, and returns the result of `f`.
     pub(in crate::index) fn details<T>(
         &self,
         id: u32,
@@ -84,11 +88,12 @@ impl Index {
         details.map(f).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Calls `f` with the encoded details of each game of an entry, in order.
+    /// Calls `f` with the details of each game in entry `entry`, in ascending order of ids. The arguments are the
+    /// encoded and the decoded details.
     ///
     /// # Errors
     ///
-    /// Returns the error of `f`, or an error if the entry cannot be read, is malformed, or lacks games.
+    /// Returns an error if `f` fails, or if the entry cannot be read, is malformed, or has too few or too many games.
     pub(in crate::index) fn for_each_details(
         &self,
         entry: u64,
@@ -108,7 +113,9 @@ impl Index {
         }
     }
 
-    /// Returns the parts of a list that [`find_list`](Index::find_list) has found.
+    /// Reads the list with the key `subject` from its location, which [`find_list`](Index::find_list) returned. Returns
+    /// one part for each chunk of the list, or a single part if the list is in a page. Returns no part if the list does
+    /// not exist.
     pub(crate) fn list(&self, subject: ListKey, place: ListPlace) -> Result<Vec<StoredPart>> {
         match place {
             ListPlace::InPage(list) => Ok(list.into_iter().collect()),
@@ -116,7 +123,7 @@ impl Index {
         }
     }
 
-    /// Finds out where the list of a subject is stored.
+    /// Finds the location of the list with the key `subject`. `paging` states how the index assigns lists to pages.
     pub(crate) fn find_list(&self, paging: Paging, subject: ListKey) -> Result<ListPlace> {
         let nowhere = ListPlace::InPage(None);
         let key = page_key(LISTS, paging.last_of(subject));
@@ -138,11 +145,12 @@ impl Index {
         })))
     }
 
-    /// Calls `f` with each subject of the page that contains the subject `any`, in ascending order, and its list.
+    /// Calls `f` with each list in the page to which the key `any` belongs, in ascending order of keys. The arguments
+    /// are the list's key and the list.
     ///
     /// # Errors
     ///
-    /// Returns the error of `f`, or an error if the page cannot be read or is malformed.
+    /// Returns an error if `f` fails, or if the page cannot be read or is malformed.
     pub(crate) fn for_each_list(
         &self,
         paging: Paging,
@@ -160,7 +168,8 @@ impl Index {
         read.ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns an iterator over the chunks of a list.
+    /// Returns an iterator over the chunks of the long list with the key `subject`. `apart` is the description of the
+    /// list.
     pub(in crate::index) fn chunks(
         &self,
         subject: ListKey,
@@ -172,7 +181,8 @@ impl Index {
         })
     }
 
-    /// Returns a chunk of a list. `items` is the number of items in this chunk and those after it.
+    /// Reads chunk `number`, counted from 0, of the list with the key `subject`. `items` is the number of items in this
+    /// chunk and all later ones.
     fn chunk(&self, subject: ListKey, number: u32, items: u64) -> Result<StoredPart> {
         let key = chunk_key(subject, number);
         let chunk = self.value(&key)?.unwrap_or_default();
@@ -188,12 +198,15 @@ impl Index {
         }
     }
 
-    /// Returns the results of all games of a position, and the years and months that have results of their own. The
-    /// position must have results by period. `of` is [`LISTS`] or [`COUNTS`], and `games` is the number of its games.
+    /// Reads the results of a position for all time. Returns the years with games, each with its months, and the
+    /// results.
+    ///
+    /// `of` is the key prefix: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts. The position with
+    /// the key `subject` must have stored results by period and `games` games.
     ///
     /// # Errors
     ///
-    /// Returns an error if the entry cannot be read, is malformed, or does not contain `games` games.
+    /// Returns an error if the entry cannot be read or is malformed, or if its results do not add up to `games` games.
     pub(crate) fn results_of_all(
         &self,
         of: &[u8; 2],
@@ -210,7 +223,8 @@ impl Index {
         parse(&value).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the results of a position in a year or a month. `of` is [`LISTS`] or [`COUNTS`].
+    /// Reads the results of a position for a year or a month. `of` is the key prefix: [`LISTS`] for an index of games,
+    /// [`COUNTS`] for an index of counts. `subject` is the key of the position.
     ///
     /// # Errors
     ///
@@ -227,7 +241,7 @@ impl Index {
         results.ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the ids of a subject's list, ascending.
+    /// Returns the ids of all games in the list with the key `subject`, in ascending order.
     pub(crate) fn listed(&self, paging: Paging, subject: ListKey) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         for part in self.list(subject, self.find_list(paging, subject)?)? {
@@ -240,7 +254,7 @@ impl Index {
     }
 }
 
-/// The location of a list.
+/// The location of a list of an explorer's index.
 #[derive(Debug)]
 pub(crate) enum ListPlace {
     /// The list is stored in a page. `None` if the subject has no list.
@@ -249,7 +263,8 @@ pub(crate) enum ListPlace {
     Chunks(ChunkedList),
 }
 
-/// An entry that contains a list or a part of it: a page or a chunk.
+/// An entry of the index that contains a list or a part of it, and the offset of the list in the entry. The entry is a
+/// page or a chunk.
 #[derive(Debug)]
 pub(crate) struct StoredPart {
     pub key: Vec<u8>,
@@ -259,11 +274,11 @@ pub(crate) struct StoredPart {
 }
 
 impl StoredPart {
-    /// Decodes the head of the list.
+    /// Parses the list in the entry.
     ///
     /// # Errors
     ///
-    /// Returns an error if it is malformed or has no items.
+    /// Returns an error if the list is malformed or has no items.
     pub(crate) fn list(&self, index: &Index) -> Result<List<'_>> {
         List::parse(&self.value[self.start..])
             .filter(|list| list.len > 0)

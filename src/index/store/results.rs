@@ -5,31 +5,32 @@ use crate::{
     position::BookMove,
 };
 
-/// The greatest number of games in a row, so that sums of all rows cannot overflow.
+/// The greatest number of games in a row of results. Sums over all rows cannot overflow.
 pub const MOST_GAMES: u64 = 1 << 48;
 
-/// The highest rating of a player.
+/// The highest rating that a player can have. A higher mean rating shows that the data are damaged.
 const HIGHEST: u64 = (1 << 12) - 1;
 
-/// A month of a year, or a year whose month is unknown, or an unknown year. Months are in the order of time.
+/// A month of a year, a year whose month is unknown, or an unknown year. Values are ordered by time; an unknown month
+/// comes before the months of its year, and an unknown year before all years.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Month(pub(super) u32);
 
 impl Month {
-    /// Returns a month of a year. `month` is 1 to 12, or 0 if unknown; `year` is 0 if unknown. Returns `None` if there is
-    /// no such month.
+    /// Creates a month of a year. `year` is from 1 to 9999, or 0 if unknown. `month` is from 1 to 12, or 0 if unknown;
+    /// it must be 0 if the year is unknown. Returns `None` for invalid numbers.
     pub fn new(year: u16, month: u8) -> Option<Month> {
         let is_month = year < 10_000 && month <= 12 && (year > 0 || month == 0);
         is_month.then(|| Month(13 * u32::from(year) + u32::from(month)))
     }
 
-    /// Returns the month of a date. The month of a date without a year is unknown too.
+    /// Returns the month of a date. If the year is unknown, the result is an unknown year.
     pub fn of(date: Date) -> Month {
         let month = date.year().and(date.month()).unwrap_or(0);
         Month(13 * u32::from(date.year().unwrap_or(0)) + u32::from(month))
     }
 
-    /// Returns the year, or 0 if it is unknown.
+    /// Returns the year from 1 to 9999, or 0 if it is unknown.
     pub fn year(self) -> u16 {
         (self.0 / 13) as u16
     }
@@ -40,7 +41,8 @@ impl Month {
     }
 }
 
-/// A period of time. The periods of a position are sorted in the order of this type.
+/// A period of time for which results are added up: all time, a year or a month. The order of this type is the order in
+/// which an index stores the periods of a position.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Period {
     /// All time.
@@ -52,7 +54,7 @@ pub enum Period {
 }
 
 impl Period {
-    /// Returns the bytes of the period in a key.
+    /// Encodes the period as it appears in a LevelDB key.
     pub fn key_bytes(self) -> Vec<u8> {
         let of_year = |kind: u8, year: u16| [&[kind][..], &year.to_be_bytes()].concat();
         match self {
@@ -62,7 +64,7 @@ impl Period {
         }
     }
 
-    /// Returns the next longer period that contains this one.
+    /// Returns the next longer period that contains this one: the year of a month, or all time.
     pub fn longer(self) -> Period {
         match self {
             Period::Month(month) => Period::Year(month.year()),
@@ -71,7 +73,7 @@ impl Period {
     }
 }
 
-/// A year, and its months that have games, as bits.
+/// A year and the set of its months in which games were played.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct YearMonths {
     /// The year, or 0 for games of an unknown year.
@@ -81,7 +83,8 @@ pub struct YearMonths {
 }
 
 impl YearMonths {
-    /// Adds a month to `years`, which is sorted and ends with this year or an earlier one.
+    /// Adds a month to a list of years with their months. `years` must be sorted, and must not contain a year later
+    /// than that of `month`.
     pub fn note(years: &mut Vec<YearMonths>, month: Month) {
         let (year, months) = (month.year(), 1 << month.month());
         match years.last_mut() {
@@ -90,32 +93,34 @@ impl YearMonths {
         }
     }
 
-    /// Returns an iterator over the months, ascending.
+    /// Returns an iterator over the months of the year in which games were played, in ascending order. Games of an
+    /// unknown month come first.
     pub fn months(self) -> impl Iterator<Item = Month> {
         let months = (0..=12).filter(move |month| self.months >> month & 1 == 1);
         months.map(move |month| Month(13 * u32::from(self.year) + month))
     }
 }
 
-/// A speed and a rating group. Games without a known rating form the last group.
+/// A class of games: a speed combined with a rating group. Games without a known rating form a rating group of their
+/// own, the last one.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Class(u8);
 
 impl Class {
-    /// The number of classes.
+    /// The number of classes, from speeds and rating groups.
     pub const COUNT: usize = (RatingGroup::COUNT + 1) * Speed::ALL.len();
-    /// The class with the lowest number.
+    /// The class with the number 0, for iterating over all classes.
     pub const FIRST: Class = Class(0);
-    /// The class with the highest number.
+    /// The class with the greatest number, for iterating over all classes.
     pub const LAST: Class = Class(Class::COUNT as u8 - 1);
 
-    /// Returns the class of a speed and a group; the group is `None` for games without a known rating.
+    /// Returns the class of games with a speed and a rating group. `group` is `None` for games without a known rating.
     pub fn new(speed: Speed, group: Option<RatingGroup>) -> Class {
         let group = group.map_or(RatingGroup::COUNT, RatingGroup::number);
         Class((group * Speed::ALL.len() + speed as usize) as u8)
     }
 
-    /// Returns the class with this number, or `None` if there is none.
+    /// Returns the class with the number `number`, or `None` if no class has this number.
     pub fn of_number(number: u8) -> Option<Class> {
         (usize::from(number) < Class::COUNT).then_some(Class(number))
     }
@@ -125,18 +130,20 @@ impl Class {
         self.0.into()
     }
 
-    /// Returns the index of the rating group in [`RatingGroup::all`], or the number of groups if no rating is known.
+    /// Returns the index of the class's rating group in [`RatingGroup::all`]. For games without a known rating, returns
+    /// the number of rating groups.
     pub fn group(self) -> usize {
         self.number() / Speed::ALL.len()
     }
 
-    /// Returns the number of the speed.
+    /// Returns the index of the class's speed in [`Speed::ALL`].
     pub fn speed(self) -> usize {
         self.number() % Speed::ALL.len()
     }
 }
 
-/// The results of one move in a position, in the games of one class and of one month or longer period.
+/// The results of one move in a position, added up over the games of one class (speed and rating group) and one month
+/// or longer period.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ResultRow {
     /// The move, or [`BookMove::NONE`] for games that end in the position.
@@ -158,7 +165,7 @@ pub struct ResultRow {
 }
 
 impl ResultRow {
-    /// Creates a row without games.
+    /// Creates a row without games for the move `mv`.
     pub fn new(mv: BookMove, class: Class, month: Month) -> ResultRow {
         ResultRow {
             mv,
@@ -171,17 +178,18 @@ impl ResultRow {
         }
     }
 
-    /// Returns the number of games.
+    /// Returns the number of games in the row.
     pub fn total(&self) -> u64 {
         self.games.iter().sum()
     }
 
-    /// Returns the sort key of the row. Rows with equal keys add up.
+    /// Returns the sort key of the row: move, class and month. Rows with equal sort keys can be added up.
     pub fn kind(&self) -> (BookMove, Class, Month) {
         (self.mv, self.class, self.month)
     }
 
-    /// Adds the games of another row of the move. A sum that overflows is not [possible](Self::is_possible) afterwards.
+    /// Adds the games of another row with an equal sort key. If a sum overflows, [`is_possible`](Self::is_possible)
+    /// returns `false` for the result.
     pub fn add(&mut self, other: &ResultRow) {
         for (sum, more) in self.games.iter_mut().zip(other.games) {
             *sum = sum.saturating_add(more);
@@ -191,7 +199,7 @@ impl ResultRow {
         self.game = other.game;
     }
 
-    /// Returns `true` if the numbers are consistent and within their limits.
+    /// Returns `true` if the numbers of the row do not contradict each other and do not exceed their limits.
     pub fn is_possible(&self) -> bool {
         let games = self
             .games
@@ -205,7 +213,7 @@ impl ResultRow {
     }
 }
 
-/// Returns the number of games of all rows.
+/// Returns the total number of games in all rows.
 pub fn games_of(rows: &[ResultRow]) -> u64 {
     rows.iter().map(ResultRow::total).sum()
 }
