@@ -15,10 +15,11 @@
 //! | 16-19 | the number of games, minus one |
 //! | 0-15 | the sum of the ratings |
 //!
-//! More games than a record holds take several records.
+//! More than 16 games take several records.
 //!
-//! Games of variants are counted by identity, but books look positions up by key. A [`KeyedIdentity`] is the record by which a
-//! store of `sort` keeps each pair of a key and an identity once.
+//! Games of variants are counted by identity, a hash that distinguishes positions with equal keys, but books look
+//! positions up by key. A [`KeyedIdentity`] is the record by which a store of `sort` keeps each pair of a key and an
+//! identity once.
 
 use std::{fmt, ops::AddAssign, str::FromStr};
 
@@ -33,19 +34,19 @@ use crate::{
     storage::sort::{Fold, Memory, Once, Record, Sealed, Shards},
 };
 
-/// The number of rating groups, with the group of unknown ratings.
+/// The number of rating groups, including the group of games without a known rating.
 const GROUPS: u8 = 10;
-/// The number of months of a year, with the unknown month.
+/// The number of encoded months per year: 12, and 0 for an unknown month.
 const MONTHS: u32 = 13;
 
-/// The largest number of games of a record. The sum of their ratings, at most 4,000 each, fits into 16 bits.
+/// The maximum number of games in one record. The sum of their ratings, at most 4,000 each, fits into 16 bits.
 const MOST: u64 = 16;
 
-/// The bits that are equal in records whose games can be added up.
+/// A mask of the bits (position, move, class, result) that are equal in two records whose games can be added up.
 const SUMMED: u128 = !0 << 20;
 
-/// The class of a half-move: the properties of its game that counts can be grouped by. A property is 0 if counts are not grouped
-/// by it.
+/// The class of a half-move: the speed, rating group and month of its game, by which counts can be grouped. A property
+/// by which counts are not grouped is 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct CountClass {
     /// The index of the speed in [`Speed::ALL`](crate::pgn::Speed::ALL).
@@ -55,12 +56,12 @@ pub struct CountClass {
     pub group: u8,
     /// A hundred times the year plus the month; an unknown year or month is 0.
     pub month: u32,
-    /// Whether the half-move counts for books only, because it is in a variation, or because its game played another move in the
-    /// same position later. An explorer counts only the last move of each game in a position.
+    /// Whether the half-move counts for books only, because it is in a variation, or because its game played another
+    /// move in the same position later. An explorer counts only the last move of each game in a position.
     pub book_only: bool,
 }
 
-/// The known ratings of the side that moved.
+/// The sum and the number of the known ratings of the players who made a move.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Ratings {
     /// The sum of the ratings.
@@ -76,12 +77,14 @@ impl AddAssign for Ratings {
     }
 }
 
-/// Up to 16 games of one class and result that played a move in a position. Records compare by key, then move, then class.
+/// A 128-bit record of up to 16 games of one class and one result in which a move was played in a position. Records
+/// compare by position key, then move, then class.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ClassRecord(u128);
 
 impl ClassRecord {
-    /// Creates the record of a half-move. `rating` is that of the side that moved, 0 if it is unknown.
+    /// Creates the record of one half-move. `key` identifies the position, `turn` is the side to move, and `rating` is
+    /// the rating of the player who moved, or 0 if it is unknown. `winner` is `None` if neither side won.
     #[inline]
     pub(crate) fn new(
         key: u64,
@@ -138,7 +141,7 @@ impl ClassRecord {
         }
     }
 
-    /// Returns `true` if another record has the same position, move and class.
+    /// Returns `true` if both records have the same position, move and class. Their results may differ.
     #[inline]
     pub(crate) fn has_class_of(self, other: ClassRecord) -> bool {
         self.0 >> 23 == other.0 >> 23
@@ -185,13 +188,13 @@ impl Record for ClassRecord {
         self.0
     }
 
-    /// Position keys are uniformly distributed, so they serve as ranks.
+    /// Returns the position key. Keys are hashes, so they are uniformly distributed.
     fn rank(self) -> u64 {
         self.key()
     }
 }
 
-/// Adds up the games and ratings of records that are otherwise equal.
+/// A fold that adds up the numbers of games and the ratings of records with the same position, move, class and result.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct AddGames {
     /// The shared bits of the current records, their number of games and the sum of their ratings.
@@ -216,7 +219,8 @@ impl Fold for AddGames {
         }
     }
 
-    /// Splits the games into ascending records: the one with the fewest games first, then full records with nearly equal sums.
+    /// Passes the games that were added up to `out` as records of up to 16 games, in ascending order. The first record
+    /// has the fewest games; the sum of the ratings is divided in proportion to the games.
     #[inline]
     fn finish(&mut self, out: &mut impl FnMut(ClassRecord)) {
         let Some((shared, games, sum)) = self.open.take() else {
@@ -237,7 +241,7 @@ impl Fold for AddGames {
     }
 }
 
-/// Collects half-moves by class, from any number of threads.
+/// Collects records of half-moves by class (speed, rating group and month) from any number of threads.
 #[derive(Debug)]
 pub(crate) struct ClassTally {
     records: Shards<ClassRecord>,
@@ -245,7 +249,7 @@ pub(crate) struct ClassTally {
     keys: Option<Shards<KeyedIdentity>>,
 }
 
-/// The sorted records of a [`ClassTally`].
+/// The records of a [`ClassTally`], sorted by position, move and class.
 #[derive(Debug)]
 pub(crate) struct ClassCounts {
     pub(crate) records: Sealed<ClassRecord>,
@@ -253,7 +257,8 @@ pub(crate) struct ClassCounts {
 }
 
 impl ClassTally {
-    /// Creates an empty tally. With identities there are two tables, each of which may use this much memory.
+    /// Creates an empty tally that spills to temporary files. `with_identities` adds a second store, for the position
+    /// keys of identities; each store may use the whole budget of `memory`.
     pub(crate) fn new(memory: &Memory, with_identities: bool) -> ClassTally {
         ClassTally {
             records: Shards::new(memory.clone()),
@@ -261,7 +266,8 @@ impl ClassTally {
         }
     }
 
-    /// Adds records and, with identities, the keys of their positions.
+    /// Adds records. If the tally stores identities, also adds `pairs`, the pairs of a position key and an identity
+    /// that the records refer to; otherwise ignores `pairs`.
     ///
     /// # Errors
     ///
@@ -275,7 +281,7 @@ impl ClassTally {
         self.records.spilled_bytes() + self.keys.as_ref().map_or(0, Shards::spilled_bytes)
     }
 
-    /// Sorts the records, on all threads of the current rayon pool.
+    /// Ends counting and sorts the records. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -289,7 +295,7 @@ impl ClassTally {
 }
 
 impl ClassCounts {
-    /// Calls `f` with each record of an identity, in order.
+    /// Calls `f` with each record of the position that has this identity, in ascending order.
     ///
     /// # Errors
     ///
@@ -322,7 +328,8 @@ impl ClassCounts {
     }
 }
 
-/// The properties of games that counts are grouped by, besides position and move. The default is none.
+/// The properties of games by which counts are grouped, in addition to position and move. The default groups by none of
+/// them.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<&'static str>")]
 pub struct Grouping {
@@ -334,13 +341,13 @@ pub struct Grouping {
     pub month: bool,
 }
 
-/// The error for a text that does not name such properties.
+/// The error for a text that does not name the properties of a [`Grouping`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write speed, rating and month, joined by commas, or none")]
 pub struct UnknownClass;
 
 impl Grouping {
-    /// Returns `true` if counts are not grouped.
+    /// Returns `true` if counts are grouped by position and move only.
     pub fn is_none(self) -> bool {
         self == Grouping::default()
     }
@@ -355,7 +362,7 @@ impl Grouping {
             .all(|(theirs, mine)| !theirs.1 || mine.1)
     }
 
-    /// Returns the class with 0 for each property that counts are not grouped by.
+    /// Returns `class` with 0 in place of each property by which this grouping does not group.
     pub(crate) fn of(self, class: CountClass) -> CountClass {
         CountClass {
             speed: if self.speed { class.speed } else { 0 },
@@ -430,12 +437,12 @@ impl TryFrom<Vec<String>> for Grouping {
     }
 }
 
-/// The key of a position, which other positions may share, and its identity, which is its own.
+/// A pair of a position's key and its identity. Several positions may share a key, but no two share an identity.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct KeyedIdentity(u128);
 
 impl KeyedIdentity {
-    /// Creates a pair. `key` is 0 if a book cannot contain the position.
+    /// Creates a pair of a position key and an identity. `key` is 0 if a book cannot contain the position.
     pub(crate) fn new(key: u64, identity: u64) -> KeyedIdentity {
         KeyedIdentity(u128::from(key) << 64 | u128::from(identity))
     }
@@ -460,7 +467,8 @@ impl Record for KeyedIdentity {
         self.0
     }
 
-    /// Returns the key. Keys are spread evenly, except for the key 0 of positions that no book contains.
+    /// Returns the position key. Keys are uniformly distributed, except for 0, the key of all positions that a book
+    /// cannot contain.
     fn rank(self) -> u64 {
         self.key()
     }

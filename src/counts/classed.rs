@@ -1,8 +1,8 @@
-//! Adds up counts by class: those of several directories, and those of the games of a run.
+//! Adds up counts by class (speed, rating group and month), from several directories and from the games of a run.
 //!
 //! Each input is sorted by key, move and identity. [`ClassedCounts::for_each_row`] merges the inputs and adds up the
-//! rows of one move by class. So memory holds one batch of each input, and the classes of one move. A [`RowSource`] passes the
-//! rows of a run's own counts to the writer, shard by shard, in ascending order.
+//! rows of one move by class, so memory holds one batch of each input and the classes of one move. A [`RowSource`]
+//! passes the rows of a run's own counts to the writer, shard by shard, in ascending order.
 
 use std::{
     cmp::Ordering,
@@ -27,21 +27,23 @@ use crate::{
     storage::sort::{Merge, Sealed},
 };
 
-/// The number of buffered rows of a move after which they are added up before the move is complete.
+/// The number of buffered rows of one move that triggers adding up equal classes before all rows of the move are read.
+/// Bounds the memory.
 const MOST_OF_MOVE: usize = 1 << 16;
 
-/// The greatest number of classes of a move; bounds the memory. All combinations of speeds, rating groups and the
-/// months of fifty years are a third of it, and twice as many if books alone count some games.
+/// The maximum number of classes of one move; bounds the memory. All combinations of speeds, rating groups and the
+/// months of fifty years are a third of this number, or two thirds if some games are counted for books only.
 const MOST_CLASSES: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
-/// If no row of a directory with more rows than this marks the end of a game, its writer did not count endings. In a
-/// smaller directory, every game may end in a position from which it moved earlier, and such an ending has no row.
+/// The maximum number of rows in a directory of counts that may lack rows for games which end in a position. A larger
+/// directory without these rows was written by a program that did not count endings. In a smaller one, every game may
+/// end in a position from which it moved earlier, and such an ending has no row.
 const MOST_WITHOUT_ENDS: u64 = 10_000;
 
-/// Counts by class of several directories that are to be added up.
+/// Counts of several directories that are added up by class (speed, rating group and month) while they are read.
 #[derive(Debug)]
 pub(crate) struct ClassedCounts {
-    /// The classes of the sums. Each directory distinguishes at least these.
+    /// The classes of the sums. Each directory distinguishes at least these classes.
     by: Grouping,
     /// For each directory: its classes, whether a row of games that end in a position was read, and its parts.
     directories: Vec<(CountsDirectory, Grouping, AtomicBool, OrderedParts)>,
@@ -53,7 +55,7 @@ pub(crate) struct ClassedCounts {
     ratings: AtomicU64,
 }
 
-/// A row in the k-way merge of the inputs, ordered by key, move and identity.
+/// A row in a k-way merge. Rows are ordered by key, move and identity.
 struct Placed(ClassRow);
 
 impl PartialEq for Placed {
@@ -77,11 +79,13 @@ impl Ord for Placed {
 }
 
 impl ClassedCounts {
-    /// Opens counts to add them up by the classes in `by`, which each directory must distinguish.
+    /// Opens directories of counts to add them up by the classes in `by`. Each directory must distinguish at least
+    /// these classes.
     ///
     /// # Errors
     ///
-    /// Returns an error if a part cannot be read, or if parts of a directory share keys.
+    /// Returns an error if a Parquet file of a directory cannot be read, or if two files of one directory share
+    /// position keys.
     pub(crate) fn open(directories: &[CountsDirectory], by: Grouping) -> Result<ClassedCounts> {
         let open = |directory: &CountsDirectory| {
             let (by, parts) = (directory.by()?, directory.classed()?);
@@ -96,11 +100,11 @@ impl ClassedCounts {
         })
     }
 
-    /// Returns `true` if a part has identities, as counts of variants do.
+    /// Returns `true` if a file of the counts has a column of identities, as counts of chess variants have.
     ///
     /// # Errors
     ///
-    /// Returns an error if a part cannot be read.
+    /// Returns an error if a file cannot be read.
     pub(crate) fn has_identities(&self) -> Result<bool> {
         let parts = self
             .directories
@@ -114,8 +118,9 @@ impl ClassedCounts {
         Ok(false)
     }
 
-    /// Calls `f` with the sums of the rows in `shards`, sorted by key, move, identity and class. The counts of games in
-    /// `own` are included. The range must not cross from one half of the unsigned keys to the other.
+    /// Calls `f` with the sums of all rows whose keys are in `shards`, sorted by key, move, identity and class. `own`
+    /// contains the counts of the run's games, which are added. A shard is a 256th of the range of keys; `shards` must
+    /// lie in one half of that range.
     ///
     /// # Errors
     ///
@@ -127,7 +132,7 @@ impl ClassedCounts {
         own: Option<&ClassCounts>,
         mut f: impl FnMut(&ClassRow) -> Result<()>,
     ) -> Result<()> {
-        // Fast path: counts of standard games alone have sorted rows that are already added up.
+        // Counts of standard games without any directory are sorted and added up already.
         if let Some(own) = own
             && self.directories.is_empty()
             && own.keys.is_none()
@@ -149,7 +154,8 @@ impl ClassedCounts {
         self.add_moves(Merge::new(sources).map(|row| row.map(|Placed(row)| row)), f)
     }
 
-    /// Adds up the rows of each move and calls `f` with the sums. `sorted` must be sorted by key, move and identity.
+    /// Adds up the rows of each move by class and calls `f` with the sums. `sorted` must yield rows sorted by key, move
+    /// and identity.
     fn add_moves(
         &self,
         sorted: impl Iterator<Item = Result<ClassRow>>,
@@ -181,7 +187,7 @@ impl ClassedCounts {
         self.hand_over(&mut rows, &mut f)
     }
 
-    /// Adds up the buffered rows of a move, calls `f` with the sums, and clears the buffer.
+    /// Adds up the buffered rows of one move by class, calls `f` with each sum, and clears the buffer `rows`.
     fn hand_over(
         &self,
         rows: &mut Vec<ClassRow>,
@@ -193,13 +199,13 @@ impl ClassedCounts {
         rows.drain(..).try_for_each(|row| f(&row))
     }
 
-    /// Returns the path for errors that concern all directories: the first one, or `counts`.
+    /// Returns the path that errors about all inputs name: the first directory, or `counts` if there is no directory.
     fn path(&self) -> &Path {
         let directory = self.directories.first();
         directory.map_or("counts".as_ref(), |(directory, ..)| directory.path())
     }
 
-    /// Returns an error if a move has more than [`MOST_CLASSES`] classes.
+    /// Returns an error if `classes`, the number of classes of a move, exceeds [`MOST_CLASSES`].
     fn check_classes(&self, classes: usize) -> Result<()> {
         if classes <= MOST_CLASSES {
             return Ok(());
@@ -208,12 +214,12 @@ impl ClassedCounts {
         Err(Error::too_large(self.path(), problem))
     }
 
-    /// Returns an iterator over the rows of a directory of counts. The iterator sets `has_ends` when it reads a row that counts
-    /// games which end in a position.
+    /// Returns an iterator over the rows that `rows` reads from one directory. The iterator sets `has_ends` when it
+    /// reads a row for games that end in a position.
     fn rows<'a>(&'a self, mut rows: OrderedRows<'a>, has_ends: &'a AtomicBool) -> ClassedRows<'a> {
         let (mut batch, mut at) = (Vec::new(), 0);
         Box::new(std::iter::from_fn(move || {
-            // A whole batch may consist of rows without games, which are skipped; read on until there are rows.
+            // All rows of a batch may be without games and skipped, so reading goes on until there are rows.
             while at == batch.len() {
                 batch.clear();
                 at = 0;
@@ -228,7 +234,7 @@ impl ClassedCounts {
         }))
     }
 
-    /// Reads the next batch of rows. Returns `false` at the end.
+    /// Reads the next batch of rows of a directory into `batch`. Returns `false` if all rows were read.
     ///
     /// # Errors
     ///
@@ -256,28 +262,31 @@ impl ClassedCounts {
         Ok(true)
     }
 
-    /// Compares every part with the checksum that its sidecar states. Uses all threads of the current rayon pool.
+    /// Compares the checksum of every file with the one that `counts.json` states for it. Uses all threads of the
+    /// current rayon pool.
     ///
     /// # Errors
     ///
-    /// Returns an error if a part cannot be read or has another checksum.
+    /// Returns an error if a file cannot be read or its checksum differs.
     pub(crate) fn check_bytes(&self) -> Result<()> {
         let mut parts = self.directories.iter().map(|(.., parts)| parts);
         parts.try_for_each(OrderedParts::check_bytes)
     }
 
-    /// Returns the number of rows in all directories, before they are added up.
+    /// Returns the total number of rows in the directories, before rows are added up.
     pub(crate) fn row_count(&self) -> u64 {
         let parts = self.directories.iter().map(|(.., parts)| parts);
         parts.map(OrderedParts::rows).sum()
     }
 
-    /// Checks that all rows were read exactly once. Resets the counters, so that the rows can be read again.
+    /// Checks that all rows were read exactly once. Resets the counters of games and rows, so that the rows can be read
+    /// again.
     ///
     /// # Errors
     ///
-    /// Returns an error if a part has other rows than its metadata or its sidecar state, or if a directory lacks rows
-    /// of games that end in a position and others have them.
+    /// Returns an error if the number of rows that were read from a file differs from the number in its metadata or in
+    /// `counts.json`. Also returns an error if a directory of more than 10,000 rows has no row for games that end in a
+    /// position although another directory has such rows.
     pub(crate) fn check_read(&self) -> Result<()> {
         self.games.store(0, Relaxed);
         self.ratings.store(0, Relaxed);
@@ -292,7 +301,7 @@ impl ClassedCounts {
     }
 }
 
-/// Sets `has_ends` if one of `rows` is of games that end in a position.
+/// Sets `has_ends` if one of `rows` counts games that end in a position, which are rows without a move.
 fn note_ends(rows: &[ClassRow], has_ends: &AtomicBool) {
     let is_end = |row: &ClassRow| row.row.mv == BookMove::NONE;
     if !has_ends.load(Relaxed) && rows.iter().any(is_end) {
@@ -300,7 +309,7 @@ fn note_ends(rows: &[ClassRow], has_ends: &AtomicBool) {
     }
 }
 
-/// Sorts the rows of a move by class, and adds up the rows of each class.
+/// Sorts the rows of a move by class and replaces rows of equal class by their sum.
 fn add_up(rows: &mut Vec<ClassRow>) {
     if rows.len() < 2 {
         return;
@@ -316,14 +325,14 @@ fn add_up(rows: &mut Vec<ClassRow>) {
     });
 }
 
-/// An iterator over rows by class, sorted by key, move and identity.
+/// An iterator over rows of counts by class, sorted by position key, move and identity.
 pub(super) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a>;
 
-/// Counts in memory or in temporary files that are to be written.
+/// A source of counts, in memory or in temporary files, whose rows are written to a directory of counts.
 pub(crate) enum RowSource<'a> {
     /// Counts of standard chess, in which keys identify positions.
     Keys(&'a Counts),
-    /// Counts of variants, which are stored by identity, and pairs of each key and an identity that shares it.
+    /// Counts of variants, which are stored by identity, and the pairs of a key and an identity that belong together.
     Identities {
         finder: Finder<'a>,
         keys: &'a Sealed<KeyedIdentity>,
@@ -331,12 +340,12 @@ pub(crate) enum RowSource<'a> {
 }
 
 impl RowSource<'_> {
-    /// Returns `true` if rows have identities that differ from their keys.
+    /// Returns `true` for counts of variants, whose rows have identities that differ from their position keys.
     pub(super) fn has_identities(&self) -> bool {
         matches!(self, RowSource::Identities { .. })
     }
 
-    /// Calls `f` with the rows of a shard of keys, sorted by key, move and identity.
+    /// Calls `f` with the rows of one shard, a 256th of the range of keys. Rows are sorted by key, move and identity.
     ///
     /// # Errors
     ///
@@ -369,8 +378,8 @@ impl RowSource<'_> {
     }
 }
 
-/// Calls `f` with the rows by class of `shards`, sorted by key, move and class. The counts must be of standard chess.
-/// Each class of a move is passed once.
+/// Calls `f` with the rows of `shards`, sorted by position key, move and class, and with equal classes of a move added
+/// up. The counts must be of standard chess, not of a variant.
 ///
 /// # Errors
 ///
@@ -412,7 +421,7 @@ pub(super) fn for_each_class_row(
     open.map_or(Ok(()), |last| f(&row_of(last)))
 }
 
-/// Returns an iterator over the rows by class of `shards`, sorted by key, move and identity. Several rows may have the
+/// Returns an iterator over the rows of `shards`, sorted by key, move and identity. Several rows of a move may have the
 /// same class.
 pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedRows<'_> {
     let Some(keys) = &counts.keys else {
@@ -431,8 +440,8 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
         while let Some(Ok(pair)) =
             pairs.next_if(|next| next.as_ref().is_ok_and(|next| next.key() == key))
         {
-            // Adds up neighbouring records of one class at once, because a frequent position has very many records of
-            // few classes.
+            // A frequent position has very many records but few classes, so neighbouring records of one class are added
+            // up at once.
             let mut before = None;
             let read =
                 counts.for_each_of_identity(pair.identity(), |record| match rows.last_mut() {
@@ -459,7 +468,7 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
     }))
 }
 
-/// Creates the row of a single record at the position key `key`.
+/// Converts a record to a row. `key` is the position key; the record itself contains the identity.
 fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     ClassRow {
         row: Row {
@@ -474,7 +483,8 @@ fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     }
 }
 
-/// Calls `f` with the rows of a shard of keys of variants, sorted by key, move and identity.
+/// Calls `f` with the rows of counts of variants in one shard, sorted by key, move and identity. `keys` contains the
+/// pairs of a key and an identity, and `finder` finds the moves of an identity.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Opening a directory of counts and reading its parts.
+//! Opens a directory of counts and reads its parts.
 
 use std::{
     fs::{self, File},
@@ -21,7 +21,8 @@ use crate::{
     task,
 };
 
-/// A directory of counts.
+/// An open directory of counts: Parquet files with the results of moves by position, and optionally the description
+/// `counts.json`, the sidecar.
 #[derive(Clone, Debug)]
 pub struct CountsDirectory {
     path: PathBuf,
@@ -30,7 +31,7 @@ pub struct CountsDirectory {
     starts: Option<Part>,
 }
 
-/// A Parquet file of a directory of counts.
+/// A Parquet file in a directory of counts.
 #[derive(Clone, Debug)]
 pub struct Part {
     path: PathBuf,
@@ -42,22 +43,23 @@ pub struct Part {
 }
 
 impl CountsDirectory {
-    /// Opens counts that polybook or another program wrote. Checks that every part exists and has the size that the
-    /// sidecar states, but reads no rows.
+    /// Opens counts that polybook or another program wrote. Checks that every Parquet file exists and has the size that
+    /// `counts.json` states, but reads no rows.
     ///
-    /// The sidecar `counts.json` is optional. Without it, all Parquet files of the directory are parts. Files whose
-    /// names begin with a dot or an underscore are ignored.
+    /// The file `counts.json`, the sidecar, is optional. Without it, all Parquet files of the directory are parts of
+    /// the counts. Files whose names begin with a dot or an underscore are ignored.
     ///
     /// # Errors
     ///
     /// Returns an error if the directory cannot be read or contains no part, if the sidecar is malformed or of another
-    /// version, or if the sidecar lists other parts than exist.
+    /// version, or if the sidecar lists a missing file or does not list an existing one.
     pub fn open(path: impl Into<PathBuf>) -> Result<CountsDirectory> {
         let path = path.into();
         open_again_if_replaced(&path, || CountsDirectory::open_once(&path))
     }
 
-    /// Opens the directory without checking whether it was replaced meanwhile.
+    /// Opens the directory once. [`CountsDirectory::open`] repeats the call if another program replaced the directory
+    /// meanwhile.
     fn open_once(path: &Path) -> Result<CountsDirectory> {
         let path = path.to_owned();
         let directory = FileId::of(&path).at(&path, "open")?;
@@ -106,17 +108,18 @@ impl CountsDirectory {
         &self.path
     }
 
-    /// Returns the description in the sidecar, or `None` if there is no sidecar.
+    /// Returns the description of the counts in `counts.json`, or `None` if that file does not exist.
     pub fn about(&self) -> Option<&CountsOrigin> {
         self.about.as_ref()
     }
 
-    /// Returns the classes that are counted separately. They come from the sidecar, or from the columns of the parts if
-    /// there is no sidecar.
+    /// Returns the properties (speed, rating, month) by which the counts are grouped, according to `counts.json`, or to
+    /// the columns of the files if `counts.json` does not exist.
     ///
     /// # Errors
     ///
-    /// Returns an error if a part cannot be read or is not Parquet, or if two parts have columns of different classes.
+    /// Returns an error if a file cannot be read or is not Parquet, or if two files are grouped by different
+    /// properties.
     pub fn by(&self) -> Result<Grouping> {
         if let Some(about) = &self.about {
             return Ok(about.by);
@@ -133,33 +136,35 @@ impl CountsDirectory {
         Ok(all.unwrap_or_default())
     }
 
-    /// Returns the parts.
+    /// Returns the Parquet files that contain the counts.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// Returns the file of the positions in which games started, or `None` if there is none. [`Part::read_starts`]
-    /// reads it.
+    /// Returns the file that lists the positions in which games started, or `None` if the directory contains no such
+    /// file. [`Part::read_starts`] reads it.
     pub fn starts(&self) -> Option<&Part> {
         self.starts.as_ref()
     }
 
-    /// Estimates the memory in bytes that parsing the largest metadata of a part takes.
+    /// Estimates the memory in bytes that parsing the metadata of one Parquet file takes, for the file with the largest
+    /// metadata.
     ///
     /// # Errors
     ///
-    /// Returns an error if a part cannot be read or its metadata are too large.
+    /// Returns an error if a file cannot be read or its metadata are too large.
     pub(crate) fn metadata_memory(&self) -> Result<u64> {
         let of_part = |part: &Part| part.named(metadata_memory(&part.open_file()?, part.size));
         let mut parts = self.parts.iter().chain(&self.starts).map(of_part);
         parts.try_fold(0, |most, part| Ok(most.max(part?)))
     }
 
-    /// Checks that every part has a column of identities if `are_wanted`, and that no part has one otherwise.
+    /// Checks that every file has a column of identities if `are_wanted` is `true`, or that none has one if it is
+    /// `false`. Counts of chess variants have identities.
     ///
     /// # Errors
     ///
-    /// Returns an error if a part does not comply or cannot be read.
+    /// Returns an error for the first file that does not comply or cannot be read.
     pub(crate) fn check_identities(&self, are_wanted: bool) -> Result<()> {
         for part in &self.parts {
             match (are_wanted, part.has_identities()?) {
@@ -171,14 +176,15 @@ impl CountsDirectory {
         Ok(())
     }
 
-    /// Returns the total size of the parts in bytes.
+    /// Returns the total size of the parts in bytes, without `counts.json` and the file of starting positions.
     pub fn size(&self) -> u64 {
         self.parts.iter().map(Part::size).sum()
     }
 }
 
-/// Returns the Parquet files of a directory, sorted by path. Files whose names begin with a dot or an underscore are
-/// left out, because query engines use such names for files of their own.
+/// Returns the Parquet files in `directory`, sorted by path. Files whose names begin with a dot or an underscore are
+/// left out, because query engines use such names for files of their own. `id` identifies the directory, so that a
+/// later replacement is noticed.
 fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
@@ -199,11 +205,12 @@ fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
 }
 
 impl Part {
-    /// Creates a part from the sidecar's entry.
+    /// Creates a part from `listed`, an entry of `counts.json`. `id` identifies the directory, so that a later
+    /// replacement is noticed.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file does not exist or has another size.
+    /// Returns an error if the file does not exist or its size differs from the entry.
     fn listed(directory: &Path, id: Option<FileId>, listed: ListedFile) -> Result<Part> {
         let path = directory.join(&listed.file);
         let size = match file_size(&path) {
@@ -249,7 +256,7 @@ impl Part {
             .unwrap_or_default()
     }
 
-    /// Returns `true` if the part has a column of identities, which distinguish positions with equal keys.
+    /// Returns `true` if the file has a column of identities, which distinguish positions with equal keys.
     ///
     /// # Errors
     ///
@@ -261,22 +268,22 @@ impl Part {
     }
 
     /// Calls `f` with all rows that have a move, in batches of up to a few thousand. Returns the number of half-moves
-    /// that all rows count.
+    /// that the rows count.
     ///
     /// # Errors
     ///
     /// Returns the error of `f`, an error if the file cannot be read, and a [`CountsError`] if a row is invalid or if
-    /// the file differs from what the sidecar states.
+    /// the file differs from what `counts.json` states.
     pub fn read(&self, f: &mut dyn FnMut(&[Row]) -> Result<()>) -> Result<u64> {
         self.read_rows(Grouping::default(), ColumnBatch::row, |row| *row, false, f)
     }
 
-    /// Calls `f` with all rows and their classes, in batches of up to a few thousand. Only the classes in `by` are
-    /// read. Returns the number of half-moves that all rows count.
+    /// Calls `f` with all rows and their classes, in batches of up to a few thousand. Of the class (speed, rating
+    /// group, month), only the properties in `by` are read. Returns the number of half-moves that the rows count.
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`read`](Part::read), or if the part lacks a column of the classes.
+    /// Returns an error in the cases of [`read`](Part::read), or if the file lacks a column for a property in `by`.
     pub fn read_classed(
         &self,
         by: Grouping,
@@ -285,7 +292,9 @@ impl Part {
         self.read_rows(by, ColumnBatch::class_row, |row| row.row, true, f)
     }
 
-    /// Calls `f` with all rows in batches, decoded by `read_row`. Rows without a move are included if `with_ends`.
+    /// Calls `f` with all rows, in batches. `read_row` decodes the row with a given index in a batch, and `row_of`
+    /// returns its results. Rows without a move are left out unless `with_ends` is set. Returns the number of
+    /// half-moves that the rows count.
     fn read_rows<R>(
         &self,
         by: Grouping,
@@ -325,7 +334,8 @@ impl Part {
         })
     }
 
-    /// Calls `f` with all positions in which games started, a few at a time. Returns the number of these games.
+    /// Calls `f` with all positions in which games started, a few at a time. Returns the total number of games that
+    /// started in them.
     ///
     /// # Errors
     ///
@@ -335,8 +345,8 @@ impl Part {
         self.read_file(|file| read_starts(file, &mut f))
     }
 
-    /// Checks the checksum of the file, reads it with `read`, and compares the numbers of rows and games that `read`
-    /// returns with the sidecar. Returns the number of games.
+    /// Checks the checksum of the file, calls `read`, and compares the numbers of rows and games that `read` returns
+    /// with those in `counts.json`. Returns the number of games. The inner error of `read` is passed on unchanged.
     fn read_file(
         &self,
         read: impl FnOnce(&ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,
@@ -358,14 +368,14 @@ impl Part {
         self.named(caught(|| ParquetFile::open(file)))
     }
 
-    /// Opens the file.
+    /// Opens the file without parsing it.
     fn open_file(&self) -> Result<File> {
         let file = File::open(&self.path).at(&self.path, "open");
         file.map_err(|err| self.unless_replaced(err))
     }
 
-    /// Returns the error, or [`ErrorKind::Changed`](crate::ErrorKind::Changed) if another directory has taken the place of the
-    /// one that was opened: then the error is about a file of that directory.
+    /// Returns `err` unchanged, or [`ErrorKind::Changed`](crate::ErrorKind::Changed) if another program has replaced
+    /// the directory since it was opened, because `err` is then about a file of the new directory.
     fn unless_replaced(&self, err: Error) -> Error {
         let directory = self.path.parent().unwrap_or(&self.path);
         match FileId::of(directory) {
@@ -377,11 +387,11 @@ impl Part {
         }
     }
 
-    /// Compares the file with the checksum that the sidecar states, if it states one.
+    /// Compares the checksum of the file with the one in `counts.json`. Does nothing if `counts.json` states none.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or has another checksum.
+    /// Returns an error if the file cannot be read or its checksum differs.
     pub(super) fn check_bytes(&self) -> Result<()> {
         let Some(expected) = self.listed.as_ref().and_then(|listed| listed.crc32) else {
             return Ok(());
@@ -393,7 +403,8 @@ impl Part {
         self.named(Err(CountsError::Altered))
     }
 
-    /// Compares the numbers of rows and half-moves that were read with those that the sidecar states.
+    /// Compares the numbers of rows and half-moves that were read with those in `counts.json`. Does nothing if
+    /// `counts.json` does not exist.
     ///
     /// # Errors
     ///
@@ -418,7 +429,7 @@ impl Part {
         Ok(())
     }
 
-    /// Adds the path of the file to an error.
+    /// Converts a [`CountsError`] to an [`Error`] that names the path of this file.
     pub(super) fn named<T>(&self, result: Result<T, CountsError>) -> Result<T> {
         result.map_err(|err| {
             self.unless_replaced(match err {

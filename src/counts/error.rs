@@ -6,7 +6,7 @@ use super::Grouping;
 use super::layout::VERSION;
 use crate::error::reason;
 
-/// A problem of a file of counts.
+/// An error in a file of counts.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum CountsError {
@@ -24,7 +24,6 @@ pub enum CountsError {
         /// The greatest size that is read, in bytes.
         most: u64,
     },
-    /// Metadata that would take too much memory.
     #[error(
         "metadata of {bytes} bytes, and {most} are read at most: write it with larger row groups"
     )]
@@ -82,7 +81,6 @@ pub enum CountsError {
         /// The reason why the EPD is invalid.
         reason: String,
     },
-    /// Rows that are not in the order that their file states.
     #[error(
         "row {0} is out of the order that the file states: sort the rows, or write the file without sorting_columns"
     )]
@@ -91,20 +89,17 @@ pub enum CountsError {
     /// Two rows of a position have different sides to move. Holds the number of the second row, counted from 0.
     #[error("row {0}: \"black\" is not that of the row before, which has the same key")]
     Side(u64),
-    /// Rows of a position with different sides to move in several directories.
     #[error(
         "\"black\" is not the same in all inputs where \"key\" is {0}: make the counts again in which it is wrong"
     )]
     /// Several directories have different sides to move for a position. Holds the position's key.
     Sides(i64),
-    /// Rows of counts by class that are not in order, or parts that share keys.
     #[error(
         "row {0} is out of order: sort the rows of counts by class by key, move and identity, each key in one part"
     )]
     /// A row of counts by class is out of order, or two parts share keys. Holds the number of the row, counted from 0,
     /// or 0 if two parts share keys.
     ClassOrder(u64),
-    /// Parts of different classes.
     #[error(
         "its columns are those of --by {found}, and other parts are by {expected}: count all with the same"
     )]
@@ -115,13 +110,12 @@ pub enum CountsError {
         /// The classes of the parts before it.
         expected: Grouping,
     },
-    /// More games than numbers reach.
     #[error(
         "the games of all rows add up to more than 2^63, or those of a move to more than 2^61, which cannot be"
     )]
     /// The number of games exceeds what sums can hold.
     Overflow,
-    /// The sidecar states another size of the file than it has.
+    /// The size or a number of the file differs from what the sidecar `counts.json` states.
     #[error("{found} {what}, where counts.json says {expected}: copy or make it again")]
     Differs {
         /// The unit of the numbers that differ: bytes, rows or half-moves.
@@ -131,7 +125,7 @@ pub enum CountsError {
         /// The number that the sidecar states.
         expected: u64,
     },
-    /// The file has another checksum than the sidecar states.
+    /// The checksum of the file differs from the one that the sidecar states.
     #[error("its checksum differs from that in counts.json: copy or make it again")]
     Altered,
     /// The sidecar lists a file that does not exist.
@@ -143,25 +137,24 @@ pub enum CountsError {
     /// The sidecar is malformed or contradicts itself. Holds the reason.
     #[error("not a description of counts: {0}")]
     Sidecar(String),
-    /// The sidecar has another version, which is held.
+    /// The sidecar has a version that this polybook does not read. Holds that version.
     #[error("counts of version {0}, and this polybook reads version {VERSION}: {advice}", advice = other_version(.0))]
     Version(u32),
-    /// Counts without the games that end in a position, to be added to counts that have them.
     #[error(
         "no \"move\" is 0, as for games that end in a position, and other inputs have such rows: keep them in all counts, or \
          leave them out of all"
     )]
     /// The counts lack rows of games that end in a position, and other counts to be added to them have such rows.
     NoEnds,
-    /// A part has identities, as counts of variants do, and no variant was named.
+    /// A part has a column of identities, as counts of variants do, although no variant was named.
     #[error("a column \"identity\", which counts of variants have: name theirs with --variant")]
     Identity,
-    /// A part of a variant lacks the column that distinguishes positions with equal keys.
+    /// A part of the counts of a variant lacks the column of identities, which distinguishes positions with equal keys.
     #[error("no column \"identity\", which counts of variants have")]
     NoIdentity,
 }
 
-/// Returns what to do about counts of another version.
+/// Returns advice for counts of a layout version that this polybook does not read: older or newer.
 fn other_version(version: &u32) -> &'static str {
     match *version < VERSION {
         true => "count the games again",

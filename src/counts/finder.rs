@@ -15,44 +15,44 @@ use crate::{
     storage::sort::{Record, SHARDS},
 };
 
-/// The number of bits of a record below the bits that select its shard.
+/// The number of bits of a record below its highest eight bits, which select its shard.
 const SHARD_SHIFT: u32 = 120;
 
-/// The intended number of records in a part of a shard that is in memory.
+/// The intended number of records in one part of a shard that is in memory. A look-up searches one part.
 const PART_IN_MEMORY: u64 = 4;
 
-/// The intended number of records in a part of a shard that is in a temporary file. A part is read at once.
+/// The intended number of records in one part of a shard that is in a temporary file. A look-up reads one part.
 const PART_IN_FILE: u64 = 256;
 
-/// Finds the moves of a position by its key.
+/// Finds the moves of a position in sorted counts by the position's key.
 ///
-/// Keys are spread evenly. So the bits below those that select the shard tell the location of a key to within a few records, and
-/// a table of the first record of each part suffices.
+/// Keys are spread evenly, so the bits of a key below those that select its shard tell its location to within a few
+/// records. A table of the first record of each such part is enough.
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
     pub(super) counts: &'a Counts,
     pub(super) shards: Cow<'a, [ShardParts]>,
 }
 
-/// Counts together with the table of a [`Finder`].
+/// Counts together with the tables that finding a position by its key needs.
 #[derive(Debug)]
 pub(crate) struct FindableCounts {
     counts: Counts,
     shards: Vec<ShardParts>,
 }
 
-/// A table of the parts of a shard.
+/// A table of the parts of a shard of sorted records. A part contains the records whose keys share some leading bits.
 #[derive(Clone, Debug)]
 pub(super) struct ShardParts {
-    /// The number of bits of the key that select the part.
+    /// The number of bits of the key, below those that select the shard, that select the part.
     bits: u32,
-    /// The index of the first record of each part, followed by the number of records.
+    /// The index of the first record of each part, followed by the total number of records.
     pub(super) starts: Vec<u32>,
     /// The number of positions in the shard.
     pub(super) positions: u64,
 }
 
-/// The records among which those of a position are, if it was counted.
+/// A range of records in one shard that contains all records of a position, if the position was counted.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct RecordRange {
     key: u64,
@@ -61,14 +61,14 @@ pub(crate) struct RecordRange {
     end: u32,
 }
 
-/// The index of the first record of a position.
+/// The location of a position's first record: its shard and its index in the shard.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RecordPlace {
     pub(super) shard: usize,
     pub(super) record: usize,
 }
 
-/// A position that was found.
+/// A position that a look-up found in the counts.
 #[derive(Debug)]
 pub(crate) struct Found<'a> {
     /// The index of its first record.
@@ -79,7 +79,7 @@ pub(crate) struct Found<'a> {
     pub moves: &'a [MoveCount],
 }
 
-/// Buffers that a thread reuses from one look-up to the next.
+/// Buffers for look-ups, which a thread reuses from one look-up to the next.
 #[derive(Default, Debug)]
 pub(crate) struct LookUpBuffers {
     records: Vec<CountRecord>,
@@ -87,7 +87,7 @@ pub(crate) struct LookUpBuffers {
 }
 
 impl Counts {
-    /// Creates a finder. Reads all records. Uses all threads of the current rayon pool.
+    /// Creates a finder of positions by their keys. Reads all records once, on all threads of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -106,7 +106,8 @@ impl Counts {
 }
 
 impl FindableCounts {
-    /// Prepares counts for finding positions. Reads all records. Uses all threads of the current rayon pool.
+    /// Prepares counts for finding positions by their keys. Reads all records once, on all threads of the current rayon
+    /// pool.
     ///
     /// # Errors
     ///
@@ -118,7 +119,8 @@ impl FindableCounts {
         })
     }
 
-    /// Returns the moves of a position, as [`Finder::moves`] does.
+    /// Returns the moves that were counted in a position, in ascending order, like [`Finder::moves`]. The result is
+    /// empty if the position was not counted.
     ///
     /// # Errors
     ///
@@ -168,13 +170,14 @@ fn part_of(record: u128, bits: u32) -> usize {
 }
 
 impl Finder<'_> {
-    /// Returns the records to search for the position with this key.
+    /// Returns the range of records that contains the position with this key, if it was counted.
     #[inline]
     pub fn part(&self, key: u64) -> RecordRange {
         self.whole(self.numbered(key))
     }
 
-    /// Returns the part of a key. Its `start` and `end` are numbers of parts, which [`whole`](Finder::whole) turns into records.
+    /// Returns a range whose `start` and `end` are numbers of parts instead of records. [`whole`](Finder::whole)
+    /// replaces them by records.
     #[inline]
     pub(super) fn numbered(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;
@@ -188,7 +191,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Replaces the numbers of parts in a range by the indices of their first records.
+    /// Replaces the numbers of parts in `numbered` by the indices of their first records.
     #[inline]
     pub(super) fn whole(&self, numbered: RecordRange) -> RecordRange {
         let starts = &self.shards[numbered.shard].starts;
@@ -199,8 +202,9 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the moves of a position, in ascending order, with the games of all its
-    /// [exact identities](Keyed::exact_identities) added up.
+    /// Returns the moves that were counted in a position, in ascending order. Adds up the games of all [exact
+    /// identities](Keyed::exact_identities) of the position. The result is empty if the position was not counted.
+    /// `scratch` is overwritten.
     ///
     /// # Errors
     ///
@@ -225,7 +229,8 @@ impl Finder<'_> {
         Ok(moves)
     }
 
-    /// Finds the position of a range. Returns `None` if it was not counted.
+    /// Searches a range of records, which [`part`](Finder::part) returned for a key, for the position with that key.
+    /// Returns `None` if the position was not counted.
     ///
     /// # Errors
     ///
@@ -264,15 +269,15 @@ impl Finder<'_> {
 }
 
 impl Finder<'_> {
-    /// Returns the number of positions.
+    /// Returns the number of positions that were counted.
     pub fn positions(&self) -> u64 {
         self.shards.iter().map(|parts| parts.positions).sum()
     }
 
-    /// Replaces `parts` with the records to search for each of the keys.
+    /// Replaces `parts` with the range of records to search for each key, in the order of `keys`.
     ///
-    /// Nearly every look-up waits for memory. Each loop is short, so that the processor runs many of its iterations at once and the
-    /// look-ups wait together.
+    /// Nearly every look-up waits for memory. The loops are short, so that the processor runs many iterations at once
+    /// and the waits overlap.
     pub fn parts(&self, keys: impl Iterator<Item = u64>, parts: &mut Vec<RecordRange>) {
         parts.clear();
         parts.extend(keys.map(|key| self.numbered(key)));
@@ -285,7 +290,7 @@ impl Finder<'_> {
         black_box(firsts.fold(0, |all, record| all ^ record.key()));
     }
 
-    /// Creates a set of bits, one for each position. No bit is set.
+    /// Creates a set of bits that records for each position whether it was visited. No bit is set.
     pub fn visited_bits(&self) -> VisitedBits {
         let shards = self
             .shards
@@ -304,21 +309,24 @@ impl Finder<'_> {
 /// The number of bits in a word.
 const WORD: usize = u64::BITS as usize;
 
-/// A bit for each position of a [`Finder`]. There is a bit for each record; a position uses the bit of its first record.
+/// A set of bits that records which positions were visited. It has one bit for each record; a position uses the bit of
+/// its first record.
 #[derive(Debug)]
 pub(crate) struct VisitedBits {
     shards: Vec<Vec<AtomicU64>>,
 }
 
 impl VisitedBits {
-    /// Loads the bits of some positions into the processor's cache, so that [`set`](VisitedBits::set) does not wait for each.
+    /// Loads the bits of the positions in `parts` into the processor's cache, so that [`set`](VisitedBits::set) need
+    /// not wait for memory.
     pub fn fetch(&self, parts: &[RecordRange]) {
         let word = |part: &RecordRange| self.shards[part.shard].get(part.start as usize / WORD);
         let words = parts.iter().filter_map(word);
         black_box(words.fold(0, |all, word| all | word.load(Ordering::Relaxed)));
     }
 
-    /// Sets the bit of a position. Returns `true` if it was not set before. Any number of threads may call this at the same time.
+    /// Marks a position as visited. Returns `true` if it was not visited before. Any number of threads may call this at
+    /// the same time.
     pub fn set(&self, place: RecordPlace) -> bool {
         let word = &self.shards[place.shard][place.record / WORD];
         let bit = 1 << (place.record % WORD);

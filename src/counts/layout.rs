@@ -33,19 +33,19 @@ use shakmaty::Color;
 use super::{CountClass, Grouping, Ratings, Wdl};
 use crate::{kind, pgn::RatingGroup, position::BookMove, storage::sort::SHARDS};
 
-/// The file that says where the counts come from and lists the parts.
+/// The name of the sidecar, the file that says where the counts come from and lists the other files.
 pub const SIDECAR: &str = kind::SIDECAR;
 
-/// The file with the positions in which games started.
+/// The name of the file that lists the positions in which games started.
 pub const STARTS: &str = "starts.parquet";
 
-/// The file name extension of all parts.
+/// The file name extension of the Parquet files of counts, with its dot.
 pub const ENDING: &str = kind::ENDING;
 
-/// The version of this layout, as `counts.json` states it.
+/// The version of the layout of a directory of counts, as `counts.json` states it.
 pub const VERSION: u32 = 2;
 
-/// The name of the format in `counts.json`.
+/// The name of the format of a directory of counts, as `counts.json` states it.
 pub const FORMAT: &str = "polybook counts";
 
 pub(super) const KEY: &str = "key";
@@ -64,8 +64,8 @@ pub(super) const RATED: &str = "rated";
 pub(super) const EPD: &str = "epd";
 pub(super) const GAMES: &str = "games";
 
-/// Returns the Parquet schema of a part, with a column of identities if `with_identities`, and with the columns of the
-/// classes in `by`.
+/// Returns the Parquet schema of a file of counts. `with_identities` adds the column that distinguishes positions with
+/// equal keys, and `by` the columns of the properties by which counts are grouped.
 pub(super) fn part_schema(with_identities: bool, by: Grouping) -> String {
     let mut schema =
         "message counts { required int64 key; required int32 move; required boolean black; \
@@ -91,19 +91,19 @@ pub(super) fn part_schema(with_identities: bool, by: Grouping) -> String {
     schema + " }"
 }
 
-/// Returns an iterator over the values of the column `rating_group`, in the order of the group numbers: -1, then the
-/// lower bound of each group.
+/// Returns an iterator over the values that the column `rating_group` may have: -1 for unknown ratings, then the lowest
+/// rating of each group, ascending.
 pub(super) fn rating_groups() -> impl Iterator<Item = i32> {
     let floors = RatingGroup::all().map(|group| group.floor() as i32);
     std::iter::once(-1).chain(floors)
 }
 
-/// The Parquet schema of `starts.parquet`.
+/// The Parquet schema of `starts.parquet`, which lists the positions in which games started.
 pub(super) const STARTS_SCHEMA: &str =
     "message starts { required binary epd (UTF8); required int64 games; }";
 
-/// The target number of rows in a part. Changing it would cut the same counts into other parts, so it is part of the
-/// format.
+/// The target number of rows in a Parquet file of counts. It belongs to the format, because another number would divide
+/// the same counts into other files.
 const ROWS_OF_PART: u64 = 1 << 21;
 
 /// The results of a move in a position.
@@ -145,7 +145,7 @@ pub struct ClassRow {
 }
 
 impl From<Row> for ClassRow {
-    /// Creates a row whose class does not distinguish games.
+    /// Creates a row whose class has no properties, for counts that are not grouped by class.
     fn from(row: Row) -> ClassRow {
         ClassRow {
             row,
@@ -156,18 +156,19 @@ impl From<Row> for ClassRow {
 }
 
 impl ClassRow {
-    /// Returns the sort key of the position and the move. Rows with equal sort keys and equal classes add up.
+    /// Returns the sort key of a row: the signed position key, the move, and the identity. Rows with equal sort keys
+    /// and equal classes are added up.
     pub(super) fn place(&self) -> (i64, BookMove, u64) {
         (self.row.key.cast_signed(), self.row.mv, self.row.identity)
     }
 }
 
-/// Returns the file name of the part with this number.
+/// Returns the file name of the Parquet file of counts with this number.
 pub(super) fn part_name(number: usize) -> String {
     format!("part-{number:03}{ENDING}")
 }
 
-/// Returns `true` if `name` is a name that [`part_name`] returns.
+/// Returns `true` if `name` is the name of a Parquet file of counts, as [`part_name`] returns it.
 pub(super) fn is_part_name(name: &OsStr) -> bool {
     let number = name
         .to_str()
@@ -176,20 +177,22 @@ pub(super) fn is_part_name(name: &OsStr) -> bool {
         .is_some_and(|number| number.len() >= 3 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns the number of parts for this many rows: a power of two, and at most [`SHARDS`].
+/// Returns the number of Parquet files into which this many rows of counts are divided: a power of two, and at most
+/// [`SHARDS`].
 pub(super) fn part_count(rows: u64) -> usize {
     let parts = rows.div_ceil(ROWS_OF_PART).max(1).next_power_of_two();
     usize::try_from(parts).map_or(SHARDS, |parts| parts.min(SHARDS))
 }
 
-/// Returns the shards of a part in ascending order of signed keys. Shards whose keys begin with a set bit come first.
+/// Returns the shards whose rows file `number` of `parts` files contains, in ascending order of signed keys. Shards of
+/// keys with the highest bit set come first, because these keys are negative as signed numbers.
 pub(super) fn shards_of_part(number: usize, parts: usize) -> impl Iterator<Item = usize> {
     let each = SHARDS / parts;
     (number * each..(number + 1) * each).map(|place| (place + SHARDS / 2) % SHARDS)
 }
 
-/// Returns the shards of a part as ranges in ascending order of signed keys. No range crosses from one half of the
-/// unsigned keys to the other.
+/// Returns the shards whose rows file `number` of `parts` files contains, as ranges in ascending order of signed keys.
+/// Each range lies in one half of the unsigned keys.
 pub(super) fn ranges_of_part(number: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     let shards: Vec<usize> = shards_of_part(number, parts).collect();
     let ranges = shards.chunk_by(|a, b| a + 1 == *b);

@@ -1,7 +1,8 @@
-//! Counts of wins, draws and losses per position and move: exact, for any number of games, in bounded memory.
+//! Counts of wins, draws and losses for each position and move: exact, for any number of games, in bounded memory.
 //!
-//! A count is a 128-bit [record](CountRecord) of a key, a move and three numbers. Records are ordered by key and move. The stores
-//! of the module `sort` collect, sort and add up records, and spill to temporary files what exceeds the memory budget.
+//! A count is a 128-bit [record](CountRecord) of a key, a move and three numbers. Records are ordered by key and move.
+//! The stores of the module `sort` collect, sort and add up records, and spill to temporary files what exceeds the
+//! memory budget.
 //!
 //! ```
 //! use polybook::{counts::{Memory, Wdl, Tally}, position::BookMove};
@@ -21,9 +22,9 @@
 //!
 //! # Directories of counts
 //!
-//! Counts are also a format if the feature `parquet` is enabled: a directory of Parquet files that query engines read, add up and write
-//! too. A query engine such as DuckDB or Spark can add up the counts of many machines, and its output is an input of polybook
-//! like a PGN. [`layout`] documents the files and columns.
+//! With the feature `parquet`, counts are also a file format: a directory of Parquet files, which query engines such as
+//! DuckDB and Spark can read and write. A query engine can add up the counts of many machines, and polybook reads the
+//! result like a PGN file. [`layout`] documents the files and columns.
 //!
 //! `CountsWriter` writes a directory. [`CountsDirectory`] opens one, and [`Part::read`] reads one of its parts.
 //! `OrderedParts` and `ClassedCounts` read sorted parts by ranges of keys, so that several directories can be merged in

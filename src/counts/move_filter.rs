@@ -1,11 +1,11 @@
-//! Selects the moves of counts that are kept.
+//! Selects moves by how often and with which results they were played.
 
 use shakmaty::Color;
 
 use super::wdl::Wdl;
 use crate::provenance::{option_text, valued};
 
-/// Selects moves by their games. The default filter is Polyglot's.
+/// A filter that selects moves by the number and the results of their games. The default filter is that of Polyglot.
 ///
 /// ```
 /// use polybook::counts::{MoveFilter, Wdl};
@@ -20,8 +20,8 @@ use crate::provenance::{option_text, valued};
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct MoveFilter {
-    /// The minimum number of times that a move must have been played. A game that repeats a position may play a move there several
-    /// times. Default: 3.
+    /// The minimum number of times that a move must have been played. A game that repeats a position may play a move
+    /// there several times. Default: 3.
     pub min_game: u64,
     /// The minimum score of a move for the side that plays it, in percent from 0 to 100. Default: 0.
     pub min_score: f64,
@@ -40,7 +40,7 @@ impl Default for MoveFilter {
 }
 
 impl MoveFilter {
-    /// Creates a filter that selects every move that was played.
+    /// Creates a filter that selects every move that was played at least once.
     pub fn every_move() -> MoveFilter {
         MoveFilter {
             min_game: 1,
@@ -48,7 +48,7 @@ impl MoveFilter {
         }
     }
 
-    /// Returns `true` if a move of the side `turn` with the results `stats` is selected.
+    /// Returns `true` if the filter selects a move that the side `turn` played with the results `stats`.
     #[inline]
     pub fn selects(&self, turn: Color, stats: Wdl) -> bool {
         stats.games() >= self.min_game
@@ -56,21 +56,24 @@ impl MoveFilter {
             && (self.min_score <= 0.0 || stats.score() >= self.min_score / 100.0)
     }
 
-    /// Changes the filter so that it selects a move only if `other` also selects it.
+    /// Narrows the filter to the moves that both `self` and `other` select. `other.only` is ignored if `self` already
+    /// selects one side.
     pub fn narrowed_by(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.max(other.min_game);
         self.min_score = self.min_score.max(other.min_score);
         self.only = self.only.or(other.only);
     }
 
-    /// Changes the filter so that it selects every move that it or `other` selects, and sums of such moves.
+    /// Widens the filter so that it selects every move that `self` or `other` selects. It then also selects a move
+    /// whose results are the sum of several selected results.
     pub fn widened_by(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.min(other.min_game);
         self.min_score = self.min_score.min(other.min_score);
         self.only = self.only.filter(|_| self.only == other.only);
     }
 
-    /// Returns the options that make the filter drop moves, or `None` if it selects every move.
+    /// Returns the filter as command-line options, for example `--min-game 3`, or `None` if the filter selects every
+    /// move.
     pub fn pruning_text(&self) -> Option<String> {
         if *self == MoveFilter::every_move() {
             return None;
@@ -82,8 +85,8 @@ impl MoveFilter {
         })
     }
 
-    /// Returns the settings that differ from the defaults, as options of the command line. Book headers and databases store this
-    /// text, so it is part of their formats.
+    /// Returns the settings that differ from the defaults as command-line options; empty for the default filter. Book
+    /// headers and databases store this text, so it is part of their formats.
     pub fn option_text(&self) -> String {
         let MoveFilter {
             min_game,

@@ -1,7 +1,7 @@
-//! Reading sorted parts by ranges of keys.
+//! Reads sorted parts of a directory of counts by ranges of keys.
 //!
 //! A part that polybook wrote states in its metadata that its rows are sorted, and the first and the last key of each
-//! row group. Only row groups that overlap a range are read for it. Every row is checked to be in order.
+//! row group. Only row groups that overlap a range are read for it. The order of every row is checked.
 
 use std::{
     collections::VecDeque,
@@ -24,15 +24,15 @@ use super::{
 };
 use crate::{error::Result, storage::sort::SHARDS};
 
-/// The greatest number of rows in a row group that is read by ranges; bounds the memory, because a part of one row
-/// group of each directory is in memory.
+/// The maximum number of rows in a row group that is read by ranges of keys. Bounds the memory, because one row group
+/// of each directory is partly in memory.
 const MOST_OF_GROUP: u64 = 1 << 17;
 
-/// The sorted parts of a directory, by ascending keys. No two parts share keys.
+/// The sorted Parquet files of a directory of counts, in ascending order of keys. No two files share position keys.
 #[derive(Debug)]
 pub(crate) struct OrderedParts(Vec<OrderedPart>);
 
-/// A part whose rows are sorted.
+/// A Parquet file of counts whose rows are sorted.
 #[derive(Debug)]
 struct OrderedPart {
     part: Part,
@@ -40,11 +40,12 @@ struct OrderedPart {
     groups: Vec<Group>,
     /// The number of rows that were read since the last check.
     rows_read: AtomicU64,
-    /// The number of games in these rows.
+    /// The number of half-moves that these rows count.
     games_read: AtomicU64,
 }
 
-/// The first and the last key of a row group and the number of its rows, as the metadata state them.
+/// The range of position keys of a Parquet row group and the number of its rows, as the metadata of the file state
+/// them.
 #[derive(Clone, Debug)]
 struct Group {
     keys: RangeInclusive<i64>,
@@ -52,12 +53,12 @@ struct Group {
 }
 
 impl CountsDirectory {
-    /// Returns the parts by ascending keys, or `None` if a part does not state that its rows are sorted or if parts
-    /// share keys.
+    /// Returns the Parquet files in ascending order of keys, for reading by ranges. Returns `None` if the metadata of a
+    /// file do not state that its rows are sorted, or if two files share position keys.
     ///
     /// # Errors
     ///
-    /// Returns an error if a part cannot be read.
+    /// Returns an error if a file cannot be read.
     pub(crate) fn ordered(&self) -> Result<Option<OrderedParts>> {
         let parts = self.parts().iter().map(OrderedPart::open);
         let parts = parts.collect::<Result<Option<Vec<OrderedPart>>>>()?;
@@ -65,12 +66,12 @@ impl CountsDirectory {
         Ok(parts.filter(|parts| parts.first_out_of_order().is_none()))
     }
 
-    /// Returns the parts of counts by class, by ascending keys. The rows must be sorted even if the metadata do not say
-    /// so.
+    /// Returns the Parquet files of counts by class in ascending order of keys, for reading by ranges. The rows must be
+    /// sorted, even if the metadata do not state it; reading checks the order.
     ///
     /// # Errors
     ///
-    /// Returns an error if a part cannot be read, or if parts share keys.
+    /// Returns an error if a file cannot be read, or if two files share position keys.
     pub(super) fn classed(&self) -> Result<OrderedParts> {
         let parts = self.parts().iter().map(OrderedPart::open_classed);
         let parts = OrderedParts::by_keys(parts.collect::<Result<_>>()?);
@@ -82,8 +83,8 @@ impl CountsDirectory {
 }
 
 impl OrderedPart {
-    /// Opens a part, or returns `None` if it does not state that its rows are sorted, or has unsigned keys or
-    /// identities.
+    /// Opens a file of counts. Returns `None` if its metadata do not state that its rows are sorted, if its keys are
+    /// stored as unsigned numbers, or if it has a column of identities.
     fn open(part: &Part) -> Result<Option<OrderedPart>> {
         let file = part.open()?;
         let find = || -> Result<_, CountsError> {
@@ -99,8 +100,8 @@ impl OrderedPart {
         Ok(groups.map(|groups| OrderedPart::new(part, groups)))
     }
 
-    /// Opens a part of counts by class. A row group that does not state its first and last key is taken to span all
-    /// keys.
+    /// Opens a file of counts by class, whose rows must be sorted. A row group that does not state its first and last
+    /// key is assumed to span all keys.
     fn open_classed(part: &Part) -> Result<OrderedPart> {
         let file = part.open()?;
         let groups = part.named(caught(|| {
@@ -125,7 +126,7 @@ impl OrderedPart {
         Ok(OrderedPart::new(part, groups?))
     }
 
-    /// Creates a part of which no rows were read.
+    /// Creates a part whose counters of read rows and games are 0.
     fn new(part: &Part, groups: Vec<Group>) -> OrderedPart {
         OrderedPart {
             part: part.clone(),
@@ -135,11 +136,11 @@ impl OrderedPart {
         }
     }
 
-    /// Adds to the numbers of rows and games that were read.
+    /// Adds `rows` and `games` to the numbers of rows and of games that have been read.
     ///
     /// # Errors
     ///
-    /// Returns an error if the number of games exceeds [`MOST_GAMES`].
+    /// Returns an error if the total number of games exceeds [`MOST_GAMES`].
     fn add_read(&self, rows: u64, games: u64) -> Result<(), CountsError> {
         self.rows_read.fetch_add(rows, Ordering::Relaxed);
         let before = self.games_read.fetch_add(games, Ordering::Relaxed);
@@ -149,15 +150,16 @@ impl OrderedPart {
         Ok(())
     }
 
-    /// Returns the number of rows that the metadata state.
+    /// Returns the number of rows that the metadata of the file state.
     fn rows(&self) -> u64 {
         self.groups.iter().map(|group| group.rows).sum()
     }
 }
 
 impl Group {
-    /// Reads the metadata of a row group. Returns `None` if they do not state that the rows are sorted by key and move,
-    /// do not state the first and the last key, or state more than [`MOST_OF_GROUP`] rows or none.
+    /// Reads the range of keys and the number of rows of a row group from its metadata. Returns `None` if the metadata
+    /// do not state that the rows are sorted by key and move, do not state the first and the last key, or state no rows
+    /// or more than [`MOST_OF_GROUP`].
     fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<Group> {
         let rows = u64::try_from(group.num_rows()).ok()?;
         let [key, mv] = [columns.key, columns.mv].map(|column| column.place());
@@ -171,7 +173,8 @@ impl Group {
         (in_order && (1..=MOST_OF_GROUP).contains(&rows)).then_some(Group { keys, rows })
     }
 
-    /// Returns the first and the last key that the metadata of a row group state, or `None` if they state none.
+    /// Returns the range from the first to the last position key that the metadata of a row group state, or `None` if
+    /// they do not state it. `key` is the index of the key's column.
     fn keys(group: &RowGroupMetaData, key: usize) -> Option<RangeInclusive<i64>> {
         let Some(Statistics::Int64(keys)) = group.column(key).statistics() else {
             return None;
@@ -182,14 +185,14 @@ impl Group {
 }
 
 impl OrderedParts {
-    /// Sorts parts by their first keys. Parts without rows come first.
+    /// Sorts `parts` by their first position keys. Parts without rows come first.
     fn by_keys(mut parts: Vec<OrderedPart>) -> OrderedParts {
         parts.sort_by_key(|part| part.groups.first().map(|group| *group.keys.start()));
         OrderedParts(parts)
     }
 
-    /// Returns the first part with a row group that begins before the previous row group ends, or `None` if all row
-    /// groups are in order.
+    /// Returns the first part that contains a row group whose first key is lower than the last key of the previous row
+    /// group, or `None` if all row groups are in order.
     fn first_out_of_order<'a>(&'a self) -> Option<&'a OrderedPart> {
         let of_part =
             |part: &'a OrderedPart| part.groups.iter().map(move |group| (part, &group.keys));
@@ -199,20 +202,20 @@ impl OrderedParts {
         found.map(|(_, (part, _))| part)
     }
 
-    /// Returns the number of rows that the metadata of all parts state.
+    /// Returns the total number of rows that the metadata of all parts state.
     pub(crate) fn rows(&self) -> u64 {
         let rows = self.0.iter().map(OrderedPart::rows);
         rows.fold(0, u64::saturating_add)
     }
 
-    /// Returns a reader of the rows in a range of shards. The range must not cross from one half of the unsigned keys
-    /// to the other.
+    /// Returns a reader of the rows whose keys are in `shards`, without their classes. A shard is a 256th of the range
+    /// of keys; `shards` must lie in one half of that range.
     pub(crate) fn rows_of(&self, shards: Range<usize>) -> OrderedRows<'_> {
         self.classed_rows_of(shards, Grouping::default())
     }
 
-    /// Returns a reader of the rows in a range of shards and their classes in `by`. Otherwise like
-    /// [`rows_of`](OrderedParts::rows_of).
+    /// Returns a reader of the rows whose keys are in `shards`, with the properties of their class that `by` selects.
+    /// Otherwise like [`rows_of`](OrderedParts::rows_of).
     pub(super) fn classed_rows_of(&self, shards: Range<usize>, by: Grouping) -> OrderedRows<'_> {
         let first = |shard: usize| (shard as u64) << (u64::BITS - SHARDS.ilog2());
         let keys = first(shards.start).cast_signed()
@@ -237,21 +240,23 @@ impl OrderedParts {
         }
     }
 
-    /// Compares every part with the checksum that the sidecar states. Uses all threads of the current rayon pool.
+    /// Compares the checksum of every file with the one that `counts.json` states for it. Uses all threads of the
+    /// current rayon pool.
     ///
     /// # Errors
     ///
-    /// Returns an error if a part cannot be read or has another checksum.
+    /// Returns an error if a file cannot be read or its checksum differs.
     pub(crate) fn check_bytes(&self) -> Result<()> {
         let parts = self.0.par_iter();
         parts.map(|part| part.part.check_bytes()).collect()
     }
 
-    /// Checks that every row of every part was read exactly once since the last check. Returns the number of games.
+    /// Checks that every row of every file was read exactly once since the previous check. Returns the number of
+    /// half-moves that the rows count.
     ///
     /// # Errors
     ///
-    /// Returns an error if the number of rows or games differs from what the metadata or the sidecar state.
+    /// Returns an error if the number of rows or half-moves of a file differs from its metadata or from `counts.json`.
     pub(crate) fn check_read(&self) -> Result<u64> {
         let mut sum = 0;
         for part in &self.0 {
@@ -270,7 +275,8 @@ impl OrderedParts {
     }
 }
 
-/// Reads the rows of a range of keys.
+/// A reader of the rows in a range of position keys, in ascending order, from the sorted files of a directory of
+/// counts.
 pub(crate) struct OrderedRows<'a> {
     keys: RangeInclusive<i64>,
     by: Grouping,
@@ -285,14 +291,14 @@ pub(crate) struct OrderedRows<'a> {
     last: Option<((i64, i64, i64), bool)>,
 }
 
-/// The row group that is being read.
+/// The Parquet row group that an [`OrderedRows`] is reading, and its file.
 struct OpenGroup<'a> {
     part: &'a OrderedPart,
     file: ParquetFile,
     reader: GroupReader,
 }
 
-/// The progress that reading a batch made.
+/// The progress that was made by reading one batch of rows.
 pub(crate) struct ReadProgress<'a> {
     /// The part that was read.
     pub path: &'a Path,
@@ -303,17 +309,18 @@ pub(crate) struct ReadProgress<'a> {
 }
 
 impl<'a> OrderedRows<'a> {
-    /// Appends the next batch of rows to `batch`, which must be empty. Returns `None` at the end of the range.
+    /// Appends the next batch of rows to `batch`, which must be empty. Returns the progress of reading, or `None` at
+    /// the end of the range of keys.
     ///
     /// # Errors
     ///
-    /// Returns an error if a part cannot be read, contains an invalid row, or is not sorted.
+    /// Returns an error if a file cannot be read, contains an invalid row, or is not sorted.
     pub(crate) fn next(&mut self, batch: &mut CountBatch) -> Result<Option<ReadProgress<'a>>> {
         self.next_with(|rows, range| rows.push_to(range, batch))
     }
 
-    /// Appends the next batch of rows and their classes to `out`. Rows without games are skipped, so that no row may be
-    /// appended. Returns `None` at the end of the range.
+    /// Appends the next batch of rows and their classes to `out`. Rows without games are skipped, so a batch may append
+    /// nothing. Returns the progress of reading, or `None` at the end of the range of keys.
     ///
     /// # Errors
     ///
@@ -331,7 +338,6 @@ impl<'a> OrderedRows<'a> {
                 if games > MOST_GAMES {
                     return Err(CountsError::Overflow);
                 }
-                // A row without games counts nothing.
                 if row.row.stats.games() > 0 {
                     out.push(row);
                 }
@@ -340,8 +346,9 @@ impl<'a> OrderedRows<'a> {
         })
     }
 
-    /// Calls `take` with the next batch and the range of its rows that belong to the range of keys. `take` returns the
-    /// number of their games.
+    /// Reads the next batch that has rows in the range of keys, and calls `take` with the batch and the indices of
+    /// these rows. `take` returns the number of half-moves that they count. Returns `None` at the end of the range of
+    /// keys.
     fn next_with(
         &mut self,
         mut take: impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,
@@ -362,7 +369,7 @@ impl<'a> OrderedRows<'a> {
         }
     }
 
-    /// Opens the next row group. Returns `false` if there is none.
+    /// Opens the next row group that overlaps the range of keys. Returns `false` if all were read.
     fn open_next(&mut self) -> Result<bool> {
         let Some((part, number, row)) = self.groups.pop_front() else {
             return Ok(false);
@@ -380,8 +387,9 @@ impl<'a> OrderedRows<'a> {
         Ok(true)
     }
 
-    /// Reads a batch of the open row group, checks its order, and calls `take` with the rows in the range of keys.
-    /// Returns the number of these rows and of their games.
+    /// Reads a batch of the open row group, checks the order of its rows, and calls `take` with the batch and the
+    /// indices of the rows in the range of keys. Returns the number of these rows, and the number of half-moves that
+    /// they count.
     fn read(
         &mut self,
         take: &mut impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,

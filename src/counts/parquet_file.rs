@@ -1,5 +1,5 @@
-//! Opens a Parquet file, with limits on the memory that its metadata and pages take, and reads its columns as other programs write
-//! them: integers of 32 or 64 bits, and nullable columns without nulls.
+//! Opens a Parquet file, with limits on the memory that its metadata and pages take, and reads its columns as other
+//! programs write them: integers of 32 or 64 bits, and nullable columns without nulls.
 
 use std::{
     fs::{self, File},
@@ -29,16 +29,17 @@ use crate::{
     storage::positioned::read_exact_at,
 };
 
-/// The greatest size of a page in bytes, compressed or not. Writers usually make pages of about 1 MiB.
+/// The maximum size of a Parquet page in bytes, compressed or not. Writers usually make pages of about 1 MiB.
 const MOST_OF_PAGE: u64 = 4 << 20;
 
-/// The greatest size of a file's metadata in bytes. polybook's metadata for a million rows take some 10 KiB.
+/// The maximum size of a Parquet file's metadata in bytes. The metadata that polybook writes for a million rows take
+/// some 10 KiB.
 const MOST_OF_METADATA: u64 = 16 << 20;
 
-/// The number of bytes after the metadata: their length, and the magic `PAR1`.
+/// The number of bytes after the metadata of a Parquet file: four of their length, and the magic `PAR1`.
 const FOOTER: u64 = 8;
 
-/// An estimate of the bytes of memory that a byte of metadata takes while it is parsed.
+/// An estimate of the bytes of memory that parsing takes per byte of Parquet metadata.
 const PARSED: u64 = 16;
 
 /// Calls `read` and converts a panic to an error, because the crate `parquet` panics on some damaged files.
@@ -68,10 +69,10 @@ pub(super) fn file_size(path: &Path) -> Result<u64> {
     }
 }
 
-/// Estimates the memory in bytes that parsing the metadata of a file of `size` bytes takes.
+/// Estimates the memory in bytes that parsing the metadata of a Parquet file takes. `size` is the size of the file in
+/// bytes.
 ///
-/// Returns 0 if the file is too short or does not end with the magic, because opening it will then report what is
-/// wrong.
+/// Returns 0 if the file is too short or does not end with the magic `PAR1`; opening such a file returns the error.
 ///
 /// # Errors
 ///
@@ -96,7 +97,7 @@ pub(super) fn metadata_memory(file: &File, size: u64) -> Result<u64, CountsError
     Ok(PARSED * length)
 }
 
-/// An open Parquet file and its metadata.
+/// An open Parquet file and its parsed metadata.
 pub(super) struct ParquetFile {
     file: Arc<File>,
     size: u64,
@@ -104,7 +105,7 @@ pub(super) struct ParquetFile {
 }
 
 impl ParquetFile {
-    /// Parses the metadata of a file.
+    /// Opens a Parquet file and parses its metadata.
     ///
     /// # Errors
     ///
@@ -139,16 +140,16 @@ impl ParquetFile {
         self.metadata.file_metadata().schema_descr()
     }
 
-    /// Returns the metadata of the row groups.
+    /// Returns the metadata of each row group.
     pub(super) fn groups(&self) -> &[RowGroupMetaData] {
         self.metadata.row_groups()
     }
 
-    /// Returns the number of rows in a row group.
+    /// Returns the number of rows in the row group with index `group`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the metadata state a negative number.
+    /// Returns an error if the metadata state a negative number of rows.
     pub(super) fn rows(&self, group: usize) -> Result<usize, CountsError> {
         usize::try_from(self.groups()[group].num_rows())
             .map_err(|_| CountsError::Damaged("a row group of negative length".to_owned()))
@@ -159,7 +160,8 @@ impl ParquetFile {
         self.metadata.file_metadata().num_rows()
     }
 
-    /// Creates a reader of the values of the column with index `place` in a row group.
+    /// Creates a reader for the values of one column in a row group. `group` and `place` are the indices of the row
+    /// group and of the column.
     ///
     /// # Errors
     ///
@@ -177,7 +179,7 @@ impl ParquetFile {
     }
 }
 
-/// Gives the crate `parquet` access to the bytes of pages, and refuses pages that are too large.
+/// A view of a file through which the crate `parquet` reads pages. Reading fails if a page is too large.
 #[derive(Clone)]
 struct PageBytes {
     file: Arc<File>,
@@ -185,7 +187,7 @@ struct PageBytes {
 }
 
 impl PageBytes {
-    /// Reads `length` bytes from `start` on.
+    /// Reads `length` bytes at the offset `start`.
     fn read(&self, start: u64, length: usize) -> io::Result<Bytes> {
         let mut bytes = vec![0; length];
         read_exact_at(&self.file, &mut bytes, start)?;
@@ -217,7 +219,8 @@ impl ChunkReader for PageBytes {
     }
 }
 
-/// Reads the header of a page, and checks the page's decompressed size before anything is decompressed.
+/// A reader for the header of a Parquet page. It checks the decompressed size of the page before the page is
+/// decompressed.
 struct PageHeader {
     bytes: PageBytes,
     /// The offset in the file of the next read.
@@ -229,7 +232,7 @@ struct PageHeader {
 }
 
 impl PageHeader {
-    /// The number of bytes to read at once. Most headers have about 50.
+    /// The number of bytes of a page header that are read at once. Most headers have about 50 bytes.
     const STEP: u64 = 256;
 }
 
@@ -256,7 +259,7 @@ impl Read for PageHeader {
     }
 }
 
-/// Returns an error if a page of this many bytes would exceed [`MOST_OF_PAGE`].
+/// Returns an error if `bytes`, the size of a page, exceeds [`MOST_OF_PAGE`].
 fn check_page(bytes: u64) -> io::Result<()> {
     if bytes <= MOST_OF_PAGE {
         return Ok(());
@@ -267,10 +270,10 @@ fn check_page(bytes: u64) -> io::Result<()> {
     }))
 }
 
-/// Returns the decompressed size of a page: the second field of its header, in Thrift's compact encoding. Returns
-/// `None` if the header does not begin with two non-negative 32-bit integers.
+/// Decodes the decompressed size of a page in bytes: the second field of its header, in Thrift's compact encoding.
+/// Returns `None` if the header does not begin with two non-negative 32-bit integers.
 fn unpacked_size(header: &[u8]) -> Option<u64> {
-    /// The tag of a 32-bit field whose number is one greater than that of the previous field.
+    /// The Thrift tag of a 32-bit field whose number is one greater than the number of the previous field.
     const NEXT_I32: u8 = 0x15;
     let mut bytes = header.iter().copied();
     let mut number = || {
@@ -290,7 +293,7 @@ fn unpacked_size(header: &[u8]) -> Option<u64> {
     number()
 }
 
-/// A column of a file: its name and its index.
+/// The name and the index of a column in a Parquet file.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Column {
     name: &'static str,
@@ -306,11 +309,11 @@ pub(super) enum Holds {
 }
 
 impl Column {
-    /// Finds the column with this name. Returns `None` if there is none.
+    /// Finds the column with this name. Returns `None` if the file has no such column.
     ///
     /// # Errors
     ///
-    /// Returns an error if several columns have this name, or if the column has another type than `holds`.
+    /// Returns an error if several columns have this name, or if the type of the column does not match `holds`.
     pub(super) fn find(
         schema: &SchemaDescriptor,
         name: &'static str,
@@ -349,11 +352,11 @@ impl Column {
         Ok(Some(Column { name, place }))
     }
 
-    /// Finds the column with this name.
+    /// Finds the column with this name, which must exist.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is none, and in the cases of [`Column::find`].
+    /// Returns an error if no column has this name, and in the cases of [`Column::find`].
     pub(super) fn required(
         schema: &SchemaDescriptor,
         name: &'static str,
@@ -375,7 +378,7 @@ impl Column {
         )
     }
 
-    /// Creates a reader of the column's values in a row group.
+    /// Creates a reader for the column's values in the row group with index `group`.
     ///
     /// # Errors
     ///
@@ -411,7 +414,7 @@ fn is_plain_integer(column: &ColumnDescriptor) -> bool {
     is_integer && is_plain && !is_other
 }
 
-/// Reads the values of a column in a row group, in order.
+/// A reader for the values of one column in a row group, in the order of the rows.
 pub(super) struct Values {
     column: &'static str,
     reader: ColumnReader,
@@ -424,11 +427,12 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Replaces `values` with the next `rows` integers. `row` is the number of the first row, for error messages.
+    /// Replaces `values` with the next `rows` integers of the column. `row` is the number of the first of these rows,
+    /// for error messages.
     ///
     /// # Errors
     ///
-    /// Returns an error if a value is null, if the column has fewer values, or if the file is damaged.
+    /// Returns an error if a value is null, if the column has fewer values left, or if the file is damaged.
     pub(super) fn integers(
         &mut self,
         rows: usize,
@@ -454,7 +458,7 @@ impl Values {
         }
     }
 
-    /// Replaces `values` with the next `rows` booleans. Otherwise like [`integers`](Values::integers).
+    /// Replaces `values` with the next `rows` booleans of the column. Otherwise like [`integers`](Values::integers).
     pub(super) fn booleans(
         &mut self,
         rows: usize,
@@ -469,7 +473,7 @@ impl Values {
         }
     }
 
-    /// Replaces `values` with the next `rows` strings. Otherwise like [`integers`](Values::integers).
+    /// Replaces `values` with the next `rows` strings of the column. Otherwise like [`integers`](Values::integers).
     pub(super) fn texts(
         &mut self,
         rows: usize,
@@ -484,17 +488,18 @@ impl Values {
         }
     }
 
-    /// Returns an error that the row group's column has another type than the schema says.
+    /// Returns the error for a row group in which the column's type differs from the schema.
     fn other_type(&self) -> CountsError {
         CountsError::Damaged(format!("column \"{}\" changes its type", self.column))
     }
 }
 
-/// Replaces `values` with exactly `rows` values.
+/// Replaces `values` with the next `rows` values of a column, and `levels` with their definition levels. `column` and
+/// `row`, the number of the first row, are for error messages.
 ///
 /// # Errors
 ///
-/// Returns an error if a value is null, if there are fewer values, or if the file is damaged.
+/// Returns an error if a value is null, if the column has fewer values left, or if the file is damaged.
 fn read<T: DataType>(
     column: &'static str,
     reader: &mut ColumnReaderImpl<T>,

@@ -9,7 +9,8 @@
 //! | 16-31 | draws |
 //! | 0-15 | losses |
 //!
-//! Numbers too large for their bits take several records of the same key and move, which add up. So counts are not limited.
+//! Numbers that exceed their bits take several records of the same key and move, which add up, so the number of games
+//! is not limited.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -25,17 +26,18 @@ use crate::{
 const MAX_WINS: u64 = (1 << 15) - 1;
 const MAX_OTHER: u64 = (1 << 16) - 1;
 
-/// A mask of the bits that records of the same position, move and side to move have in common.
+/// A mask of the bits that hold the position, the move and the side to move.
 const KIND: u128 = !0 << 47;
 
-/// The number of bits of the three numbers.
+/// The number of bits that hold the numbers of wins, draws and losses.
 const NUMBERS: u32 = 47;
 
-/// The number of bits of the key below those that select its shard.
+/// The number of bits of a position key below those that select its shard.
 const KEY_BITS: u32 = u64::BITS - SHARDS.ilog2();
 const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
 
-/// Games of one position and move. Records are ordered by key, then by move.
+/// A 128-bit record of the wins, draws and losses of a move in a position. Records are ordered by position key, then by
+/// move.
 ///
 /// ```
 /// use polybook::{position::BookMove, counts::{CountRecord, Wdl}};
@@ -49,9 +51,11 @@ const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
 pub struct CountRecord(u128);
 
 impl CountRecord {
-    /// Creates a record of at most 32,767 wins, 65,535 draws and 65,535 losses.
+    /// Creates a record of at most 32,767 wins, 65,535 draws and 65,535 losses. `key` identifies the position, and
+    /// `turn` is the side to move.
     ///
-    /// Larger numbers give a wrong record; [`CountBatch::push`](super::CountBatch::push) accepts any numbers.
+    /// Larger numbers result in a wrong record; [`CountBatch::push`](super::CountBatch::push) accepts numbers of any
+    /// size.
     #[inline]
     pub fn new(key: u64, mv: BookMove, turn: Color, stats: Wdl) -> CountRecord {
         debug_assert!(fits(stats));
@@ -63,14 +67,14 @@ impl CountRecord {
         CountRecord(u128::from(key) << 64 | u128::from(low))
     }
 
-    /// Returns the number of records that the numbers take.
+    /// Returns the number of records that are needed to store `stats`.
     pub(super) fn records_for(stats: Wdl) -> u64 {
         let wins = stats.wins.div_ceil(MAX_WINS);
         let others = stats.draws.max(stats.losses).div_ceil(MAX_OTHER);
         wins.max(others).max(1)
     }
 
-    /// Appends as many records as the numbers take.
+    /// Appends to `records` the games of one move in a position, split into as many records as needed.
     pub(super) fn extend(
         records: &mut Vec<CountRecord>,
         key: u64,
@@ -101,7 +105,7 @@ impl CountRecord {
         Color::from_white(self.0 >> 47 & 1 == 0)
     }
 
-    /// Returns the games, from the view of the side to move.
+    /// Returns the numbers of games won, drawn and lost, from the view of the side to move.
     #[inline]
     pub fn stats(self) -> Wdl {
         let low = self.0 as u64;
@@ -113,13 +117,13 @@ impl CountRecord {
     }
 }
 
-/// Returns `true` if the numbers fit into one record.
+/// Returns `true` if `stats` can be stored in one record.
 #[inline]
 pub(super) fn fits(stats: Wdl) -> bool {
     stats.wins <= MAX_WINS && stats.draws <= MAX_OTHER && stats.losses <= MAX_OTHER
 }
 
-/// Splits numbers of any size into numbers that fit into one record each.
+/// Splits `stats` into parts that can each be stored in one record, and calls `emit` with each part.
 fn split(mut stats: Wdl, mut emit: impl FnMut(Wdl)) {
     loop {
         let part = Wdl {
@@ -156,10 +160,10 @@ impl Record for CountRecord {
         self.key()
     }
 
-    /// Returns the packed form of a record of one game, or `None` for other records.
+    /// Returns the packed form of a record that counts exactly one game, or `None` for any other record.
     ///
-    /// The packed form has the key without its first byte, the result (0 for a loss, 1 for a draw, 2 for a win), the side to move,
-    /// and the move.
+    /// The packed form contains the position key without its first byte, the result (0 for a loss, 1 for a draw, 2 for
+    /// a win), the side to move, and the move.
     #[inline]
     fn packed(self) -> Option<[u8; PACKED]> {
         let low = self.0 as u64;
@@ -223,13 +227,16 @@ impl Fold for SumUp {
     }
 }
 
-/// The maximum number of records that [`push`](CountBatch::push) adds for one call. More games are stored separately as numbers.
+/// The maximum number of records that one call of [`push`](CountBatch::push) adds. A larger count is stored separately,
+/// as plain numbers.
 const MOST_RECORDS: u64 = 16;
 
-/// The maximum number of moves whose games are stored as numbers. The largest collections have some thousands of such moves.
+/// The maximum number of moves whose results are stored as plain numbers. The largest collections have a few thousand
+/// such moves.
 const MOST_LARGE: usize = 1 << 18;
 
-/// A batch of counts for a [`Tally`](super::Tally). Its size depends on the number of its counts, not on the number of games.
+/// A batch of counts that is added to a [`Tally`](super::Tally) at once. Its size depends on the number of counts, not
+/// on the number of games.
 #[derive(PartialEq, Eq, Default, Debug)]
 pub struct CountBatch {
     pub(super) records: Vec<CountRecord>,
@@ -237,7 +244,8 @@ pub struct CountBatch {
 }
 
 impl CountBatch {
-    /// Adds games of one position and move, from the view of the side to move.
+    /// Adds the results of one move in a position, from the view of the side to move. `key` identifies the position,
+    /// and `turn` is the side to move.
     #[inline]
     pub fn push(&mut self, key: u64, mv: BookMove, turn: Color, stats: Wdl) {
         // Nearly all counts fit into one record.
@@ -261,12 +269,13 @@ impl CountBatch {
     }
 }
 
-/// Numbers of games that would take many records, by position key and move.
+/// The results of moves with so many games that they would take many records, by position key and move.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
 impl LargeCounts {
-    /// Returns an error that names `source` if there are more large numbers than any collection has. They all stay in memory.
+    /// Returns an error that names `source` if the number of moves exceeds that of any real collection. All moves stay
+    /// in memory, so their number must be limited.
     pub(super) fn refuse_many(&self, source: &Path) -> Result<()> {
         if self.0.len() <= MOST_LARGE {
             return Ok(());
@@ -281,7 +290,7 @@ impl LargeCounts {
         self.0.is_empty()
     }
 
-    /// Adds the large numbers of a batch.
+    /// Adds the results in `batch` that are too large for records.
     pub(super) fn extend(&mut self, batch: &CountBatch) {
         for (record, stats) in &batch.large {
             let kind = (record.key(), record.book_move().0);
@@ -289,7 +298,8 @@ impl LargeCounts {
         }
     }
 
-    /// Returns `true` if a move of these records has a large number of games.
+    /// Returns `true` if results of a move of the position are stored here. `position` contains all records of the
+    /// position.
     pub(super) fn has_any(&self, position: &[CountRecord]) -> bool {
         let kind = |record: &CountRecord| (record.key(), record.book_move().0);
         !self.is_empty()
@@ -298,7 +308,7 @@ impl LargeCounts {
                 .any(|record| self.0.contains_key(&kind(record)))
     }
 
-    /// Adds the large numbers of a position to the counts of its moves.
+    /// Adds the stored results of the position with this key to `moves`, the counts of its moves.
     pub(super) fn add_to(&self, key: u64, moves: &mut [MoveCount]) {
         if self.is_empty() {
             return;

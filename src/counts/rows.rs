@@ -1,4 +1,4 @@
-//! Decoding the rows of a part from its columns, and checking every value.
+//! Decodes the rows of a part of a directory of counts from its columns, and checks every value.
 
 use std::ops::Range;
 
@@ -19,23 +19,24 @@ use crate::{
     position::BookMove,
 };
 
-/// The number of rows that are decoded at once.
+/// The number of rows that are decoded in one batch.
 const BATCH: usize = 1 << 11;
 
-/// An upper bound on sums of games. It is below 2^63, so that adding one row to such a sum cannot overflow.
+/// An upper bound on sums of games. It is below 2^63, so adding one row to a sum cannot overflow 64 bits.
 pub(super) const MOST_GAMES: u64 = i64::MAX as u64;
 
-/// The greatest number of wins, draws or losses in a row: three of them plus a sum of up to [`MOST_GAMES`] fit into 64
-/// bits.
+/// The maximum number of wins, draws or losses in a row. Three such numbers and a sum of up to [`MOST_GAMES`] fit into
+/// 64 bits.
 pub(super) const MOST_OF_RESULT: u64 = MOST_GAMES / 4;
 
-/// Nearly all rows have fewer wins, draws and losses than this, and skip the exact checks.
+/// A bound below which the wins, draws and losses of nearly all rows are. Rows below it skip the exact checks.
 const SMALL: u64 = 1 << 15;
 
-/// The least integer that is greater than every encoded move, promotions included.
+/// The least integer that is greater than every encoded move, including promotions.
 const NO_STEP: u64 = 6 << 12;
 
-/// The columns that every part has, and the optional column of identities.
+/// The columns that every file of counts has, and the optional column of identities, which distinguish positions with
+/// equal keys.
 #[derive(Copy, Clone)]
 pub(super) struct PartColumns {
     pub key: Column,
@@ -46,11 +47,11 @@ pub(super) struct PartColumns {
     pub identity: Option<Column>,
 }
 
-/// Returns the classes for which a file has columns.
+/// Returns the properties (speed, rating group, month) for which a file of counts has columns.
 ///
 /// # Errors
 ///
-/// Returns an error if a column of a class has the wrong type or exists twice.
+/// Returns an error if the column of a property has the wrong type or exists twice.
 pub(super) fn classes_of(schema: &SchemaDescriptor) -> Result<Grouping, CountsError> {
     let has = |name| Ok::<_, CountsError>(Column::find(schema, name, Holds::Integers)?.is_some());
     Ok(Grouping {
@@ -61,7 +62,7 @@ pub(super) fn classes_of(schema: &SchemaDescriptor) -> Result<Grouping, CountsEr
 }
 
 impl PartColumns {
-    /// Finds the columns in the schema of a file.
+    /// Finds the columns of counts in the schema of a Parquet file.
     ///
     /// # Errors
     ///
@@ -78,7 +79,7 @@ impl PartColumns {
     }
 }
 
-/// Reads the columns of a row group in parallel.
+/// Reads the columns of a Parquet row group of counts side by side, in batches of rows.
 pub(super) struct GroupReader {
     key: Values,
     mv: Values,
@@ -94,7 +95,7 @@ pub(super) struct GroupReader {
     pub left: usize,
 }
 
-/// The columns of classes and ratings.
+/// The open columns of classes (speed, rating group, month) and of ratings in a row group.
 struct ClassReader {
     /// The columns of speeds, rating groups and months; `None` for those that were not requested.
     narrow: [Option<Values>; 3],
@@ -104,7 +105,7 @@ struct ClassReader {
 }
 
 impl ClassReader {
-    /// Opens the columns of the classes in `by`.
+    /// Opens the columns of ratings and of the properties in `by`, for the row group with index `group`.
     ///
     /// # Errors
     ///
@@ -125,7 +126,8 @@ impl ClassReader {
     }
 }
 
-/// A batch of rows, stored by column. All columns that were read have the same length; the others are empty.
+/// A batch of rows of counts, stored by column. Columns that were read have the same length; columns that were not read
+/// are empty.
 #[derive(Default)]
 pub(super) struct ColumnBatch {
     /// The number of the first row, counted from the beginning of the part.
@@ -146,7 +148,8 @@ pub(super) struct ColumnBatch {
 }
 
 impl GroupReader {
-    /// Opens a row group whose first row has the number `row` in the part, with the columns of the classes in `by`.
+    /// Opens the row group with index `group`, whose first row has the number `row` in the file, with the columns of
+    /// the properties in `by`.
     ///
     /// # Errors
     ///
@@ -177,7 +180,8 @@ impl GroupReader {
         })
     }
 
-    /// Replaces `out` with the next batch of rows. Returns `false` if the group has no more rows.
+    /// Replaces the content of `out` with the next batch of rows. Returns `false`, and leaves `out` unchanged, if all
+    /// rows of the group were read.
     ///
     /// # Errors
     ///
@@ -218,8 +222,8 @@ impl GroupReader {
 }
 
 impl ColumnBatch {
-    /// Appends the rows in `range` to `batch`, without their identities and classes. Rows without a move are skipped.
-    /// Returns the number of games in the appended rows.
+    /// Appends the rows with the indices in `range` to `batch`, without their identities and classes. Rows without a
+    /// move are skipped. Returns the number of games in the appended rows.
     ///
     /// # Errors
     ///
@@ -257,7 +261,7 @@ impl ColumnBatch {
         Ok(sum)
     }
 
-    /// Returns the row with index `at` in the batch.
+    /// Decodes the row with index `at` in the batch, without its class.
     ///
     /// # Errors
     ///
@@ -278,12 +282,12 @@ impl ColumnBatch {
         })
     }
 
-    /// Returns the row with index `at` in the batch and its class. Columns of classes that were not read have their
-    /// default values.
+    /// Decodes the row with index `at` in the batch, with its class and ratings. Properties whose columns were not read
+    /// are 0.
     ///
     /// # Errors
     ///
-    /// Returns an error if one of its values is invalid.
+    /// Returns an error if a value of the row is invalid.
     #[inline]
     pub(super) fn class_row(&self, at: usize) -> Result<ClassRow, CountsError> {
         let row = self.row(at)?;
@@ -294,7 +298,7 @@ impl ColumnBatch {
         })
     }
 
-    /// Decodes the class of a row.
+    /// Decodes the class (speed, rating group, month) of the row with index `at` in the batch.
     #[inline]
     fn class(&self, at: usize) -> Result<CountClass, CountsError> {
         let [speeds, groups, months] = self
@@ -326,7 +330,7 @@ impl ColumnBatch {
         })
     }
 
-    /// Decodes the ratings of a row with `games` games.
+    /// Decodes the ratings of the row with index `at` in the batch, which counts `games` games.
     ///
     /// # Errors
     ///
@@ -349,7 +353,7 @@ impl ColumnBatch {
         }
     }
 
-    /// Returns an error that `column` has an invalid value in the row with index `at`.
+    /// Creates the error for an invalid `value` of `column` in the row with index `at` of the batch.
     #[cold]
     fn cannot_be(&self, at: usize, column: &'static str, value: i64) -> CountsError {
         CountsError::Value {
@@ -359,7 +363,7 @@ impl ColumnBatch {
         }
     }
 
-    /// Decodes the move of a row.
+    /// Decodes the move of the row with index `at` in the batch.
     #[inline]
     fn mv(&self, at: usize) -> Result<BookMove, CountsError> {
         let mv = u16::try_from(self.moves[at]).ok().map(BookMove);
@@ -368,7 +372,7 @@ impl ColumnBatch {
             .ok_or_else(|| self.cannot_be(at, MOVE, self.moves[at]))
     }
 
-    /// Decodes the results of a row.
+    /// Decodes the wins, draws and losses of the row with index `at` in the batch.
     #[inline]
     fn stats(&self, at: usize) -> Result<Wdl, CountsError> {
         let [wins, draws, losses] = &self.games;

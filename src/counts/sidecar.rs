@@ -1,5 +1,6 @@
-//! The files of counts besides the parts: the sidecar `counts.json`, which says where counts come from and lists the parts, and
-//! `starts.parquet`, which contains the positions in which games started. The sidecar decides whether a directory may be replaced.
+//! The files of counts besides the parts: the sidecar `counts.json`, which says where counts come from and lists the
+//! parts, and `starts.parquet`, which contains the positions in which games started. The sidecar decides whether a
+//! directory may be replaced.
 
 use std::{
     collections::BTreeMap,
@@ -27,23 +28,25 @@ use crate::{
     storage::parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
 };
 
-/// The greatest size of a sidecar in bytes; enough for many thousand names of inputs.
+/// The maximum size of `counts.json` in bytes; enough for the names of many thousand inputs.
 const LONGEST: u64 = if cfg!(test) { 1 << 12 } else { 4 << 20 };
 
-/// The origin of counts: what a book's header says, and the report of the run that made the counts.
+/// A description of where counts come from: the inputs, the options, and what the run that made the counts reported.
+/// `counts.json` contains it.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CountsOrigin {
     /// The file names of the inputs, in their order, without directories.
     pub inputs: Vec<String>,
     /// The numbers of games that were read, counted and left out; `None` if an input is counts that do not say so.
     pub games: Option<GameCounts>,
-    /// The options that decided what was counted and that differ from their defaults, spelled as on the command line.
+    /// The options that decided what was counted, as on the command line. Options with their default values are left
+    /// out.
     pub options: String,
     /// The variant, as the option `--variant` names it.
     pub variant: String,
     /// The number of counted half-moves: the sum of all wins, draws and losses.
     pub plies: u64,
-    /// The classes that are counted separately.
+    /// The properties (speed, rating, month) by which the counts are grouped.
     #[serde(default, skip_serializing_if = "is_none")]
     pub by: Grouping,
     /// The positions, rows and half-moves that were pruned, or `None` if pruning was not requested.
@@ -87,13 +90,13 @@ pub struct CountsOrigin {
     pub rejected: Vec<Rejection>,
 }
 
-/// Returns `true` if no class is counted separately, for `skip_serializing_if`.
+/// Returns `true` if counts are not grouped by any property. Serde calls this for `skip_serializing_if`.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_none(by: &Grouping) -> bool {
     by.is_none()
 }
 
-/// An entry of the sidecar: a file of the counts.
+/// An entry of `counts.json` for one file of the counts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct ListedFile {
     /// The file name, without a directory.
@@ -110,7 +113,8 @@ pub(super) struct ListedFile {
 }
 
 impl ListedFile {
-    /// Creates the entry for the complete file `file` in `directory`.
+    /// Creates the entry for the file named `file` in `directory`. The file must be complete; its size and checksum are
+    /// read from it.
     ///
     /// # Errors
     ///
@@ -132,7 +136,7 @@ impl ListedFile {
     }
 }
 
-/// Returns the CRC-32 of the rest of a file.
+/// Calculates the CRC-32 of the bytes from the current offset of a file to its end.
 ///
 /// # Errors
 ///
@@ -150,7 +154,7 @@ pub(super) fn crc32_of(file: &mut File) -> io::Result<u32> {
     }
 }
 
-/// The content of a sidecar.
+/// The content of `counts.json`, which describes a directory of counts and lists its files.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct Sidecar {
     pub format: String,
@@ -162,8 +166,8 @@ pub(super) struct Sidecar {
     pub starts: Option<ListedFile>,
 }
 
-/// The lists of files in a sidecar. They are deserialized separately because serde buffers unknown fields of a
-/// flattened structure in memory.
+/// The lists of files in `counts.json`. They are deserialized separately, because serde would buffer unknown fields of
+/// a flattened structure in memory.
 #[derive(Deserialize)]
 struct Files {
     parts: Vec<ListedFile>,
@@ -171,7 +175,7 @@ struct Files {
     starts: Option<ListedFile>,
 }
 
-/// The fields that every version of a sidecar has.
+/// The fields that `counts.json` has in every version.
 #[derive(Deserialize)]
 struct Versioned {
     format: String,
@@ -194,17 +198,18 @@ impl Sidecar {
         }
     }
 
-    /// Returns `true` if the sidecar lists a file of this name.
+    /// Returns `true` if the sidecar lists a file with this name.
     pub(super) fn lists(&self, name: &OsStr) -> bool {
         let mut listed = self.parts.iter().chain(&self.starts);
         listed.any(|listed| *name == *listed.file)
     }
 
-    /// Writes the sidecar into `directory`, which will be renamed to `target`.
+    /// Writes `counts.json` into `directory`, a temporary directory that will be renamed to `target`. Errors name
+    /// `target`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the sidecar would exceed [`LONGEST`] bytes, or if it exists or cannot be written.
+    /// Returns an error if the text would exceed [`LONGEST`] bytes, or if the file exists already or cannot be written.
     pub(super) fn write(&self, directory: &Path, target: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).map_err(io::Error::from);
         let mut text = text.at(target, "write")?;
@@ -220,11 +225,11 @@ impl Sidecar {
             .at(target, "write")
     }
 
-    /// Reads the sidecar of `directory`, or returns `None` if there is none.
+    /// Reads `counts.json` in `directory`. Returns `None` if the file does not exist.
     ///
     /// # Errors
     ///
-    /// Returns an error if the sidecar cannot be read, is malformed, contradicts itself, or has another version.
+    /// Returns an error if the file cannot be read, is malformed, contradicts itself, or has another version.
     pub(super) fn read(directory: &Path) -> Result<Option<Sidecar>> {
         let path = directory.join(SIDECAR);
         if fs::symlink_metadata(&path).is_err_and(|err| err.kind() == io::ErrorKind::NotFound) {
@@ -239,7 +244,7 @@ impl Sidecar {
         Ok(Some(sidecar))
     }
 
-    /// Parses and checks a sidecar.
+    /// Parses the text of `counts.json` and checks its content.
     fn parsed(text: &[u8]) -> Result<Sidecar, CountsError> {
         let unknown = |err: serde_json::Error| CountsError::Sidecar(err.to_string());
         if text.len() as u64 > LONGEST {
@@ -294,7 +299,7 @@ impl Sidecar {
             if numbers.iter().any(|number| *number > MOST_GAMES) {
                 return Err(CountsError::Overflow);
             }
-            // A kept position has at least `min_game` half-moves, so the sum is 0 or at least that.
+            // A kept position has at least `min_game` half-moves, so the sum is 0 or at least `min_game`.
             let (least, plies) = (pruned.min_game, self.about.plies);
             if least == 0 || (1..least).contains(&plies) {
                 return Err(CountsError::Sidecar(format!(
@@ -308,7 +313,7 @@ impl Sidecar {
             .values()
             .chain(self.about.variants.values());
         let most = numbers.iter().chain(by_name).max().copied();
-        // A lower limit, so that the numbers of many directories can be added up.
+        // The limit is lower here, so that the numbers of many directories can be added up.
         if most.unwrap_or_default() > 1 << 50 {
             return Err(CountsError::Overflow);
         }
@@ -323,13 +328,13 @@ impl Sidecar {
     }
 }
 
-/// Checks that new counts may replace what is at `path`. An empty directory may be replaced always, and polybook's
-/// counts with `force`. Returns the files of the counts.
+/// Checks that new counts may replace what exists at `path`. An empty directory may always be replaced, and polybook's
+/// counts if `force` is set. Returns the names of the old files to remove.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Exists`] for counts without `force`, and [`Error::foreign`] for anything else, such as a directory
-/// that contains a file which the sidecar does not list.
+/// Returns [`Error::Exists`] for counts if `force` is not set, and [`Error::foreign`] for anything else, such as a
+/// directory that contains a file which `counts.json` does not list.
 pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
         return Ok(Vec::new());
@@ -348,19 +353,21 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
     }
 }
 
-/// Returns `true` if an interrupted run that wrote counts may have left this file.
+/// Returns `true` if a file in `directory` has a name that polybook gives to files of counts, so that an interrupted
+/// run may have left the file.
 pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
     let is_listed = || matches!(Sidecar::read(directory), Ok(Some(sidecar)) if sidecar.lists(name));
     name == SIDECAR || name == STARTS || is_part_name(name) || is_listed()
 }
 
-/// The greatest length in bytes of an EPD. The EPDs of the largest variants have about 100 bytes.
+/// The maximum length of an EPD in bytes. The EPDs of the largest variants have about 100 bytes.
 const LONGEST_EPD: usize = 1000;
 
-/// The number of rows that are read at once. It is small because a compressed string may be as long as a page.
+/// The number of rows of starting positions that are read at once. It is small because one compressed string may be as
+/// long as a Parquet page.
 const BATCH: usize = 8;
 
-/// A position in which games started.
+/// A position in which games started, and the number of these games.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Start {
     /// The position as an EPD.
@@ -369,8 +376,8 @@ pub struct Start {
     pub games: u64,
 }
 
-/// Writes the starts into `directory`, which will be renamed to `target`. Returns the sidecar's entry for the file, or
-/// `None` if there are no starts, in which case no file is written.
+/// Writes the positions in which games started to a file in `directory`, a temporary directory that will be renamed to
+/// `target`. Returns the file's entry for `counts.json`, or `None` if `starts` is empty; then no file is written.
 ///
 /// # Errors
 ///
@@ -406,7 +413,8 @@ pub(super) fn write_starts(
     listed.at(target, "read").map(Some)
 }
 
-/// Calls `f` with the starts of a file, a few at a time. Returns the number of rows and of games.
+/// Calls `f` with the positions in which games started, a few at a time. Returns the number of rows in `file`, and the
+/// number of games.
 ///
 /// # Errors
 ///
@@ -447,7 +455,7 @@ pub(super) fn read_starts(
     Ok(Ok((row, sum)))
 }
 
-/// Decodes a row of the file.
+/// Creates a [`Start`] from the values of a row. `row` is the number of the row, for error messages.
 fn start(epd: &[u8], games: i64, row: u64) -> Result<Start, CountsError> {
     let games = u64::try_from(games).map_err(|_| CountsError::Value {
         column: GAMES,

@@ -1,5 +1,5 @@
-//! Collects wins, draws and losses of every position and move, and adds up counts of sources that are sorted already without
-//! sorting them again.
+//! Collects wins, draws and losses of every position and move. Adds up counts of sources that are sorted already
+//! without sorting them again.
 
 use std::{
     mem,
@@ -25,7 +25,8 @@ use crate::{
     task,
 };
 
-/// Collects counts from any number of threads.
+/// Collects the wins, draws and losses of moves from any number of threads, and adds up those of equal positions and
+/// moves.
 #[derive(Debug)]
 pub struct Tally {
     shards: Shards<CountRecord>,
@@ -33,7 +34,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Creates an empty tally that spills to temporary files if it exceeds `memory`.
+    /// Creates an empty tally that spills counts to temporary files when it exceeds the budget `memory`.
     pub fn new(memory: Memory) -> Tally {
         Tally {
             shards: Shards::new(memory),
@@ -41,7 +42,8 @@ impl Tally {
         }
     }
 
-    /// Adds records. This is the fastest way to count.
+    /// Adds records of counts. This is the fastest way to count; [`add_batch`](Tally::add_batch) accepts larger numbers
+    /// of games.
     ///
     /// # Errors
     ///
@@ -50,7 +52,7 @@ impl Tally {
         self.shards.append(records)
     }
 
-    /// Adds a batch of counts with any numbers of games.
+    /// Adds a batch of counts. The batch may contain any number of games for one move.
     ///
     /// # Errors
     ///
@@ -62,7 +64,8 @@ impl Tally {
         self.add_records(&batch.records)
     }
 
-    /// Adds games of one position and move, from the view of the side to move.
+    /// Adds the results of one move in a position, from the view of the side to move. `key` identifies the position,
+    /// and `turn` is the side to move.
     ///
     /// # Errors
     ///
@@ -73,21 +76,24 @@ impl Tally {
         self.add_batch(&batch)
     }
 
-    /// Checks the number of moves whose numbers of games are so large that they stay in memory.
+    /// Checks that the number of moves whose results are too large for records, and therefore stay in memory, is
+    /// plausible.
     ///
     /// # Errors
     ///
-    /// Returns an [`Error::File`](crate::Error::File) that names `source` if there are more of them than any collection has.
+    /// Returns an [`Error::File`](crate::Error::File) that names `source` if there are more such moves than any
+    /// collection has.
     pub(crate) fn refuse_many_large(&self, source: &Path) -> Result<()> {
         task::lock(&self.large).refuse_many(source)
     }
 
-    /// Returns the number of bytes in temporary files.
+    /// Returns the number of bytes that have been written to temporary files.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         self.shards.spilled_bytes()
     }
 
-    /// Ends counting: sorts the counts and adds them up. Uses all threads of the current rayon pool.
+    /// Ends counting: sorts the counts, and adds up those of equal positions and moves. Uses all threads of the current
+    /// rayon pool.
     ///
     /// # Errors
     ///
@@ -101,7 +107,7 @@ impl Tally {
     }
 }
 
-/// A position and its moves.
+/// A position and the moves that were played in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PositionCount {
     /// The key of the position.
@@ -112,7 +118,7 @@ pub struct PositionCount {
     pub moves: Vec<MoveCount>,
 }
 
-/// All counts, sorted by key and move.
+/// The complete counts of a [`Tally`], sorted by position key and move.
 #[derive(Debug)]
 pub struct Counts {
     pub(super) records: Sealed<CountRecord>,
@@ -122,11 +128,11 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns an iterator over all positions, sorted by key.
+    /// Returns an iterator over all positions, sorted by their keys.
     ///
     /// # Errors
     ///
-    /// The iterator returns an error if a temporary file cannot be read.
+    /// The iterator yields an error if a temporary file cannot be read.
     pub fn positions(&self) -> impl Iterator<Item = Result<PositionCount>> + '_ {
         let mut records = (0..SHARDS)
             .flat_map(|shard| self.records.records(shard))
@@ -153,8 +159,8 @@ impl Counts {
         })
     }
 
-    /// Returns the number of positions, and the number of pairs of a position and a move, including those that were dropped. Uses
-    /// all threads of the current rayon pool.
+    /// Returns the number of positions, and the number of pairs of a position and a move. Both include the positions
+    /// that were dropped because their moves were rare. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -176,14 +182,16 @@ impl Counts {
             .map(|kept| (kept.0 + rare.0, kept.1 + rare.1))
     }
 
-    /// Returns the number of shards. The shards, one after the other, contain all positions sorted by key.
+    /// Returns the number of shards. Shards are consecutive ranges of position keys; together they contain all
+    /// positions.
     pub(crate) fn shard_count(&self) -> usize {
         SHARDS
     }
 
-    /// Calls `f` with each position of a shard: its key, the side to move, and its moves in ascending order.
+    /// Calls `f` with each position of a shard, in ascending order of keys. `f` receives the key, the side to move, and
+    /// the moves in ascending order.
     ///
-    /// Memory is bounded by the number of moves of a position, however many records it has.
+    /// Memory is bounded by the number of moves of a position, however many records they take.
     ///
     /// # Errors
     ///
@@ -229,12 +237,13 @@ impl Counts {
         Ok(())
     }
 
-    /// Returns the numbers of positions, and of pairs of a position and a move, that were dropped.
+    /// Returns the number of positions that were dropped because all their moves were rare, and the number of their
+    /// moves.
     pub(crate) fn rare(&self) -> Dropped {
         self.rare
     }
 
-    /// Returns `true` if counts exceeded the memory budget and are in temporary files.
+    /// Returns `true` if the counts exceeded the memory budget, so that some of them are in temporary files.
     pub fn is_spilled(&self) -> bool {
         self.records.is_spilled()
     }
@@ -248,7 +257,8 @@ impl Counts {
         &self.records
     }
 
-    /// Replaces `moves` with the moves of the records of one position.
+    /// Replaces `moves` with the moves of a position. `records` contains all records of the position, in ascending
+    /// order.
     pub(super) fn move_counts(&self, records: &[CountRecord], moves: &mut Vec<MoveCount>) {
         moves.clear();
         for record in records {
@@ -260,7 +270,7 @@ impl Counts {
     }
 }
 
-/// Adds the next record of a position to its moves.
+/// Adds the next record of a position to `moves`. Records must arrive in ascending order.
 #[inline]
 fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
     let (mv, stats) = (record.book_move(), record.stats());
@@ -270,17 +280,18 @@ fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
     }
 }
 
-/// The number of records of the tally itself that are merged at once.
+/// The number of records of a tally that are handed to a merge at once.
 const AT_ONCE: usize = 1 << 11;
 
-/// A function that reads the next counts of a range of shards, sorted by key and move, into an empty batch.
+/// A function that reads the next counts of some shards, sorted by key and move, into an empty batch.
 ///
-/// It returns the file that the counts are from, or `None` at the end. The batch may stay empty if a whole batch of rows has no
-/// moves; then there may be further counts.
+/// It returns the path of the file that was read, or `None` at the end. The batch may stay empty before the end,
+/// because rows without moves are skipped.
 pub(crate) type OrderedCounts<'a> =
     Box<dyn FnMut(&mut CountBatch) -> Result<Option<&'a Path>> + 'a>;
 
-/// Returns a source of the records of `counts` for a merge. Large numbers of games go to `large`.
+/// Converts `counts` to a source of records for a merge. Results that are too large for records are added to `large`,
+/// and `has_large` is set.
 fn records<'a: 'b, 'b>(
     mut counts: OrderedCounts<'a>,
     large: &'b Mutex<LargeCounts>,
@@ -288,7 +299,7 @@ fn records<'a: 'b, 'b>(
 ) -> Refill<'b, CountRecord> {
     let mut batch = CountBatch::default();
     Box::new(move |out| {
-        // A batch of rows may consist of rows without a move, so reading goes on until there are records.
+        // Rows without a move give no records, so reading goes on until there are some.
         while out.is_empty() {
             // Swapping lets the rows be decoded straight into `out`, without a copy.
             mem::swap(out, &mut batch.records);
@@ -311,8 +322,8 @@ fn records<'a: 'b, 'b>(
     })
 }
 
-/// Returns `true` if a move of a position was played at least `fewest` times. A move with several records, or with a large number
-/// that is stored separately, counts as frequent.
+/// Returns `true` if a move of a position was played at least `fewest` times. `position` contains the sorted records of
+/// the position. A move that takes several records or none counts as frequent.
 fn is_frequent(position: &[CountRecord], fewest: u64) -> bool {
     let is_frequent = |record: &CountRecord| {
         let games = record.stats().games();
@@ -323,16 +334,18 @@ fn is_frequent(position: &[CountRecord], fewest: u64) -> bool {
 }
 
 impl Tally {
-    /// Ends counting, and adds sorted counts from other sources.
+    /// Ends counting, and adds counts of sources that are sorted already.
     ///
-    /// `open(shards)` returns the sources of a range of shards; there are `ranges` equal ranges. A position is dropped if none
-    /// of its moves was played at least `fewest` times; [`Counts::rare`] tells how many were. `watch` is called from time to
-    /// time with the number of bytes in temporary files, and an error that it returns ends the work. `memory` is the budget of
-    /// the result. Uses all threads of the current rayon pool.
+    /// `open(shards)` returns the sorted sources for a range of shards; it is called for `ranges` ranges of equal size.
+    /// A position is dropped if none of its moves was played at least `fewest` times; [`Counts::rare`] returns how many
+    /// were dropped. `watch` is called from time to time with the number of bytes in temporary files; if it returns an
+    /// error, the function stops and returns it. `memory` is the budget of the result. Uses all threads of the current
+    /// rayon pool.
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file cannot be written or read, and returns the errors of the sources and of `watch`.
+    /// Returns an error if a temporary file cannot be written or read, and returns the errors of the sources and of
+    /// `watch`.
     pub(crate) fn seal_with<'a>(
         self,
         memory: &Memory,
@@ -360,7 +373,8 @@ impl Tally {
             let others = others.map(|counts| records(counts, &large, &has_large));
             others.chain([own]).collect()
         };
-        // An empty record that stands for a large number may have been added to others, so the numbers are looked up too.
+        // An empty record that stands for a large number may have been added to others, so the numbers are looked up
+        // too.
         let is_frequent = |position: &[CountRecord]| {
             is_frequent(position, fewest)
                 || has_large.load(Ordering::Relaxed) && task::lock(&large).has_any(position)

@@ -1,4 +1,4 @@
-//! Wins, draws and losses, and scores.
+//! Wins, draws and losses, and scores calculated from them.
 
 use std::ops::{Add, AddAssign};
 
@@ -7,7 +7,7 @@ use shakmaty::Color;
 
 use crate::position::BookMove;
 
-/// The numbers of games that were won, drawn and lost, from the view of the side to move.
+/// The numbers of games won, drawn and lost, from the view of the side to move.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug, Serialize)]
 pub struct Wdl {
     /// The number of games that the side to move won.
@@ -18,7 +18,7 @@ pub struct Wdl {
     pub losses: u64,
 }
 
-/// A move of a position, with its games.
+/// A move of a position, and the results of the games in which it was played.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveCount {
     /// The move.
@@ -27,11 +27,11 @@ pub struct MoveCount {
     pub stats: Wdl,
 }
 
-/// The quantile of the normal distribution for an interval of 99 percent.
+/// The quantile of the standard normal distribution for a two-sided confidence interval of 99 percent.
 const QUANTILE: f64 = 2.576;
 
 impl Wdl {
-    /// Returns the result of one game for the side `turn`. `winner` is `None` if neither side won.
+    /// Returns the result of one game from the view of the side `turn`. `winner` is `None` if neither side won.
     #[inline]
     pub fn of_game(winner: Option<Color>, turn: Color) -> Wdl {
         let (wins, draws, losses) = match winner {
@@ -66,9 +66,10 @@ impl Wdl {
         self.wins + self.draws + self.losses
     }
 
-    /// Returns the share of the points that the side to move scored, from 0 to 1; 0 without games.
+    /// Returns the score of the side to move as a share of the points, from 0 to 1. A draw is half a point. Returns 0
+    /// if there are no games.
     ///
-    /// The operations are done in Polyglot's order, so that a limit such as 60 percent selects the same moves.
+    /// The calculation rounds exactly as Polyglot does, so that a limit such as 60 percent selects the same moves.
     pub fn score(self) -> f64 {
         if self.games() == 0 {
             return 0.0;
@@ -77,10 +78,11 @@ impl Wdl {
         half_points / self.games() as f64 / 2.0
     }
 
-    /// Returns the lower bound of the 99 percent confidence interval of the score, from 0 to 1; 0 without games.
+    /// Returns the lower bound of the 99 percent confidence interval of the score, from 0 to 1. Returns 0 if there are
+    /// no games.
     ///
-    /// The interval is that of E. B. Wilson (Probable inference, the law of succession, and statistical inference, 1927). A draw
-    /// counts as half a win, which makes the interval wider than necessary.
+    /// The interval is Wilson's score interval (E. B. Wilson, Probable inference, the law of succession, and
+    /// statistical inference, 1927). A draw counts as half a win, which makes the interval wider than necessary.
     pub fn lower_bound(self) -> f64 {
         let (games, score) = (self.games() as f64, self.score());
         if games == 0.0 {

@@ -1,5 +1,5 @@
-//! Writes a directory of counts: prunes positions in which few moves were counted, and writes each part as a Parquet file of
-//! sorted rows.
+//! Writes a directory of counts: prunes positions in which few moves were counted, and writes each part as a Parquet
+//! file of sorted rows.
 
 use std::{
     fs::File,
@@ -43,18 +43,18 @@ use crate::{
     task,
 };
 
-/// Writes counts to a temporary directory next to their target.
+/// A writer of a directory of counts. It writes to a temporary directory next to the target.
 #[derive(Debug)]
 pub(crate) struct CountsWriter {
     directory: AtomicDir,
 }
 
-/// The size of counts that were written.
+/// The numbers of rows, files, positions and half-moves of counts that were written.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct CountsSummary {
     /// The number of rows in all parts.
     pub rows: u64,
-    /// The number of parts.
+    /// The number of Parquet files.
     pub parts: usize,
     /// The number of positions, including pruned ones. It is counted only if a minimum number of games is set, or in
     /// counts by class.
@@ -67,7 +67,7 @@ pub struct CountsSummary {
     pub pruned: Option<Pruned>,
 }
 
-/// The data that are written in addition to the rows.
+/// The data that a directory of counts contains in addition to its rows, and settings for writing it.
 pub(crate) struct CountsContent<S> {
     /// The approximate number of rows, or of half-moves in counts by class. It decides into how many parts the counts
     /// are divided.
@@ -81,8 +81,8 @@ pub(crate) struct CountsContent<S> {
 }
 
 impl CountsWriter {
-    /// Creates a temporary directory for the counts that will be at `target`. With `force`, existing counts may be
-    /// replaced.
+    /// Creates a temporary directory for the counts that will be at `target`. `force` allows the new counts to replace
+    /// existing ones.
     ///
     /// # Errors
     ///
@@ -95,9 +95,10 @@ impl CountsWriter {
         })
     }
 
-    /// Writes the counts of `source`. They are complete afterwards, but not renamed to their target yet.
+    /// Writes the counts of `source` to the temporary directory. Renaming the returned [`Finished`] output moves them
+    /// to their target.
     ///
-    /// Uses all threads of the current rayon pool. `meter` advances by one for each shard.
+    /// Uses all threads of the current rayon pool. `meter` advances by one for each of the 256 shards.
     ///
     /// # Errors
     ///
@@ -132,13 +133,13 @@ impl CountsWriter {
         self.finish(parts, counts)
     }
 
-    /// Writes the sums of the counts by class in `classed`, which come from directories, and `own`, which come from
-    /// games. At most `at_once` parts are written at the same time, to bound memory.
+    /// Writes counts by class: the sums of `classed`, the counts of input directories, and `own`, the counts of the
+    /// run's games. At most `at_once` Parquet files are written at the same time, to bound memory.
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`write`](CountsWriter::write), or if a directory cannot be read, is damaged or
-    /// is not sorted.
+    /// Returns an error in the cases of [`write`](CountsWriter::write), or if an input directory cannot be read, is
+    /// damaged or is not sorted.
     pub(crate) fn write_classed(
         self,
         (classed, own): (&ClassedCounts, &ClassCounts),
@@ -175,7 +176,7 @@ impl CountsWriter {
         self.finish(written, counts)
     }
 
-    /// Creates the writer of a part.
+    /// Creates the Parquet file with this number in the temporary directory.
     fn part<'s>(
         &'s self,
         number: usize,
@@ -189,7 +190,7 @@ impl CountsWriter {
         PartWriter::create(path, part_name(number), target, (has_identities, by), stop)
     }
 
-    /// Writes the starts and the sidecar, and returns the summary.
+    /// Writes the file of starting positions and `counts.json`, and returns a summary of all files in `parts`.
     fn finish(
         self,
         parts: Vec<(ListedFile, Pruner)>,
@@ -223,7 +224,8 @@ impl CountsWriter {
     }
 }
 
-/// Writes the columns of classes and ratings of a row group.
+/// Writes the columns of classes and ratings to a Parquet row group. Of the class, only the properties in `by` have
+/// columns.
 fn write_classes(
     group: &mut SerializedRowGroupWriter<'_, File>,
     by: Grouping,
@@ -244,11 +246,11 @@ fn write_classes(
     write_column::<Int64Type>(group, ratings().map(|of| of.games.cast_signed()))
 }
 
-/// The number of rows in a page of counts by class. Merging directories keeps one page of each column of each directory
-/// in memory, so pages are smaller than those of other counts.
+/// The number of rows in a Parquet page of counts by class. Merging directories keeps one page of each column of each
+/// directory in memory, so these pages are smaller than those of counts without classes.
 const ROWS_OF_CLASSED_PAGE: usize = 1 << 13;
 
-/// Writes a part, one row group at a time.
+/// A writer of one Parquet file of counts. It writes one row group at a time.
 pub(super) struct PartWriter<'a> {
     file: TableWriter<File>,
     directory: &'a Path,
@@ -269,7 +271,8 @@ pub(super) struct PartWriter<'a> {
 }
 
 impl<'a> PartWriter<'a> {
-    /// Creates the part `name` in `directory`, which will be renamed to `target`.
+    /// Creates the file `name` in `directory`, a temporary directory that will be renamed to `target`.
+    /// `with_identities` and `by` choose the optional columns. Setting `stop` interrupts writing.
     ///
     /// # Errors
     ///
@@ -340,12 +343,12 @@ impl<'a> PartWriter<'a> {
         })
     }
 
-    /// Appends a row.
+    /// Appends a row of counts without a class.
     ///
     /// # Errors
     ///
-    /// Returns an error if the results exceed [`MOST_OF_RESULT`], if writing a full row group fails, or if the run was
-    /// interrupted.
+    /// Returns an error if the results exceed [`MOST_OF_RESULT`], if writing a full row group fails, or
+    /// [`Error::Interrupted`] if `stop` is set.
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
         let Wdl {
             wins,
@@ -372,7 +375,7 @@ impl<'a> PartWriter<'a> {
         self.push(row.row)
     }
 
-    /// Writes the collected rows as a row group.
+    /// Writes the collected rows as one row group and clears them.
     ///
     /// # Errors
     ///
@@ -407,11 +410,11 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Writes the last row group and the metadata, and returns the sidecar's entry for the part.
+    /// Writes the last row group and the metadata of the file, and returns the file's entry for `counts.json`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be written, or read again for its checksum.
+    /// Returns an error if the file cannot be written, or cannot be read again for its checksum.
     pub(super) fn finish(mut self) -> Result<ListedFile> {
         if !self.rows.is_empty() {
             self.write_group()?;
@@ -422,11 +425,10 @@ impl<'a> PartWriter<'a> {
     }
 }
 
-/// The greatest number of rows of a key that are buffered; bounds the memory.
+/// The maximum number of buffered rows of one position key; bounds the memory.
 const MOST_WAITING: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 
-/// Filters sorted rows: passes on the rows of positions in which at least `min_game` moves were counted, and drops the
-/// others.
+/// A filter of sorted rows that keeps the rows of positions in which at least `min_game` half-moves were counted.
 ///
 /// Rows must arrive sorted by key. The rows of a key are buffered until it is known whether they are kept.
 pub(super) struct Pruner {
@@ -456,8 +458,8 @@ pub(super) struct Pruner {
 }
 
 impl Pruner {
-    /// Creates a filter that keeps positions in which at least `min_game` moves were counted; 0 keeps all. Errors name
-    /// `target`.
+    /// Creates a filter that keeps positions in which at least `min_game` half-moves were counted; 0 keeps all
+    /// positions. `has_identities` means that several positions may share a key. Errors name `target`.
     pub(super) fn new(min_game: u64, has_identities: bool, target: &Path) -> Pruner {
         Pruner {
             target: target.to_owned(),
@@ -477,7 +479,7 @@ impl Pruner {
         }
     }
 
-    /// Takes the next row, and calls `out` with every row that is now known to be kept.
+    /// Takes the next row of a sorted sequence, and calls `out` with every row that is now known to be kept.
     ///
     /// # Errors
     ///
@@ -517,8 +519,8 @@ impl Pruner {
         out(row)
     }
 
-    /// Decides about the buffered rows of the current key, and calls `out` with those that are kept. Must also be
-    /// called after the last row.
+    /// Decides which buffered rows of the current position key are kept, and calls `out` with each of them. The caller
+    /// must call this after the last row.
     ///
     /// # Errors
     ///
