@@ -13,7 +13,7 @@ use crate::{
     progress::Meter,
 };
 
-/// A position whose moves differ between two books.
+/// A position whose moves differ between two books, with the moves that differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PositionDifference {
     /// The key of the position.
@@ -25,10 +25,11 @@ pub struct PositionDifference {
 }
 
 impl PositionDifference {
-    /// Returns the moves that differ in the position `pos`, whose key must be [`key`](PositionDifference::key).
+    /// Returns the moves that differ between the two books in `pos`, the position whose key is
+    /// [`key`](PositionDifference::key).
     ///
-    /// Unlike [`moves`](PositionDifference::moves), this treats both spellings of castling as one move: the king's two steps, and
-    /// the format's own spelling.
+    /// Unlike [`moves`](PositionDifference::moves), this treats the two spellings of castling as one move: king to its
+    /// target square, and king takes rook as the book format prescribes.
     pub fn moves_in<P: Rules>(&self, pos: &P) -> Vec<MoveDifference> {
         let spelled = |sums: &Vec<(Entry, u64)>| {
             let mut moves: Vec<(Entry, u64)> = Vec::new();
@@ -46,7 +47,7 @@ impl PositionDifference {
     }
 }
 
-/// A move that only one of the books has, or whose weight or `learn` differs.
+/// A move of a position that is in only one of two books, or whose weight or `learn` field differs between the books.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveDifference {
     /// The move.
@@ -57,7 +58,7 @@ pub struct MoveDifference {
     pub second: Option<MoveRecords>,
 }
 
-/// The combined records of a move in a position. A book may have several records of the same move.
+/// The sum of the records that one book has for a move of a position. A book may have several records of the same move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveRecords {
     /// The sum of the weights of the records. The sum may exceed 65535.
@@ -66,10 +67,10 @@ pub struct MoveRecords {
     pub learn: u32,
 }
 
-/// Compares the records of two books, without their headers.
+/// Compares two books record by record, without their headers.
 ///
-/// Returns an iterator over the positions that differ, sorted by key. The order of the records of a position does not matter.
-/// The iterator reads both books once, from start to end. `meter` counts the records that are read.
+/// Returns an iterator over the positions that differ, sorted by key. The order of the records of one position does not
+/// matter. The iterator reads both books once, from start to end. `meter` advances by one for each record.
 ///
 /// # Errors
 ///
@@ -105,8 +106,8 @@ pub fn differences<'a>(
     })
 }
 
-/// Compares the moves of the next position that is in either book. The list of differences may be empty. Returns `None`
-/// at the end of both books.
+/// Compares the moves of the next position that either book contains. The returned position has no moves if the books
+/// agree. Returns `None` at the end of both books.
 fn next_position(
     books: &mut [Peekable<BookPositions<'_>>; 2],
 ) -> Result<Option<PositionDifference>> {
@@ -123,7 +124,8 @@ fn next_position(
     Ok(key.map(|key| PositionDifference { key, moves, sums }))
 }
 
-/// Returns the moves that differ, sorted by move.
+/// Returns the moves whose sums of weights or whose `learn` fields differ between two books, sorted by move. Each input
+/// pairs the first record of a move with the sum of the move's weights.
 fn compared(first: &[(Entry, u64)], second: &[(Entry, u64)]) -> Vec<MoveDifference> {
     let all = first.iter().chain(second);
     let mut moves: Vec<BookMove> = all.map(|(entry, _)| entry.mv).collect();

@@ -1,7 +1,7 @@
 //! Edits a book: sets weights, and removes moves and positions.
 //!
-//! A [`Change`] applies to the moves of a position and has a text form. If a change requests shares, the editor chooses weights
-//! that give moves these shares of the sum of their position's weights.
+//! A [`Change`] applies to the moves of one position and has a text form. If a change sets a weight as a percentage,
+//! the editor chooses weights that give the move this share of the sum of its position's weights.
 
 use std::{cmp::Reverse, collections::BTreeMap, io::Write, path::Path, slice, str::FromStr};
 
@@ -24,7 +24,7 @@ use crate::{
     walk::{Replies, Source, TreeMove, sources_of_all_lines},
 };
 
-/// A position, with the changes to its moves.
+/// A position of a book, with the changes to make to its moves.
 #[derive(Clone, Debug)]
 pub struct PositionEdit {
     /// The position.
@@ -33,7 +33,7 @@ pub struct PositionEdit {
     pub changes: Vec<Change>,
 }
 
-/// Statistics about an edited book.
+/// The numbers of moves and positions that an edit changed in a book.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct EditSummary {
     /// The number of moves that were added.
@@ -42,35 +42,35 @@ pub struct EditSummary {
     pub weighed: u64,
     /// The number of moves that were removed from edited positions.
     pub removed: u64,
-    /// The number of requested shares that could not be met: no weights up to 65535 give a share that is within 1 % of
-    /// the requested share.
+    /// The number of requested shares that could not be met: no weights up to 65535 give a share within 1 % of the
+    /// requested one.
     pub inexact: u64,
-    /// The number of positions that were removed, including positions that were only reached through removed positions.
+    /// The number of positions that were removed, including positions that only removed positions led to.
     pub removed_positions: u64,
     /// The number of records of the new book, without its header.
     pub entries: u64,
 }
 
-/// The new records of the changed positions, by key.
+/// The new records of each edited position, by position key.
 type Edited = BTreeMap<u64, Vec<Entry>>;
 
-/// Writes a book with changes to `out`.
+/// Applies changes to a book and writes the changed book to `out`.
 ///
-/// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place) before opening
-/// the book, so that no other run replaces the file in between. Records of other positions keep their order. A header with a
-/// checksum, or with room for one, gets a last comment line that says that the book was edited.
+/// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place) before
+/// opening the book, so that no other run replaces the file in between. Records of positions without changes keep their
+/// order. A header with a checksum, or with room for one, gets a last comment line that says that the book was edited.
 ///
-/// If a position is [removed](Change::RemovePosition), the positions after its moves are removed too, and so on. In a
-/// position without moves in the book, this follows every legal move after which the book has a move. A position is
-/// kept if a line from the starting position of `variant` still reaches it.
+/// If a position is [removed](Change::RemovePosition), the positions that its moves lead to are removed too, and so on.
+/// If the book has no moves for such a position, every legal move that leads to a position of the book is followed. A
+/// position is kept if a line from the starting position of `variant` still reaches it.
 ///
-/// The function reads the book once, or several times if positions are removed. Positions that exceed `memory` are spilled to
+/// The book is read once, or several times if positions are removed. Positions that exceed `memory` are spilled to
 /// temporary files. The edits themselves stay in memory.
 ///
 /// # Errors
 ///
 /// Returns an error if the book cannot be read or is not sorted, if a change cannot be made, or if the output cannot be
-/// written. The target of `out` is unchanged then.
+/// written. The target of `out` is then unchanged.
 pub fn edit_book(
     book: Book,
     edits: &[PositionEdit],
@@ -121,10 +121,10 @@ pub fn edit_book(
     Ok(summary)
 }
 
-/// Writes the records of a book in their order, with the new records of the changed positions. Returns the number of records,
-/// without the header.
+/// Copies the records of a book to `out`, and replaces those of edited positions by the records in `positions`. Returns
+/// the number of records, without the header. Errors name `path`.
 ///
-/// If `without_null` is set, the null records are left out, because the caller writes a new header.
+/// `without_null` leaves out the null records of the old header, for callers that write a new header.
 fn rewrite(
     book: &Book,
     positions: &Edited,
@@ -153,15 +153,16 @@ fn rewrite(
     Ok(records)
 }
 
-/// The positions to which removed positions led, and the positions that lines from the starting position still reach. A
-/// position that is only in the first set is an orphan.
+/// The positions that removed positions led to, and the positions that lines from the starting position still reach. A
+/// position that is only in the first set is an orphan, which is removed.
 struct Orphans {
     from_removed: SpillingSet,
     still_reached: Vec<SpillingSet>,
 }
 
 impl Orphans {
-    /// Finds the positions. `before` is the book with the removed positions, and `after` is the book without them.
+    /// Finds the positions that only the positions in `removed` led to. `before` is the book that still contains
+    /// `removed`, and `after` is the book without them. Lines start from the starting position of `variant`.
     fn new(
         before: &Book,
         after: &Book,
@@ -197,15 +198,14 @@ impl Orphans {
         })
     }
 
-    /// Returns `true` if the position with this key was only reached through removed positions.
+    /// Returns `true` if removed positions led to the position with this key, and no line reaches it any more.
     fn contains(&self, key: u64) -> Result<bool> {
         Ok(contains(slice::from_ref(&self.from_removed), key)?
             && !contains(&self.still_reached, key)?)
     }
 }
 
-/// A source that contains the moves of another source, except for some positions, which it treats as if they had no
-/// moves.
+/// A source of moves that hides some positions of another source: they have no moves.
 struct Without<'a, S> {
     source: S,
     closed: &'a FxHashSet<u64>,
@@ -224,13 +224,14 @@ impl<S: Source> Source for Without<'_, S> {
     }
 }
 
-/// The start of the last comment line of an edited book.
+/// The start of the comment line by which the header of an edited book says that the book was edited.
 const EDITED: &str = "Edited by polybook ";
 
-/// Returns the text of a header that says that the book was edited, with a line for the checksum.
+/// Returns the book's header text with a comment line which says that the book was edited, and with a line for the
+/// checksum.
 ///
-/// Returns `None` if the header is to stay as it is: if the book has no header or a malformed one, or if the header has neither
-/// a checksum nor room for the new lines.
+/// Returns `None` if the header must stay unchanged: if the book has no header or a malformed one, or if the header has
+/// neither a checksum nor room for the new lines.
 fn edited_header(book: &Book) -> Result<Option<String>> {
     let old = match book.header() {
         Ok(old) => old,
@@ -250,7 +251,8 @@ fn edited_header(book: &Book) -> Result<Option<String>> {
     Ok(text.or_else(|| create(checksum.map(|_| comment)?)))
 }
 
-/// Applies changes to the records of a position, and returns the new records, heaviest first.
+/// Applies the changes of `edit` to `before`, the records of one position. Returns the new records, heaviest first, and
+/// adds the changes to `summary`.
 fn edited(
     book: &Book,
     edit: &PositionEdit,
@@ -302,14 +304,15 @@ fn edited(
     Ok(entries)
 }
 
-/// Reads a legal move in algebraic or coordinate notation.
+/// Parses a legal move in algebraic or coordinate notation. The error is a message for the user.
 fn legal(pos: &VariantPosition, text: &str) -> Result<BookMove, String> {
     let mv = read_move(pos, text.as_bytes());
     mv.map(BookMove::from)
         .map_err(|err| format!("\"{}\": {err}", text.escape_debug()))
 }
 
-/// Reads the move of a record, which need not be legal. Returns an error message if no record has the move.
+/// Parses a move that one of the records in `entries` contains. The move need not be legal in `pos`. Returns an error
+/// message if no record contains the move.
 fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<BookMove, String> {
     let named = entries.iter().find(|entry| entry.mv.uci(pos) == text);
     let mv = match named {
@@ -326,8 +329,8 @@ fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<Boo
     Err(format!("\"{text}\": the book does not have this move"))
 }
 
-/// Sets the weight of a move. Replaces all records of the move with a single record. Both spellings of castling are the
-/// same move.
+/// Sets the weight of a move in `pos`. Replaces all records of the move by a single one. The two spellings of castling
+/// count as the same move.
 fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u16) {
     let is_it = |entry: &Entry| with_format_castling(pos, entry.mv) == mv;
     let old = entries.iter().find(|entry| is_it(entry));
@@ -360,9 +363,9 @@ fn summarize(pos: &VariantPosition, before: &[Entry], after: &[Entry], summary: 
     summary.removed += removed.count() as u64;
 }
 
-/// A change to the moves of a position in a book. Moves are given as text, in algebraic or coordinate notation. To
-/// remove a record whose move is not legal, give the text that [`BookMove::uci`](crate::position::BookMove::uci)
-/// returns for the move.
+/// A change to the moves of one position in a book. Moves are given as text, in algebraic or coordinate notation. To
+/// remove a record whose move is illegal, give the text that [`BookMove::uci`](crate::position::BookMove::uci) returns
+/// for the move.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Change {
     /// Sets the weight of a move, and adds the move if the position does not have it.
@@ -378,7 +381,7 @@ pub enum Change {
     RemovePosition,
 }
 
-/// The new weight of a move.
+/// The new weight of a move: a number, or a share of the position's weights.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum NewWeight {
     /// The weight itself.
@@ -388,7 +391,7 @@ pub enum NewWeight {
     Percent(f64),
 }
 
-/// The error returned if a text is not a change.
+/// The error for a text that is not a valid [`Change`] or [`NewWeight`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("\"{text}\" is not {what}")]
 pub struct ChangeError {
@@ -433,7 +436,7 @@ impl Change {
     }
 }
 
-/// Reads a number from 0 to 65535, or a percentage that is more than 0% and at most 100%.
+/// Parses a number from 0 to 65535, or a percentage above 0% and up to 100%.
 impl FromStr for NewWeight {
     type Err = ChangeError;
 
@@ -455,7 +458,7 @@ impl FromStr for NewWeight {
     }
 }
 
-/// Reads `set MOVE=WEIGHT`, `remove MOVE` or `remove-position`.
+/// Parses `set MOVE=WEIGHT`, `remove MOVE` or `remove-position`.
 impl FromStr for Change {
     type Err = ChangeError;
 
@@ -504,7 +507,7 @@ pub struct Script {
     pos: VariantPosition,
 }
 
-/// The error returned if a line of a script cannot be parsed.
+/// An error in a line of a script.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScriptError {
@@ -520,15 +523,16 @@ pub enum ScriptError {
 }
 
 impl Script {
-    /// Creates a reader for a script about `variant`. Lines without a position change `pos`, until a line names another
-    /// position.
+    /// Creates a reader for a script about books of `variant`. Lines without a position apply to `pos`, until a line
+    /// names a position.
     pub fn new(variant: Variant, pos: VariantPosition) -> Script {
         Script { variant, pos }
     }
 
-    /// Parses the next line. Returns its position with the changes to it, or `None` if the line is blank or a comment.
+    /// Parses the next line of the script. Returns the position and its changes, or `None` if the line is blank or a
+    /// comment.
     ///
-    /// Does not check that moves are legal: [`edit_book`](edit_book) does.
+    /// Does not check that moves are legal; [`edit_book`](edit_book) does.
     ///
     /// # Errors
     ///
@@ -560,21 +564,21 @@ impl Script {
     }
 }
 
-/// The largest accepted difference between a share and its intended value, as a fraction of 1. If the difference is
-/// larger, larger weights are tried.
+/// The maximum accepted difference between a move's share and its intended share, as a fraction of 1. If the difference
+/// is greater, larger weights are tried.
 const CLOSE: f64 = 0.005;
 
-/// The largest accepted relative difference between a requested share and the resulting share.
+/// The maximum accepted relative difference between a requested share and the resulting share: 1 %.
 const CLOSE_TO_ASKED: f64 = 0.01;
 
-/// Sets the weights of `entries` so that each move in `shares` gets its share, in percent. The other moves share the
-/// rest in their old proportions.
+/// Sets the weights of `entries`, the records of one position. Each move in `shares` gets its share of the sum of
+/// weights, in percent. The moves without a requested share divide the rest in their old proportions.
 ///
-/// Returns the number of requested shares that no weights up to 65535 can approximate closely enough.
+/// Returns the number of requested shares that no weights up to 65535 approximate closely enough.
 ///
 /// # Errors
 ///
-/// Returns an error message if the shares leave nothing to the other moves.
+/// Returns an error message if the requested shares leave nothing for the remaining moves.
 pub(super) fn share(
     entries: &mut [Entry],
     shares: &[(BookMove, f64)],
@@ -624,14 +628,14 @@ pub(super) fn share(
     Ok(inexact)
 }
 
-/// The intended weight of a move, before scaling and rounding.
+/// The intended weight of a move, before it is scaled and rounded to 16 bits.
 struct Exact {
     weight: f64,
     /// `true` if the share of the move was requested.
     is_asked: bool,
 }
 
-/// Multiplies weights by `factor` and rounds them. A weight above 0 becomes at least 1.
+/// Multiplies the weights in `exact` by `factor` and rounds them. A weight above 0 becomes at least 1.
 fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
     let weight = |exact: &Exact| match exact.weight {
         0.0 => 0,
@@ -640,7 +644,7 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
     exact.iter().map(weight).collect()
 }
 
-/// Returns the moves whose shares of the sum of `weights` are not close enough to their intended shares.
+/// Returns the moves whose shares of the sum of `weights` differ too much from their intended shares in `exact`.
 fn far<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();

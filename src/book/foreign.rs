@@ -1,4 +1,4 @@
-//! Recognizes files that are not books by their content.
+//! Recognizes by their content files that are not books.
 
 use std::{
     fs::File,
@@ -19,13 +19,14 @@ use crate::{
     storage::positioned::read_exact_at,
 };
 
-/// The number of bytes at the start of a file that are examined to recognize its format.
+/// The number of bytes at the start of a file from which its format is recognized.
 const START: u64 = 512;
 
-/// The number of records that are examined at the start, in the middle and at the end of a file.
+/// The number of records that are examined at each of three places: the start, the middle and the end of a file.
 const SAMPLE: u64 = 64;
 
-/// Returns an error that names the format of a file if the file is not a book.
+/// Returns an error that names the format of `file` if the file is not a book. Reads only a sample of the file; `path`
+/// is for error messages.
 pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     let size = file.metadata().at(path, "read")?.len();
     let mut start = vec![0; size.min(START) as usize];
@@ -35,15 +36,16 @@ pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     refuse_impossible(&sample.concat(), path)
 }
 
-/// Returns an error if most records of a file are moves that no piece can make, because such a file is data of another
-/// format. `records` are all records of the file, or a sample of them. A file that begins with a header is accepted.
+/// Returns an error if most of the records contain a move that no piece can make, because the file is then in another
+/// format. `records` contains all records of the file, or a sample of them. A file that begins with a header is
+/// accepted.
 pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
     let entries = records.as_chunks().0.iter();
     let mut entries = entries.map(|bytes| Entry::from_bytes(*bytes)).peekable();
     if entries.peek().is_none_or(|first| first.key == 0) {
         return Ok(());
     }
-    // If only the first byte of a header is damaged, the file has further null records.
+    // A header whose first byte is damaged is followed by further null records.
     let are_moves = entries
         .filter(|entry| entry.key != 0)
         .map(|entry| entry.mv.is_possible());
@@ -55,10 +57,11 @@ pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
     Err(Error::foreign(path, problem))
 }
 
-/// Returns an error if `start`, the first bytes of a file of `size` bytes, shows a format other than a book.
+/// Returns an error if a file begins like a format other than a book. `start` contains the first bytes of the file, and
+/// `size` is its size in bytes.
 ///
-/// The first key of a book may happen to equal the signature of another format. So bytes that have the form of records are
-/// accepted, unless they are text that begins as PGN does.
+/// The first key of a book may happen to equal the signature of another format. Bytes that can be records of a book are
+/// therefore accepted, unless they are text that begins like PGN.
 pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Result<()> {
     let start = &start[..start.len().min(START as usize)];
     let is_whole = size.is_multiple_of(Entry::SIZE as u64);
@@ -78,15 +81,16 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
     Err(Error::of_format(format, path, problem))
 }
 
-/// Returns `true` if the bytes are at least eight records with moves that a piece can make. The keys may be in any order.
+/// Returns `true` if the bytes are at least eight records with moves that a piece can make. The keys may be in any
+/// order, but must not be 0.
 fn are_moves(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let mut entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
     records.len() >= 8 && entries.all(|entry| entry.key != 0 && entry.mv.is_possible())
 }
 
-/// Returns `true` if the bytes are records that can follow a header: moves that a piece can make, and keys that ascend and are
-/// not 0.
+/// Returns `true` if the bytes can be records after the header of a book: each has a move that a piece can make, and
+/// the keys ascend and are not 0.
 fn are_records(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
@@ -96,8 +100,8 @@ fn are_records(bytes: &[u8]) -> bool {
         && entries.map(|entry| entry.key).is_sorted()
 }
 
-/// Recognizes a format other than a book in the first bytes of a file. Returns the format, with a text that names it
-/// and says what to do with the file. Returns `None` if the file may be a book.
+/// Recognizes a format other than a book from `start`, the first bytes of a file. Returns the format, and a text that
+/// names it and may say what to do with the file. Returns `None` if the file may be a book.
 fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, String)> {
     if let Some((format, name)) = text_format(start) {
         return Some((format, name.to_owned()));
@@ -114,13 +118,14 @@ fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, String)> {
         })
 }
 
-/// Returns the format of a text file and its name. Returns `None` if the bytes are not text, begin with the signature
-/// of another format, or may be a single record of a book.
+/// Recognizes the format of a text file from its first bytes. Returns the format and its name. Returns `None` if the
+/// bytes are not text, begin with the signature of a binary format, or may be a single record of a book.
 fn text_format(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     if !is_text(start) {
         return None;
     }
-    // A single record may consist of printable bytes by chance. Text that is not PGN is recognized if it is longer or ends a line.
+    // A single record may consist of printable bytes by chance. Text that is not PGN is recognized if it is longer or
+    // ends a line.
     let is_short = start.len() <= Entry::SIZE && !start.ends_with(b"\n");
     match begins_as_pgn(start) {
         _ if Format::of_start(start).is_some() => None,
@@ -129,8 +134,8 @@ fn text_format(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     }
 }
 
-/// Returns `true` if the bytes look like text: they contain no control characters, and at most a tenth of them are not
-/// ASCII.
+/// Returns `true` if the bytes look like text: at least one byte, no control characters, and at most a tenth of the
+/// bytes outside of ASCII.
 fn is_text(bytes: &[u8]) -> bool {
     let is_printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
     !bytes.is_empty()
@@ -138,7 +143,7 @@ fn is_text(bytes: &[u8]) -> bool {
         && bytes.iter().filter(|byte| !byte.is_ascii()).count() <= bytes.len() / 10
 }
 
-/// Returns `true` if a text begins with a tag, a comment, or a move, with or without its number.
+/// Returns `true` if a text begins like PGN: with a tag, a comment, or a move with or without its number.
 fn begins_as_pgn(text: &[u8]) -> bool {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let text = text.trim_ascii_start();
@@ -176,13 +181,13 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     Err(Error::foreign(path, problem))
 }
 
-/// The number of plausible records from which a file without a header certainly is a book. Random bytes hardly ever form four
-/// records that have plausible moves and are sorted.
+/// The number of plausible records that prove that a file without a header is a book. Random bytes hardly ever form
+/// four sorted records with plausible moves.
 pub(super) const ENOUGH: usize = 4;
 
-/// Returns `true` if a book may replace the file without `--force`: if the file is empty, has a book's header, or is
-/// certainly a book without a header. Such a book is sorted by key, each record has a move that a chess piece can make, and
-/// there are at least `enough` records or one of the starting position.
+/// Returns `true` if a book may replace the file at `path` without `--force`: if the file is empty, has a book's
+/// header, or is certainly a book without a header. A file certainly is a book if its records are sorted by key, each
+/// has a move that a chess piece can make, and there are at least `enough` records or one of the starting position.
 pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
     if !is_book_or_empty(path)? {
         return Ok(false);
@@ -208,8 +213,8 @@ pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
 
 /// Returns `true` if a file is empty or a Polyglot book, so that a new book may replace it.
 ///
-/// Reads only a few records. A file counts as a book if it consists of whole records, if null records hold a header, and if the
-/// records examined at its start, middle and end have ascending keys and moves that a piece can make.
+/// Reads only a few records. A file counts as a book if its size is a multiple of 16, if its null records contain a
+/// header, and if sampled records have ascending keys and moves that a piece can make.
 ///
 /// # Errors
 ///
@@ -247,8 +252,9 @@ fn looks_like_a_book(mut file: &File, len: u64) -> io::Result<bool> {
         .all(|bytes| are_records(bytes)))
 }
 
-/// Returns the records at the start, in the middle and at the end of a file of `len` records, after its `first` records. If
-/// the file is short, the first sample contains all records, and the others are empty.
+/// Reads records at the start, in the middle and at the end of a file of `len` records. The first `first` records,
+/// which are the header, are skipped. If the file is short, the first sample contains all records, and the two others
+/// are empty.
 fn sampled(file: &File, first: u64, len: u64) -> io::Result<[Vec<u8>; 3]> {
     let after = len - first;
     let sizes = match after <= 3 * SAMPLE {

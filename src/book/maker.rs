@@ -1,4 +1,4 @@
-//! Makes a book from counts. [`DroppedMoves`] finds the moves that are dropped from a book because they are illegal or because
+//! Makes a book from counts. [`DroppedMoves`] finds the moves to drop from a book because they are illegal or because
 //! they lose too much.
 
 use std::{
@@ -36,7 +36,7 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// A builder that selects moves from counts, weighs them, and writes them as a book.
+/// Selects moves from counts, computes their weights, and writes them as a book.
 #[derive(Clone, Debug)]
 pub struct BookMaker<'a> {
     counts: &'a Counts,
@@ -48,8 +48,7 @@ pub struct BookMaker<'a> {
     kept: Vec<Option<Vec<WeighedMove>>>,
 }
 
-/// Changes to the moves and weights of a book. They are computed after the moves have been selected and weighed once
-/// without them.
+/// Changes to the moves and weights of a book that are computed after the moves have been selected and weighed once.
 #[derive(Clone, Default, Debug)]
 struct Adjustments {
     /// The moves that are left out because they lose too much, and the text of the option that requests this.
@@ -57,7 +56,7 @@ struct Adjustments {
     backed_up: Option<Arc<MinimaxShares>>,
 }
 
-/// A move that is kept in the book.
+/// A move that the book keeps, with its weight.
 #[derive(Copy, Clone, Debug)]
 struct WeighedMove {
     key: u64,
@@ -66,11 +65,11 @@ struct WeighedMove {
     weight: u64,
 }
 
-/// The maximum number of moves of a shard that are held in memory. The moves of a shard with more are weighed again
-/// when they are needed.
+/// The maximum number of moves of a shard that stay in memory. If a shard has more, its moves are weighed again when
+/// they are needed.
 const FEW: usize = 1024;
 
-/// Statistics about a book.
+/// Statistics about a book that is made from counts.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct BookSummary {
     /// The number of counted positions, whether or not they are in the book.
@@ -98,8 +97,8 @@ impl BookSummary {
 }
 
 impl<'a> BookMaker<'a> {
-    /// Creates a maker, and goes through the counts to find out what the book will contain. Uses all threads of the current rayon
-    /// pool.
+    /// Creates a maker, and goes through the counts once to determine what the book will contain. Uses all threads of
+    /// the current rayon pool.
     ///
     /// # Errors
     ///
@@ -112,12 +111,14 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, Adjustments::default())
     }
 
-    /// Returns a maker for the same book, with weights lowered as [`Weights::minimax`] describes. Only weights in
-    /// positions that lines of the book reach from `starts` are lowered. Error messages name the book `path`.
+    /// Returns a maker for the same book in which moves with bad continuations have lower weights, as
+    /// [`Weights::minimax`] describes. Only positions that lines of the book reach from `starts` are affected. Error
+    /// messages name the book `path`.
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file of the counts cannot be read, or if the moves take more than `memory`.
+    /// Returns an error if a temporary file of the counts cannot be read, or if the positions and moves exceed the
+    /// budget `memory`.
     pub fn backed_up(
         &self,
         starts: impl Iterator<Item = Result<VariantPosition>>,
@@ -134,8 +135,8 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, adjustments)
     }
 
-    /// Returns a maker for the same book without the moves that lose too much. Only moves in positions that lines of
-    /// the book reach from the start of `variant` are left out.
+    /// Returns a maker for the same book without the moves that lose too much according to `max_loss`. Moves are left
+    /// out only in positions that lines of the book reach from the starting position of `variant`.
     ///
     /// # Errors
     ///
@@ -199,8 +200,8 @@ impl<'a> BookMaker<'a> {
         Ok(maker)
     }
 
-    /// Returns the statistics of a shard, and the moves that the book keeps. Returns `None` instead of the moves if
-    /// there are too many to hold in memory.
+    /// Returns the statistics of one shard of the counts, and the moves that the book keeps from it. The moves are
+    /// `None` if there are too many to keep in memory.
     fn survey(&self, shard: usize) -> Result<(BookSummary, Option<Vec<WeighedMove>>)> {
         let mut summary = BookSummary::default();
         let mut kept = Some(Vec::new());
@@ -226,33 +227,34 @@ impl<'a> BookMaker<'a> {
         Ok((summary, kept))
     }
 
-    /// Returns statistics about the book that [`write`](BookMaker::write) will write.
+    /// Returns statistics about the book, which are known before [`write`](BookMaker::write) is called.
     pub fn summary(&self) -> BookSummary {
         self.summary
     }
 
-    /// Returns how many moves are left out because they lose too much. Returns `None` if the maker was not created by
-    /// [`leaving_out`](BookMaker::leaving_out).
+    /// Returns the numbers of moves that are left out because they lose too much. Returns `None` if the maker was not
+    /// created by [`leaving_out`](BookMaker::leaving_out).
     pub fn losses(&self) -> Option<LossSummary> {
         let dropped = self.adjustments.dropped.as_ref();
         dropped.map(|dropped| dropped.0.losses)
     }
 
-    /// Returns how many moves [`Weights::minimax`] lowered. Returns `None` if the option is not set.
+    /// Returns the numbers of moves whose weights [`Weights::minimax`] lowered. Returns `None` if the maker was not
+    /// created by [`backed_up`](BookMaker::backed_up) with this setting.
     pub fn minimax(&self) -> Option<MinimaxSummary> {
         let backed_up = self.adjustments.backed_up.as_ref();
         backed_up.map(|backed_up| backed_up.summary)
     }
 
-    /// Returns the text of the book's header.
+    /// Creates the text of the book's header.
     ///
-    /// If `comment` was not set, the header's comment describes where the counts come from and how moves were selected and weighed. Its
-    /// last line is for the checksum, which [`write`](BookMaker::write) fills in.
+    /// If `comment` is `None`, the comment describes the origin of the counts, and how moves were selected and weighed.
+    /// Its last line is for the checksum, which [`write`](BookMaker::write) fills in.
     ///
     /// # Errors
     ///
-    /// Returns [`HeaderError::BadParameter`] if a header cannot hold a variant or the comment, and [`HeaderError::TooLong`] if the
-    /// header is longer than [`PORTABLE_LENGTH`] bytes.
+    /// Returns [`HeaderError::BadParameter`] if a header cannot contain a variant or the comment, and
+    /// [`HeaderError::TooLong`] if the header is longer than [`PORTABLE_LENGTH`] bytes.
     pub fn header<S: AsRef<str>>(
         &self,
         variants: &[S],
@@ -263,7 +265,7 @@ impl<'a> BookMaker<'a> {
             Some(comment) => header::create(variants, comment)?,
             None => header::create(variants, &with_checksum(&self.comment(provenance)))?,
         };
-        // A null byte follows the text.
+        // The text is followed by a null byte, which counts as part of the header.
         match header.len() + 1 {
             length if length > PORTABLE_LENGTH => Err(HeaderError::TooLong(length)),
             _ => Ok(header),
@@ -292,10 +294,10 @@ impl<'a> BookMaker<'a> {
         format!("{origin}\nWeight: {formula}\nScale: {scale}")
     }
 
-    /// Writes the header, if there is one, and the records. Does not [commit](AtomicFile::commit) the file.
+    /// Writes the header, unless `header` is `None`, and the records. Does not [commit](AtomicFile::commit) the file.
     ///
-    /// Records are sorted by key, then by descending weight, then by move. If `out` is a pipe and the header has a checksum, the
-    /// records go to a temporary file in `temp_dir` first.
+    /// Records are sorted by key, then by descending weight, then by move. If `out` is a pipe and the header has a
+    /// checksum, the records are first written to a temporary file in `temp_dir`.
     ///
     /// # Errors
     ///
@@ -326,7 +328,7 @@ impl<'a> BookMaker<'a> {
         file.finish()
     }
 
-    /// Appends the records of a shard to `bytes`.
+    /// Appends the records that the book keeps from one shard of the counts to `bytes`.
     fn records(&self, shard: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let global = Scaling::new(self.summary.largest_weight);
         let mut entries: Vec<Entry> = Vec::new();
@@ -337,7 +339,8 @@ impl<'a> BookMaker<'a> {
             return Ok(());
         }
         self.counts.for_each_position(shard, |key, turn, moves| {
-            // Most positions have one move. Writing the record before its weight is checked avoids an unpredictable branch.
+            // Most positions have one move. Writing the record before its weight is checked avoids an unpredictable
+            // branch.
             if let ([count], Scale::Global) = (moves, self.weights.scale) {
                 let weight = self.weight(key, turn, count);
                 let entry = Entry {
@@ -361,7 +364,8 @@ impl<'a> BookMaker<'a> {
         })
     }
 
-    /// Appends the records of a position to `bytes`. `kept` must be sorted by move.
+    /// Scales the weights of one position's moves and appends their records to `bytes`. `kept` must be sorted by move.
+    /// `global` is the scaling of the whole book, and `entries` is a buffer.
     fn position_records(
         &self,
         kept: impl Iterator<Item = WeighedMove> + Clone,
@@ -390,8 +394,8 @@ impl<'a> BookMaker<'a> {
         }
     }
 
-    /// Returns the weight of a move before scaling, or 0 if the book does not keep it. The key 0 is not kept, because null records
-    /// hold the header.
+    /// Returns the weight of a move before scaling, or 0 if the book does not keep the move. A position with the key 0
+    /// is never kept, because null records contain the header.
     #[inline]
     fn weight(&self, key: u64, turn: Color, count: &MoveCount) -> u64 {
         if key == 0 || !self.filter.selects(turn, count.stats) {
@@ -409,7 +413,7 @@ impl<'a> BookMaker<'a> {
 }
 
 impl Adjustments {
-    /// Returns the adjusted weight of a move, or 0 if it is left out.
+    /// Returns the adjusted weight of a move, or 0 if the move is left out. `weight` is the weight without adjustments.
     #[cold]
     fn adjusted(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let dropped = self.dropped.as_ref();
@@ -421,7 +425,7 @@ impl Adjustments {
     }
 }
 
-/// The numbers of moves and positions that the evaluations drop from a book or leave in it.
+/// The numbers of moves that a limit on losses removes from a book or cannot judge, and of positions that it empties.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct LossSummary {
     /// The number of moves that are left out because they lose too much.
@@ -433,23 +437,24 @@ pub struct LossSummary {
     pub emptied: u64,
 }
 
-/// The moves that are dropped from a book.
+/// The moves that are dropped from a book because they are illegal or lose too much.
 #[derive(Clone, Debug)]
 pub(super) struct DroppedMoves {
     /// Pairs of a key and a move, packed by [`key_and_move`].
     moves: FxHashSet<u128>,
-    /// The moves that spell castling as the king's two steps, packed like `moves`, with the spelling of the format.
+    /// The moves that spell castling as the king's two steps, packed like `moves`, with the move in the spelling of the
+    /// format.
     castling: FxHashMap<u128, BookMove>,
     /// The numbers of the moves that lose too much.
     pub losses: LossSummary,
 }
 
 impl DroppedMoves {
-    /// Finds the illegal moves of `book`, and with `max_loss` the moves that lose more than it allows.
+    /// Finds the illegal moves of `book` and, if `max_loss` is given, the moves that lose more than it allows.
     ///
     /// `book` must contain each move of a position at most once. Only positions that lines of the book reach from the
-    /// start of `variant` are checked, because a key alone does not determine which moves are legal and which positions
-    /// they lead to.
+    /// starting position of `variant` are checked, because a key alone does not determine the legal moves and where
+    /// they lead.
     ///
     /// # Errors
     ///
@@ -512,29 +517,30 @@ impl DroppedMoves {
         })
     }
 
-    /// Returns the move of a record in the spelling of the format, so that both spellings of castling are one move.
+    /// Returns the move of a record as the book format spells it: castling as king takes rook, not as two steps of the
+    /// king.
     pub(super) fn spelled(&self, entry: &Entry) -> BookMove {
         let castling = self.castling.get(&key_and_move(entry.key, entry.mv));
         castling.copied().unwrap_or(entry.mv)
     }
 
-    /// Returns `true` if a move is dropped.
+    /// Returns `true` if the move is dropped from the position with this key.
     pub(super) fn contains(&self, key: u64, mv: BookMove) -> bool {
         self.moves.contains(&key_and_move(key, mv))
     }
 }
 
-/// A source for a walk that contains only the legal moves of a book. It records the illegal moves of each position that
+/// A source of moves for a walk: the legal moves of a book. It also collects the illegal moves of each position that
 /// the walk looks up.
 struct LegalMoves<'a> {
     moves: PlayableMoves<'a>,
     illegal: RefCell<FxHashSet<u128>>,
-    /// The number of records that still wait for the look-up of their position.
+    /// The number of records whose position the walk has not looked up yet.
     unseen: Cell<u64>,
 }
 
 impl LegalMoves<'_> {
-    /// Returns the records of a position whose moves are legal.
+    /// Returns the records of a position whose moves are legal, with these moves. Collects the illegal ones.
     fn of(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(Entry, Move)>> {
         let mut legal = Vec::new();
         for entry in self.moves.records(pos.key())? {

@@ -1,4 +1,4 @@
-//! Merges and filters books. [`BookPositions`] iterates over the positions of several books in the order of keys.
+//! Merges and filters books. [`BookPositions`] iterates over the positions of several books in ascending order of keys.
 
 use std::{cmp::Reverse, io::Write, iter::Peekable, path::Path};
 
@@ -28,13 +28,12 @@ use crate::{
 
 /// A filter for the moves of a book, which can also scale their weights. The default keeps all records unchanged.
 ///
-/// Any other filter also drops illegal moves. So only legal moves count when the shares of a position's moves are
-/// calculated, and an illegal move is never the only move that is kept. Illegal moves can be recognized only in
-/// positions that lines of the book reach from the starting position. For all other positions, only the key is known,
-/// which does not determine the legal moves. Their moves count as legal if a piece can make them in
+/// Any filter except the default also drops illegal moves before it computes shares or selects the best moves. Illegal
+/// moves can be recognized only in positions that lines of the book reach from the starting position, because a key
+/// alone does not determine the legal moves. In all other positions, a move counts as legal if a piece can make it in
 /// [some position](crate::position::BookMove::is_possible).
 ///
-/// Filtering the result once more with the same filter keeps all of it.
+/// Applying the same filter a second time changes nothing.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Filter {
     /// The minimum weight of a move.
@@ -56,7 +55,7 @@ pub struct Filter {
     pub max_loss: Option<MaxLoss>,
 }
 
-/// Statistics about a merged or filtered book.
+/// Statistics about the result of merging or filtering books.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct MergeSummary {
     /// The number of records that were read, without headers.
@@ -72,13 +71,14 @@ pub struct MergeSummary {
 }
 
 impl Filter {
-    /// Returns `true` if the filter keeps only positions that lines reach from the starting position.
+    /// Returns `true` if the filter keeps only positions that lines reach from the starting position, so that the book
+    /// must be walked.
     fn walks(&self) -> bool {
         self.reachable || self.max_ply.is_some()
     }
 
-    /// Drops records of a position, and scales the weights of the others if [`normalize`](Filter::normalize) is set. The records
-    /// must be sorted by weight, heaviest first.
+    /// Drops the records of one position that the filter does not keep, and scales the weights of the kept records if
+    /// [`normalize`](Filter::normalize) is set. The records must be sorted by weight, heaviest first.
     fn apply(&self, entries: &mut Vec<Entry>) {
         let sum: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
         entries.retain(|entry| {
@@ -97,7 +97,7 @@ impl Filter {
         }
     }
 
-    /// Returns the conditions as options of the command line.
+    /// Returns the conditions of the filter as command-line options. The text is empty for the default filter.
     fn option_text(&self) -> String {
         let (weight, share) = (self.min_weight, self.min_share);
         option_text([
@@ -114,14 +114,15 @@ impl Filter {
 
 /// Merges books into a new book. Reads each book once, from start to end.
 ///
-/// The weights of the same move are added up. If such a sum exceeds 65535, all weights of the position are scaled down
-/// together. The field `learn` of a move comes from the first book that contains the move. The header of the result
-/// lists the variants of all books. `meter` counts the records that are read.
+/// `policy` determines how the moves of a position that several books contain are combined. If the sum of a move's
+/// weights exceeds 65535, all weights of the position are scaled down together. The field `learn` of a move comes from
+/// the first book that contains the move. The header of the result lists the variants of all books. `meter` advances by
+/// one for each record.
 ///
 /// # Errors
 ///
-/// Returns an error if a book cannot be read, is not sorted or was cut short, or if the output cannot be written. The target
-/// of `out` is unchanged then.
+/// Returns an error if a book cannot be read, is not sorted or was cut short, or if the output cannot be written. The
+/// target of `out` is then unchanged.
 pub fn merge_books(
     books: &[Book],
     out: AtomicFile,
@@ -139,18 +140,18 @@ pub fn merge_books(
     merge.write(books, out, meter)
 }
 
-/// Writes the records that `filter` keeps of a book, or of several books as if they were [merged](super::merge_books) first.
-/// Records with the null key are left out.
+/// Writes the records of a book that `filter` keeps. Several books are [merged](super::merge_books) first. Records with
+/// the key 0 are left out.
 ///
-/// Reads all books once, or twice with a filter other than the default. If the filter asks for reachable positions, the
-/// function also reads an unnamed copy of the kept records. The copy, and what exceeds `memory`, is in the directory for
-/// temporary files. Lines start from the starting position of `variant`. `None` means the variant in the header of the first
-/// book if the header lists a single one, and standard chess otherwise.
+/// Reads all books once, or twice if the filter is not the default. If the filter requires reachable positions, the
+/// function also writes and reads a temporary copy of the kept records. The copy, and what exceeds `memory`, is stored
+/// in the directory for temporary files. Lines start from the starting position of `variant`. `None` means the variant
+/// in the header of the first book if the header lists a single one, and standard chess otherwise.
 ///
 /// # Errors
 ///
-/// Returns an error if a book cannot be read, is not sorted or was cut short, if no record is kept, or if the output cannot be
-/// written. The target of `out` is unchanged then.
+/// Returns an error if a book cannot be read, is not sorted or was cut short, if no record is kept, or if the output
+/// cannot be written. The target of `out` is then unchanged.
 pub fn filter_books(
     books: &[Book],
     out: AtomicFile,
@@ -170,7 +171,7 @@ pub fn filter_books(
     merge.write(books, out, meter)
 }
 
-/// The settings of an operation that creates one book from one or more other books.
+/// The settings for creating one book from one or more source books, by merging or filtering.
 struct BookMerge<'a> {
     /// The name of the operation in the header: `Merged` or `Filtered`.
     done: &'a str,
@@ -252,8 +253,8 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Writes the records that the filter and `is_kept` keep, with their moves as `spelled` returns them. `doing` contains the
-    /// path that error messages name, and the operation on this path.
+    /// Writes the records of `positions` that the filter and `is_kept` keep to `out`. `spelled` returns the move to
+    /// write for a record. If writing fails, the error names the path and the operation in `doing`.
     fn write_kept(
         &self,
         positions: &mut BookPositions<'_>,
@@ -279,7 +280,8 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Returns the keys of the positions on the lines of White and of Black that are reached in fewer than `max_ply` plies.
+    /// Returns the keys of the positions on the lines of White and of Black that are reached in fewer than
+    /// [`max_ply`](Filter::max_ply) plies. Lines start from the starting position of `variant`.
     fn on_lines(&self, book: &Book, variant: Variant, meter: &Meter) -> Result<[SpillingSet; 2]> {
         let mut done = [Portions::new(meter), Portions::new(meter)];
         let moves = PlayableMoves::within(book, meter, self.memory.bytes / 4)?;
@@ -294,8 +296,8 @@ impl BookMerge<'_> {
     }
 }
 
-/// Creates the header of a book that is made from other books. The header lists the variants of all these books. Its
-/// comment contains the operation `done`, the names of the books, and the options.
+/// Creates the header of a book that is made from other books. It lists the variants of all source books. Its comment
+/// contains the operation `done`, such as `Merged`, the names of the source books, and the options. Errors name `out`.
 pub(super) fn joined_header(
     books: &[Book],
     done: &str,
@@ -327,7 +329,7 @@ pub(super) fn joined_header(
     header::create(&united, &with_checksum(&comment)).map_err(|source| Error::format(out, source))
 }
 
-/// Returns the variants that a book's header lists. A book without a header is for normal chess.
+/// Returns the variants that the header of a book lists. A book without a header is for normal chess.
 fn variants(book: &Book) -> Result<Vec<String>> {
     match book.header() {
         Ok(header) => Ok(header.variants),
@@ -336,7 +338,7 @@ fn variants(book: &Book) -> Result<Vec<String>> {
     }
 }
 
-/// The way in which the moves of a position that several books contain are merged.
+/// A rule for merging the moves of a position that several books contain.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum MergePolicy {
     /// The position gets the moves of all books. A move that several books contain gets the sum of its weights.
@@ -346,7 +348,7 @@ pub enum MergePolicy {
     First,
 }
 
-/// The moves of a position in one book or several. Each move occurs once; moves are sorted by their 16-bit codes.
+/// The merged moves of one position. Each move occurs once; moves are sorted by their 16-bit codes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PositionEntries {
     pub key: u64,
@@ -355,7 +357,7 @@ pub(super) struct PositionEntries {
 }
 
 impl PositionEntries {
-    /// Replaces each move by the result of `spelled`. If moves become equal, merges them and adds up their weights.
+    /// Replaces each move by the result of `spelled`. Merges moves that become equal, and adds up their weights.
     pub(super) fn spell(&mut self, spelled: impl Fn(&Entry) -> BookMove) {
         for (entry, _) in &mut self.sums {
             entry.mv = spelled(entry);
@@ -363,8 +365,8 @@ impl PositionEntries {
         add_up(&mut self.sums);
     }
 
-    /// Returns the records of the position, the heaviest first, and whether weights were scaled down because a sum exceeds
-    /// 65535.
+    /// Converts the moves to records, heaviest first. The `bool` is `true` if the weights were scaled down because the
+    /// sum of a move's weights exceeds 65535.
     pub(super) fn into_entries(self) -> (Vec<Entry>, bool) {
         let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
         let scaling = Scaling::new(largest);
@@ -379,8 +381,8 @@ impl PositionEntries {
     }
 }
 
-/// An iterator over the positions of books, which reads their records once from start to end. A move with several records
-/// gets the sum of their weights, and `learn` of the first.
+/// An iterator over the merged positions of several books, sorted by key. It reads each book once, from start to end.
+/// If a move has several records, their weights are added up, and `learn` comes from the first record.
 pub(super) struct BookPositions<'a> {
     records: Peekable<Merge<'a, (u64, usize, Entry)>>,
     policy: MergePolicy,
@@ -389,7 +391,7 @@ pub(super) struct BookPositions<'a> {
 }
 
 impl<'a> BookPositions<'a> {
-    /// Creates an iterator over the positions of `books`. `meter` counts the records that are read.
+    /// Creates an iterator over the merged positions of `books`. `meter` advances by one for each record.
     pub(super) fn new(
         books: impl IntoIterator<Item = &'a Book>,
         policy: MergePolicy,
@@ -399,8 +401,9 @@ impl<'a> BookPositions<'a> {
         BookPositions::of_records(records.collect(), policy)
     }
 
-    /// Creates an iterator for a command that writes the records to a new book. At the end, it returns an error if the
-    /// checksum of a book does not match.
+    /// Creates an iterator like [`new`](BookPositions::new) that also compares the checksum in each header. If a
+    /// checksum does not match, the iterator yields an error after the last record of that book. For commands that
+    /// write the records to a new book.
     pub(super) fn checked(
         books: &'a [Book],
         policy: MergePolicy,
@@ -426,8 +429,12 @@ impl<'a> BookPositions<'a> {
         }
     }
 
-    /// Takes the next record if its key is `key`, or any next record if `key` is `None`. Returns `None` if the next
-    /// record has another key or there are no more records. If reading failed, takes and returns the error.
+    /// Takes the next record if its position key is `key`, or whatever its key is if `key` is `None`. Returns the key,
+    /// the number of the book and the record, or `None` if the next record has another key or all records were taken.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a book cannot be read.
     fn next_of(&mut self, key: Option<u64>) -> Result<Option<(u64, usize, Entry)>> {
         let is_of_key = |record: &Result<(u64, usize, Entry)>| match (record, key) {
             (Ok((found, ..)), Some(key)) => *found == key,
@@ -445,7 +452,7 @@ impl<'a> BookPositions<'a> {
         let mut sums = vec![(first, u64::from(first.weight))];
         while let Some((_, book, entry)) = self.next_of(Some(key))? {
             if self.policy == MergePolicy::Sum || book == first_book {
-                // Adding up now bounds the memory if a damaged book repeats moves very often.
+                // Adding up early bounds the memory if a damaged book repeats moves very often.
                 if sums.len() == 2 * MOST_MOVES {
                     add_up(&mut sums);
                 }
@@ -465,10 +472,10 @@ impl Iterator for BookPositions<'_> {
     }
 }
 
-/// The number of different moves that 16 bits can hold, so an upper bound on the moves of a position.
+/// The number of different 16-bit moves: an upper bound on the number of moves of a position.
 const MOST_MOVES: usize = 1 << 16;
 
-/// Adds up the weights of equal moves, and sorts by move.
+/// Sorts by move, merges equal moves, and adds up their weights.
 fn add_up(sums: &mut Vec<(Entry, u64)>) {
     // The sort is stable, so the record of the first book comes first among equal moves.
     sums.sort_by_key(|(entry, _)| entry.mv);

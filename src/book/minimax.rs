@@ -1,4 +1,4 @@
-//! Lowers the weights of moves whose later moves, according to the counts, score badly.
+//! Lowers the weights of moves whose continuations, according to the counts, score badly.
 
 use std::{cell::RefCell, path::Path};
 
@@ -15,10 +15,11 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// The maximum number of plies ahead that are considered for the value of a position.
+/// The maximum number of plies that are looked ahead to determine the value of a position.
 const HALF_MOVES: usize = 256;
 
-/// Statistics about the moves whose weights were lowered or kept.
+/// The numbers of moves whose weights were lowered because their continuations score badly, and of moves that were not
+/// examined.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct MinimaxSummary {
     /// The number of moves whose weight was lowered, but not to 0.
@@ -31,13 +32,13 @@ pub struct MinimaxSummary {
     pub first_percent: u8,
 }
 
-/// For each move, the share of its weight that remains.
+/// The share of its weight that each move keeps, depending on how its continuations score in the counts.
 ///
 /// Moves with fewer games than the filter requires are ignored. The value of a position is a score that its side to
-/// move can count on, from 0 to 1. It is the maximum over its moves of the lower bound of the confidence interval of
-/// the move's score ([`Wdl::lower_bound`]), or of 1 minus the value of the position after the move, if that is less.
-/// So a move with a few lucky games does not determine a value. Because moves can form cycles, only the next 256 plies
-/// are considered.
+/// move can count on, from 0 to 1: the maximum over its moves of what the move is sure to score. A move is sure to
+/// score the lower bound of its confidence interval ([`Wdl::lower_bound`]), but not more than 1 minus the value of the
+/// position after the move. A move with a few lucky games therefore does not determine a value. Because moves can form
+/// cycles, only the next 256 plies are considered.
 #[derive(Clone, Debug)]
 pub(super) struct MinimaxShares {
     /// Pairs of a key and a move, packed by [`key_and_move`] and sorted, each with the share of the move's weight that
@@ -47,15 +48,17 @@ pub(super) struct MinimaxShares {
 }
 
 impl MinimaxShares {
-    /// Computes the shares.
+    /// Computes the share of its weight that each move keeps.
     ///
-    /// The score of a move is the mean of its games, or 1 minus the value of the position after it, if that is less. Let `loss` be
-    /// the difference between the value of the move's position and this score, in percent of a point. Then the weight of the move
-    /// is multiplied by `1 - loss / percent`, but not by less than 0.
+    /// The score of a move is the mean of its games, but not more than 1 minus the value of the position after the
+    /// move. Let `loss` be the difference between the value of the move's position and this score, in percent of a
+    /// point. Then the weight of the move is multiplied by `1 - loss / percent`, or by 0 if this is negative. Positions
+    /// are found by walking from `starts`; errors name `path`.
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file of the counts cannot be read, or if the moves take more than `memory`.
+    /// Returns an error if a temporary file of the counts cannot be read, or if the positions and moves exceed the
+    /// budget `memory`.
     pub(super) fn of(
         counts: &Counts,
         filter: &MoveFilter,
@@ -90,7 +93,7 @@ impl MinimaxShares {
         Ok(lowered)
     }
 
-    /// Returns the remaining share of the total weight of the starting position's moves, in percent.
+    /// Returns how much of the total weight of the starting position's moves remains, in percent.
     fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
         let Some(node) = graph.nodes.first() else {
             return 100;
@@ -106,7 +109,8 @@ impl MinimaxShares {
         (100.0 * left as f64 / all.max(1) as f64) as u8
     }
 
-    /// Returns the lowered weight of a move. It is at least 1, unless `weight` or the share is 0.
+    /// Returns the lowered weight of a move. The result is at least 1, unless `weight` or the move's share is 0. A move
+    /// without an entry keeps `weight`.
     pub(super) fn lowered(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let move_of = |(place, _): &(u128, f64)| *place;
         match self
@@ -123,7 +127,7 @@ impl MinimaxShares {
     }
 }
 
-/// The positions that have moves with enough games, and these moves.
+/// A graph of the positions that have moves with enough games. Its edges are these moves.
 struct Graph {
     nodes: Vec<MinimaxNode>,
     edges: Vec<MinimaxEdge>,
@@ -145,16 +149,16 @@ struct MinimaxEdge {
     stats: Wdl,
     /// The lower bound of the confidence interval of the score.
     sure: f64,
-    /// The position after the move: its key while the graph is built, then its index in `nodes`, or [`MinimaxEdge::NOWHERE`] if it
-    /// has no moves.
+    /// The position after the move: its key while the graph is built, then its index in `nodes`, or
+    /// [`MinimaxEdge::NOWHERE`] if it has no moves.
     after: u64,
 }
 
 impl MinimaxEdge {
     const NOWHERE: u64 = u64::MAX;
 
-    /// Returns the score of the move for the side that plays it. This is 1 minus the value of the next position for the
-    /// opponent, or 1 if the graph has no moves for the next position.
+    /// Returns the score that the position after the move leaves to the side that plays the move: 1 minus the
+    /// position's value in `values`, or 1 if the graph has no moves for the position.
     fn left(&self, values: &[f64]) -> f64 {
         let after = usize::try_from(self.after).ok();
         let value = after.and_then(|after| values.get(after));
@@ -210,7 +214,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Adds a position and its moves. Returns `false`, and adds nothing, if it has no moves.
+    /// Adds a position and its moves to the graph. If `moves` is empty, adds nothing and returns `false`.
     fn add(&mut self, pos: &Keyed<VariantPosition>, moves: &[(MoveCount, Move)]) -> bool {
         for (count, mv) in moves {
             let mut after = pos.clone();
@@ -239,7 +243,8 @@ impl Graph {
         &self.edges[first..self.nodes[node].end]
     }
 
-    /// Computes the value of each position.
+    /// Computes the value of each position: the score, from 0 to 1, that its side to move can count on. The result is
+    /// indexed like `nodes`.
     fn values(&self) -> Vec<f64> {
         let mut values = vec![0.0; self.nodes.len()];
         for _ in 0..HALF_MOVES {
@@ -258,7 +263,7 @@ impl Graph {
     }
 }
 
-/// A source for a walk that contains only the moves with enough games.
+/// A source of moves for a walk: the counted moves that have at least `min_game` games.
 struct KeptMoves<'a> {
     finder: Finder<'a>,
     min_game: u64,
@@ -270,7 +275,7 @@ impl KeptMoves<'_> {
         stats.games() >= self.min_game
     }
 
-    /// Returns the number of positions that have moves with enough games, and the number of these moves.
+    /// Returns the number of positions that have a move with enough games, and the total number of such moves.
     fn sizes(&self, counts: &Counts) -> Result<(usize, usize)> {
         let (mut positions, mut moves) = (0, 0);
         for shard in 0..counts.shard_count() {

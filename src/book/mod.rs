@@ -1,4 +1,4 @@
-//! Polyglot books: [reading](Book) them and their [headers](header), [making](BookMaker) them from
+//! Polyglot books: [reading](Book) books and their [headers](header), [making](BookMaker) them from
 //! [counts](crate::counts::Counts), and [merging](merge_books), [filtering](filter_books), [editing](edit_book),
 //! [comparing](differences) and [checking](verify) them. The module [`lines`] lists the lines of a book.
 //!

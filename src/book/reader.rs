@@ -21,21 +21,13 @@ use crate::{
     storage::positioned::StoredFile,
 };
 
-/// A book, in a file that stays open or in memory.
+/// An open Polyglot book, in a file or in memory.
 ///
-/// A file may have any size, and only the parts that are needed are read. If another file replaces it (which Windows
-/// may refuse), the book still answers from the file that it opened. If a process has more than 64 books open, the file
-/// of each further book is opened again for each read, which fails if the file has been replaced. Any number of threads
-/// may use a book at the same time.
+/// A file may have any size; only the parts that are needed are read. If another program replaces the file (which
+/// Windows may refuse), the book still reads the file that it opened. If a process has more than 64 books open, the
+/// files of further books are opened again for each read, which fails if a file has been replaced. Any number of
+/// threads may use a book at the same time.
 ///
-/// ```
-/// use polybook::{book::{Book, Entry}, position::{BookMove, key}};
-///
-/// let start = shakmaty::Chess::default();
-/// let e4 = Entry { key: key(&start), mv: BookMove(0o1434), weight: 7, learn: 0 };
-/// let book = Book::from_bytes(e4.to_bytes().to_vec()).expect("whole records");
-/// assert_eq!(book.moves_of(&start)?, [e4]);
-/// assert_eq!(book.moves(42)?.len(), 0);
 /// # Ok::<(), polybook::Error>(())
 /// ```
 #[derive(Debug)]
@@ -44,12 +36,13 @@ pub struct Book {
     pub(super) storage: BookStorage,
 }
 
-/// The maximum number of bytes that are read from a pipe or device. The bytes are held in memory: 16 million records.
+/// The maximum number of bytes that are read from a pipe or device: 256 MiB, which is 16 million records. They are kept
+/// in memory.
 const LONGEST_PIPE: u64 = 256 << 20;
 
 impl Book {
-    /// Opens a book for look-ups. Each look-up reads a few blocks of 4 KiB.
-    /// [`open_within`](Book::open_within) also compares the checksum of a book that has one.
+    /// Opens a book for look-ups. Each look-up reads a few blocks of 4 KiB. The checksum of the book is not compared;
+    /// [`open_within`](Book::open_within) does that.
     ///
     /// # Errors
     ///
@@ -62,7 +55,7 @@ impl Book {
         }
     }
 
-    /// Opens a book that may be cut short, and returns how many bytes follow its last whole record.
+    /// Opens a book that may have been cut short. Also returns the number of bytes after its last whole record.
     pub(super) fn open_with_rest(path: &Path) -> Result<(Book, usize)> {
         let file = File::open(path).at(path, "open")?;
         let metadata = file.metadata().at(path, "open")?;
@@ -81,13 +74,13 @@ impl Book {
         Ok((book, (metadata.len() % size) as usize))
     }
 
-    /// Opens a book for an operation that uses the whole book, or that writes something made from it. Reads the book
-    /// into memory, where look-ups are fastest, if it takes at most `memory` bytes.
+    /// Opens a book for an operation that needs all of it, and compares its checksum. If the book takes at most
+    /// `memory` bytes, it is read into memory, where look-ups are fastest.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`open`](Book::open), and an error if the checksum in the header does not match the records.
-    /// [`open`](Book::open) does not compare the checksum, because that reads the whole file.
+    /// Returns an error in the cases of [`open`](Book::open), or if the checksum in the header does not match the
+    /// records.
     pub fn open_within(path: impl AsRef<Path>, memory: u64) -> Result<Book> {
         let mut book = Book::open(path)?;
         book.storage = book.storage.within(memory).at(&book.path, "read")?;
@@ -95,8 +88,8 @@ impl Book {
         Ok(book)
     }
 
-    /// Reads a pipe or device into memory, because a pipe cannot be read at an offset. Returns an error if it is longer
-    /// than [`LONGEST_PIPE`], because a device may never end.
+    /// Reads a book from a pipe or device into memory, because a pipe cannot be read at an offset. Returns an error if
+    /// more than [`LONGEST_PIPE`] bytes arrive, because a device may never end.
     fn from_pipe(file: File, path: &Path) -> Result<Book> {
         let mut bytes = Vec::new();
         let mut start = file.take(LONGEST_PIPE);
@@ -112,7 +105,7 @@ impl Book {
         Ok(book)
     }
 
-    /// Creates a book from the bytes of its file. Returns `None` if their number is not a multiple of 16.
+    /// Creates a book from the bytes of a book file. Returns `None` if the number of bytes is not a multiple of 16.
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Book> {
         bytes.len().is_multiple_of(Entry::SIZE).then(|| Book {
             path: PathBuf::from("book"),
@@ -120,12 +113,12 @@ impl Book {
         })
     }
 
-    /// Returns the path of the file, or `book` for a book [from bytes](Book::from_bytes).
+    /// Returns the path of the file, or `book` if the book was created [from bytes](Book::from_bytes).
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the number of records, including those of the header.
+    /// Returns the number of records, including the records of the header.
     pub fn len(&self) -> u64 {
         self.storage.len()
     }
@@ -135,14 +128,14 @@ impl Book {
         self.len() == 0
     }
 
-    /// Returns an iterator over all records in the order of the book, including those of the header.
+    /// Returns an iterator over all records in the order of the book, including the records of the header.
     pub fn iter(&self) -> Records<'_> {
         Records::new(&self.storage, &self.path)
     }
 
-    /// Returns an iterator over the records for a command that writes them to a new book. The iterator returns an error
-    /// if keys do not ascend. At the end, it also returns an error if the checksum in the header does not match,
-    /// because the new book's checksum would hide the damage. `meter` counts records.
+    /// Returns an iterator over all records, for commands that write them to a new book. The iterator yields an error
+    /// if keys do not ascend, and at the end if the checksum in the header does not match, because the checksum of the
+    /// new book would hide the damage. `meter` advances by one for each record.
     pub(super) fn checked_records<'a>(&'a self, meter: &'a Meter) -> Result<CheckedRecords<'a>> {
         let null = self.null_records()?;
         Ok(CheckedRecords {
@@ -151,8 +144,8 @@ impl Book {
         })
     }
 
-    /// Returns an iterator over the records. The iterator returns an error if keys do not ascend. `meter` counts
-    /// records.
+    /// Returns an iterator over all records, which yields an error if keys do not ascend. `meter` advances by one for
+    /// each record.
     pub(super) fn sorted_records<'a>(&'a self, meter: &'a Meter) -> CheckedRecords<'a> {
         meter.add_total(self.len());
         CheckedRecords {
@@ -165,8 +158,7 @@ impl Book {
         }
     }
 
-    /// Compares the checksum in the header with the header and the records, which are all read. Does nothing if there
-    /// is no checksum.
+    /// Compares the checksum in the header with the header and all records. Does nothing if the header has no checksum.
     ///
     /// # Errors
     ///
@@ -180,7 +172,7 @@ impl Book {
         }
     }
 
-    /// Returns the number of records after the header.
+    /// Returns the number of records, without the records of the header.
     pub(crate) fn len_without_header(&self) -> Result<u64> {
         Ok(self.len() - self.null_records()?.size / Entry::SIZE as u64)
     }
@@ -189,11 +181,12 @@ impl Book {
         NullRecords::read(self.iter())
     }
 
-    /// Reads the header.
+    /// Reads and parses the header.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, and an [`Error::Format`] if there is no header or it is malformed.
+    /// Returns an error if the file cannot be read, and an [`Error::Format`] if the book has no header or a malformed
+    /// one.
     pub fn header(&self) -> Result<Header> {
         self.null_records()?
             .text()
@@ -201,8 +194,8 @@ impl Book {
             .map_err(|source| Error::format(&self.path, source))
     }
 
-    /// Returns the variant in the header. Returns `None` if there is no header, or if it lists several variants or an
-    /// unknown one.
+    /// Returns the variant that the header names. Returns `None` if the book has no header, or if the header lists no
+    /// variant, several variants or an unknown one.
     pub fn variant(&self) -> Option<Variant> {
         match &*self.header().ok()?.variants {
             [name] => name.parse().ok(),
@@ -210,8 +203,8 @@ impl Book {
         }
     }
 
-    /// Returns `true` if the header lists a variant that is played like `variant`. A book without a header is for standard
-    /// chess. Positions of several variants can have the same key.
+    /// Returns `true` if the header lists a variant that is played like `variant`. A book without a header is for
+    /// standard chess. The check is necessary because positions of several variants may have the same key.
     pub fn is_for(&self, variant: Variant) -> bool {
         let header = self.header().ok();
         let named = header.filter(|header| !header.variants.is_empty());
@@ -221,28 +214,29 @@ impl Book {
         })
     }
 
-    /// Returns the moves of a position, each once, the heaviest first. The weights of several records of the same move
-    /// are added up, to at most 65535. Both spellings of castling (the king's two steps, and king takes rook as in the
-    /// format) are the same move.
+    /// Returns the moves of a position, heaviest first. Several records of a move are merged, and their weights are
+    /// added up, to at most 65535. The two spellings of castling (king to its target square, and king takes rook as in
+    /// the format) count as the same move.
     ///
-    /// The result includes records of weight 0, and records whose move is illegal: for these,
-    /// [`to_move`](crate::position::BookMove::to_move) returns `None`, and [`shares`](super::shares) has no share.
+    /// The result includes moves of weight 0 and illegal moves. For an illegal move,
+    /// [`to_move`](crate::position::BookMove::to_move) returns `None`, and [`shares`](super::shares) returns no share.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`moves`](Book::moves).
+    /// Returns an error in the cases of [`moves`](Book::moves).
     pub fn moves_of<P: Rules>(&self, pos: &P) -> Result<Vec<Entry>> {
         Ok(each_move_once(pos, self.moves(key(pos))?))
     }
 
-    /// Returns `true` if the book is in memory and has no record of a position.
+    /// Returns `true` if the book is in memory and has no record with this position key. Returns `false` for a book in
+    /// a file, without reading it.
     #[cfg(feature = "games")]
     pub(crate) fn certainly_lacks(&self, key: u64) -> bool {
         matches!(self.storage, BookStorage::Memory(_)) && matches!(self.storage.find(key), Ok(None))
     }
 
-    /// Returns the records with the position key `key`, in the order of the book. Returns no records for the null key,
-    /// because the records with this key are the header.
+    /// Returns the records with the position key `key`, in the order of the book. Returns no records if `key` is 0, the
+    /// key of the header's records.
     ///
     /// # Errors
     ///
@@ -270,17 +264,18 @@ impl<'a> IntoIterator for &'a Book {
     }
 }
 
-/// An iterator over the records of a book. It returns an error if keys do not ascend, and at the end if the expected
-/// checksum does not match.
+/// An iterator over the records of a book. It yields an error if keys do not ascend and, at the end, if the checksum of
+/// the records differs from the expected one.
 #[derive(Debug)]
 pub(super) struct CheckedRecords<'a> {
     book: &'a Book,
     meter: &'a Meter,
     records: Records<'a>,
     last_key: u64,
-    /// The checksum of the records after the header that have been read so far.
+    /// The checksum of the records after the header that were read so far.
     sum: Checksum,
-    /// The checksum of these records according to the header. `None` if the header has no checksum, and after the end.
+    /// The checksum of the records after the header, according to the header. `None` if the header has no checksum, and
+    /// after the end.
     expected: Option<Result<Checksum, InvalidChecksum>>,
 }
 
@@ -313,18 +308,18 @@ impl Iterator for CheckedRecords<'_> {
     }
 }
 
-/// The number of records that are read first for a position. Further records are read only if all of these have the
-/// position's key.
+/// The number of records that a look-up reads first. It reads more only if all of them have the requested key.
 const FEW: u64 = 16;
 
-/// The maximum number of records of a position. A move has 16 bits, so a correct book never has more.
+/// The maximum number of records of one position. A move has 16 bits, so a correct book never has more.
 const MOST_MOVES: u64 = 1 << 16;
 
-/// Returns the records of a key, or no records for the key 0.
+/// Returns the bytes of all records with the position key `key`. Returns no records if `key` is 0, the key of the
+/// header's records.
 ///
 /// # Errors
 ///
-/// Returns an error if the book cannot be read, or if it has many more records of the position than there are moves.
+/// Returns an error if the book cannot be read, or if it has far more records with this key than there are moves.
 #[inline]
 pub(super) fn records_of_key(book: &BookStorage, key: u64) -> io::Result<Cow<'_, [u8]>> {
     let start = match key {

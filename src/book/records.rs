@@ -14,8 +14,8 @@ use crate::{
     storage::keyed,
 };
 
-/// A record: a move of a position. A record takes 16 bytes in the file, with all numbers in big-endian order. The records of a
-/// book are sorted by key.
+/// A record of a Polyglot book: a move in a position, with its weight. A record takes 16 bytes in the file; all numbers
+/// are big-endian. The records of a book are sorted by key.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Entry {
     /// The [key](crate::position::key) of the position. Records with the key 0 hold the header.
@@ -32,7 +32,7 @@ impl Entry {
     /// The size of a record in bytes.
     pub const SIZE: usize = 16;
 
-    /// Decodes a record.
+    /// Decodes a record from its 16 bytes.
     #[inline]
     pub fn from_bytes(bytes: [u8; Entry::SIZE]) -> Entry {
         let bits = u128::from_be_bytes(bytes);
@@ -44,7 +44,7 @@ impl Entry {
         }
     }
 
-    /// Encodes a record.
+    /// Encodes the record as 16 bytes.
     ///
     /// ```
     /// use polybook::{book::Entry, position::BookMove};
@@ -63,24 +63,23 @@ impl Entry {
     }
 }
 
-/// Decodes records.
+/// Decodes consecutive records of 16 bytes. Ignores bytes after the last whole record.
 #[inline]
 pub(super) fn entries_of(bytes: &[u8]) -> Vec<Entry> {
     let records = bytes.as_chunks().0.iter();
     records.map(|bytes| Entry::from_bytes(*bytes)).collect()
 }
 
-/// Writes records one after another.
+/// Writes records to `out`, one after another.
 pub(super) fn write_entries(entries: &[Entry], out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     entries
         .iter()
         .try_for_each(|entry| out.write_all(&entry.to_bytes()))
 }
 
-/// Merges the records of each move of a position, and sorts them by descending weight. Some programs write castling as
-/// the king's two steps, so a book merged from several programs may have both spellings. They become one move in the
-/// format's spelling. The weights of a move are added up, to at most 65535. The field `learn` comes from the first
-/// record.
+/// Merges the records of each move of `pos`, and sorts the moves by descending weight. The weights of a move are added
+/// up, to at most 65535, and the field `learn` comes from its first record. Some programs write castling as a move of
+/// the king to its target square; it becomes the same move as king takes rook, the spelling of the format.
 pub(crate) fn each_move_once<P: Rules>(
     pos: &P,
     records: impl IntoIterator<Item = Entry>,
@@ -97,7 +96,7 @@ pub(crate) fn each_move_once<P: Rules>(
     entries
 }
 
-/// Returns a move as the format spells it: castling as king takes rook. Returns an illegal move unchanged.
+/// Returns `mv` as the book format spells it: castling as king takes rook. Returns an illegal move unchanged.
 pub(crate) fn with_format_castling<P: Rules>(pos: &P, mv: BookMove) -> BookMove {
     mv.to_move(pos).map_or(mv, BookMove::from)
 }
@@ -107,10 +106,10 @@ pub(super) fn key_and_move(key: u64, mv: BookMove) -> u128 {
     u128::from(key) << 64 | u128::from(mv.0)
 }
 
-/// The number of records that are read at once when all records are read: 64 KiB.
+/// The number of records that are read at once when all records of a book are read: 64 KiB.
 const STREAM_BUFFER: u64 = 1 << 12;
 
-/// The storage of the records of a book: a file or memory.
+/// The storage of a book's records, in a file or in memory.
 pub(super) type BookStorage = keyed::Storage<{ Entry::SIZE }>;
 
 /// An iterator over all records of a book, in the order of the book.
@@ -162,7 +161,7 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// Returns an iterator over the records that follow in a file. It ignores bytes after the last whole record.
+/// Returns an iterator that reads records from a file until its end. Bytes after the last whole record are ignored.
 pub(super) fn records_of(mut file: impl Read) -> impl Iterator<Item = io::Result<Entry>> {
     iter::from_fn(move || {
         let mut record = [0; Entry::SIZE];
@@ -174,7 +173,7 @@ pub(super) fn records_of(mut file: impl Read) -> impl Iterator<Item = io::Result
     })
 }
 
-/// Creates records of one position with these weights, whose moves are numbered from 0.
+/// Creates records of one position with these weights, in which moves are numbered from 0.
 #[cfg(test)]
 pub(super) fn of_weights(weights: &[u16]) -> Vec<Entry> {
     let entry = |(mv, weight): (usize, &u16)| Entry {

@@ -1,10 +1,9 @@
-//! The shares of a position's moves.
+//! The share of each move in the weights of a position.
 
-/// Returns the share of each move of a position in the weights of the position's legal moves, in percent: how often a
-/// program that follows the weights plays the move. `weights` has `None` for a move that is not legal, which cannot be
-/// played and has no share.
+/// Returns the share of each move in the sum of a position's weights, in percent: how often a program that follows the
+/// weights plays the move. `weights` contains `None` for an illegal move, which has no share.
 ///
-/// The shares add up to 100. If no legal move has a weight, all shares are 0.
+/// The shares add up to 100. If all weights are 0, all shares are 0.
 ///
 /// ```
 /// use polybook::book::shares;

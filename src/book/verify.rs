@@ -1,4 +1,4 @@
-//! Verifies books, and writes corrected copies.
+//! Verifies books, and writes corrected copies of faulty ones.
 
 use std::{
     cmp::Reverse,
@@ -24,7 +24,7 @@ use crate::{
     storage::sort::TextSorter,
 };
 
-/// A fault in a book.
+/// A fault that [`verify`] found in a book.
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
 pub enum BookFault {
@@ -56,7 +56,7 @@ pub enum BookFault {
     Move(FaultyRecords),
 }
 
-/// The records that have a certain fault.
+/// The number of records that have a certain fault, and the first of them.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct FaultyRecords {
     /// The number of these records.
@@ -74,8 +74,8 @@ impl FaultyRecords {
         self.count += 1;
     }
 
-    /// Returns a text that consists of the number of records, followed by `of_one` if there is one record, otherwise by
-    /// `of_more`.
+    /// Returns a message about the records: their number, followed by `of_one` if the number is 1, and by `of_more`
+    /// otherwise.
     fn text(&self, of_one: &str, of_more: &str) -> String {
         match self.count {
             1 => format!("1 record {of_one}"),
@@ -84,7 +84,7 @@ impl FaultyRecords {
     }
 }
 
-/// The result of [`verify`].
+/// The faults and numbers that [`verify`] returns about a book.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VerifiedBook {
     /// All faults. If there are none, every program reads the book correctly.
@@ -97,10 +97,10 @@ pub struct VerifiedBook {
     pub has_checksum: bool,
 }
 
-/// Finds the faults of a book.
+/// Finds all faults of a book.
 ///
-/// Reads the book once, from start to end. If its keys do not ascend, the records are also sorted within `memory`, to find
-/// repeated moves.
+/// Reads the book once, from start to end. If its keys do not ascend, the book is read a second time, and its records
+/// are sorted within the budget `memory` to find repeated moves.
 ///
 /// # Errors
 ///
@@ -148,14 +148,14 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<VerifiedBook> {
 /// Writes a copy of a book without its faults.
 ///
 /// Records are sorted, and records without a valid move are dropped. If several records have the same key and move,
-/// only the heaviest is kept, and among equally heavy ones the record with the largest `learn`. The header is copied if
-/// it is well-formed. A checksum that matches is renewed. A checksum that does not match is dropped, because a new one
-/// would hide the damage. Sorts within `memory`.
+/// only the heaviest is kept, and among equally heavy ones the one with the largest `learn`. A well-formed header is
+/// copied. Its checksum is renewed if it matches, and dropped otherwise, because a new checksum would hide the damage.
+/// `memory` is the budget for sorting.
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read or is not a book, or if the output or a temporary file cannot be written. The
-/// target of `file` is unchanged then.
+/// Returns an error if the file cannot be read or is not a book, or if the output or a temporary file cannot be
+/// written. The target of `file` is then unchanged.
 pub fn fix(path: impl AsRef<Path>, mut file: AtomicFile, memory: &Memory) -> Result<()> {
     let out = &file.target().to_owned();
     let book = FaultyBook::open(path.as_ref())?;
@@ -190,7 +190,7 @@ pub fn fix(path: impl AsRef<Path>, mut file: AtomicFile, memory: &Memory) -> Res
     file.commit()
 }
 
-/// A book that may have faults.
+/// A book that may have faults, opened for checking or fixing.
 struct FaultyBook {
     book: Book,
     null: NullRecords,
@@ -212,14 +212,16 @@ impl FaultyBook {
         })
     }
 
-    /// Returns `true` if the checksum in the header matches the header and `records`, or `None` if there is no checksum.
+    /// Returns `true` if the checksum in the header matches the header and `records`, the checksum of the records.
+    /// Returns `None` if the header has no checksum.
     fn checksum_matches(&self, records: Checksum) -> Option<bool> {
         let text = self.null.text().ok()?;
         split_checksum(text).1?;
         Some(renewed(text, records) == text)
     }
 
-    /// Returns an iterator over the records after the header and their indices, counted from the start of the book.
+    /// Returns an iterator over the records after the header, each with its index, which is counted from the start of
+    /// the book.
     fn records(&self) -> impl Iterator<Item = Result<(u64, Entry)>> {
         let first = self.null.size / Entry::SIZE as u64;
         let records = (0..).zip(&self.book);
@@ -229,8 +231,8 @@ impl FaultyBook {
     }
 }
 
-/// Returns a function that checks whether a move is possible in some position of a book with this header. Drops, and promotions
-/// to a king, are possible only if the header lists variants other than chess and Chess960.
+/// Returns a function that checks whether a move is possible in some position of a book with this header. Drops and
+/// promotions to a king are possible only if the header lists a variant other than chess and Chess960.
 pub(super) fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
     let chess = [Variant::Standard, Variant::Chess960].map(Variant::name);
     let is_for_variants = header.is_some_and(|header| {
@@ -244,7 +246,7 @@ pub(super) fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
     }
 }
 
-/// Collects the faults of the records of a book.
+/// Collects the faults of a book's records while the records are read.
 #[derive(Default)]
 struct RecordFaults {
     order: FaultyRecords,
@@ -300,7 +302,7 @@ impl RecordFaults {
     }
 }
 
-/// Finds the records that repeat a move of their position, anywhere in the book.
+/// Finds the records that repeat a move of their position, even if the records of the position are not neighbours.
 fn repeated_anywhere(book: &FaultyBook, memory: &Memory) -> Result<FaultyRecords> {
     let mut sorter = TextSorter::new(memory.clone(), None);
     for record in book.records() {
@@ -320,12 +322,12 @@ fn repeated_anywhere(book: &FaultyBook, memory: &Memory) -> Result<FaultyRecords
     Ok(repeated)
 }
 
-/// Decodes a sorted text as a number.
+/// Decodes a sorted record as a big-endian number.
 fn number(text: &[u8]) -> u128 {
     u128::from_be_bytes(*text.first_chunk().expect("all texts are numbers"))
 }
 
-/// A mask of the index of a record, which follows the key and the move. 48 bits are enough for 4 petabytes.
+/// A mask of the low 48 bits, which contain the index of a record. They are enough for a book of 4 petabytes.
 const INDEX: u64 = (1 << 48) - 1;
 
 /// Encodes a record as a number that sorts by key, then by move, then by descending weight, then by descending `learn`.
@@ -338,10 +340,10 @@ fn from_heaviest_first(record: u128) -> Entry {
     Entry::from_bytes((record ^ u128::from(BELOW_MOVE)).to_be_bytes())
 }
 
-/// A mask of the weight and `learn`.
+/// A mask of the low 48 bits of a record, which contain the weight and the field `learn`.
 const BELOW_MOVE: u64 = (1 << 48) - 1;
 
-/// Writes the records of a position, heaviest first, and clears `entries`.
+/// Writes the records of one position, heaviest first, and clears `entries`.
 fn write_position(entries: &mut Vec<Entry>, out: &mut impl Write) -> io::Result<()> {
     entries.sort_by_key(|entry| Reverse(entry.weight));
     write_entries(entries, out)?;

@@ -16,7 +16,7 @@ pub struct Factors {
     pub loss: u32,
 }
 
-/// Polyglot's factors: 2 for a win, 1 for a draw, 0 for a loss.
+/// Returns Polyglot's factors: 2 for a win, 1 for a draw, 0 for a loss.
 impl Default for Factors {
     fn default() -> Factors {
         Factors {
@@ -28,7 +28,7 @@ impl Default for Factors {
 }
 
 impl Factors {
-    /// Returns the weight of games before scaling. Saturates at `u64::MAX`.
+    /// Returns the weight of a move with these results, before scaling. Saturates at `u64::MAX`.
     #[inline]
     pub fn weight(self, stats: Wdl) -> u64 {
         stats
@@ -39,17 +39,18 @@ impl Factors {
     }
 }
 
-/// The weight that becomes 65535 when weights over 65535 are scaled down.
+/// The range of moves that are scaled together when weights exceed 65535. The largest weight of the range becomes
+/// 65535.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Scale {
-    /// The largest weight of the book. The weights of different positions stay comparable.
+    /// All moves of the book. The weights of different positions stay comparable.
     #[default]
     Global,
-    /// The largest weight of the same position. Fewer weights are lost in rounding.
+    /// The moves of one position. Fewer weights are lost in rounding.
     Position,
 }
 
-/// How the moves of a book are weighed. The default is Polyglot's.
+/// Settings for computing the weights of moves from their results. The default is Polyglot's formula.
 ///
 /// ```
 /// use polybook::{book::Weights, counts::Wdl};
@@ -64,7 +65,7 @@ pub struct Weights {
     pub uniform: bool,
     /// The number that each result adds to a weight.
     pub factors: Factors,
-    /// The weight that becomes 65535 when weights over 65535 are scaled down.
+    /// The range of moves that are scaled together when weights exceed 65535.
     pub scale: Scale,
     /// If set, lowers the weight of a move if the moves after it score badly according to the counts. A move gets the
     /// weight 0 if its score is lower than the score of the best move in its position by at least this many percent of
@@ -73,16 +74,16 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Returns the weight of a move before scaling. A move whose results add up to 0 gets the weight 0, even if weights are
-    /// uniform. A book does not keep such a move.
+    /// Returns the weight of a move with these results, before scaling. If the weight by [`factors`](Weights::factors)
+    /// is 0, it stays 0 even if weights are uniform, and a book does not keep the move.
     #[inline]
     pub fn weight(&self, stats: Wdl) -> u64 {
         let weight = self.factors.weight(stats);
         if self.uniform { weight.min(1) } else { weight }
     }
 
-    /// Returns the settings that differ from the defaults, as options of the command line. Book headers store this text, so it is
-    /// part of their format.
+    /// Returns the settings that differ from the defaults as command-line options; empty for the default settings. Book
+    /// headers store this text, so it is part of their format.
     pub fn option_text(&self) -> String {
         let Weights {
             uniform,
@@ -102,7 +103,7 @@ impl Weights {
         ])
     }
 
-    /// Returns the formula of the weights as text. Book headers store this text.
+    /// Returns a description of the formula for weights, which book headers store.
     pub fn formula(&self) -> String {
         if self.uniform {
             return "1 for every move".to_owned();
@@ -112,19 +113,19 @@ impl Weights {
     }
 }
 
-/// Scales weights to 16 bits.
+/// A scaling of weights to 16 bits. Weights are scaled down only if the largest one exceeds 65535.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Scaling {
     largest: u64,
 }
 
 impl Scaling {
-    /// Creates a scaling for weights up to `largest`.
+    /// Creates a scaling for a book or position whose largest weight is `largest`.
     pub fn new(largest: u64) -> Scaling {
         Scaling { largest }
     }
 
-    /// Returns the factor that weights are multiplied by: 1 if `largest` fits into 16 bits.
+    /// Returns the factor by which weights are multiplied. It is 1 if the largest weight fits into 16 bits.
     pub fn factor(self) -> f64 {
         if self.largest > u64::from(u16::MAX) {
             f64::from(u16::MAX) / self.largest as f64
@@ -133,7 +134,7 @@ impl Scaling {
         }
     }
 
-    /// Returns the scaled weight, at least 1 if weights are scaled down. Values over 65535 become 65535.
+    /// Scales a weight. If weights are scaled down, the result is at least 1. A result over 65535 becomes 65535.
     ///
     /// ```
     /// use polybook::book::Scaling;

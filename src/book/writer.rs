@@ -20,8 +20,8 @@ use crate::{
 };
 
 impl Book {
-    /// Creates a temporary book: calls `write` to write its records to an unnamed file in `temp_dir`, and opens the
-    /// file as a book. Error messages name the directory.
+    /// Creates a temporary book: creates an unnamed file in `temp_dir`, calls `write` to write the records to it, and
+    /// opens it as a book. Error messages name the directory.
     pub(super) fn temporary(
         temp_dir: &Path,
         write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
@@ -46,32 +46,34 @@ impl Book {
     }
 }
 
-/// Creates the output file for a new book at the path `out`. There may be a book, an empty file, or nothing at this
-/// path.
+/// Creates the output file for a new book at the path `out`. The new book may replace a book or an empty file.
 ///
-/// A file without a book's header counts as a book if its records are sorted by key, each has a move that a chess piece can
-/// make, and there are at least four records or one of the starting position.
+/// A file without a book's header counts as a book if its records are sorted by key, each has a move that a chess piece
+/// can make, and there are at least four records or one of the starting position.
 ///
 /// # Errors
 ///
-/// Returns the errors of [`AtomicFile::create_over`], and an [`Error::File`] if `out` is a file that is not a book.
+/// Returns an error in the cases of [`AtomicFile::create_over`], and an [`Error::File`] if `out` exists and is not a
+/// book.
 pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
     begin_over(out.as_ref(), ENOUGH)
 }
 
-/// Creates the output file for a book that replaces itself, like [`begin_book`]. The old book may have any number of records.
+/// Creates the output file for a book that replaces its own source. Otherwise like [`begin_book`], except that the old
+/// book may have any number of records.
 ///
 /// A command that edits a book must call this before it opens the old book, so that no other run replaces the old book
 /// in between.
 ///
 /// # Errors
 ///
-/// Returns the errors of [`begin_book`].
+/// Returns an error in the cases of [`begin_book`].
 pub fn begin_book_in_place(book: impl AsRef<Path>) -> Result<AtomicFile> {
     begin_over(book.as_ref(), 1)
 }
 
-/// Creates the output file for a book that replaces a file of at least `enough` records, as [`may_be_replaced`] counts them.
+/// Creates the output file for a book at the path `out`. The new book may replace an empty file, a book with a header,
+/// or a book with at least `enough` records, as [`may_be_replaced`] decides.
 fn begin_over(out: &Path, enough: usize) -> Result<AtomicFile> {
     AtomicFile::create_over(out, |old| match may_be_replaced(old, enough)? {
         true => Ok(()),
@@ -83,17 +85,18 @@ fn begin_over(out: &Path, enough: usize) -> Result<AtomicFile> {
     })
 }
 
-/// Creates the output file for a new book, like [`begin_book`]. If `force` is `true`, the book may replace any file.
+/// Creates the output file for a new book at the path `out`, like [`begin_book`]. If `force` is `true`, the book may
+/// replace any file.
 ///
 /// # Errors
 ///
-/// Returns the errors of [`begin_book`].
+/// Returns an error in the cases of [`begin_book`].
 pub fn begin_book_over(out: &Path, force: bool) -> Result<AtomicFile> {
     AtomicFile::create_over(out, |old| check_replaceable(old, force))
 }
 
-/// A writer for a book, from its first to its last record. If the header has a line for the checksum, the checksum is
-/// filled in after the last record.
+/// A writer for a book, from its header to its last record. If the header has a line for the checksum, the writer fills
+/// in the checksum after the last record.
 pub(super) struct BookWriter<'a> {
     file: &'a mut AtomicFile,
     header: Option<&'a str>,
@@ -105,9 +108,10 @@ pub(super) struct BookWriter<'a> {
 }
 
 impl<'a> BookWriter<'a> {
-    /// Begins a book that has a header with the text `header`.
+    /// Begins a book whose header has the text `header`, or a book without a header if it is `None`.
     ///
-    /// If the output is a pipe and the header has a checksum, the records go to a temporary file in `temp_dir` first.
+    /// If the output is a pipe and the header has a checksum, the records are first written to a temporary file in
+    /// `temp_dir`.
     pub(super) fn begin(
         file: &'a mut AtomicFile,
         header: Option<&'a str>,
@@ -133,15 +137,15 @@ impl<'a> BookWriter<'a> {
         })
     }
 
-    /// Appends whole records whose checksum is `sum`.
+    /// Appends whole records. `sum` is their checksum.
     #[inline]
     pub(super) fn append(&mut self, records: &[u8], sum: Checksum) -> io::Result<()> {
         self.sum = self.sum.plus(sum);
         self.records.write_all(records)
     }
 
-    /// Copies the records of all positions in `book` for whose keys `is_kept` returns `true`. For the records of the
-    /// header, `is_kept` is called with key 0.
+    /// Copies the records of all positions in `book` for whose keys `is_kept` returns `true`. The header's records have
+    /// the key 0. Returns the numbers of copied positions and records.
     pub(super) fn copy(
         &mut self,
         book: &Book,
@@ -165,7 +169,7 @@ impl<'a> BookWriter<'a> {
         Ok(copied)
     }
 
-    /// Writes the remaining records and the checksum. Does not [commit](AtomicFile::commit) the file.
+    /// Writes the remaining records, and fills in the checksum. Does not [commit](AtomicFile::commit) the file.
     pub(super) fn finish(self) -> Result<()> {
         let target = self.file.target().to_owned();
         let records = self.records.into_inner().map_err(|err| err.into_error());
@@ -197,7 +201,7 @@ pub(super) struct Copied {
     pub records: u64,
 }
 
-/// Returns the checksum of whole records.
+/// Returns the checksum of the records in `records`, which must be whole.
 #[inline]
 pub(super) fn checksum_of(records: &[u8]) -> Checksum {
     let mut sum = Checksum::default();

@@ -18,10 +18,10 @@ use crate::{
     storage::output::AtomicFile,
 };
 
-/// The comment of a header that [`update`] adds if it is not given a comment.
+/// The comment that [`update`] gives to a new header if the caller passes no comment.
 pub const DEFAULT_COMMENT: &str = "(default comment created by polybook pgheader)";
 
-/// Returns an error if a file does not look like a Polyglot book: if its size is not a multiple of 16, or if the keys of its
+/// Returns an error if a file cannot be a Polyglot book: if its size is not a multiple of 16, or if the keys of its
 /// first records do not ascend.
 fn refuse_other(path: &Path) -> Result<()> {
     let bad = |what| Err(Error::format(path, HeaderError::BadFormat(what)));
@@ -42,7 +42,8 @@ fn refuse_other(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns the bytes that the null records of a book hold. The result is empty if the book has no header.
+/// Returns the bytes in the null records at the start of a book, which contain the header. The result is empty if the
+/// book has no header.
 ///
 /// # Errors
 ///
@@ -76,16 +77,17 @@ fn in_file(path: &Path, source: HeaderError) -> Error {
     Error::format(path, source)
 }
 
-/// Replaces the header of a book in place.
+/// Replaces the variants, the comment, or both in the header of a book file.
 ///
-/// `None` keeps the variants or the comment, or takes those of a default header if the book has no header. If the comment is
-/// kept, its checksum is renewed. The file is replaced as a whole, or stays unchanged.
+/// If an argument is `None`, the old variants or the old comment are kept, or those of a default header if the book has
+/// no header. If the comment is kept, its checksum is renewed. The file is replaced as a whole; if an error occurs, it
+/// is unchanged.
 ///
 /// # Errors
 ///
 /// Returns an error if the file cannot be read or written, [`HeaderError::BadFormat`] if it is not a book, and
-/// [`HeaderError::BadHeader`] if its header is malformed. A new comment drops the checksum of the old one, so the function also
-/// returns an error if that checksum does not match the records.
+/// [`HeaderError::BadHeader`] if its header is malformed. A new comment drops the checksum of the old one, so the
+/// function also returns an error if the old checksum does not match the records.
 pub fn update(
     path: impl AsRef<Path>,
     variants: Option<&[String]>,
@@ -116,26 +118,27 @@ pub fn update(
     rewrite(&create_raw(&renewed(&text, records)), path, out)
 }
 
-/// Removes the header of a book in place. The file is replaced as a whole, or stays unchanged.
+/// Removes the header of a book file. The file is replaced as a whole; if an error occurs, it is unchanged.
 ///
 /// # Errors
 ///
-/// Returns the errors of [`update`] with a new comment.
+/// Returns an error in the cases in which [`update`] with a new comment returns one.
 pub fn remove(path: impl AsRef<Path>) -> Result<()> {
     let out = AtomicFile::create(path.as_ref())?;
     refuse_changed(path.as_ref())?;
     rewrite(&[], path.as_ref(), out)
 }
 
-/// Returns an error if the checksum of a book does not match its records. Dropping the checksum would hide the damage.
+/// Returns an error if the checksum of the book at `path` does not match its records, because dropping the checksum
+/// would hide the damage.
 fn refuse_changed(path: &Path) -> Result<()> {
     refuse_other(path)?;
     Book::open(path)?.refuse_changed()
 }
 
-/// Replaces the header of the book at `path` by the null records `header`.
+/// Replaces the header of the book at `path` by the null records `header`, and commits the output `out`.
 ///
-/// The caller begins the output before it reads the old header, so that no other run replaces the book in between.
+/// The caller must create `out` before it reads the old header, so that no other run replaces the book in between.
 fn rewrite(header: &[u8], path: &Path, mut out: AtomicFile) -> Result<()> {
     refuse_other(path)?;
     let mut book = File::open(path).at(path, "open")?;

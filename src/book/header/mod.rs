@@ -1,9 +1,9 @@
 //! The `@PG@` header of a book, which contains a comment and lists the variants that the book is for.
 //!
-//! The header is text in the *null records* at the start of a book. Each null record has the key 0, followed by 8 bytes of
-//! text. A null byte ends the text. Programs that look positions up by key never read these records. The lines of the text are
-//! the magic `@PG@`, the version, the number of predefined fields, the number of variants (the first of these fields), the
-//! names of the variants (the other fields), and the comment.
+//! The header is text in the *null records* at the start of a book. Each null record has the key 0, followed by 8 bytes
+//! of text. A null byte ends the text. Programs that look positions up by key never read these records. The lines of
+//! the text are the magic `@PG@`, the version, the number of predefined fields, the number of variants (the first of
+//! these fields), the names of the variants (the other fields), and the comment.
 //!
 //! ```
 //! use polybook::book::header;
@@ -26,7 +26,7 @@ pub use self::file::{DEFAULT_COMMENT, read, read_raw, remove, update};
 use super::records::Entry;
 use crate::storage::checksum::{Checksum, InvalidChecksum};
 
-/// The maximum length of a header in bytes, including its null byte, that every program can read.
+/// The maximum length of a header, including its null byte, that every program can read, in bytes.
 pub const PORTABLE_LENGTH: usize = 2048;
 
 /// An error in a header, or in the values from which a header is created.
@@ -52,13 +52,13 @@ pub enum HeaderError {
     BadHeader(&'static str),
 }
 
-/// The first line of every header.
+/// The first line of every header text.
 pub const MAGIC: &str = "@PG@";
 
 /// The version of the headers that [`create`] creates.
 pub const VERSION: &str = "1.0";
 
-/// The names of variants that `pgheader` accepts without `--force`. They are spelled as in the Chess Engine
+/// The names of variants that a header may list without `--force`. They are spelled as in the Chess Engine
 /// Communication Protocol.
 pub const KNOWN_VARIANTS: &[&str] = &[
     "normal",
@@ -95,7 +95,7 @@ pub const KNOWN_VARIANTS: &[&str] = &[
     "unknown",
 ];
 
-/// The content of a header.
+/// The content of the header of a book.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
     /// The names of the variants that the book is for.
@@ -109,12 +109,12 @@ pub fn known_variant(name: &str) -> bool {
     KNOWN_VARIANTS.contains(&name)
 }
 
-/// Creates the text of a header.
+/// Creates the text of a header that lists `variants` and ends with `comment`.
 ///
 /// # Errors
 ///
-/// Returns [`HeaderError::BadParameter`] if the comment contains a null byte, or if the name of a variant is empty or contains
-/// anything but printable ASCII without blanks and capitals.
+/// Returns [`HeaderError::BadParameter`] if the comment contains a null byte, or if the name of a variant is empty or
+/// contains anything but printable ASCII without blanks and capitals.
 pub fn create<S: AsRef<str>>(variants: &[S], comment: &str) -> Result<String, HeaderError> {
     if let Some(wrong) = variants.iter().find(|name| !is_variant(name.as_ref())) {
         return Err(HeaderError::BadParameter(format!(
@@ -141,7 +141,7 @@ pub fn create<S: AsRef<str>>(variants: &[S], comment: &str) -> Result<String, He
     Ok(text)
 }
 
-/// Reads the text of a header. Skips predefined fields that later versions of the format may have added.
+/// Parses the text of a header. Skips predefined fields that later versions of the format may have added.
 ///
 /// # Errors
 ///
@@ -214,10 +214,10 @@ fn is_variant(name: &str) -> bool {
             .all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase())
 }
 
-/// The maximum length of a header in bytes that is read: 1 MiB.
+/// The maximum length of a header that is read, in bytes: 1 MiB.
 pub const LONGEST: usize = 1 << 20;
 
-/// Returns the null records that hold the header `header`. They must precede the records of a book.
+/// Encodes the text of a header as null records, which must precede the records of a book.
 ///
 /// ```
 /// use polybook::book::header::create_raw;
@@ -236,7 +236,7 @@ pub fn create_raw(header: &str) -> Vec<u8> {
     raw
 }
 
-/// The null records at the start of a book.
+/// The null records at the start of a book, which have the key 0 and contain the header.
 pub(super) struct NullRecords {
     /// The bytes after the keys of the records, at most about [`LONGEST`].
     pub data: Vec<u8>,
@@ -245,7 +245,7 @@ pub(super) struct NullRecords {
 }
 
 impl NullRecords {
-    /// Reads the null records at the start of `records`.
+    /// Reads the null records at the start of `records`, up to the first record with another key.
     pub(super) fn read<E>(
         records: impl IntoIterator<Item = Result<Entry, E>>,
     ) -> Result<NullRecords, E> {
@@ -266,14 +266,19 @@ impl NullRecords {
         Ok(null)
     }
 
-    /// Returns `true` if the text is followed by bytes other than null bytes.
+    /// Returns `true` if bytes other than null bytes follow the text of the header.
     pub(super) fn has_more_than_text(&self) -> bool {
         let end = self.data.iter().position(|byte| *byte == 0);
         let rest = &self.data[end.unwrap_or(self.data.len())..];
         rest.iter().any(|byte| *byte != 0)
     }
 
-    /// Returns the text, which ends at the first null byte of the data.
+    /// Returns the text of the header, which ends at the first null byte.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HeaderError::NoHeader`] if there are no null records, and [`HeaderError::BadHeader`] if no null byte
+    /// ends the text or if it is not UTF-8.
     pub(super) fn text(&self) -> Result<&str, HeaderError> {
         if self.size == 0 {
             return Err(HeaderError::NoHeader);
@@ -290,16 +295,16 @@ impl NullRecords {
     }
 }
 
-/// The start of the line with the checksum, which is the last line of the comment.
+/// The start of the comment line that contains the checksum. It is the last line of the comment.
 const LINE: &str = "\nChecksum: ";
 
-/// Returns a comment with a line for the checksum, which [`BookWriter`](super::writer::BookWriter) fills in.
+/// Returns `comment` with a last line for the checksum, which [`BookWriter`](super::writer::BookWriter) fills in.
 pub(crate) fn with_checksum(comment: &str) -> String {
     format!("{comment}{LINE}{}", Checksum::default())
 }
 
-/// Splits the text of a header, or a comment, into the part before the line of the checksum and the digits of the checksum.
-/// Returns `None` instead of digits if there is no such line.
+/// Splits the text of a header, or a comment, into the part before the checksum's line and the digits of the checksum.
+/// Returns `None` instead of the digits if the text has no such line.
 pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(LINE) {
         Some((before, digits)) if !digits.contains('\n') => (before, Some(digits)),
@@ -307,8 +312,8 @@ pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns the text of a header, in which the checksum of the text and of `records` is filled in. Returns the text
-/// unchanged if the header has no line for the checksum.
+/// Returns the text of a header with its checksum filled in. The checksum covers the text and the records, whose
+/// checksum is `records`. Returns the text unchanged if it has no line for the checksum.
 pub(super) fn renewed(text: &str, records: Checksum) -> String {
     match split_checksum(text) {
         (before, Some(_)) => format!("{before}{LINE}{}", sum_of(before).plus(records)),
@@ -316,16 +321,16 @@ pub(super) fn renewed(text: &str, records: Checksum) -> String {
     }
 }
 
-/// Returns the checksum that the records of a book should have according to the text of the book's header.
+/// Returns the checksum that the records of a book must have according to the text of the book's header.
 ///
-/// Returns `None` if the header has no checksum, and an error in `Some` if its digits are malformed.
+/// Returns `None` if the header has no checksum, and `Some` with an error if the digits of the checksum are malformed.
 pub(super) fn of_records(text: &str) -> Option<Result<Checksum, InvalidChecksum>> {
     let (before, digits) = split_checksum(text);
     let checksum = digits?.parse::<Checksum>();
     Some(checksum.map(|checksum| checksum.minus(sum_of(before))))
 }
 
-/// Returns the part of the checksum that covers the text before the line of the checksum.
+/// Returns the checksum of the header text before the checksum's line.
 fn sum_of(before: &str) -> Checksum {
     let mut sum = Checksum::default();
     sum.add(before.as_bytes());

@@ -1,13 +1,14 @@
 //! Computes the numbers of `polyglot info-book -exact`, which depend on the order of polyglot's search.
 //!
-//! polyglot searches the book four times. The first two searches follow the lines of White and of Black. The other two follow,
-//! for each side, every legal move of that side and the replies after which the book has a move. A position that is on the
-//! current path already ends a line. But the last two searches record only every other position of the path. The other slots
-//! of the path keep the keys that an earlier search wrote. So these searches also stop at positions that equal a stale key, and
-//! never reach a few positions.
+//! polyglot searches the book four times. The first two searches follow the lines of White and of Black. The other two
+//! follow, for each side, every legal move of that side and the replies after which the book has a move. A position
+//! that is on the current path already ends a line. But the last two searches record only every other position of the
+//! path. The other slots of the path keep the keys that an earlier search wrote. So these searches also stop at
+//! positions that equal a stale key, and never reach a few positions.
 //!
-//! To get equal numbers, this module searches in the order of polyglot's move generator. The generator goes through a list of
-//! the pieces of a side: a piece keeps its slot when it moves, and the last piece of the list takes the slot of a captured one.
+//! To get equal numbers, this module searches in the order of polyglot's move generator. The generator goes through a
+//! list of the pieces of a side: a piece keeps its slot when it moves, and the last piece of the list takes the slot of
+//! a captured one.
 
 use shakmaty::{ByColor, Color, Move, Position, Role, Square, variant::VariantPosition};
 
@@ -21,8 +22,8 @@ use crate::{
     walk::{LinesOf, Source},
 };
 
-/// The numbers of positions that can be reached if one side plays any legal move, and the other side plays only replies after
-/// which the book has a move.
+/// The numbers of positions that can be reached if one side plays any legal moves, and the opponent plays only replies
+/// after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Reachable {
     /// The number of positions that can be reached if White plays any legal moves. Includes the positions on White's
@@ -33,8 +34,8 @@ pub struct Reachable {
     pub black: u64,
 }
 
-/// Counts the positions that each side can reach by any moves of its own, with all peculiarities of
-/// `polyglot info-book -exact`. Spills positions to temporary files if they exceed `memory`. `meter` shows the progress.
+/// Counts the positions that each side can reach with any moves of its own, exactly as `polyglot info-book -exact`
+/// counts them. Spills positions to temporary files if they exceed `memory`. `meter` shows the progress.
 ///
 /// # Errors
 ///
@@ -64,15 +65,15 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
     })
 }
 
-/// The moves that a search follows for the side whose lines it searches. For the other side, it follows every reply
-/// after which the book has a move.
+/// The moves that a search follows for the side whose lines it searches. For the opponent, a search always follows
+/// every reply after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum OwnMoves {
     OfTheBook,
     Any,
 }
 
-/// A position with the squares of the pieces of each side, in the order of polyglot's piece lists.
+/// A position, with the squares of each side's pieces in the order of polyglot's piece lists.
 #[derive(Clone)]
 struct ListedPosition {
     pos: Keyed<VariantPosition>,
@@ -141,8 +142,8 @@ impl ListedPosition {
     }
 }
 
-/// Returns the sort key of a move in polyglot's order: by the slot of its piece, then by direction, then by distance. A pawn's
-/// captures come before its steps, and castling comes last.
+/// Returns the sort key of a move in polyglot's move order: the slot of its piece in `pieces`, the direction, the
+/// distance, and the promotion. A pawn's captures come before its steps, and castling comes last.
 fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
     if let Some(side) = mv.castling_side() {
         return (pieces.len(), i32::from(side.is_queen_side()), 0, 0);
@@ -215,8 +216,9 @@ impl LineWalk<'_> {
         Ok(())
     }
 
-    /// Enters a position. Returns its moves, the next one last. Returns no moves if the position has been reached
-    /// before.
+    /// Enters a position at `ply` plies from the start, in a search for the lines of `side`. Returns the moves to
+    /// follow, in reverse order, so that the next one is last. Returns no moves if the search has entered the position
+    /// before, according to `seen` or the recorded path.
     fn enter(
         &mut self,
         at: &ListedPosition,
@@ -254,7 +256,7 @@ impl LineWalk<'_> {
         Ok(moves)
     }
 
-    /// Returns the replies after which the book has a move.
+    /// Returns the legal moves of the opponent after which the book has a move, in polyglot's order.
     fn replies(&self, at: &ListedPosition) -> Result<Vec<Move>> {
         let ours = !at.pos.position().turn();
         let replies = LinesOf(&self.moves, ours).moves(&at.pos)?;

@@ -1,12 +1,12 @@
 //! The lines of a book. On a line, one side plays moves of the book from the starting position, and the other side
 //! plays any reply after which the book has a move.
 //!
-//! A line ends where the book ends, and at a position that occurred earlier in the line or in an earlier line. [`count`] returns
-//! the numbers of `polyglot info-book`, [`reachable`] returns those of its option `-exact`, and [`write()`] writes the lines as
-//! `polyglot dump-book` does.
+//! A line ends where the book ends, and at a position that occurred earlier in the line or in an earlier line.
+//! [`count`] returns the numbers of `polyglot info-book`, [`reachable`] returns those of its option `-exact`, and
+//! [`write()`] writes the lines as `polyglot dump-book` does.
 //!
-//! The book itself may stay in its file. [`count`] and [`reachable`] spill positions to temporary files if they exceed the
-//! memory budget. [`write()`] takes about 50 bytes of memory for each position on the lines that it writes.
+//! The book itself may stay in its file. [`count`] and [`reachable`] spill positions to temporary files if they exceed
+//! the memory budget. [`write()`] takes about 50 bytes of memory for each position on the lines that it writes.
 
 mod exact;
 
@@ -29,7 +29,8 @@ use crate::{
 
 pub use self::exact::{Reachable, reachable};
 
-/// The numbers of lines and positions of a book.
+/// The numbers of lines and positions of a book. On a line, one side plays moves of the book, and the opponent plays
+/// replies after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Lines {
     /// The number of lines with White's moves from the book.
@@ -40,7 +41,7 @@ pub struct Lines {
     pub white_positions: u64,
     /// The number of positions on Black's lines in which the book has a move of Black.
     pub black_positions: u64,
-    /// The number of positions that the book has.
+    /// The number of positions that have a record in the book.
     pub positions: u64,
 }
 
@@ -64,8 +65,8 @@ pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
     })
 }
 
-/// Returns the number of lines of a side, and the number of positions on these lines in which the side is to move and
-/// the book has moves.
+/// Returns the number of lines of `side`, and the number of positions on these lines in which `side` is to move and the
+/// book has moves.
 fn count_lines(
     moves: &PlayableMoves<'_>,
     side: Color,
@@ -84,14 +85,16 @@ fn count_lines(
         positions += u64::from(arrival.is_new && is_ours);
         Ok(())
     })?;
-    // Each arrival ends a line, except the first arrival at each position that has moves. The start has no arrival of its own.
+    // Each arrival ends a line, except for the first arrival at each position that has moves. The starting position has
+    // no arrival.
     let lines = arrivals - expanded + u64::from(expanded > 0);
     Ok((lines, positions))
 }
 
 /// Returns the keys of the positions that the moves of `source` reach from `starts` in fewer than `plies` plies.
 ///
-/// If `side` is given, only positions in which this side is to move are included.
+/// If `side` is given, only the positions in which this side is to move are returned. The keys spill to temporary files
+/// if they exceed `memory`.
 pub(super) fn reached(
     source: &impl Source,
     starts: &[VariantPosition],
@@ -124,7 +127,7 @@ pub(super) fn reached(
     Ok(keys)
 }
 
-/// Returns `true` if any of the sets, which [`reached`] has returned, contains the key.
+/// Returns `true` if one of the sets of position keys in `reached`, which [`reached`] returned, contains `key`.
 pub(super) fn contains(reached: &[SpillingSet], key: u64) -> Result<bool> {
     for keys in reached {
         if keys.contains_key(key)? {
@@ -134,8 +137,8 @@ pub(super) fn contains(reached: &[SpillingSet], key: u64) -> Result<bool> {
     Ok(false)
 }
 
-/// The playable moves of a sorted book: legal moves with a weight above 0. Castling is only playable if the record spells it as
-/// the format does.
+/// A source of the playable moves of a sorted book: legal moves with a weight above 0. A castling move is playable only
+/// if its record spells it as king takes rook, as the format requires.
 pub(super) struct PlayableMoves<'a> {
     book: &'a Book,
     absent: KeyFilter,
@@ -143,15 +146,15 @@ pub(super) struct PlayableMoves<'a> {
 }
 
 impl<'a> PlayableMoves<'a> {
-    /// Creates the source with a filter of at most [`KeyFilter::MOST`] bytes. See [`within`](PlayableMoves::within).
+    /// Creates the source like [`within`](PlayableMoves::within), with a filter of at most [`KeyFilter::MOST`] bytes.
     fn new(book: &'a Book, meter: &Meter) -> Result<PlayableMoves<'a>> {
         PlayableMoves::within(book, meter, KeyFilter::MOST)
     }
 
-    /// Creates the source. Reads all records once to build a filter of their keys.
+    /// Creates the source. Reads all records once to build a filter of their keys, which saves look-ups of absent keys.
     ///
-    /// The filter takes at most `memory` bytes, or some KiB if that is more. With a smaller filter, more look-ups of absent keys
-    /// have to read the book.
+    /// The filter takes at most `memory` bytes, but at least 512. The smaller the filter, the more look-ups of absent
+    /// keys have to read the book.
     ///
     /// # Errors
     ///
@@ -180,7 +183,8 @@ impl<'a> PlayableMoves<'a> {
         })
     }
 
-    /// Returns the records of a key, whatever their moves and weights, in the order of the book.
+    /// Returns all records with the position key `key`, in the order of the book, even if their moves are illegal or
+    /// their weights are 0.
     pub(super) fn records(&self, key: u64) -> Result<Vec<Entry>> {
         match self.absent.may_contain(key) {
             true => self.book.moves(key),
@@ -188,7 +192,8 @@ impl<'a> PlayableMoves<'a> {
         }
     }
 
-    /// Returns `true` if the book has a record of a key, whatever its move and weight.
+    /// Returns `true` if the book has a record with the position key `key`, even if its move is illegal or its weight
+    /// is 0.
     fn has_records(&self, key: u64) -> Result<bool> {
         Ok(!self.records(key)?.is_empty())
     }
@@ -214,27 +219,29 @@ impl Source for PlayableMoves<'_> {
     }
 }
 
-/// Returns the move of a record if it is legal, has a weight above 0, and is spelled as the format requires. Otherwise
-/// returns `None`.
+/// Returns the move of a record in the position `pos`. Returns `None` if the move is illegal, has the weight 0, or
+/// spells castling other than as king takes rook.
 fn playable(pos: &VariantPosition, entry: Entry) -> Option<Move> {
     let mv = entry.mv.to_move(pos)?;
     (entry.weight > 0 && BookMove::from(mv) == entry.mv).then_some(mv)
 }
 
-/// A filter that rejects most keys that a book does not have. It has one bit for each value of the low bits of a key.
+/// A filter that rejects most position keys that a book does not contain. It is a bit set, indexed by the low bits of a
+/// key.
 struct KeyFilter {
     bits: Vec<u64>,
 }
 
 impl KeyFilter {
-    /// The number of bits per record. At most one in this many absent keys passes the filter, unless its size is limited.
+    /// The number of filter bits per record. Unless the size of the filter is limited, at most one in 32 absent keys
+    /// passes it.
     const BITS_A_RECORD: u64 = 32;
 
-    /// The maximum size of a filter in bytes: 256 MiB. For a book of 20 GB, half of the absent keys pass a filter of
-    /// this size.
+    /// The maximum size of a filter in bytes: 256 MiB. With a filter of this size, half of the absent keys pass for a
+    /// book of 20 GB.
     const MOST: usize = 1 << 28;
 
-    /// Creates an empty filter for `records` records in at most `memory` bytes.
+    /// Creates an empty filter for a book of `records` records, in at most `memory` bytes, but at least 512.
     fn new(records: u64, memory: usize) -> KeyFilter {
         let words = (records * KeyFilter::BITS_A_RECORD / 64).next_power_of_two();
         let most = memory.clamp(1 << 9, KeyFilter::MOST) / size_of::<u64>();
@@ -243,7 +250,7 @@ impl KeyFilter {
         }
     }
 
-    /// Returns the index of the word that holds the bit of a key, and a mask of the bit.
+    /// Returns the location of a key's bit in the filter: the index of its word, and a mask of the bit.
     fn bit(&self, key: u64) -> (usize, u64) {
         let word = (key >> 6) as usize & (self.bits.len() - 1);
         (word, 1 << (key & 63))
@@ -260,11 +267,11 @@ impl KeyFilter {
     }
 }
 
-/// Writes the lines of `side` that begin at `start`. Each is a numbered line of text that shows the percentage of each
-/// move of the side.
+/// Writes the lines of `side` that begin at `start` as numbered lines of text, each move of `side` with its share of
+/// the weights in percent.
 ///
-/// Moves of the side come in the order of the book, and the opponent's moves in the order of their UCI text. Errors name the
-/// output `path`. `meter` shows the progress.
+/// The moves of `side` come in the order of the book, and the opponent's moves in the order of their UCI text. Errors
+/// name the output `path`. `meter` shows the progress.
 ///
 /// # Errors
 ///
@@ -368,7 +375,8 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Goes back by one move. A line ends after a move of the side if no reply has a continuation in the book.
+    /// Removes the last position from the current line. If the line ends there because no reply has a continuation in
+    /// the book, writes the line.
     fn leave(&mut self) -> Result<()> {
         let Some(node) = self.path.pop() else {
             return Ok(());
@@ -381,7 +389,8 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Writes the current line. `portion` is its estimated share of all lines.
+    /// Writes the current line, followed by `note`. `portion` is the estimated share of all lines that are done with
+    /// it, for the progress display.
     fn write_line(&mut self, note: &str, portion: f64) -> Result<()> {
         self.done.add(portion);
         let written = self.try_write_line(note);
