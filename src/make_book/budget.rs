@@ -1,21 +1,21 @@
-//! The data that a run collects because its outputs need it, and the memory budget of each store of these data.
+//! The data that a run must collect for its outputs, and the memory budget of each store that collects them.
 
 use super::options::MakeBook;
 use crate::storage::sort::{Memory, SHARDS};
 
-/// The approximate memory that is needed to read a directory of ordered counts, in bytes. It includes pages of the
-/// Parquet columns and decoded rows, but no metadata.
+/// The approximate memory that a thread needs to read one directory of sorted counts, in bytes. It includes pages of
+/// the Parquet columns and decoded rows, but not the metadata of the files.
 pub(super) const BYTES_OF_DIRECTORY: usize = 2 << 20;
 
-/// The maximum number of files of ordered counts that are open at the same time. Each range of keys keeps one file of
-/// each directory open, and a run must work even if a process may open only 256 files.
+/// The maximum number of Parquet files of counts that are open at the same time. Each range of keys that is being
+/// merged keeps one file of each directory open, and a run must work even if a process may open only 256 files.
 const MOST_FILES: usize = 128;
 
-/// The minimum number of rows that a range of keys should contain. A Parquet row group that two ranges share is read
-/// twice, so small ranges are slow.
+/// The minimum number of rows of counts in a range of keys that one thread merges. A Parquet row group that two ranges
+/// share is read twice, so small ranges are slow.
 const ROWS_OF_RANGE: u64 = 1 << 22;
 
-/// The memory budgets of the stores of a run.
+/// The memory budgets of the stores in which a run of `make-book` collects data.
 #[derive(Default)]
 pub(super) struct Budget {
     /// The budget of each tally.
@@ -28,11 +28,11 @@ pub(super) struct Budget {
     pub starts: Memory,
     /// The budget for the fingerprints of games, which is 0 unless duplicates are dropped.
     pub duplicates: Memory,
-    /// How to merge ordered counts, or `None` if the tallies sort them.
+    /// The plan for merging ordered counts, or `None` if the tallies sort them.
     pub merging: Option<Merging>,
 }
 
-/// A plan for merging ordered counts.
+/// A plan for merging input counts that are sorted already, without sorting them again.
 pub(super) struct Merging {
     /// The number of ranges into which the keys are divided. Each range is merged by one thread.
     pub ranges: usize,
@@ -40,7 +40,7 @@ pub(super) struct Merging {
     pub memory: Memory,
 }
 
-/// The size of the ordered counts among the inputs.
+/// The size of all input counts that are sorted already.
 pub(super) struct OrderedSize {
     /// The approximate memory that one thread needs to read all ordered counts, in bytes.
     pub memory: usize,
@@ -52,8 +52,10 @@ pub(super) struct OrderedSize {
 }
 
 impl Budget {
-    /// Divides the memory budget of a run. The metadata of counts, duplicates and decompression are served first; the rest
-    /// is divided into `shares` equal parts for the tallies and the outputs.
+    /// Divides the memory budget of a run among its stores. Metadata of counts (`metadata` bytes), detection of
+    /// duplicates and decompression come first; the rest is divided into `shares` equal parts for the tallies and the
+    /// outputs. `ordered` is the size of the input counts that can be merged without sorting, and `threads` is the
+    /// number of threads.
     pub(super) fn divide(
         run: &MakeBook,
         metadata: usize,
@@ -88,7 +90,7 @@ impl Budget {
     }
 
     /// Returns the memory that is left for sorting the rows of an output. `counts` and `outputs` are the numbers of
-    /// bytes that the counts and the other outputs hold meanwhile.
+    /// bytes that the counts and the outputs not yet written occupy meanwhile.
     pub(super) fn left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
         // Finding positions needs one more byte for each record.
         let held = counts + counts / 8 + outputs;
@@ -98,18 +100,19 @@ impl Budget {
         memory.part(left / 4 * 3)
     }
 
-    /// Returns the number of parts of counts (Parquet files) that are written at the same time. Writing a part requires
+    /// Returns the number of Parquet files of counts that may be written at the same time. Writing one file requires
     /// reading a range of keys, which takes `for_each` bytes of memory.
     pub(super) fn parts_at_once(run: &MakeBook, for_each: usize) -> usize {
         (run.memory.bytes / 2 / for_each.max(BYTES_OF_DIRECTORY)).max(1)
     }
 }
 
-/// Divides `share`, the memory of a tally, for merging ordered counts. Returns the number of bytes for the merge
-/// itself, the number of ranges of keys, and the number of bytes that are left for the merged counts. Returns `None` if
-/// the counts must be sorted instead, because there is too little memory, or too many files to have all of them open.
+/// Divides `share`, the memory budget of a tally, for merging counts that are sorted already. Returns the number of
+/// bytes for the merge as a whole, the number of ranges of keys, and the number of bytes for the merged counts. Returns
+/// `None` if the counts must be sorted instead, because there is too little memory, or because too many files would be
+/// open.
 fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize, usize, usize)> {
-    // All other counts are sorted first, and stay in memory while they are merged with the ordered counts.
+    // Counts that are not ordered are sorted first, and stay in memory while they are merged with the ordered counts.
     let bytes = match ordered.is_all {
         true => share,
         false => share / 2,
@@ -119,9 +122,9 @@ fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize
     Some((bytes, ranges, bytes - at_once * ordered.memory))
 }
 
-/// Returns the number of ranges into which `rows` rows are divided, and the number of ranges that are read at the same
-/// time, which is at most `most`. Returns `None` if fewer than two ranges are possible. At least two are needed,
-/// because the rows are sorted by key as a signed number, and this agrees with the order of shards only within each
+/// Returns the number of ranges of keys into which `rows` rows are divided, and the number of ranges that are read at
+/// the same time, which is at most `most`. Returns `None` if fewer than two ranges are possible. At least two are
+/// needed because the rows are sorted by key as a signed number, which agrees with the order of shards only within each
 /// half of the keys.
 fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
     if threads <= most {
@@ -133,7 +136,7 @@ fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
     (ranges >= 2).then_some((ranges, ranges))
 }
 
-/// The data that a run must collect for its outputs, in addition to totals.
+/// The data that a run must collect because its outputs need them. The totals of a run are always collected.
 #[derive(Default, Debug)]
 pub(super) struct Needs {
     /// Counts by position key.
@@ -163,7 +166,7 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Adds the needs of an output that contains the moves of all positions.
+    /// Adds the needs of an output that contains the moves of all counted positions.
     pub(super) fn all_positions(&mut self, options: &MakeBook) {
         let by_identity = options.distinguishes_variants();
         self.keys |= !by_identity;
@@ -172,18 +175,18 @@ impl Needs {
         self.rare_positions = true;
     }
 
-    /// Returns `true` if the identities of the positions of each game are needed.
+    /// Returns `true` if an output needs the identities of the positions of each game.
     pub(super) fn line_identities(&self) -> bool {
         self.identities || self.game_identities || self.openings
     }
 
-    /// Returns `true` if the report must say how many half-moves are left out because their positions have no valid book
-    /// key.
+    /// Returns `true` if the report must state how many half-moves are left out because their positions have no valid
+    /// book key.
     pub(super) fn left_out(&self) -> bool {
         self.keys || self.shared_keys || self.classes
     }
 
-    /// Returns the number of tallies of the run.
+    /// Returns the number of tallies, the stores that add up counts, that the run needs.
     pub(super) fn tallies(&self) -> usize {
         let tallies = [self.keys, self.identities, self.shared_keys];
         tallies.into_iter().filter(|wanted| *wanted).count()

@@ -1,4 +1,4 @@
-//! The data that a run has collected for its outputs.
+//! The data that a run of `make-book` has collected for its outputs.
 
 use super::{budget::Needs, options::MakeBook, report::Report, starts::Starts};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     storage::sort::Sealed,
 };
 
-/// The counts of a run, sorted by their keys.
+/// The complete counts of a run, sorted by position key or identity.
 pub(super) struct SealedCounts {
     /// The counts by position key, if an output needs them.
     pub by_key: Option<Counts>,
@@ -21,23 +21,23 @@ pub(super) struct SealedCounts {
 
 impl SealedCounts {
     /// Returns the counts by identity, which distinguish positions with equal keys. In standard chess, identities equal
-    /// keys, so these are the counts by key.
+    /// keys, so the counts by key are returned.
     ///
     /// # Panics
     ///
-    /// Panics if no output asked for counts.
+    /// Panics if no output needs counts.
     pub(super) fn by_position(&self) -> &Counts {
         let counts = self.by_identity.as_ref().or(self.by_key.as_ref());
         counts.expect("the output needs counts")
     }
 
-    /// Returns the counts from which weights are calculated. These are the counts by key, which a book uses, or else
-    /// the counts by identity. Returns `None` if the run has no counts.
+    /// Returns the counts from which weights are computed: the counts by key, or the counts by identity if there are
+    /// none by key. Returns `None` if the run has no counts.
     pub(super) fn weighable(&self) -> Option<&Counts> {
         self.by_key.as_ref().or(self.by_identity.as_ref())
     }
 
-    /// Returns the moves that a book keeps, each with its weight. Returns `None` if no output [needs
+    /// Selects the moves that a book keeps and computes their weights. Returns `None` if no output [needs
     /// weights](Needs::weights).
     pub(super) fn weighed<'a>(
         &'a self,
@@ -49,7 +49,7 @@ impl SealedCounts {
         counts.map(weigh).transpose()
     }
 
-    /// Returns the number of bytes of memory that the counts take.
+    /// Returns the approximate number of bytes that the counts occupy in memory.
     pub(super) fn bytes_in_memory(&self) -> u64 {
         let tables = self.by_key.iter().chain(&self.by_identity);
         let keys = self.shared_keys.as_ref();
@@ -57,7 +57,7 @@ impl SealedCounts {
     }
 }
 
-/// The collected data of a run, for writing the outputs.
+/// Everything that a run has collected, from which the outputs are written.
 pub(super) struct Counted<'a> {
     pub counts: &'a SealedCounts,
     /// The moves that a book keeps, if an output [needs weights](Needs::weights).
@@ -78,17 +78,17 @@ pub(super) struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    /// Returns the moves that a book keeps.
+    /// Returns the moves that a book keeps, with their weights.
     ///
     /// # Panics
     ///
-    /// Panics if no output asked for weights.
+    /// Panics if no output needs weights.
     pub(super) fn weighed(&self) -> &BookMaker<'a> {
         self.weighed.as_ref().expect("the output needs weights")
     }
 
-    /// Returns an error if no move of the output is left, unless the options allow that. `keeps_weightless` says whether the
-    /// output keeps moves of weight 0.
+    /// Returns an error that gives the reasons if the output keeps no move, unless the options allow empty outputs.
+    /// `keeps_weightless` is `true` if the output also keeps moves of weight 0.
     pub(super) fn refuse_without_moves(
         &self,
         options: &MakeBook,
@@ -104,7 +104,7 @@ impl<'a> Counted<'a> {
             min_score: 0.0,
             ..filter.clone()
         };
-        // Count the moves by the first filter that rejected each.
+        // Count the moves by the first filter that rejected them.
         let (mut rare, mut other, mut bad, mut weightless) = (counts.rare().records, 0, 0, 0);
         for position in counts.positions() {
             let position = position?;

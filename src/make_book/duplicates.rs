@@ -1,8 +1,8 @@
-//! Recognizing duplicate games.
+//! Recognizes duplicate games.
 //!
-//! The threads that replay games do not know which of two equal games comes first. So each thread passes on all of its
-//! games as candidates, each with a fingerprint. The records of a batch are added to the counts only after all earlier
-//! batches are complete.
+//! The threads that replay games do not know which of two equal games comes first. Each thread therefore passes on all
+//! of its games as candidates, each with a fingerprint. The records of a batch are added to the counts only after all
+//! earlier batches are complete.
 
 use std::hash::Hasher;
 
@@ -13,7 +13,7 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules},
 };
 
-/// The moves of a game that follow its counted moves. Two games are duplicates only if these moves are equal, too.
+/// The moves of a game that follow its counted moves. They are compared to decide whether two games are duplicates.
 pub(super) struct Rest<P> {
     /// The current position, or `None` after a move that cannot be played.
     pos: Option<Keyed<P>>,
@@ -29,8 +29,8 @@ pub(super) struct Rest<P> {
 }
 
 impl<P: Rules> Rest<P> {
-    /// Creates an empty list of moves. `pos` is the position after the counted moves, or `None` if a move that cannot
-    /// be played ended the counted moves.
+    /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves, or `None` if a move
+    /// that cannot be played ended them.
     pub(super) fn new(pos: Option<Keyed<P>>, letters: PieceLetters) -> Rest<P> {
         Rest {
             pos,
@@ -42,7 +42,7 @@ impl<P: Rules> Rest<P> {
         }
     }
 
-    /// Adds the next move, given as its text in the PGN. An empty text means a null move.
+    /// Adds the next move, given as its text in the PGN. An empty text stands for a null move.
     pub(super) fn take(&mut self, text: &[u8]) {
         self.is_over |= text.is_empty();
         self.plies += usize::from(!self.is_over);
@@ -68,17 +68,19 @@ impl<P: Rules> Rest<P> {
         }
     }
 
-    /// Returns the encoding of the moves.
+    /// Returns the encoded moves, which become part of the game's fingerprint.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// Returns the fingerprint of a game: a hash of the players' folded names, the result, the starting position and the moves.
-/// If both players are unknown, the event and the date are hashed, too. Returns `None` if both players are unknown and the
-/// event or the date is missing; such a game is not a duplicate of any other.
+/// Returns the fingerprint of a game: a hash of the players' names, the result, the starting position and the moves. If
+/// both players are unknown, the event and the date are hashed in addition. Returns `None` if both players and the
+/// event or the date are unknown; such a game is never a duplicate.
 ///
-/// Among a billion games, the probability that two different games have the same fingerprint is less than 1 in 10^20.
+/// `start` is the identity of the starting position, `moves` are the counted moves, and `rest` encodes the moves after
+/// them. Among a billion games, the probability that two different games have the same fingerprint is less than 1 in
+/// 10^20.
 pub(super) fn fingerprint(
     tags: &Tags<'_>,
     result: GameResult,
@@ -86,7 +88,7 @@ pub(super) fn fingerprint(
     moves: impl ExactSizeIterator<Item = BookMove>,
     rest: &[u8],
 ) -> Option<u128> {
-    // A question mark stands for an unknown name.
+    // A question mark as a name means that the name is unknown.
     let name = |tag: &[u8]| {
         let name = folded(&tags.get(tag).map(tag_text).unwrap_or_default());
         if name == "?" { String::new() } else { name }
@@ -114,8 +116,8 @@ pub(super) fn fingerprint(
     Some(hasher.finish128().as_u128())
 }
 
-/// Returns the date of a game as text: the day if it is known, otherwise the text of the date tags. Returns `None` if these
-/// contain no digit.
+/// Returns the date of a game as text: the day if it is known, otherwise the unparsed text of the date tags. Returns
+/// `None` if these tags contain no digit.
 fn date_text(tags: &Tags<'_>) -> Option<String> {
     let date = Date::of_tags(tags);
     if date.year().and(date.month()).and(date.day()).is_some() {

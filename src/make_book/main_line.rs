@@ -1,6 +1,6 @@
 //! The half-moves of one game, from its starting position to its end or to the first move that cannot be played.
 //!
-//! [`Variations`] collects the moves of variations. Each variation is counted once, from the move where it branches.
+//! [`Variations`] collects the moves of variations. Each variation is counted once, from the move at which it branches.
 
 use shakmaty::{Color, Move};
 
@@ -14,7 +14,8 @@ use crate::{
     },
 };
 
-/// The counted half-moves of the current game.
+/// The half-moves of the current game that are counted, with their positions, and what is known about the moves after
+/// them.
 #[derive(Default)]
 pub(super) struct MainLine {
     pub plies: Vec<Ply>,
@@ -32,7 +33,7 @@ pub(super) struct MainLine {
     pub rest_identities: Vec<u64>,
 }
 
-/// A half-move.
+/// A half-move of a game that is counted, with its position.
 #[derive(Copy, Clone)]
 pub(crate) struct Ply {
     /// The key of the position before the half-move.
@@ -42,7 +43,7 @@ pub(crate) struct Ply {
     pub in_book: bool,
 }
 
-/// The problem because of which a game is rejected.
+/// The reason why a game is rejected, and where it was found in the game.
 pub(super) struct Problem {
     /// The offset in the text of the batch.
     pub offset: usize,
@@ -53,7 +54,7 @@ pub(super) struct Problem {
     pub reason: String,
 }
 
-/// The end of a game whose main line was played.
+/// What is known about a game after its main line was played: its length, its result, and why it ended early.
 pub(super) struct MainLineEnd {
     /// The result that the termination marker gives.
     pub marker: Option<GameResult>,
@@ -66,7 +67,7 @@ pub(super) struct MainLineEnd {
 }
 
 impl MainLine {
-    /// Removes the half-moves of the previous game.
+    /// Removes the half-moves of the previous game, to reuse the memory.
     pub(super) fn clear(&mut self) {
         self.plies.clear();
         self.not_for_books = 0;
@@ -77,15 +78,16 @@ impl MainLine {
         self.rest_identities.clear();
     }
 
-    /// Returns the opening of the game, which the moves that are not counted also determine. `last` is the identity of the
-    /// last counted position. The run must [need](Needs::openings) openings.
+    /// Returns the opening of the game. All moves determine it, including those that are not counted. `last` is the
+    /// identity of the last counted position. The run must [need](Needs::openings) openings.
     pub(super) fn opening(&self, variant: Variant, last: u64) -> OpeningNumber {
         let identities = self.identities.iter().chain([&last]);
         let identities = identities.chain(&self.rest_identities);
         openings::of_game(variant, identities.copied())
     }
 
-    /// Plays the half-moves of a game that are counted, starting at `pos`, and reads the game to its end.
+    /// Plays the half-moves of a game that are counted, from the starting position `pos`, and reads the game to its
+    /// end. Leaves the position after the last counted move in `pos`.
     // This is one long loop because it runs once per half-move, and its arms share values in registers.
     pub(super) fn play<P: Rules>(
         &mut self,
@@ -100,7 +102,7 @@ impl MainLine {
         let mut before = None;
         let end = loop {
             let is_full = self.plies.len() == options.max_ply;
-            // Variations on the last counted move follow it.
+            // The last counted move may be followed by variations on it.
             if is_full && !with_variations {
                 return self.rest_of_game(options, needs, games, pos, None);
             }
@@ -154,7 +156,8 @@ impl MainLine {
         self.end_of_game(end)
     }
 
-    /// Plays a move and records it. Stores the position before it in `before` if variations are counted.
+    /// Plays a move in `pos` and records it. If variations are counted, stores the position before the move in
+    /// `before`.
     #[inline(always)]
     fn play_move<P: Rules>(
         &mut self,
@@ -183,8 +186,8 @@ impl MainLine {
         pos.play(mv);
     }
 
-    /// Skips the remaining moves, which are not counted. `read` is the first of them if it has already been read.
-    /// Determines the number of these moves if a filter or an output needs the length of the game.
+    /// Skips the moves of a game that follow its counted moves. `read` is the first of them if it was read already.
+    /// Reads the skipped moves only as far as duplicates, openings or the length of the game require it.
     fn rest_of_game<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -212,7 +215,8 @@ impl MainLine {
         ending
     }
 
-    /// Skips the rest of a game after a move that cannot be played. `text` is the text of this move.
+    /// Skips the rest of a game after a move that cannot be played. `text` is the text of this move, or empty for a
+    /// null move. Encodes the skipped moves if duplicates are dropped.
     fn skip_unplayable<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -229,7 +233,7 @@ impl MainLine {
         end
     }
 
-    /// Returns the description of the game's end, with the number of half-moves so far.
+    /// Describes the end of the game, with the number of half-moves that were played so far.
     fn end_of_game(&self, end: GameEnd) -> MainLineEnd {
         let (marker, problem) = match end {
             GameEnd::Complete(marker) => (marker, None),
@@ -252,10 +256,10 @@ impl MainLine {
     }
 }
 
-/// The maximum depth to which variations may be nested. Variations at greater depths are skipped.
+/// The maximum depth to which variations may be nested. Deeper variations are skipped.
 const DEEPEST: usize = 64;
 
-/// The half-moves in the variations of the current game.
+/// The half-moves in the variations of the current game that are counted.
 #[derive(Debug, Default)]
 pub(super) struct Variations {
     pub branches: Vec<VariationPly>,
@@ -266,7 +270,7 @@ pub(super) struct Variations {
     pub null_moves: u64,
 }
 
-/// A half-move of a variation.
+/// A half-move of a variation, with its position.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct VariationPly {
     /// The key of the position before the half-move.
@@ -279,9 +283,9 @@ pub(crate) struct VariationPly {
     pub in_book: bool,
 }
 
-/// A line that is being played: the main line or a variation.
+/// A line of moves that is being played: the main line of a game, or a variation.
 struct VariationLine<P: Rules> {
-    /// The position before the last move, from which a variation branches, if there is one.
+    /// The position before the last move, from which a variation branches. `None` before the first move.
     before: Option<Keyed<P>>,
     /// The current position, or `None` after a move that cannot be played.
     now: Option<Keyed<P>>,
@@ -290,7 +294,7 @@ struct VariationLine<P: Rules> {
 }
 
 impl<P: Rules> VariationLine<P> {
-    /// Returns a new variation that replaces the last move of this line.
+    /// Begins a variation that replaces the last move of this line.
     fn branch(&self) -> VariationLine<P> {
         VariationLine {
             before: None,
@@ -301,7 +305,7 @@ impl<P: Rules> VariationLine<P> {
 }
 
 impl Variations {
-    /// Removes the half-moves of the previous game, but keeps the allocation.
+    /// Removes the half-moves of the previous game, to reuse the memory.
     pub(super) fn clear(&mut self) {
         *self = Variations {
             branches: std::mem::take(&mut self.branches),
@@ -310,8 +314,8 @@ impl Variations {
         self.branches.clear();
     }
 
-    /// Plays the variation that the reader has just entered, including all variations in it. It replaces the last of the
-    /// `plies` half-moves of the main line, which was played in the position `before`.
+    /// Plays the variation that the reader has just entered, and all variations nested in it. The variation replaces
+    /// the last of the `plies` half-moves of the main line, which was played in the position `before`.
     pub(super) fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -355,7 +359,8 @@ impl Variations {
         }
     }
 
-    /// Plays a move of a variation and records it. Ends the variation if the move cannot be played.
+    /// Plays a move of a variation, given as its text, and records it. If the move cannot be played, the rest of the
+    /// variation is ignored.
     fn play_move<P: Rules>(
         &mut self,
         line: &mut VariationLine<P>,

@@ -1,8 +1,9 @@
 //! The pipeline from PGN or counts to books, indexes, databases, counts and suites.
 //!
-//! One thread reads, decompresses and [cuts](crate::pgn::Cutter) each input into batches. All threads replay the batches and
-//! count their moves. A sequencer restores the order of the batches for everything that depends on
-//! it, such as game numbers. Then each output is written under a temporary name, and all outputs are renamed together.
+//! One thread reads and decompresses each input, and another [cuts](crate::pgn::Cutter) it into batches. All threads
+//! replay the batches and count their moves. A sequencer restores the order of the batches for everything that depends
+//! on it, such as game numbers. Then each output is written under a temporary name, and all outputs are renamed
+//! together.
 //!
 //! The outputs of a run depend only on its inputs and options, never on the number of threads or the memory budget.
 

@@ -1,4 +1,4 @@
-//! The options of a run.
+//! The options of a run of `make-book`.
 
 use std::{
     path::PathBuf,
@@ -18,7 +18,7 @@ use crate::{
     suite::{Suite, SuiteFormat},
 };
 
-/// How games with an unknown result are counted.
+/// The way in which games with an unknown result, such as unfinished games, are counted.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Unfinished {
     /// Games with an unknown result are counted as draws.
@@ -28,7 +28,7 @@ pub enum Unfinished {
     Skip,
 }
 
-/// A suite of the opening lines of the games, as an output.
+/// The path, format and options of an opening suite that is made from the games.
 #[derive(Clone, Debug)]
 pub(super) struct SuiteOutput {
     pub path: PathBuf,
@@ -36,20 +36,16 @@ pub(super) struct SuiteOutput {
     pub suite: Suite,
 }
 
-/// A builder for books, indexes, databases, counts and suites. Set inputs and options, then call [`run`](MakeBook::run).
+/// A builder that configures and runs the making of books, indexes, databases, counts and suites from games. Set
+/// inputs, outputs and options, then call [`run`](MakeBook::run).
 ///
 /// A run writes files only if you name an output with [`bin`](MakeBook::bin), [`leveldb`](MakeBook::leveldb),
-/// [`explorer`](MakeBook::explorer), [`obs`](MakeBook::obs), [`counts`](MakeBook::counts) or [`suite`](MakeBook::suite). An
-/// input is a PGN file or, with the crate's feature `parquet`, a directory of [counts](crate::counts).
+/// [`explorer`](MakeBook::explorer), [`obs`](MakeBook::obs), [`counts`](MakeBook::counts) or
+/// [`suite`](MakeBook::suite). An input is a PGN file or, with the crate's feature `parquet`, a directory of
+/// [counts](crate::counts).
 ///
 /// The defaults are those of `polyglot make-book`, except that the book has a header that names its inputs.
 ///
-/// ```
-/// use polybook::{MakeBook, pgn::Input};
-///
-/// let report = MakeBook::new([Input::file("data/famous.pgn")]).max_ply(10).run()?;
-/// assert!(report.totals.games.counted > 30);
-/// assert_eq!(report.totals.plies, 10 * report.totals.games.counted);
 /// # Ok::<(), polybook::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -88,10 +84,10 @@ pub struct MakeBook {
 }
 
 impl MakeBook {
-    /// The default for the maximum number of half-moves that are counted in each game.
+    /// The default maximum number of half-moves that are counted in each game.
     pub const DEFAULT_MAX_PLY: usize = 1024;
 
-    /// Creates a run that reads the inputs in this order and has no outputs yet.
+    /// Creates a run that reads `inputs` in their order and has no outputs yet.
     pub fn new(inputs: impl IntoIterator<Item = Input>) -> MakeBook {
         MakeBook {
             inputs: inputs.into_iter().collect(),
@@ -128,34 +124,36 @@ impl MakeBook {
         }
     }
 
-    /// Writes a Polyglot book to this file. An old file is replaced when the new book is complete.
+    /// Writes a Polyglot book to the file `path`. An existing file is replaced when the new book is complete.
     pub fn bin(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.bin = Some(path.into());
         self
     }
 
-    /// Writes the [index](crate::index) of polyglot's LevelDB fork, which other front-ends read, to this directory.
+    /// Writes an [index](crate::index) of games in the format of polyglot's LevelDB fork, which other front-ends can
+    /// read, to the directory `path`.
     pub fn leveldb(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.leveldb = Some(path.into());
         self
     }
 
-    /// Sets whether the index of [`leveldb`](MakeBook::leveldb) contains statistics for each position. Default: no.
+    /// Sets whether the index of [`leveldb`](MakeBook::leveldb) contains statistics about the moves of each position.
+    /// Default: no.
     pub fn index_stats(mut self, stats: bool) -> MakeBook {
         self.index_stats = stats;
         self
     }
 
-    /// Writes an [index](crate::index) for the [explorer](crate::explorer) to this directory: of the games or, if all
-    /// inputs are counts by speed, rating and month, of the counts.
+    /// Writes an [index](crate::index) for the [explorer](crate::explorer) to the directory `path`. It is an index of
+    /// games or, if all inputs are counts by speed, rating and month, of counts.
     pub fn explorer(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.explorer = Some(path.into());
         self
     }
 
-    /// Writes a [suite](crate::suite) to this file: the lines of [`Suite::plies`] half-moves that were played in at least
-    /// [`min_game`](MakeBook::min_game) games or, as positions, the ends of such lines that this many games reached.
-    /// Variations are ignored.
+    /// Writes an opening [suite](crate::suite) to the file `path`: the lines of [`Suite::plies`] half-moves that were
+    /// played in at least [`min_game`](MakeBook::min_game) games or, in a suite of positions, the final positions of
+    /// lines that this many games reached. Variations are ignored.
     ///
     /// If [`Suite::starts`] contains positions, a line begins where a game first reaches one of them. Otherwise a line
     /// begins at the start of a game, and only games from the starting position of their variant are used.
@@ -173,8 +171,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets whether to replace an existing index, OOBS database or directory of counts, and any existing file at the path of
-    /// the book or the suite. Default: no, the run fails.
+    /// Sets whether existing outputs may be replaced: an index, an OOBS database, a directory of counts, or any file at
+    /// the path of the book or the suite. Default: no, the run fails.
     pub fn force(mut self, force: bool) -> MakeBook {
         self.force = force;
         self
@@ -193,54 +191,57 @@ impl MakeBook {
         self
     }
 
-    /// Sets the filter for games. Default: all games are counted.
+    /// Sets the filter that selects games. Default: all games are counted.
     pub fn game_filter(mut self, game_filter: GameFilter) -> MakeBook {
         self.game_filter = game_filter;
         self
     }
 
-    /// Counts only games of some openings. The opening of a game is the last named position that its moves reach, including
-    /// moves that are not counted. Default: games of all openings.
+    /// Counts only games whose opening the filter accepts; `None` accepts all openings. The opening of a game is the
+    /// last named position that its moves reach, including moves that are not counted. Default: `None`.
     pub fn opening(mut self, opening: Option<OpeningFilter>) -> MakeBook {
         self.opening = opening;
         self
     }
 
-    /// Sets whether to drop games that have the same moves, players and result as an earlier counted game. All moves are
-    /// compared, including those that are not counted. Names are compared as [`NameMatch`](crate::pgn::NameMatch) describes.
-    /// If both players of a game are unknown, the date and the event must be known and equal, too. Default: no.
+    /// Sets whether to drop games that have the same moves, players and result as an earlier counted game. All moves
+    /// are compared, including those that are not counted. Names are compared as [`NameMatch`](crate::pgn::NameMatch)
+    /// describes. If both players of a game are unknown, the date and the event must be known and equal as well.
+    /// Default: no.
     pub fn drop_duplicates(mut self, drop: bool) -> MakeBook {
         self.drop_duplicates = drop;
         self
     }
 
-    /// Sets the variant whose games are counted, according to their `Variant` tags: one variant, or each game as its own
-    /// variant. [`Input::with_untagged_variant`] sets the variant of games without the tag. Default: standard chess.
+    /// Sets which variant is counted, according to the `Variant` tags of the games: one variant, or each game as its
+    /// own variant. [`Input::with_untagged_variant`] sets the variant of games without the tag. Default: standard
+    /// chess.
     pub fn variant(mut self, variant: impl Into<VariantChoice>) -> MakeBook {
         self.variant = variant.into();
         self
     }
 
-    /// Sets how games with an unknown result are counted. Default: as draws.
+    /// Sets how games with an unknown result, such as unfinished games, are counted. Default: as draws.
     pub fn unfinished(mut self, unfinished: Unfinished) -> MakeBook {
         self.unfinished = unfinished;
         self
     }
 
-    /// Sets whether to count the moves before an illegal move, instead of rejecting the whole game. Default: no.
+    /// Sets whether to count the moves before an illegal move instead of rejecting the whole game. Default: no.
     pub fn keep_prefix(mut self, keep: bool) -> MakeBook {
         self.keep_prefix = keep;
         self
     }
 
-    /// Sets whether to count the moves of variations, too. Each variation is counted once, from the move where it branches,
-    /// with the weight of a draw. An index always contains main lines only. Default: no.
+    /// Sets whether to count the moves of variations in addition to the main lines. Each variation is counted once,
+    /// from the move at which it branches, as a draw. An index contains main lines only. Default: no.
     pub fn variations(mut self, wanted: bool) -> MakeBook {
         self.variations = wanted;
         self
     }
 
-    /// Sets the language whose piece letters are accepted in addition to the English ones. Default: English only.
+    /// Sets the language of the piece letters in moves. English letters are always accepted in addition. Default:
+    /// English only.
     pub fn piece_letters(mut self, letters: PieceLetters) -> MakeBook {
         self.piece_letters = letters;
         self
@@ -252,32 +253,35 @@ impl MakeBook {
         self
     }
 
-    /// Sets the filter for the moves of the book and the database.
+    /// Sets the filter that selects the moves of the book and of the database. Default: Polyglot's filter, moves that
+    /// were played at least three times.
     pub fn move_filter(mut self, filter: MoveFilter) -> MakeBook {
         self.move_filter = filter;
         self
     }
 
-    /// Sets how the weights of moves in the book are calculated.
+    /// Sets how the weights of moves in the book are computed. Default: Polyglot's formula, two for a win and one for a
+    /// draw.
     pub fn weights(mut self, weights: Weights) -> MakeBook {
         self.weights = weights;
         self
     }
 
-    /// Drops moves from the book that lose too much according to evaluations. Only positions that the lines of the book
-    /// reach from the start are checked. Default: no move is dropped.
+    /// Drops moves from the book that lose too much according to evaluations. Only positions that lines of the book
+    /// reach from the starting position are checked. Default: no move is dropped.
     pub fn max_loss(mut self, max_loss: MaxLoss) -> MakeBook {
         self.max_loss = Some(max_loss);
         self
     }
 
-    /// Sets the minimum number of times that a move must have been played to be kept. Default: 3.
+    /// Sets the minimum number of times that a move must have been played to be kept in the book and the database.
+    /// Default: 3.
     pub fn min_game(mut self, times: u64) -> MakeBook {
         self.move_filter.min_game = times;
         self
     }
 
-    /// Sets the text of the book's header, instead of the text that describes how the book was made.
+    /// Sets the comment in the book's header. Default: a description of how the book was made.
     pub fn comment(mut self, comment: impl Into<String>) -> MakeBook {
         self.comment = Some(comment.into());
         self
@@ -295,19 +299,19 @@ impl MakeBook {
         self
     }
 
-    /// Sets the memory budget in bytes. Counts that do not fit are spilled to temporary files. Default: 1 GiB.
+    /// Sets the memory budget in bytes. Data that exceed it are spilled to temporary files. Default: 1 GiB.
     pub fn memory(mut self, bytes: usize) -> MakeBook {
         self.memory.bytes = bytes;
         self
     }
 
-    /// Sets the directory for temporary files. Default: that of the operating system.
+    /// Sets the directory for temporary files. Default: the one that the operating system names.
     pub fn temp_dir(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.memory.temp_dir = path.into();
         self
     }
 
-    /// Sets a flag that cancels the run: after it is set, the run fails with
+    /// Sets a flag with which another thread can cancel the run: after the flag is set, the run fails with
     /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> MakeBook {
         self.stop = stop;
@@ -319,13 +323,14 @@ impl MakeBook {
         Arc::clone(&self.progress)
     }
 
-    /// Returns `true` if games of variants other than standard chess may be counted.
+    /// Returns `true` if the run may count games of variants other than standard chess.
     pub(super) fn distinguishes_variants(&self) -> bool {
         !self.variant.is_standard()
     }
 
-    /// Returns the options that decide which games an explorer's index counts and that differ from the defaults, in the form
-    /// of [`option_text`](MakeBook::option_text). The index stores variants and the last half-move separately.
+    /// Returns the options that decide which games an explorer's index contains, in the form of
+    /// [`option_text`](MakeBook::option_text). The variant and the maximum length of games are left out, because the
+    /// index stores them separately.
     pub(super) fn option_text_of_games(&self) -> String {
         let mut of_games = self.clone();
         of_games.inputs.clear();
@@ -336,8 +341,8 @@ impl MakeBook {
         of_games.option_text()
     }
 
-    /// Returns the options that affect which half-moves are counted and differ from the defaults, as the header of a book
-    /// lists them.
+    /// Returns the options that decide which half-moves are counted, as the header of a book lists them. Options with
+    /// their default values are left out.
     pub(super) fn option_text(&self) -> String {
         let (max_ply, letters, variant) = (self.max_ply, self.piece_letters, &self.variant);
         let mut untagged = self.inputs.iter().map(Input::untagged_variant);

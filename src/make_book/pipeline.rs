@@ -1,4 +1,4 @@
-//! The stages of a run, from opening the inputs to renaming the outputs.
+//! The stages of a run of `make-book`, from opening the inputs to renaming the outputs.
 
 use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
@@ -25,17 +25,18 @@ use crate::{
 };
 
 impl MakeBook {
-    /// Reads the inputs and writes the outputs. A builder can run several times; each run starts from the beginning.
+    /// Reads the inputs and writes the outputs. The builder can be run several times; each run starts from the
+    /// beginning.
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read or is neither PGN nor counts, if an output cannot be written, or if no
-    /// game is counted and [`allow_empty`](MakeBook::allow_empty) is not set. Returns [`Error::Rejected`] for the first
-    /// rejected game if the run is [strict](MakeBook::strict), and [`Error::Interrupted`] if the [stop
+    /// Returns an error if an input cannot be read or is neither PGN nor counts, if an output cannot be written, or if
+    /// no game is counted and [`allow_empty`](MakeBook::allow_empty) is not set. Returns [`Error::Rejected`] for the
+    /// first rejected game if the run is [strict](MakeBook::strict), and [`Error::Interrupted`] if the [stop
     /// flag](MakeBook::stop_flag) is set.
     ///
-    /// After an error, all old outputs are unchanged. There is one exception: if an output cannot be renamed after others
-    /// were, the error says which outputs are in place.
+    /// After an error, all existing files are unchanged, with one exception: if an output cannot be renamed after
+    /// others were, the error says which outputs are in place.
     pub fn run(&self) -> Result<Report> {
         task::caught(|| {
             let pool = task::pool(self.threads)?;
@@ -47,7 +48,7 @@ impl MakeBook {
         })
     }
 
-    /// Runs with opened inputs. `self` must already have the variant and the classes of the inputs.
+    /// Runs with inputs that are open already. The variant and the grouping in `self` must be those of the inputs.
     fn run_with(&self, inputs: &Inputs<'_>, pool: &ThreadPool) -> Result<Report> {
         let (plans, needs) = sinks::plans(self, inputs);
         refuse_counts_for(&plans, inputs)?;
@@ -82,11 +83,11 @@ impl MakeBook {
         Ok(report)
     }
 
-    /// Counts the moves of all positions without writing outputs.
+    /// Counts the moves of all positions without writing outputs. Returns the counts and the report of the run.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`run`](MakeBook::run) for inputs.
+    /// Returns an error in the cases in which [`run`](MakeBook::run) fails because of an input.
     pub(crate) fn count(&self) -> Result<(Counts, Report)> {
         task::caught(|| {
             let pool = task::pool(self.threads)?;
@@ -117,7 +118,7 @@ impl MakeBook {
         })
     }
 
-    /// Opens the outputs, so that an output that cannot be written fails before any game is read.
+    /// Opens the outputs, so that a run whose output cannot be written fails before it reads games.
     fn begin<'a>(&self, plans: Vec<Plan<'a>>, budget: &Budget) -> Result<Vec<Box<dyn Sink + 'a>>> {
         let outputs: Vec<&Path> = plans.iter().map(|plan| plan.path).collect();
         let inputs: Vec<&Path> = self.inputs.iter().map(Input::path).collect();
@@ -125,7 +126,8 @@ impl MakeBook {
         plans.into_iter().map(|plan| (plan.begin)(budget)).collect()
     }
 
-    /// Checks options that would otherwise fail only after an hour of counting.
+    /// Checks that the inputs and the directory for temporary files exist, so that a mistake is reported before hours
+    /// of counting.
     fn check(&self, inputs: &Inputs<'_>) -> Result<()> {
         inputs.all.iter().try_for_each(|input| input.check())?;
         let temp_dir = &self.memory.temp_dir;
@@ -138,7 +140,7 @@ impl MakeBook {
         Ok(())
     }
 
-    /// Returns a warning for each input that is named more than once.
+    /// Returns a warning for each input that is named more than once, because its games are counted more than once.
     fn repeated_inputs(&self) -> Vec<String> {
         let repeated = repeated(self.inputs.iter().map(Input::path));
         repeated
@@ -149,7 +151,7 @@ impl MakeBook {
             .collect()
     }
 
-    /// Returns [`Error::Interrupted`] if the run was cancelled.
+    /// Returns [`Error::Interrupted`] if the stop flag of the run is set.
     pub(super) fn refuse_if_stopped(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
@@ -157,7 +159,8 @@ impl MakeBook {
         Ok(())
     }
 
-    /// Reads all inputs. Returns the sealed counts, and the data that depends on the order of the inputs.
+    /// Reads all inputs and counts their games. Returns the sorted counts, and the data that depend on the order of the
+    /// games.
     fn collect(
         &self,
         pool: &ThreadPool,
@@ -177,8 +180,8 @@ impl MakeBook {
                 in_flight,
             };
             match task::caught(|| inputs.read(&mut batches)) {
-                // Parts of counts may be waiting to be read on other threads. If one of the few earlier batches failed, its
-                // error is the one to report.
+                // Parts of counts may be waiting to be read on other threads. If one of the few earlier batches failed,
+                // its error is the one to report.
                 Err(err) if inputs.has_counts() => {
                     run.failure.set(err);
                     Ok(())
@@ -196,8 +199,8 @@ impl MakeBook {
         })
     }
 
-    /// Writes the outputs from the collected data. They are complete afterwards, but not renamed yet. Also returns the
-    /// counts, which are no longer needed, so that the caller can drop them.
+    /// Writes the outputs from the collected data, but does not rename them to their targets. Also returns the counts,
+    /// so that the caller can choose when to free their memory.
     fn write_outputs(
         &self,
         inputs: &Inputs<'_>,
@@ -241,7 +244,7 @@ impl MakeBook {
         Ok((counted.report, finished, sealed))
     }
 
-    /// Returns an error if no game was counted, unless the options allow empty outputs.
+    /// Returns an error that gives the reasons if no game was counted, unless the options allow empty outputs.
     fn refuse_without_games(&self, report: &Report) -> Result<()> {
         let totals = &report.totals;
         // If `keep_prefix` is set, the moves before an illegal move are counted although their game is not.
@@ -267,7 +270,7 @@ impl MakeBook {
     }
 }
 
-/// Returns an error if an output is made from games, but some inputs are counts.
+/// Returns an error if an output requires games, but an input consists of counts.
 fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
     let mut of_games = plans.iter().filter_map(|plan| Some((plan, plan.of_games?)));
     match of_games.next() {
@@ -280,7 +283,8 @@ fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
 }
 
 impl Run<'_> {
-    /// Merges the ordered counts with the tally by key. Uses all threads of the current rayon pool.
+    /// Merges the input counts that are sorted already with the counts in the tally by key. Uses all threads of the
+    /// current rayon pool.
     fn merge_ordered(&mut self, inputs: &Inputs<'_>, merging: &Merging) -> Result<()> {
         let tally = self.tally.take().expect("only tallies by key are merged");
         let run = &*self;

@@ -1,10 +1,10 @@
-//! The progress of a run.
+//! The progress of a run of `make-book`.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::progress::Meter;
 
-/// A phase of a run.
+/// A phase of a run of [`MakeBook`](crate::MakeBook).
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Phase {
     /// Games are read and replayed.
@@ -36,16 +36,8 @@ impl Phase {
     ];
 }
 
-/// The progress of a run, which another thread can read while the run is working.
+/// The progress of a run of [`MakeBook`](crate::MakeBook), which another thread can display while the run is working.
 ///
-/// ```
-/// use polybook::{MakeBook, make_book::Phase, pgn::Input};
-///
-/// let run = MakeBook::new([Input::file("data/famous.pgn")]);
-/// let progress = run.progress();
-/// run.run()?;
-/// assert_eq!(progress.phase(), Phase::Book);
-/// assert_eq!((progress.games(), progress.fraction()), (45, Some(1.0)));
 /// # Ok::<(), polybook::Error>(())
 /// ```
 #[derive(Debug, Default)]
@@ -68,13 +60,13 @@ impl Progress {
         Phase::ALL[usize::from(self.phase.load(Ordering::Relaxed))]
     }
 
-    /// Returns the number of games read so far.
+    /// Returns the number of games that were read so far.
     pub fn games(&self) -> u64 {
         self.games.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of bytes read so far, before decompression, and the total size of the inputs. The total is `None`
-    /// if it is unknown, for example for standard input.
+    /// Returns the number of input bytes that were read so far, before decompression, and the total size of the inputs
+    /// in bytes. The total is `None` if it is unknown, for example for standard input.
     pub fn bytes(&self) -> (u64, Option<u64>) {
         let total = self.total_bytes.load(Ordering::Relaxed);
         (
@@ -95,7 +87,7 @@ impl Progress {
     }
 
     /// Returns the completed fraction of the whole run, from 0 to 1, based on an estimate of how long each phase takes.
-    /// Returns `None` while the size of the inputs is needed but unknown.
+    /// Returns `None` while inputs of unknown size are read.
     pub fn fraction(&self) -> Option<f64> {
         let phase = self.phase();
         let present = self.phase_fraction();
@@ -112,9 +104,9 @@ impl Progress {
         Some((before + cost(&phase) * present.unwrap_or(0.0)) / total.max(1.0))
     }
 
-    /// Begins a run. `writing` contains the estimated relative duration of writing each output, in units in which
-    /// replaying a game of a thousand half-moves takes 1000. The estimates were measured with master games on two
-    /// cores.
+    /// Begins a run: resets all progress. `total_bytes` is the size of the inputs, if it is known. `writing` contains,
+    /// for each output, its phase and the estimated relative duration of writing it; reading the inputs takes 1000. The
+    /// estimates were measured with master games on two cores.
     pub(super) fn begin(
         &self,
         total_bytes: Option<u64>,
@@ -133,7 +125,7 @@ impl Progress {
         }
     }
 
-    /// Reports the run as complete: enters the last phase and completes it.
+    /// Marks the run as complete.
     pub(super) fn end(&self) {
         let meter = self.enter(Phase::Book);
         meter.reset();
@@ -141,7 +133,7 @@ impl Progress {
         meter.advance(1);
     }
 
-    /// Begins a phase, and returns the meter for its progress.
+    /// Enters a phase. Returns the meter on which the phase must record its progress.
     pub(super) fn enter(&self, phase: Phase) -> &Meter {
         self.phase.store(phase as u8, Ordering::Relaxed);
         self.meter(phase)
@@ -151,12 +143,12 @@ impl Progress {
         &self.meters[phase as usize]
     }
 
-    /// Adds `bytes` to the number of bytes read.
+    /// Adds to the number of input bytes that were read, before decompression.
     pub(super) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Adds `games` to the number of games read.
+    /// Adds to the number of games that were read.
     pub(super) fn add_games(&self, games: u64) {
         self.games.fetch_add(games, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Replays the games of a batch. Their [`Outcome`] is what the outputs and the report need.
+//! Replays the games of a batch. The result is an [`Outcome`], the data that the outputs and the report need.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,13 +29,14 @@ use crate::{
 /// The approximate number of bytes of PGN in one batch.
 pub(super) const BATCH_SIZE: usize = 1 << 19;
 
-/// Replays the games of one batch, and collects its outcome.
+/// Replays the games of one batch, and collects the data that the outputs and the report need.
 pub(super) struct Replayer<'a> {
     options: &'a MakeBook,
     needs: &'a Needs,
     /// The half-moves of the current game.
     line: MainLine,
-    /// The EPD of an unusual starting position of the current game, if an output needs it.
+    /// The EPD of the starting position of the current game, if an output needs it. `None` for a game of standard chess
+    /// without a `FEN` tag.
     start: Option<String>,
     /// The indices of positions in [`Outcome::starts`], by their identities.
     started: HashMap<u64, usize>,
@@ -46,12 +47,12 @@ pub(super) struct Replayer<'a> {
     outcome: Outcome<'a>,
 }
 
-/// Passes the moves of the games in a batch to `taken`. Returns the numbers of counted, filtered and rejected games, and the
-/// first rejected game.
+/// Replays the games in `batch`, a piece of the PGN file `input`, and passes the moves of each counted game to `taken`.
+/// Returns the numbers of counted, filtered and rejected games, and the first rejected game, if any.
 ///
 /// # Errors
 ///
-/// Returns the errors of `taken`.
+/// Returns the error of `taken`.
 pub(crate) fn replay_games(
     options: &MakeBook,
     input: &Input,
@@ -87,8 +88,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Replays the games in `text`. Calls `taken` with the approximate number of half-moves; it returns the sinks that
-    /// collect data from the games.
+    /// Replays the games in `text`, the PGN of a batch. Calls `taken` once with the approximate number of half-moves;
+    /// it returns the collectors that the outputs need for this batch.
     pub(super) fn replay(
         mut self,
         text: &[u8],
@@ -118,7 +119,7 @@ impl<'a> Replayer<'a> {
         self.outcome
     }
 
-    /// Replays the current game, whose tags have been read.
+    /// Replays the current game of `games`, whose tags have been read.
     fn game(&mut self, games: &mut GameReader<'_>) {
         let tags = games.tags();
         let tag_result = GameResult::of_tags(tags);
@@ -137,7 +138,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Skips the moves of a game that is filtered by its tags.
+    /// Skips the moves of a game that a filter rejected by its tags. Checks whether the text looks like PGN if no
+    /// earlier game did.
     fn skip(&mut self, games: &mut GameReader<'_>) {
         if !self.outcome.recognised {
             match games.next_token() {
@@ -149,7 +151,8 @@ impl<'a> Replayer<'a> {
         games.skip_moves();
     }
 
-    /// Returns the variant of a game that is admitted by its tags, or the filter that rejects the game.
+    /// Returns the variant of a game if the filters accept its tags, or the condition that the tags do not meet.
+    /// `tag_result` is the result in the tags, if it is readable.
     fn admitted(
         &mut self,
         tags: &Tags<'_>,
@@ -165,7 +168,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Counts the current game as filtered.
+    /// Counts the current game as filtered by `condition`.
     fn filter(&mut self, condition: Condition) {
         self.outcome.totals.games.filtered += 1;
         *self
@@ -176,7 +179,8 @@ impl<'a> Replayer<'a> {
             .or_default() += 1;
     }
 
-    /// Plays the current game from its starting position.
+    /// Plays the current game from its starting position: the position in its `FEN` tag, or the usual one of its
+    /// variant.
     fn play_from_start(
         &mut self,
         games: &mut GameReader<'_>,
@@ -206,8 +210,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Plays the current game from the position in its `FEN` tag. Rejects the game if the tag could not be read. The
-    /// flag in `start` says whether invalid castling rights were dropped.
+    /// Plays the current game from `start`, a position that its `FEN` tag or its variant names. The flag in `start` is
+    /// `true` if invalid castling rights were dropped. Rejects the game if `start` is an error.
     fn play_from<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -226,9 +230,11 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Returns the variant of a game if the run counts this variant. Otherwise records why the game is filtered.
+    /// Returns the variant of a game, or `None` if the run does not count games of this variant. In the latter case,
+    /// records the reason.
     fn variant(&mut self, tags: &Tags<'_>) -> Option<Variant> {
-        // A run of standard chess rejects Chess960 games that lack the tag, and the message names the variant to ask for.
+        // A run of standard chess rejects Chess960 games that lack the tag, and the message names the variant to ask
+        // for.
         let variant = if self.options.variant.is_standard() {
             tags.named_variant()
         } else {
@@ -246,7 +252,7 @@ impl<'a> Replayer<'a> {
         None
     }
 
-    /// Returns `true` if the run counts games of a variant.
+    /// Returns `true` if the run counts games of this variant.
     fn admits_variant(&self, variant: Variant) -> bool {
         match self.options.variant {
             VariantChoice::Only(wanted) => wanted.is_played_like(variant),
@@ -254,7 +260,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Records the starting position of a game that may be counted.
+    /// Records the starting position of a game that may be counted, if an output needs it. Must not be called for a
+    /// game of standard chess without a `FEN` tag.
     fn note_start<P: Rules>(&mut self, start: &Keyed<P>) {
         let epd = || exact_epd_of(start.position());
         if self.needs.game_starts {
@@ -286,7 +293,7 @@ impl<'a> Replayer<'a> {
         self.reject(problem);
     }
 
-    /// Plays the current game from its starting position and counts it.
+    /// Plays the current game from the starting position `pos`, and counts it if all filters accept it.
     fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -327,7 +334,7 @@ impl<'a> Replayer<'a> {
             }
             (None, None) => {}
         }
-        // The number fits because a batch has fewer bytes than there are numbers.
+        // A batch has fewer than 2^32 bytes, so the number of a game in it fits.
         let number = self.outcome.totals.games.read as u32;
         let candidate = self.begin_candidate(games.tags(), result, start, number);
         let totals = &mut self.outcome.totals;
@@ -372,8 +379,9 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// If duplicates are dropped, moves the totals so far into a new candidate and returns it. Afterwards, the totals
-    /// contain only what the current game adds.
+    /// If duplicates are dropped, creates a candidate for the current game and moves the totals of the batch into it.
+    /// The totals of the batch then restart from zero, so that they contain only what the current game adds. Returns
+    /// `None` if duplicates are not dropped.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,
@@ -393,8 +401,8 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// Takes the current game out of the totals, because the game may be a duplicate. The candidate receives the totals and
-    /// the numbers of records of this game alone.
+    /// Completes the candidate for the current game: exchanges the totals of the game with those of the batch, and
+    /// stores the numbers of records that the game added.
     fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
             totals,
@@ -409,14 +417,14 @@ impl<'a> Replayer<'a> {
         candidates.push(candidate);
     }
 
-    /// Returns `true` if the run counts games with a result.
+    /// Returns `true` if the run counts games with this result.
     fn admits_result(&self, result: GameResult) -> bool {
         let unfinished =
             result == GameResult::Unknown && self.options.unfinished == Unfinished::Skip;
         !unfinished && self.options.game_filter.admits_result(result)
     }
 
-    /// Records the current game as rejected.
+    /// Records the current game as rejected, with the reason.
     fn reject(&mut self, problem: Problem) {
         let game = self.outcome.totals.games.read;
         self.outcome.totals.games.rejected += 1;
@@ -433,7 +441,7 @@ impl<'a> Replayer<'a> {
     }
 }
 
-/// The data collected from one batch of games, or from counts.
+/// The data collected from one batch of games, or from a directory of counts.
 #[derive(Default)]
 pub(super) struct Outcome<'a> {
     pub totals: Totals,
@@ -442,10 +450,11 @@ pub(super) struct Outcome<'a> {
     /// A record for each counted half-move, under the [exact identity](crate::position::Keyed::exact_identity) of its
     /// position, if the run counts by identity.
     pub identity_records: Vec<CountRecord>,
-    /// The key and the identity of each position, if the run collects such pairs. The key is 0 if it is not a valid book
-    /// key.
+    /// The key and the identity of each position, if the run collects such pairs. The key is 0 if it is not a valid
+    /// book key.
     pub pairs: Vec<KeyedIdentity>,
-    /// Unusual starting positions of games, as EPDs with numbers of games, if the run collects them.
+    /// The starting positions of games, as EPDs with numbers of games, if the run collects them. Games of standard
+    /// chess without a `FEN` tag are not included.
     pub starts: Vec<(Vec<u8>, u64)>,
     /// The number of games that were filtered because of their variant.
     pub filtered_variants: BTreeMap<FilteredVariant, u64>,
@@ -464,7 +473,7 @@ pub(super) struct Outcome<'a> {
     pub candidates: Vec<PossibleDuplicate>,
 }
 
-/// A game that is counted unless an earlier game is equal to it.
+/// A game that is counted unless it is a duplicate of an earlier game.
 pub(super) struct PossibleDuplicate {
     /// The fingerprint, or `None` if the game cannot be a duplicate.
     pub fingerprint: Option<u128>,
@@ -479,7 +488,7 @@ pub(super) struct PossibleDuplicate {
 }
 
 impl Outcome<'_> {
-    /// Creates an outcome without games, for counts.
+    /// Creates an empty outcome for an input of counts, which needs no check that its text looks like PGN.
     pub(super) fn of_counts() -> Self {
         Outcome {
             recognised: true,
@@ -488,7 +497,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// Adds the half-moves of a game to the totals and the records.
+    /// Adds the half-moves of a game's main line to the totals and the records. `first_turn` is the side that moved
+    /// first.
     pub(super) fn count(
         &mut self,
         needs: &Needs,

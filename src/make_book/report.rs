@@ -1,4 +1,4 @@
-//! The report of a run.
+//! The report of a run of `make-book`.
 
 use std::{collections::BTreeMap, ops::AddAssign, path::PathBuf};
 
@@ -11,7 +11,7 @@ use crate::{
     provenance::{GameCounts, Pruned},
 };
 
-/// The numbers that a run counted while it replayed games.
+/// The numbers of games, half-moves and peculiarities that a run counted while it replayed games.
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct Totals {
     /// The numbers of counted, filtered and rejected games.
@@ -43,8 +43,8 @@ pub struct Totals {
     /// The number of counted games whose `Result` tag does not spell a result. Their termination markers are used.
     #[serde(skip_serializing_if = "is_zero")]
     pub unreadable_results: u64,
-    /// The number of counted games that neither side won and that are not drawn, such as unfinished games. Books, OOBS databases
-    /// and counts count them as draws.
+    /// The number of counted games that neither side won and that are not drawn, such as unfinished games. Books, OOBS
+    /// databases and counts count them as draws.
     #[serde(skip_serializing_if = "is_zero")]
     pub unfinished: u64,
     /// The number of games that are counted although their year is unknown and a filter on dates is set.
@@ -59,7 +59,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Returns the reasons why games are not counted, such as "7 filtered by rating, 2 rejected".
+    /// Returns the reasons why games were not counted, such as "7 filtered by rating, 2 rejected".
     pub(super) fn why_none_counts(&self) -> String {
         let filtered = self.filtered_by.iter();
         let mut reasons: Vec<String> = filtered
@@ -71,7 +71,7 @@ impl Totals {
         reasons.join(", ")
     }
 
-    /// Returns warnings about games that are counted in part, or that passed a filter because a tag is missing.
+    /// Returns warnings about games that were counted only in part, or that passed a filter although a tag is missing.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         [
             (
@@ -161,7 +161,7 @@ impl AddAssign<&Totals> for Totals {
     }
 }
 
-/// The report of a run.
+/// The report of a run of [`MakeBook`](crate::MakeBook): what was counted, and which outputs were written.
 #[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct Report {
     /// The numbers that were counted while games were replayed.
@@ -192,8 +192,8 @@ pub struct Report {
     pub suite: Option<SuiteReport>,
     /// The first [100](Report::DESCRIBED) rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
-    /// Whether some counts among the inputs do not say how many games they contain. The [totals](Report::totals) lack these
-    /// games.
+    /// Whether some counts among the inputs do not say how many games they contain. The [totals](Report::totals) lack
+    /// these games.
     #[serde(skip_serializing_if = "is_false")]
     pub has_unknown_games: bool,
     /// Warnings about the inputs, one line each.
@@ -202,11 +202,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// The maximum number of rejected games that are described.
+    /// The maximum number of rejected games that a report describes.
     pub const DESCRIBED: usize = 100;
 }
 
-/// A book that was written.
+/// The report on a Polyglot book that was written.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct BookReport {
     /// The path of the file.
@@ -226,7 +226,7 @@ pub struct BookReport {
     pub minimax: Option<MinimaxSummary>,
 }
 
-/// An index that was written.
+/// The report on an index that was written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct IndexReport {
     /// The path of the directory.
@@ -243,7 +243,7 @@ pub struct IndexReport {
     pub rows: Option<u64>,
 }
 
-/// An OOBS database that was written.
+/// The report on an OOBS database that was written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ObsReport {
     /// The path of the file.
@@ -257,7 +257,7 @@ pub struct ObsReport {
     pub min_game: u64,
 }
 
-/// A directory of counts that was written.
+/// The report on a directory of counts that was written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct CountsReport {
     /// The path of the directory.
@@ -272,7 +272,7 @@ pub struct CountsReport {
     pub pruned: Option<Pruned>,
 }
 
-/// A suite that was written.
+/// The report on an opening suite that was written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct SuiteReport {
     /// The path of the file.
@@ -286,24 +286,24 @@ pub struct SuiteReport {
     pub unevaluated: Option<u64>,
 }
 
-/// A text that every warning about filtered variants contains, and that no other warning contains.
+/// A piece of text that every warning about filtered variants contains and no other warning contains.
 pub(super) const VARIANT_FILTERED: &str = " filtered";
 
-/// The reason why games of a variant were filtered.
+/// The reason why games were filtered because of their variant.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum FilteredVariant {
-    /// The run counts another variant.
+    /// The run counts a variant other than this one.
     Other(Variant),
     /// The Polyglot format has no number for the variant, so its positions have no keys.
     Unnumbered(Variant),
-    /// There is no variant with this name.
+    /// The `Variant` tag contains this name, which polybook does not know.
     Unknown(String),
-    /// All further unknown names together.
+    /// The `Variant` tag contains one of further unknown names, which are not listed to bound the memory.
     More,
 }
 
 impl FilteredVariant {
-    /// Returns the warning that `games` games were filtered for this reason.
+    /// Returns a warning that `games` games were filtered for this reason.
     pub(super) fn warning(&self, games: u64) -> String {
         let filtered = match games {
             1 => "1 game filtered".to_owned(),

@@ -1,7 +1,7 @@
-//! The state of a run that its threads share.
+//! The state of a run of `make-book` that its threads share.
 //!
-//! A run watches the [disk space](TemporarySpace) for temporary files, so that a shortage is reported early instead of after
-//! hours.
+//! A run watches the [disk space](TemporarySpace) for temporary files, so that a shortage is reported early instead of
+//! after hours.
 
 use std::{
     path::PathBuf,
@@ -30,7 +30,7 @@ use crate::{
     task::{self, Failure},
 };
 
-/// The state of a run that its threads share while inputs are read.
+/// The state of a run that its threads share while the inputs are read.
 pub(super) struct Run<'a> {
     pub options: &'a MakeBook,
     pub needs: &'a Needs,
@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Blocks until fewer than `in_flight` batches before `number` are unsequenced, or until the run fails.
+    /// Blocks until fewer than `in_flight` batches before batch `number` are still unprocessed, or until the run fails.
     pub(super) fn wait_for_turn(&self, number: u64, in_flight: u64) {
         let sequencer = task::lock(&self.sequencer);
         let is_full = |sequencer: &mut Sequencer<'_>| {
@@ -94,8 +94,8 @@ impl<'a> Run<'a> {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Returns an error if the temporary files will not fit on the disk. `merged` is the number of bytes of merged
-    /// counts so far.
+    /// Returns an error if the temporary files of the run will probably not fit on the disk. `merged` is the number of
+    /// bytes of merged counts that were written so far.
     pub(super) fn check_space(&self, merged: u64) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
@@ -105,17 +105,20 @@ impl<'a> Run<'a> {
         self.space.check(counts + pairs + sinks + merged, read)
     }
 
-    /// Executes a job. If the job fails or panics, the run ends with its error.
+    /// Executes a job of the run. If the job fails or panics, the run fails with its error, and waiting threads are
+    /// woken.
     pub(super) fn watch(&self, job: impl FnOnce() -> Result<()>) {
         self.failure.watch(job);
         if self.failure.is_set() {
-            // Notify under the lock, so that the reading thread cannot miss it between checking the condition and waiting.
+            // Notify under the lock, so that the reading thread cannot miss it between checking the condition and
+            // waiting.
             let _sequencer = task::lock(&self.sequencer);
             self.sequenced.notify_all();
         }
     }
 
-    /// Passes the outcome of a batch to the sequencer, and counts the games of all batches that are now in order.
+    /// Passes the outcome of a batch to the sequencer, which restores the order of batches. Adds the records of all
+    /// batches that are now in order to the counts.
     pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(id, outcome)?;
@@ -128,7 +131,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Adds records to the tallies by key and by identity.
+    /// Adds records of counts to the tallies that the run needs: `records` by position key, `identities` by identity.
     pub(super) fn add_records(
         &self,
         records: &[CountRecord],
@@ -143,7 +146,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Replays the games of a batch and passes on the outcome.
+    /// Replays the games of a batch, and passes their data to the tallies and the sequencer.
     pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());
@@ -167,7 +170,8 @@ impl<'a> Run<'a> {
         self.submit(id, outcome)
     }
 
-    /// Seals the counts after all jobs are done. Uses all threads of the current rayon pool.
+    /// Completes the counts after all jobs are done, and returns them with the data that depend on the order of the
+    /// games. Uses all threads of the current rayon pool.
     pub(super) fn finish(self) -> Result<(SealedCounts, Sequenced)> {
         self.options.refuse_if_stopped()?;
         // Ordered counts were merged before, as part of the reading phase.
@@ -186,7 +190,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Passes the batches of all inputs to the threads.
+/// Numbers the batches of all inputs, and passes them to the threads of a run.
 pub(super) struct Batches<'s, 'scope, 'run> {
     pub run: &'scope Run<'run>,
     pub scope: &'s Scope<'scope>,
@@ -196,8 +200,8 @@ pub(super) struct Batches<'s, 'scope, 'run> {
 }
 
 impl<'run> Batches<'_, '_, 'run> {
-    /// Returns the number and the input of the next batch. Blocks until few batches before it are unsequenced, or until the
-    /// run fails.
+    /// Returns the number and the input of the next batch. Blocks while too many earlier batches are unprocessed,
+    /// unless the run fails.
     pub(super) fn next_id(&mut self) -> BatchId {
         let id = self.next;
         self.next.number += 1;
@@ -205,23 +209,24 @@ impl<'run> Batches<'_, '_, 'run> {
         id
     }
 
-    /// Submits an outcome as the next batch of the current input.
+    /// Passes an outcome to the sequencer as the next batch of the current input.
     pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
         let id = self.next_id();
         self.run.submit(id, outcome)
     }
 }
 
-/// The number of further spilled bytes after which the free space is checked again.
+/// The number of bytes that are spilled to temporary files between two checks of the free disk space.
 const STEP: u64 = 64 << 20;
 
-/// The fraction of the input that must have been read before the rest can be estimated.
+/// The fraction of the input that must have been read before the final size of the temporary files can be estimated.
 const ENOUGH_READ: f64 = 0.02;
 
-/// The factor by which the estimated need must exceed the free space to end the run, because the estimate is inexact.
+/// The factor by which the estimated need must exceed the free disk space before the run fails, because the estimate is
+/// inexact.
 const TOLERANCE: f64 = 1.25;
 
-/// Watches the disk space for the temporary files of a run.
+/// A monitor of the free disk space for the temporary files of a run.
 #[derive(Debug)]
 pub(super) struct TemporarySpace {
     directory: PathBuf,
@@ -237,12 +242,12 @@ impl TemporarySpace {
         }
     }
 
-    /// Checks whether the temporary files will probably fit on the disk. `spilled` is the number of bytes spilled so
-    /// far, and `read` is the fraction of the input that has been read.
+    /// Checks whether the temporary files will probably fit on the disk. `spilled` is the number of bytes that were
+    /// written to them so far, and `read` is the fraction of the input that was read, or `None` if it is unknown.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the needed and the free space if the files will not fit.
+    /// Returns an error that states the needed and the free space if the files will not fit.
     pub(super) fn check(&self, spilled: u64, read: Option<f64>) -> Result<()> {
         if spilled < self.next.load(Ordering::Relaxed) {
             return Ok(());
@@ -267,8 +272,8 @@ impl TemporarySpace {
     }
 }
 
-/// Returns the estimated number of bytes that the rest of the input will spill. Returns `None` if too little has been
-/// read for an estimate.
+/// Estimates the number of bytes that the rest of the input will spill to temporary files. Returns `None` if less than
+/// 2 % of the input has been read.
 fn still_needed(spilled: u64, read: f64) -> Option<u64> {
     (read >= ENOUGH_READ).then(|| (spilled as f64 * (1.0 / read - 1.0)) as u64)
 }

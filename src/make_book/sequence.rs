@@ -1,7 +1,7 @@
-//! Restoring the order of batches.
+//! Restores the order of batches.
 //!
-//! Batches are completed in any order. Data that depends on their order, such as game numbers and the first rejected games,
-//! waits here until all earlier batches are complete.
+//! Batches are completed in any order. Data that depend on the order of games, such as game numbers and the first
+//! rejected games, wait here until all earlier batches are complete.
 
 use std::{collections::BTreeMap, iter::repeat_n};
 
@@ -21,7 +21,7 @@ use crate::{
     task,
 };
 
-/// The position of a batch in the order of a run.
+/// The number of a batch of games, and the input from which the batch comes.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct BatchId {
     /// The number of the batch among all batches of the run.
@@ -30,7 +30,7 @@ pub(super) struct BatchId {
     pub input: usize,
 }
 
-/// Collects the outcomes of batches, and processes them in the order of the inputs.
+/// Collects the outcomes of batches, which are completed in any order, and processes them in the order of the inputs.
 pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
     sinks: &'a [Box<dyn Sink + 'a>],
@@ -46,10 +46,10 @@ pub(super) struct Sequencer<'a> {
     seen: Option<SpillingSet>,
 }
 
-/// The maximum number of games that the error message lists if no game of an input can be played.
+/// The maximum number of rejected games that the error message about an input without playable games lists.
 const NAMED_GAMES: usize = 3;
 
-/// Facts about the processed batches of an input.
+/// What is known about an input after some of its batches were processed.
 #[derive(Clone, Default)]
 struct InputState {
     games: u64,
@@ -79,13 +79,14 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the number of batches that have been processed.
+    /// Returns the number of batches that have been processed in order.
     pub(super) fn in_order(&self) -> u64 {
         self.in_order
     }
 
-    /// Adds the outcome of a batch, and processes all batches that are now in order. Returns their outcomes. The caller adds
-    /// their records to the counts, so that other threads do not wait for this.
+    /// Adds the outcome of a batch, and processes every batch whose predecessors are all complete. Returns the outcomes
+    /// of the processed batches. The caller must add their records to the counts; this happens outside so that other
+    /// threads need not wait.
     pub(super) fn submit(&mut self, id: BatchId, outcome: Outcome<'a>) -> Result<Vec<Outcome<'a>>> {
         self.early.insert(id.number, (id.input, outcome));
         let mut in_order = Vec::new();
@@ -97,7 +98,8 @@ impl<'a> Sequencer<'a> {
         Ok(in_order)
     }
 
-    /// Removes duplicates from the outcome of the next batch, adds the outcome to the totals of the run, and returns it.
+    /// Processes the outcome of the next batch in order: removes duplicates from it, adds its numbers to the report,
+    /// and returns the outcome.
     fn process(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<Outcome<'a>> {
         if let Some(seen) = &mut self.seen {
             leave_out_duplicates(&mut outcome, seen)?;
@@ -122,7 +124,8 @@ impl<'a> Sequencer<'a> {
         Ok(outcome)
     }
 
-    /// Numbers the rejected games of a batch and keeps the first ones. Returns an error instead if the run is strict.
+    /// Numbers the rejected games of a batch within their input, and adds the first ones to the report. If the run is
+    /// strict, returns the first as an error.
     fn reject(&mut self, input: usize, rejected: Vec<Rejection>) -> Result<()> {
         let room = Report::DESCRIBED.saturating_sub(self.report.rejected.len());
         for mut rejection in rejected.into_iter().take(room) {
@@ -135,8 +138,8 @@ impl<'a> Sequencer<'a> {
         Ok(())
     }
 
-    /// Adds up games that were filtered because of their variant. The number of names is limited, because an input may have
-    /// a different name for every game.
+    /// Adds up the games that were filtered because of their variant. The number of listed names is limited, because an
+    /// input may have a different name for every game.
     fn filter_variants(&mut self, filtered: BTreeMap<FilteredVariant, u64>) {
         for (variant, games) in filtered {
             let is_new = !self.filtered_variants.contains_key(&variant);
@@ -149,11 +152,11 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the error message about an input with text in which no game can be played.
+    /// Returns the error message for an input that contains text, but no game that can be played.
     fn why_no_game(&self, state: &InputState, input: &Input) -> String {
         let mut rejected = self.report.rejected.iter();
         let first = rejected.clone().find(|it| it.file == input.path());
-        // Prose may look like a game, but its words do not look like moves.
+        // Prose may look like the text of a game, but its words do not look like moves.
         let prose = MoveError::Unreadable.to_string();
         let mut played = rejected
             .by_ref()
@@ -177,7 +180,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the collected data after the last batch.
+    /// Returns the report and the data that depend on the order of games. Must be called after the last batch.
     ///
     /// # Errors
     ///
@@ -215,7 +218,7 @@ impl<'a> Sequencer<'a> {
     }
 }
 
-/// The data of a run that depends on the order of its games.
+/// The data of a run that depend on the order of its games.
 pub(super) struct Sequenced {
     pub report: Report,
     /// The number of each input's first game.
@@ -224,7 +227,8 @@ pub(super) struct Sequenced {
     pub starts: Starts,
 }
 
-/// Removes the data of games that are duplicates of earlier ones from the outcome of the next batch.
+/// Removes the data of duplicate games from the outcome of the next batch. `seen` contains the fingerprints of all
+/// earlier games; those of this batch are added.
 fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Result<()> {
     let candidates = std::mem::take(&mut outcome.candidates);
     let mut is_new = Vec::with_capacity(candidates.len());
@@ -264,8 +268,8 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
     Ok(())
 }
 
-/// Removes some sections of a list. `stretches` contains the length of each section and whether to keep it. Together,
-/// the sections must cover the whole list.
+/// Removes stretches of consecutive elements from a list. `stretches` contains the length of each stretch and whether
+/// to keep it. Together, the stretches must cover the whole list.
 pub(super) fn retain_stretches<T>(
     list: &mut Vec<T>,
     stretches: impl Iterator<Item = (usize, bool)>,
@@ -342,8 +346,8 @@ mod tests {
         MakeBook::new(["a.pgn", "b.pgn"].map(Input::file))
     }
 
-    /// Returns the result of twelve batches that are completed in this order, and the order in which they were processed.
-    /// The first seven batches belong to the first input. The last game of each batch is rejected.
+    /// Returns the result of twelve batches that are completed in this order, and the order in which they were
+    /// processed. The first seven batches belong to the first input. The last game of each batch is rejected.
     fn sequenced(games: &[u64], order: &[u64]) -> (Sequenced, Vec<u64>) {
         let options = options();
         let turns = Mutex::default();

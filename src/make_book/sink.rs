@@ -1,8 +1,8 @@
 //! The interface of an output to the pipeline.
 //!
-//! A [`Plan`] describes what an output needs from the run, and opens the output before any input is read. The open output is
-//! a [`Sink`]: it collects data from each batch of games, writes the output when all games are counted, and returns a
-//! finished output that only needs to be renamed.
+//! A [`Plan`] describes what an output needs from the run, and opens the output before any input is read. The open
+//! output is a [`Sink`]: it collects data from each batch of games, writes the output when all games are counted, and
+//! returns a finished output that only needs to be renamed.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -22,7 +22,7 @@ use crate::{
     storage::output::Finished,
 };
 
-/// A plan for an output.
+/// A description of an output that a run will write, with a function that opens it.
 pub(super) struct Plan<'a> {
     pub path: &'a Path,
     /// The reason why the output cannot be made from counts, or `None` if it can.
@@ -36,7 +36,8 @@ pub(super) struct Plan<'a> {
 type Begin<'a> = Box<dyn FnOnce(&Budget) -> Result<Box<dyn Sink + 'a>> + 'a>;
 
 impl<'a> Plan<'a> {
-    /// Creates a plan for an output that is made only from counts.
+    /// Creates a plan for an output that is made from counts and needs no data of single games. `begin` opens the
+    /// output.
     pub(super) fn of_counts<S: Sink + 'a>(
         path: &'a Path,
         begin: impl FnOnce() -> Result<S> + 'a,
@@ -50,15 +51,16 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// An open output.
+/// An open output of a run, which collects data from games and is written when all games are counted.
 pub(super) trait Sink: Send + Sync {
-    /// Returns a collector for the games of a batch with approximately this many half-moves, or `None` if the output does
-    /// not use games.
+    /// Returns a collector for the games of one batch. `_plies` is the approximate number of half-moves in the batch.
+    /// Returns `None` if the output does not use single games.
     fn batch(&self, _plies: usize) -> Option<Box<dyn BatchSink + '_>> {
         None
     }
 
-    /// Checks that the output can contain games of all variants in `met`. Called as soon as a new variant occurs.
+    /// Checks that the output can contain games of all variants in `_met`, which maps each variant to its number of
+    /// games. The check is repeated as games of further variants occur.
     ///
     /// # Errors
     ///
@@ -67,23 +69,24 @@ pub(super) trait Sink: Send + Sync {
         Ok(())
     }
 
-    /// Returns the number of bytes that the output has in temporary files.
+    /// Returns the number of bytes that the output has written to temporary files.
     fn spilled_bytes(&self) -> u64 {
         0
     }
 
-    /// Returns the approximate number of bytes of memory that the output holds until it is written.
+    /// Returns the approximate number of bytes of memory that the output occupies until it is written.
     fn held_bytes(&self) -> usize {
         0
     }
 
-    /// Returns the phase in which the output is written, and the estimated relative duration, in units in which
-    /// replaying a game of a thousand half-moves takes 1000.
+    /// Returns the phase in which the output is written, and the estimated relative duration of writing it; reading the
+    /// inputs takes 1000. Returns `None` if the duration is negligible.
     fn cost(&self) -> Option<(Phase, u64)> {
         None
     }
 
-    /// Checks that the output can be written. Called for all outputs before the first one is written.
+    /// Checks that the output can be written from the collected data. All outputs are checked before the first one is
+    /// written.
     ///
     /// # Errors
     ///
@@ -92,7 +95,8 @@ pub(super) trait Sink: Send + Sync {
         Ok(())
     }
 
-    /// Writes the output and adds it to the report. The output is complete afterwards, but not renamed yet.
+    /// Writes the output and adds its report to `counted`. The returned output is complete, but not renamed to its
+    /// target yet.
     ///
     /// # Errors
     ///
@@ -100,31 +104,31 @@ pub(super) trait Sink: Send + Sync {
     fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished>;
 }
 
-/// Collects the data of one batch of games for a sink. It may be moved between threads.
+/// A collector of the data that an output needs from one batch of games. It may be moved between threads.
 pub(crate) trait BatchSink: Send {
     /// Begins the next game. Only its tags have been read so far. `batch_offset` is the offset of the batch in its
     /// input.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
 
-    /// Adds the moves of the current game. Called only if the game is counted.
+    /// Adds the moves of the current game. Called only for games that are counted.
     fn count(&mut self, game: &CountedGame<'_>);
 
-    /// Removes the moves of games that turned out to be duplicates. `games` contains their numbers in the batch,
-    /// ascending.
+    /// Removes the data of games that turned out to be duplicates. `games` contains their numbers in the batch, in
+    /// ascending order.
     fn leave_out(&mut self, games: &[u32]);
 
-    /// Does work that depends on the order of the games. Called for each batch after all earlier batches, including those of
-    /// earlier inputs.
+    /// Does the work that depends on the order of the games. It is called for one batch after the other, in the order
+    /// of the inputs. `_input` is the path of the batch's input.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the input if there are more games than the output can contain, and an error if a
-    /// temporary file cannot be written.
+    /// Returns an error that names the input if the output cannot contain so many games, and an error if a temporary
+    /// file cannot be written.
     fn in_order(&mut self, _input: &Path) -> Result<()> {
         Ok(())
     }
 
-    /// Adds the collected data to the sink. Called for the batches in any order.
+    /// Adds the collected data to the output. Called once for each batch, in any order.
     ///
     /// # Errors
     ///
@@ -132,7 +136,7 @@ pub(crate) trait BatchSink: Send {
     fn add(self: Box<Self>) -> Result<()>;
 }
 
-/// A game that is counted.
+/// A game that is counted, with its moves and positions.
 pub(crate) struct CountedGame<'a> {
     /// The number of the game in its batch.
     pub number: u32,
@@ -140,17 +144,19 @@ pub(crate) struct CountedGame<'a> {
     pub result: GameResult,
     /// The side that moved first.
     pub first_turn: Color,
-    /// The EPD of the starting position if it is not the usual one and an output [needs it](Needs::game_starts).
+    /// The EPD of the starting position, if an output [needs it](Needs::game_starts). `None` for a game of standard
+    /// chess without a `FEN` tag.
     pub start: Option<&'a str>,
     /// The number of half-moves, including those that are not counted if an output [needs them](Needs::game_lengths).
     pub length: usize,
     /// The half-moves that are counted.
     pub plies: &'a [Ply],
-    /// The identities of the positions before these half-moves, if an output [needs them](Needs::game_identities).
+    /// The identities of the positions before the half-moves in `plies`, if an output [needs
+    /// them](Needs::game_identities).
     pub identities: &'a [u64],
-    /// The exact identities of the same positions, which counts use.
+    /// The exact identities of the positions before the half-moves in `plies`, which counts use.
     pub exact_identities: &'a [u64],
-    /// The opening by all moves of the game, if an output [needs it](Needs::openings).
+    /// The opening of the game, which all its moves determine, if an output [needs it](Needs::openings).
     pub opening: OpeningNumber,
     /// The half-moves of the game's variations, if the run counts them.
     pub branches: &'a [VariationPly],
@@ -164,8 +170,8 @@ pub(crate) struct CountedGame<'a> {
     pub last_in_book: bool,
 }
 
-/// Returns an error if an output that does not store the variant of each position would contain games of several
-/// variants.
+/// Returns an error if the games in `met` are of several variants, for an output that does not store the variant of
+/// each position. `output` is the name of the output's format, for the error message.
 pub(super) fn refuse_several_variants(
     path: &Path,
     output: &str,

@@ -1,4 +1,4 @@
-//! The positions in which games started.
+//! The positions in which the games of a run started.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,12 @@ use crate::{
     storage::sort::{ByteRun, Memory},
 };
 
-/// The maximum number of positions that are remembered to avoid storing them twice. Further positions may be stored
-/// several times, which does no harm.
+/// The maximum number of starting positions that are remembered so as not to store them twice. Further positions may be
+/// stored several times, which is harmless.
 const REMEMBERED: usize = 1 << 18;
 
-/// The unusual positions in which games started, as EPDs with numbers of games. The usual starting position is not included.
+/// The positions in which games started, each as an EPD with the number of games. Games of standard chess without a
+/// `FEN` tag are not included.
 #[derive(Debug)]
 pub(super) struct Starts {
     /// For each starting position: the length of its EPD, the EPD, and the number of games.
@@ -28,7 +29,7 @@ pub(super) struct Starts {
 }
 
 impl Starts {
-    /// Creates an empty store. `memory` is the budget for all positions.
+    /// Creates an empty store that spills to a temporary file if it exceeds the budget `memory`.
     pub(super) fn new(memory: &Memory) -> Starts {
         Starts {
             epds: ByteRun::new(memory.bytes, memory.temp_dir.clone()),
@@ -38,7 +39,7 @@ impl Starts {
         }
     }
 
-    /// Adds a position in which `games` games started.
+    /// Adds a position, given as its EPD, in which `games` games started.
     pub(super) fn add(&mut self, epd: &[u8], games: u64) -> Result<()> {
         let fingerprint = SipHasher13::new().hash(epd).as_u128();
         if let Some(number) = self.seen.get(&fingerprint) {
@@ -56,7 +57,8 @@ impl Starts {
         self.epds.append(&games.to_le_bytes())
     }
 
-    /// Returns an iterator over all positions and their numbers of games, in the order in which they were first added.
+    /// Returns an iterator over all stored positions as EPDs with their numbers of games, in the order in which they
+    /// were first added. A position may occur several times.
     pub(super) fn all(&self) -> impl Iterator<Item = Result<(String, u64)>> + '_ {
         let mut reader = self.epds.reader(0);
         let more = self.more.iter().copied().chain(std::iter::repeat(0));

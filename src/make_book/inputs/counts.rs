@@ -1,4 +1,4 @@
-//! Inputs that are counts.
+//! Directories of counts as inputs of a run.
 
 use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
@@ -22,11 +22,11 @@ use crate::{
     task,
 };
 
-/// The memory, in bytes, that the metadata of a part (a Parquet file) may take without being counted in the budget. It
-/// is enough for about sixty row groups.
+/// The memory that the metadata of one Parquet file of counts usually takes at most, in bytes. Only what exceeds it is
+/// counted in the memory budget. It is enough for about sixty row groups.
 const USUAL_METADATA: usize = 1 << 20;
 
-/// A directory of counts as an input.
+/// A directory of counts as an input of a run.
 pub(super) struct CountsInput {
     directory: CountsDirectory,
     /// The parts in the order of their keys, if the directory is ordered.
@@ -39,8 +39,12 @@ pub(super) struct CountsInput {
 }
 
 impl CountsInput {
-    /// Opens the input, or returns `None` if it is not a directory of counts. Returns an error if the metadata of a part
-    /// takes more than `most_metadata` bytes of memory.
+    /// Opens a directory of counts. Returns `None` if `input` is not such a directory.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the counts cannot be read, or if the metadata of one Parquet file would take more than
+    /// `most_metadata` bytes of memory.
     pub(super) fn open(input: &Input, most_metadata: usize) -> Result<Option<CountsInput>> {
         let path = input.path();
         if input.kind()? != FileKind::Counts {
@@ -78,7 +82,8 @@ impl CountsInput {
         }))
     }
 
-    /// If the run needs the starting positions of games, passes them on in the order of the inputs.
+    /// Reads the positions in which games started and passes them on in the order of the inputs. Does nothing if no
+    /// output needs them.
     fn read_starts(&self, batches: &mut Batches<'_, '_, '_>) -> Result<()> {
         let run = batches.run;
         let (Some(part), true) = (self.directory.starts(), run.needs.starts) else {
@@ -101,7 +106,8 @@ impl CountsInput {
         Ok(())
     }
 
-    /// Returns the variant of the starting positions, or `None` if they belong to several variants.
+    /// Returns the variant to which the starting positions belong, or `None` if the counts are of several variants.
+    /// `choice` is the variant that the run counts.
     fn variant_of_starts(&self, choice: VariantChoice) -> Option<Variant> {
         let about = self.directory.about();
         let met = about.map(|about| about.variants.keys().collect::<Vec<_>>());
@@ -112,7 +118,7 @@ impl CountsInput {
         }
     }
 
-    /// Adds the rows of a part to the tallies.
+    /// Reads one Parquet file of counts and adds its rows to the tallies of the run.
     fn add_part(&self, run: &Run<'_>, part: &Part) -> Result<()> {
         if run.needs.identities && !part.has_identities()? {
             return Err(Error::format(part.path(), CountsError::NoIdentity));
@@ -170,8 +176,8 @@ impl RunInput for CountsInput {
             return Ok(());
         }
         if run.needs.tallies() == 0 && self.origin.is_some() {
-            // Counts by class are read when the output is written. Without a sidecar they must be read now to learn their
-            // half-moves.
+            // Counts by class are read when the output is written. Without a sidecar they must be read now to learn
+            // their half-moves.
             run.options.progress.add_bytes(self.directory.size());
             return Ok(());
         }
@@ -211,8 +217,11 @@ impl OrderedInput for OrderedParts {
 }
 
 impl Run<'_> {
-    /// Adds to the numbers of half-moves and of games with known starting positions. Returns an error if sums could
-    /// overflow.
+    /// Adds `plies` to the number of half-moves and starting positions that counts have contributed so far.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names `path` if the number is so large that sums could overflow.
     fn add_plies(&self, plies: u64, path: &Path) -> Result<()> {
         let before = self.counted_plies.fetch_add(plies, Ordering::Relaxed);
         if before.saturating_add(plies) > i64::MAX as u64 {
@@ -221,11 +230,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds rows to the tallies that the run needs.
+    /// Adds rows of counts to the tallies that the run needs. Errors name `path`.
     fn add_rows(&self, rows: &[Row], path: &Path) -> Result<()> {
         self.add_plies(rows.iter().map(|row| row.stats.games()).sum(), path)?;
         if let Some(tally) = &self.tally {
-            // A row without a key cannot be in a book.
+            // A book cannot contain a position whose key is 0.
             let rows = rows.iter().filter(|row| row.key != 0);
             add_keyed(tally, rows.map(|row| (row.key, row)), path)?;
         }
@@ -243,7 +252,8 @@ impl Run<'_> {
     }
 }
 
-/// Adds rows to a tally. Each row is paired with the key under which it is added.
+/// Adds rows of counts to a tally. Each row is paired with the key under which it is added: a position key or an
+/// identity. Errors name `path`.
 fn add_keyed<'r>(
     tally: &Tally,
     rows: impl Iterator<Item = (u64, &'r Row)>,
@@ -257,7 +267,11 @@ fn add_keyed<'r>(
     tally.refuse_many_large(path)
 }
 
-/// Returns the outcome that replaying the counted games would have produced.
+/// Converts the description of counts to the outcome that replaying their games would have produced, without records.
+///
+/// # Errors
+///
+/// Returns an error if the description contains an unknown filter or variant.
 fn outcome<'a>(about: &CountsOrigin, needs: &Needs) -> Result<Outcome<'a>, CountsError> {
     let mut totals = Totals {
         games: about.games.unwrap_or_default(),
@@ -297,7 +311,8 @@ fn outcome<'a>(about: &CountsOrigin, needs: &Needs) -> Result<Outcome<'a>, Count
     })
 }
 
-/// Checks that the starting positions can be parsed. `row` is the row number of the first one.
+/// Checks that the starting positions can be parsed as positions of `variant`. Accepts all positions if `variant` is
+/// `None`. `row` is the row number of the first position, for error messages.
 fn check_starts(starts: &[Start], variant: Option<Variant>, row: u64) -> Result<(), CountsError> {
     let Some(variant) = variant else {
         return Ok(());

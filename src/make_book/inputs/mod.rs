@@ -1,7 +1,7 @@
 //! The inputs of a run: games, and counts from earlier runs.
 //!
-//! [`RunInput`] is the interface of an input to the pipeline. For an input of games, one thread cuts the stream into batches, and
-//! all threads replay the batches.
+//! [`RunInput`] is the interface of an input to the pipeline. For an input of games, one thread cuts the stream into
+//! batches, and all threads replay the batches.
 
 #[cfg(feature = "parquet")]
 mod counts;
@@ -28,11 +28,11 @@ use crate::{
     task,
 };
 
-/// The separator between the options of counts that were made with different options.
+/// The separator in the option text of counts that were made with different options.
 const BETWEEN_OPTIONS: &str = " | ";
 
-/// Returns the values of `--max-ply` in `options`: the maximum number of counted half-moves of a game, one value for
-/// each set of options.
+/// Returns the values of `--max-ply`, the maximum number of counted half-moves per game, in an option text. Counts that
+/// were made with different options have one set of options, and so one value, for each.
 pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     let max_ply = |options: &str| {
         let number = options.strip_prefix("--max-ply ")?;
@@ -42,20 +42,20 @@ pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     all.map(move |options| max_ply(options).unwrap_or(MakeBook::DEFAULT_MAX_PLY))
 }
 
-/// Returns the smallest of the numbers of half-moves that `--max-ply` allowed, or `None` if the option was not given.
+/// Returns the smallest of the values of `--max-ply`, or `None` if none is below the default.
 pub(super) fn ended_at(last_plies: impl IntoIterator<Item = usize>) -> Option<usize> {
     let first = last_plies.into_iter().min();
     first.filter(|ply| *ply < MakeBook::DEFAULT_MAX_PLY)
 }
 
-/// The inputs of a run, in their order.
+/// The open inputs of a run, in their order, and what they have in common.
 pub(super) struct Inputs<'a> {
     pub all: Vec<Box<dyn RunInput + 'a>>,
     /// The options with which all inputs were counted, in the form in which the header of a book lists them.
     pub options: String,
     /// The variant of all inputs.
     pub variant: VariantChoice,
-    /// The classes by which counts are written.
+    /// The properties (speed, rating, month) by which the counts that the run writes are grouped.
     pub by: Grouping,
     /// The numbers of positions, rows and half-moves that were pruned from the counts, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
@@ -64,11 +64,13 @@ pub(super) struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Opens the inputs. Counts are opened at once, games only when they are read.
+    /// Opens the inputs of a run. Counts are opened at once, PGN files only when they are read. `threads` is the number
+    /// of threads, which determines the memory for metadata.
     ///
     /// # Errors
     ///
-    /// Returns an error if counts cannot be read, or if options of the run contradict those of the counts.
+    /// Returns an error if counts cannot be read, or if options of the run contradict those with which the counts were
+    /// made.
     pub(super) fn open(run: &'a MakeBook, threads: usize) -> Result<Inputs<'a>> {
         let most_metadata = run.memory.bytes / 2 / threads;
         let open = |input| opened(input, most_metadata);
@@ -92,12 +94,12 @@ impl<'a> Inputs<'a> {
         Ok(inputs)
     }
 
-    /// Returns the classes by which counts are written.
+    /// Returns the properties (speed, rating, month) by which the counts that the run writes are grouped.
     ///
     /// # Errors
     ///
-    /// Returns an error if counts lack a class that the options name, or if counts have different classes and the options
-    /// name none.
+    /// Returns an error if input counts are not grouped by a property that the options request, or if input counts are
+    /// grouped differently and the options request nothing.
     fn classes_of_all(&self, run: &MakeBook) -> Result<Grouping> {
         if run.counts.is_none() && run.explorer.is_none() {
             return Ok(Grouping::default());
@@ -126,13 +128,13 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns the numbers of positions, rows and half-moves that were pruned from the counts, or `None` if nothing was
-    /// pruned.
+    /// Returns the numbers of positions, rows and half-moves that were pruned from the input counts, or `None` if
+    /// nothing was pruned.
     ///
     /// # Errors
     ///
-    /// Returns an error if pruned counts are combined with other inputs, because a position that is too rare in each input
-    /// may not be too rare in the sum.
+    /// Returns an error if pruned counts are combined with a second input, because a position that is rare in each
+    /// input may be frequent in the sum.
     fn pruned(&self) -> Result<Option<Pruned>> {
         let mut pruned = self
             .counted()
@@ -150,13 +152,13 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns warnings about games that the counts lack.
+    /// Returns warnings about games or positions that the input counts lack.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         let pruned = self.pruned.map(|pruned| pruned.to_string());
         pruned.into_iter().chain(self.cut_differently())
     }
 
-    /// Returns a warning if the counts were made with different values of `--max-ply`.
+    /// Returns a warning if input counts were made with different values of `--max-ply`. Returns `None` otherwise.
     fn cut_differently(&self) -> Option<String> {
         if !self.has_counts() {
             return None;
@@ -170,12 +172,12 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Returns an iterator over the inputs that are counts.
+    /// Returns an iterator over the inputs that are counts. An item describes the counts of one input.
     pub(super) fn counted(&self) -> impl Iterator<Item = CountedBefore<'_>> {
         self.all.iter().filter_map(|input| input.counted())
     }
 
-    /// Returns `true` if some inputs are counts.
+    /// Returns `true` if at least one input is counts.
     pub(super) fn has_counts(&self) -> bool {
         self.counted().next().is_some()
     }
@@ -185,12 +187,12 @@ impl<'a> Inputs<'a> {
         self.has_counts() && self.counted().count() == self.all.len()
     }
 
-    /// Returns an iterator over the inputs that are ordered counts.
+    /// Returns an iterator over the input counts that are sorted already.
     pub(super) fn ordered(&self) -> impl Iterator<Item = &dyn OrderedInput> {
         self.all.iter().filter_map(|input| input.ordered())
     }
 
-    /// Returns the size of the ordered counts, or `None` if there are none.
+    /// Returns the total size of the input counts that are sorted already, or `None` if no input is sorted counts.
     pub(super) fn ordered_size(&self) -> Option<OrderedSize> {
         let directories = self.ordered().count();
         let ordered = self.all.iter().filter(|input| input.ordered().is_some());
@@ -203,7 +205,7 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Reads all inputs and passes their batches to the threads.
+    /// Reads all inputs, and passes their batches and rows to the threads of the run. Stops early if the run fails.
     pub(super) fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()> {
         for (number, input) in self.all.iter().enumerate() {
             if batches.run.failure.is_set() {
@@ -215,12 +217,13 @@ impl<'a> Inputs<'a> {
         Ok(())
     }
 
-    /// Returns the total size of the inputs in bytes, or `None` if it is unknown.
+    /// Returns the total size of the inputs in bytes, or `None` if the size of an input is unknown.
     pub(super) fn size(&self) -> Option<u64> {
         self.all.iter().map(|input| input.size()).sum()
     }
 
-    /// Returns the provenance of everything that was counted: the inputs, the numbers of games, and the options.
+    /// Returns the origin of everything that was counted: the names of the inputs, `games`, the numbers of games, and
+    /// the options. The numbers of games are left out if input counts do not state theirs.
     pub(super) fn provenance(&self, run: &MakeBook, games: GameCounts) -> Provenance {
         let names = |(counted, named): (Option<CountedBefore<'_>>, &Input)| {
             let Some(counted) = counted else {
@@ -250,12 +253,13 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns the options with which all inputs were counted, in the form in which the header of a book lists them.
+    /// Returns the options with which all inputs are counted, as the header of a book lists them. Input counts bring
+    /// the options with which they were made.
     ///
     /// # Errors
     ///
-    /// Returns an error if counts were made with other options than those of the run, or for another variant than other
-    /// counts.
+    /// Returns an error if input counts were made with options that contradict those of the run, or if input counts are
+    /// of different variants.
     fn options_of_all(&self, run: &MakeBook) -> Result<String> {
         let own = run.option_text();
         let has_games = self.counted().count() < self.all.len();
@@ -297,7 +301,8 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Opens an input as counts or as games.
+/// Opens an input as counts if it is a directory of counts, and as games otherwise. `most_metadata` is the maximum
+/// memory for the metadata of one Parquet file, in bytes.
 #[cfg_attr(not(feature = "parquet"), expect(unused_variables))]
 fn opened(input: &Input, most_metadata: usize) -> Result<Box<dyn RunInput + '_>> {
     #[cfg(feature = "parquet")]
@@ -307,8 +312,9 @@ fn opened(input: &Input, most_metadata: usize) -> Result<Box<dyn RunInput + '_>>
     Ok(Box::new(GamesInput(input)))
 }
 
-/// Returns an error if the run has options for games, but all inputs are counts, and the counts at `path` do not say
-/// with which options they were made. The option for the variant is allowed.
+/// Returns an error if the run has options for games although its inputs are counts, and the counts at `path` do not
+/// state with which options they were made. The option for the variant is allowed. `has_games` is `true` if some inputs
+/// are games.
 fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
     let mut other = run.clone();
     other.variant = VariantChoice::default();
@@ -320,7 +326,8 @@ fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> R
     Err(Error::file(path, problem))
 }
 
-/// Returns the error message for counts that were made with other options than those of the run.
+/// Returns the error message for counts that were made with the options `theirs` and the classes `by`, in a run with
+/// the options `own`. `has_games` is `true` if some inputs of the run are games.
 fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> String {
     let named = |options: &str| match options {
         "" => "the defaults".to_owned(),
@@ -345,7 +352,7 @@ fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> Stri
     )
 }
 
-/// An input of a run.
+/// An input of a run: a PGN file, or a directory of counts.
 pub(super) trait RunInput: Send + Sync {
     /// Checks that the input can be read, as far as this is possible before reading it.
     ///
@@ -359,12 +366,12 @@ pub(super) trait RunInput: Send + Sync {
     /// Returns the size of the input in bytes, or `None` if it is unknown.
     fn size(&self) -> Option<u64>;
 
-    /// Returns facts about the counts, or `None` if the input is games.
+    /// Returns a description of the counts, or `None` if the input is games.
     fn counted(&self) -> Option<CountedBefore<'_>> {
         None
     }
 
-    /// Returns the counts in the order of their keys, or `None` if the input is games or unordered counts.
+    /// Returns the counts for merging in the order of their keys, or `None` if the input is games or unsorted counts.
     fn ordered(&self) -> Option<&dyn OrderedInput> {
         None
     }
@@ -373,41 +380,42 @@ pub(super) trait RunInput: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns an error if the input cannot be read, and [`Error::Interrupted`](crate::Error::Interrupted) if the run is
-    /// cancelled.
+    /// Returns an error if the input cannot be read, and [`Error::Interrupted`](crate::Error::Interrupted) if the run
+    /// is cancelled.
     fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()>;
 }
 
-/// Counts in ascending order of their keys. They are merged with the sorted counts of the other inputs, without being sorted
-/// themselves.
+/// Input counts that are sorted by key. They are merged with the sorted counts of all other inputs, without being
+/// sorted again.
 pub(super) trait OrderedInput: Sync {
-    /// Returns the number of rows.
+    /// Returns the number of rows of the counts.
     fn rows(&self) -> u64;
 
-    /// Returns a reader of the rows whose keys belong to a range of shards.
+    /// Returns a reader of the rows whose keys belong to `shards`, a range of the 256 equal ranges of keys.
     fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> OrderedCounts<'r>;
 
-    /// Checks that the files still have the bytes that were written.
+    /// Checks by their checksums that the files of the counts were not modified.
     ///
     /// # Errors
     ///
     /// Returns an error if a file was modified.
     fn check_bytes(&self) -> Result<()>;
 
-    /// Checks that all rows have been read, and returns the number of half-moves that they count.
+    /// Checks that all rows were read, and returns the number of half-moves that they count.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file was modified, or has other rows than its metadata says.
+    /// Returns an error if the number of rows that were read differs from what the metadata state, because a file is
+    /// damaged.
     fn check_read(&self) -> Result<u64>;
 }
 
-/// Facts about an input of counts.
+/// A description of a directory of counts that is an input of a run.
 pub(super) struct CountedBefore<'a> {
     pub path: &'a Path,
     /// The provenance and the variant of the counts, if they have a sidecar.
     pub origin: Option<&'a (Provenance, VariantChoice)>,
-    /// The classes by which the counts are separated.
+    /// The properties (speed, rating, month) by which the counts are grouped.
     pub by: Grouping,
     /// The numbers of positions, rows and half-moves that were pruned from the counts, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
@@ -418,13 +426,13 @@ pub(super) struct CountedBefore<'a> {
 }
 
 impl CountedBefore<'_> {
-    /// Returns the approximate number of bytes of memory that a thread needs to read a part in order.
+    /// Returns the approximate number of bytes of memory that a thread needs to read one Parquet file of the counts.
     pub(super) fn memory(&self) -> usize {
         BYTES_OF_DIRECTORY + self.metadata
     }
 }
 
-/// A PGN file as an input.
+/// A PGN file as an input of a run.
 pub(super) struct GamesInput<'a>(pub &'a Input);
 
 impl RunInput for GamesInput<'_> {
@@ -475,7 +483,7 @@ impl RunInput for GamesInput<'_> {
     }
 }
 
-/// Returns the next batch, or `None` at the end of the input.
+/// Cuts the next batch of whole games from an input. Returns `None` at the end of the input.
 fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
     task::fault("cut");
     cutter.next_batch().map_err(|err| input.error(err))

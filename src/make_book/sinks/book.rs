@@ -1,4 +1,4 @@
-//! The Polyglot book as an output.
+//! The Polyglot book as an output of a run.
 
 use std::{iter::once, path::Path};
 
@@ -24,7 +24,7 @@ struct BookSink<'a> {
     file: AtomicFile,
 }
 
-/// Returns the plan for the book, if the options ask for one.
+/// Returns a plan for writing the book, or `None` if the options request no book. Adds to `needs` what the book needs.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _: &'a Inputs<'_>,
@@ -46,7 +46,8 @@ pub(super) fn plan<'a>(
     }))
 }
 
-/// Returns an error if the variant has no keys in the Polyglot format.
+/// Returns an error if the options name a variant without a number in the Polyglot format, whose positions have no
+/// keys.
 fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
     match options.variant {
         VariantChoice::Only(variant) if variant.number().is_none() => Err(Error::file(
@@ -61,8 +62,8 @@ fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
 }
 
 impl BookSink<'_> {
-    /// Returns the book after `--minimax` has lowered weights and the moves that lose too much have been dropped.
-    /// Returns `None` if neither option is given.
+    /// Returns the book with weights lowered by `--minimax` and without moves that lose too much. Returns `None` if
+    /// neither option is given.
     fn adjusted<'a>(&self, counted: &Counted<'a>) -> Result<Option<BookMaker<'a>>> {
         let counts = counted.counts.bytes_in_memory() as usize;
         let memory = Budget::left(self.options, counts, counted.held_bytes);
@@ -89,7 +90,7 @@ impl BookSink<'_> {
         Ok(Some(book))
     }
 
-    /// Returns the text of the header, or `None` if the book has no header.
+    /// Returns the text of the book's header, or `None` if the options request a book without a header.
     fn header(&self, counted: &Counted<'_>, book: &BookMaker<'_>) -> Result<Option<String>> {
         if !self.options.header {
             return Ok(None);

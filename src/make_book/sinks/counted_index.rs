@@ -1,4 +1,4 @@
-//! An index of counts as an output.
+//! An explorer's index of counts as an output of a run.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ use crate::{
     storage::sort::SHARDS,
 };
 
-/// The classes by which counts must be separated for an index, because the explorer filters by them.
+/// The properties by which counts must be grouped for an explorer's index, because the explorer filters by them.
 const ALL: Grouping = Grouping {
     speed: true,
     rating: true,
@@ -44,8 +44,8 @@ struct CountedIndexSink<'a> {
 const OF_VARIANTS: &str =
     "an index can be made from counts of standard chess only: make it from the games";
 
-/// Returns the plan for an index of counts. Returns `None` if the options ask for no index, or if the inputs
-/// contain games.
+/// Returns a plan for writing an explorer's index of counts. Returns `None` if the options request no such index, or if
+/// some inputs are games. Adds to `needs` what the index needs.
 pub(in crate::make_book::sinks) fn plan<'a>(
     options: &'a MakeBook,
     inputs: &'a Inputs<'_>,
@@ -127,8 +127,8 @@ impl Sink for CountedIndexSink<'_> {
     }
 }
 
-/// Converts a row of counts to a row of the index. Returns `None` if the row contains no games, or counts only for
-/// books.
+/// Converts a row of counts to a row of an explorer's index, with White's results. Returns `None` if the row counts no
+/// games, or is counted for books only.
 fn counted_row(row: &ClassRow) -> Option<ResultRow> {
     let (class, stats) = (row.class, row.row.stats.turned(row.row.turn));
     let speed = Speed::ALL[usize::from(class.speed)];

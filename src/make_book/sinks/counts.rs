@@ -1,4 +1,4 @@
-//! Counts as an output. A [`ClassBatch`] collects half-moves by class.
+//! Counts as an output of a run. A [`ClassBatch`] collects half-moves by class.
 
 use std::path::{Path, PathBuf};
 
@@ -29,21 +29,22 @@ use crate::{
 };
 
 impl MakeBook {
-    /// Writes the [counts](crate::counts) of all moves to this directory, including moves that the book and the database
-    /// drop.
+    /// Writes the [counts](crate::counts) of all moves to the directory `path`, including moves that the book and the
+    /// database drop.
     pub fn counts(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.counts = Some(path.into());
         self
     }
 
-    /// Sets the classes by which the [counts](MakeBook::counts) separate games. Default: the classes of the counts among the
-    /// inputs, which must agree, or no classes.
+    /// Sets the properties of games by which the [counts](MakeBook::counts) are grouped. Default: the properties by
+    /// which input counts are grouped, which must be the same for all of them, or none.
     pub fn by(mut self, by: Grouping) -> MakeBook {
         self.by = Some(by);
         self
     }
 
-    /// Drops positions from the [counts](MakeBook::counts) in which fewer moves than this were counted. Default: 0.
+    /// Drops positions in which fewer than `min_game` moves were counted from the [counts](MakeBook::counts). Default:
+    /// 0, which keeps all positions.
     pub fn prune_counts(mut self, min_game: u64) -> MakeBook {
         self.prune_counts = min_game;
         self
@@ -60,7 +61,7 @@ struct CountsSink<'a> {
     reading: usize,
 }
 
-/// Returns the plan for the counts, if the options ask for them.
+/// Returns a plan for writing the counts, or `None` if the options request none. Adds to `needs` what the counts need.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     inputs: &'a Inputs<'_>,
@@ -103,11 +104,12 @@ pub(super) fn plan<'a>(
     })
 }
 
-/// Opens the counts by class among the inputs. Their rows are added to the counts of the run.
+/// Opens all input counts for adding them up by class (speed, rating group and month).
 ///
 /// # Errors
 ///
-/// Returns an error if a part cannot be read, or if reading all directories needs more memory than the budget.
+/// Returns an error if a file cannot be read, or if reading all directories takes more memory than the budget of the
+/// run.
 pub(super) fn opened_classed(options: &MakeBook, inputs: &Inputs<'_>) -> Result<ClassedCounts> {
     let directories: Vec<CountsDirectory> = inputs
         .counted()
@@ -213,10 +215,10 @@ impl CountsSink<'_> {
         self.options.by.unwrap_or_default()
     }
 
-    /// Returns the contents of the sidecar.
+    /// Returns the description of the counts that `counts.json` will contain.
     fn about(&self, counted: &Counted<'_>) -> CountsOrigin {
         let totals = &counted.report.totals;
-        // The directories of the inputs are not part of the counts.
+        // Counts name their inputs without directories.
         let without_directory = |rejection: &Rejection| Rejection {
             file: PathBuf::from(rejection.file.file_name().unwrap_or_default()),
             ..rejection.clone()
@@ -254,7 +256,7 @@ impl CountsSink<'_> {
     }
 }
 
-/// The half-moves of a batch, by class.
+/// The half-moves of one batch of games as records by class (speed, rating group and month).
 pub(super) struct ClassBatch<'a> {
     tally: &'a ClassTally,
     by: Grouping,
@@ -289,8 +291,8 @@ impl<'a> ClassBatch<'a> {
         }
     }
 
-    /// Adds a record of a move in a position, unless the record has no key. The move [`BookMove::NONE`] records that the
-    /// game ends in the position.
+    /// Adds a record of the move `mv` in a position, unless the position has no key. The move [`BookMove::NONE`] means
+    /// that the game ends in the position.
     fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, of: PlyFacts) {
         let key = match self.has_identities {
             true => position.identity(),
@@ -311,26 +313,28 @@ impl<'a> ClassBatch<'a> {
     }
 }
 
-/// The data of a half-move that its class does not determine.
+/// The data of a half-move that its game's class does not determine: the winner, the rating of the side that moved, and
+/// whether only books count the half-move.
 struct PlyFacts {
     book_only: bool,
     winner: Option<Color>,
     rating: u16,
 }
 
-/// The number of half-moves from which the positions of a game are kept in a hash set. Nearly all games are shorter.
+/// The number of half-moves above which the positions of a game are stored in a hash set. Nearly all games are shorter.
 const LONG_GAME: usize = 512;
 
-/// The set of positions in which later moves of a game are played.
+/// The positions in which later moves of a game are played, for finding repetitions while going backwards through the
+/// game.
 struct LaterPositions {
-    /// A Bloom filter with one bit per position. In a short game it avoids most searches for a repetition.
+    /// A Bloom filter of 1024 bits. In a short game it avoids most searches for a repetition.
     bloom: [u64; 16],
-    /// The positions of a long game, in which searches would take time quadratic in its length.
+    /// All positions of a long game, in which linear searches would take time quadratic in its length.
     all: Option<FxHashSet<u64>>,
 }
 
 impl LaterPositions {
-    /// Creates an empty set for a game with this number of half-moves.
+    /// Creates an empty set for a game of `plies` half-moves.
     fn new(plies: usize) -> LaterPositions {
         LaterPositions {
             bloom: [0; 16],
@@ -338,7 +342,7 @@ impl LaterPositions {
         }
     }
 
-    /// Returns the index of the word and the bit that belong to a position.
+    /// Returns the location of a position's bit in the Bloom filter: the index of its word, and a mask of the bit.
     fn bit(identity: u64) -> (usize, u64) {
         ((identity >> 6) as usize % 16, 1 << (identity % 64))
     }
@@ -351,7 +355,8 @@ impl LaterPositions {
         }
     }
 
-    /// Returns `true` if `identity` has been added. `added` must contain exactly the positions that have been added.
+    /// Returns `true` if the position `identity` has been added. `added` must contain exactly the positions that have
+    /// been added; a short game is searched in it.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
         let (word, bit) = LaterPositions::bit(identity);
         self.bloom[word] & bit != 0

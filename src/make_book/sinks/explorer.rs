@@ -1,4 +1,4 @@
-//! The explorer's index of games as an output.
+//! The explorer's index of games as an output of a run.
 
 use std::{collections::HashSet, mem, path::Path, sync::Mutex};
 
@@ -35,7 +35,8 @@ struct ExplorerSink<'a> {
     played: Shards<ListRecord>,
 }
 
-/// Returns the plan for the explorer's index, if the options ask for one.
+/// Returns a plan for writing the explorer's index, or `None` if the options request none. Adds to `needs` what the
+/// index needs.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     inputs: &'a Inputs<'_>,
@@ -123,15 +124,15 @@ impl Sink for ExplorerSink<'_> {
     }
 }
 
-/// The data that the index collects from a batch of games. They are numbered from 0, beginning with the first game of
-/// the batch.
+/// The data that an explorer's index collects from one batch of games. Games are numbered from 0 within the batch.
 struct ExplorerBatch<'a> {
     sink: &'a ExplorerSink<'a>,
     /// The tags of the games.
     facts: GameFacts,
     /// The moves of the games by position.
     played: Vec<ListRecord>,
-    /// The records of the other lists: of players, names and Lichess ids. They contain the ids of the games.
+    /// The records of all lists that are not by position: lists of players, names and Lichess ids. They contain the ids
+    /// of the games.
     lists: Vec<ListRecord>,
     /// The number that must be added to the ids of the games. It is known once all earlier batches have been processed.
     first_id: u32,
@@ -142,7 +143,7 @@ impl BatchSink for ExplorerBatch<'_> {
         self.facts.add(game.tags(), place_of(game, batch_offset));
     }
 
-    /// Adds a record of the move that was played in each position of a game.
+    /// Adds a record for each position of a game, with the move that was played in it.
     fn count(&mut self, game: &CountedGame<'_>) {
         self.facts.count_last(
             game.result,

@@ -1,4 +1,4 @@
-//! The index of polyglot's LevelDB fork as an output.
+//! The index of polyglot's LevelDB fork as an output of a run.
 
 use std::{path::Path, sync::Mutex};
 
@@ -34,7 +34,7 @@ struct IndexSink<'a> {
     postings: Shards<Posting>,
 }
 
-/// Returns the plan for the index, if the options ask for one.
+/// Returns a plan for writing the index of polyglot's LevelDB fork, or `None` if the options request none.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _inputs: &'a Inputs<'_>,
@@ -49,8 +49,12 @@ pub(super) fn plan<'a>(
     })
 }
 
-/// Returns the descriptions of the inputs that an index stores. `first_games` contains the number of the first game of
-/// each input.
+/// Returns the descriptions of the inputs that an index stores. `first_games` contains, for each input, the number of
+/// its first game.
+///
+/// # Errors
+///
+/// Returns an error if the absolute path of an input cannot be determined.
 pub(super) fn indexed_files(options: &MakeBook, first_games: &[u64]) -> Result<Vec<IndexedFile>> {
     let inputs = options.inputs.iter().zip(first_games);
     inputs
@@ -70,13 +74,15 @@ pub(super) fn indexed_files(options: &MakeBook, first_games: &[u64]) -> Result<V
         .collect()
 }
 
-/// Returns the memory that an index holds until it is written, in bytes: half of the budget, divided among the indexes.
+/// Returns the memory that one index occupies until it is written, in bytes: half of the budget, divided by the number
+/// of indexes that the run writes.
 pub(super) fn held_bytes(options: &MakeBook) -> usize {
     let indexes = usize::from(options.leveldb.is_some()) + usize::from(options.explorer.is_some());
     options.memory.bytes / 2 / indexes.max(1)
 }
 
-/// Returns where a game begins. `batch_offset` is the offset of its batch in the input.
+/// Returns the offset in the input at which a game begins: at its tags, or at its moves if it has no tags.
+/// `batch_offset` is the offset of the game's batch.
 pub(super) fn place_of(game: &GameReader<'_>, batch_offset: u64) -> GamePlace {
     let start = batch_offset + game.game_offset() as u64;
     match game.first_tag_offset().is_some() {
@@ -85,7 +91,7 @@ pub(super) fn place_of(game: &GameReader<'_>, batch_offset: u64) -> GamePlace {
     }
 }
 
-/// Returns an error that names the input if an index cannot have this many games.
+/// Returns an error that names the path `input` if an index cannot contain this many games.
 pub(super) fn refuse_too_many(games: u64, input: &Path) -> Result<()> {
     if games > u64::from(u32::MAX) {
         let problem = "an index has at most 4294967295 games: make several";
@@ -154,11 +160,11 @@ impl Sink for IndexSink<'_> {
     }
 }
 
-/// The records of all games, in the order of the inputs.
+/// The records of all games that an index collects, in the order of the inputs.
 struct IndexedGames {
     records: GameRecords,
-    /// The key of the position from which most games start. `start_len` is the length, in bytes, of the list of the ids
-    /// of these games.
+    /// The key of the position in which most games start. `start_len` is the length, in bytes, of the list of the ids
+    /// of the games that start in it.
     start: u64,
     start_len: u64,
 }
@@ -172,8 +178,8 @@ impl IndexedGames {
         }
     }
 
-    /// Adds the records of the next batch of games, and returns the number of its first game. `input` is the input of
-    /// the batch, for error messages.
+    /// Adds the records of the next batch of games. Returns the id of the batch's first game. Errors name the path
+    /// `input`.
     fn add(&mut self, batch: &mut BatchGames, input: &Path) -> Result<u32> {
         let first_id = self.records.len();
         self.records
@@ -191,7 +197,7 @@ impl IndexedGames {
     }
 }
 
-/// The data that the index collects from a batch of games.
+/// The collector of an index for one batch of games.
 struct IndexBatch<'a> {
     sink: &'a IndexSink<'a>,
     games: BatchGames,
@@ -199,7 +205,7 @@ struct IndexBatch<'a> {
     first_id: u32,
 }
 
-/// The games of a batch. They are numbered from 0, beginning with the first game of the batch.
+/// The data of a batch of games that an index stores. Games are numbered from 0 within the batch.
 #[derive(Default)]
 struct BatchGames {
     postings: Vec<Posting>,
@@ -211,8 +217,8 @@ struct BatchGames {
 }
 
 impl BatchGames {
-    /// Adds a posting for each position of a game, including its last position. With `with_moves`, the postings contain
-    /// the moves.
+    /// Adds a posting for each position of a game, including the last one. `with_moves` stores the move that was played
+    /// in each position.
     fn add_postings(&mut self, game: &CountedGame<'_>, with_moves: bool) {
         let (id, winner) = (game.number, game.result.winner());
         let first = game.plies.first();

@@ -1,4 +1,5 @@
-//! The outputs of a run, one file each. To add an output, add a file with its option, an entry in [`plans`], and a report.
+//! The outputs of a run, one file for each format. To add an output, add a file with its option, an entry in [`plans`],
+//! and a report.
 
 mod book;
 #[cfg(feature = "parquet")]
@@ -13,12 +14,12 @@ mod suite;
 
 use super::{budget::Needs, inputs::Inputs, options::MakeBook, sink::Plan};
 
-/// A function that returns the plan for an output if the options ask for it, and adds the needs of the output to
-/// [`Needs`].
+/// A function that returns a plan for writing one kind of output, or `None` if the options do not request the output.
+/// It adds to [`Needs`] what the output needs.
 type Planned = for<'a> fn(&'a MakeBook, &'a Inputs<'_>, &mut Needs) -> Option<Plan<'a>>;
 
-/// Returns the plans for all outputs that the options ask for, in the order in which they are written. Also returns the
-/// needs of these outputs.
+/// Returns the plans for all outputs that the options request, in the order in which they are written, and the data
+/// that these outputs need.
 pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<Plan<'a>>, Needs) {
     let all: &[Planned] = &[
         suite::plan,

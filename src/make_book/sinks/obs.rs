@@ -1,4 +1,4 @@
-//! The OOBS database as an output.
+//! The OOBS database as an output of a run.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ use crate::{
 };
 
 impl MakeBook {
-    /// Writes an [OOBS database](crate::obs) to this file.
+    /// Writes an [OOBS database](crate::obs) to the file `path`.
     pub fn obs(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.obs = Some(path.into());
         self
@@ -38,7 +38,8 @@ struct ObsSink<'a> {
     writer: ObsWriter,
 }
 
-/// Returns the plan for the database, if the options ask for one.
+/// Returns a plan for writing the OOBS database, or `None` if the options request none. Adds to `needs` what the
+/// database needs.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _: &'a Inputs<'_>,
@@ -116,8 +117,7 @@ impl Sink for ObsSink<'_> {
     }
 }
 
-/// Returns the starting positions, parsed from their EPDs. Every EPD can be parsed, because it was written from a
-/// position; one that cannot would be left out.
+/// Prepares starting positions for a walk. `starts` yields `None` for an EPD that cannot be parsed; it is left out.
 fn positions<P: Rules>(
     starts: impl Iterator<Item = Result<Option<P>>>,
 ) -> impl Iterator<Item = Result<Keyed<P>>> {

@@ -1,4 +1,4 @@
-//! The suite of the games' lines as an output.
+//! A suite of the games' opening lines as an output of a run.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,7 +28,7 @@ struct SuiteSink<'a> {
     usual: [u64; Variant::ALL.len()],
 }
 
-/// Returns the plan for the suite, if the options ask for one.
+/// Returns a plan for writing the suite, or `None` if the options request none. Adds to `needs` what the suite needs.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _: &'a Inputs<'_>,
@@ -60,7 +60,7 @@ pub(super) fn plan<'a>(
     })
 }
 
-/// Returns an error if the lines are longer than the half-moves that are read of each game.
+/// Returns an error if the lines of the suite are longer than the number of half-moves that are read of each game.
 fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
     let (plies, max_ply) = (output.suite.plies, options.max_ply);
     if plies <= max_ply {
@@ -111,8 +111,9 @@ impl Sink for SuiteSink<'_> {
 }
 
 impl SuiteSink<'_> {
-    /// Returns the EPD of the start of a line that begins at the start of a game; it is empty for the usual position.
-    /// Returns `None` if the game's start does not qualify.
+    /// Returns the EPD of a game's starting position if the position is usual in the game's variant or in Chess960. The
+    /// EPD of the usual position is empty. Returns `None` for any other position, in which no line of the suite may
+    /// begin.
     fn start<'g>(&self, game: &CountedGame<'g>) -> Option<&'g str> {
         let first = game.identities.first().copied();
         if first.unwrap_or(game.last_identity) == self.usual[game.variant as usize] {
@@ -123,7 +124,8 @@ impl SuiteSink<'_> {
             .filter(|epd| is_chess960 && is_chess960_start(epd))
     }
 
-    /// Returns the lines of a game: one from its start, or one from each wanted position when the game first reaches it.
+    /// Returns the lines of a game for the suite: the one from its start, or one from each wanted position, where the
+    /// game first reaches it.
     fn lines(&self, game: &CountedGame<'_>) -> Vec<GameLine> {
         let length = self.output.suite.plies;
         let line_from = |start: &str, ply: usize| {
@@ -151,7 +153,7 @@ impl SuiteSink<'_> {
     }
 }
 
-/// The lines of a batch.
+/// The collector of a suite for the lines of one batch of games.
 struct SuiteBatch<'a> {
     sink: &'a SuiteSink<'a>,
     /// The lines, with the numbers of their games in the batch.
