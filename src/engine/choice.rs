@@ -1,4 +1,4 @@
-//! Ranking the moves of a source, and choosing one.
+//! Ranks the moves of a source, and chooses one.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -7,8 +7,8 @@ use shakmaty::Move;
 use super::settings::{Play, Settings};
 use crate::{counts::Wdl, walk::TreeMove};
 
-/// Removes the moves that the settings do not allow: moves of too few games, moves without weight, and moves with a score
-/// below the minimum. Adds those with a low score to `refused`.
+/// Removes the moves that the settings do not allow: moves with too few games, moves without weight, and moves whose
+/// score is below the minimum. Adds the moves with too low a score to `refused`.
 pub(super) fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: &mut Vec<Move>) {
     moves.retain(|mv| match mv.stats {
         Some(stats) => {
@@ -25,7 +25,7 @@ pub(super) fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: 
     });
 }
 
-/// Sorts moves, the best first: by the lower bound of the score, or without results by weight.
+/// Sorts moves, best first: by the lower bound of their scores, or by weight if they have no results.
 pub(super) fn rank(moves: &mut [TreeMove]) {
     moves.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
 }
@@ -34,11 +34,9 @@ fn merit(mv: &TreeMove) -> f64 {
     mv.stats.map_or(mv.weight as f64, Wdl::lower_bound)
 }
 
-/// Returns the index of the move to play. `random` is a number from 0 to 1, without 1.
-///
-/// # Panics
-///
-/// Panics if there is no move.
+/// Returns the index of the move to play, or 0 if `moves` is empty. `random` is a random number in the range from 0
+/// (inclusive) to 1 (exclusive), which determines the choice unless `play` requests the best move. Moves must be sorted,
+/// best first.
 pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
     let weight = |mv: &TreeMove| match (play, mv.stats) {
         (Play::Uniform, _) => 1.0,
@@ -58,14 +56,15 @@ pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
     chosen.unwrap_or(0)
 }
 
-/// Returns the score in centipawns of which the logistic formula of ratings gives the lower bound of the expected score:
-/// 400 centipawns are ten to one.
+/// Converts results to a score in centipawns: the logarithm of the odds that correspond to the lower bound of the
+/// expected score. 400 centipawns mean odds of ten to one.
 pub(super) fn centipawns(stats: Wdl) -> i64 {
     let share = stats.lower_bound().clamp(0.001, 0.999);
     (400.0 * (share / (1.0 - share)).log10()).round() as i64
 }
 
-/// Returns wins, draws and losses in thousandths, which add up to 1000: the largest gets what rounding leaves.
+/// Returns the shares of wins, draws and losses in thousandths. They add up to 1000; the largest share includes the
+/// rounding error.
 pub(super) fn wdl(stats: Wdl) -> [u64; 3] {
     let share = |part: u64| (u128::from(part) * 1000 / u128::from(stats.games().max(1))) as u64;
     let mut shares = [stats.wins, stats.draws, stats.losses].map(share);
@@ -76,18 +75,19 @@ pub(super) fn wdl(stats: Wdl) -> [u64; 3] {
     shares
 }
 
-/// A sequence of random numbers, the same for the same seed: SplitMix64 by G. L. Steele, D. Lea and C. H. Flood (2014).
+/// A pseudorandom number generator (SplitMix64 by G. L. Steele, D. Lea and C. H. Flood, 2014). Equal seeds give equal
+/// sequences.
 pub(super) struct Random(u64);
 
 impl Random {
-    /// Creates the sequence of a seed. The seed 0 gives another sequence each time.
+    /// Creates a generator. The seed 0 stands for a different random seed each time.
     pub(super) fn new(seed: u64) -> Random {
         // The standard library takes the keys of its hashers from the system's random numbers.
         let new = || RandomState::new().build_hasher().finish();
         Random(if seed == 0 { new() } else { seed })
     }
 
-    /// Returns the next number from 0 to 1, without 1.
+    /// Returns the next random number, in the range from 0 (inclusive) to 1 (exclusive).
     pub(super) fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -1,10 +1,11 @@
-//! Reading UCI commands.
+//! Parses UCI commands.
 
 use shakmaty::{Move, Position, uci::UciMove, variant::VariantPosition};
 
 use crate::position::Variant;
 
-/// Returns the first known command word of a line and the text after it. UCI asks to skip unknown words.
+/// Finds the first known UCI command in a line. Returns the command and the text after it, or `None` if the line has no
+/// known command. Unknown words before the command are skipped, as UCI requires.
 pub(super) fn split(line: &str) -> Option<(&str, &str)> {
     const KNOWN: [&str; 11] = [
         "uci",
@@ -32,7 +33,8 @@ pub(super) fn split(line: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Returns the name and the value of `setoption name NAME value VALUE`.
+/// Parses the arguments of `setoption`, `name NAME value VALUE`. Returns the name and the value, which is empty if it
+/// is missing. Returns `None` if the text does not begin with `name`.
 pub(super) fn option(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix("name ")?;
     let (name, value) = match text.split_once(" value ") {
@@ -42,10 +44,10 @@ pub(super) fn option(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-/// The command that must arrive before a search may be answered.
+/// The UCI command that must arrive before the result of a search may be sent.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) enum Wait {
-    /// No command: the search may be answered at once.
+    /// No command: the result may be sent at once.
     #[default]
     None,
     /// `ponderhit` or `stop`.
@@ -54,18 +56,18 @@ pub(super) enum Wait {
     Stop,
 }
 
-/// The arguments of `go`.
+/// The arguments of the UCI command `go`.
 #[derive(Default)]
 pub(super) struct Go<'a> {
     pub wait: Wait,
-    /// The only moves that may be played; none for all.
+    /// The moves after `searchmoves`, to which the choice is restricted. Empty if all moves are allowed.
     pub moves: Vec<UciMove>,
     /// The arguments without `searchmoves`.
     pub limits: Vec<&'a str>,
 }
 
 impl<'a> Go<'a> {
-    /// Reads the arguments of `go`.
+    /// Parses the arguments of the UCI command `go`. Unknown words are kept.
     pub(super) fn read(text: &'a str) -> Go<'a> {
         let mut go = Go::default();
         let mut is_move = false;
@@ -89,25 +91,25 @@ impl<'a> Go<'a> {
         go
     }
 
-    /// Returns the command without `searchmoves`.
+    /// Returns the `go` command with all its arguments except `searchmoves`.
     pub(super) fn command(&self) -> String {
         format!("go {}", self.limits.join(" "))
             .trim_end()
             .to_owned()
     }
 
-    /// Returns `true` if `searchmoves` allows a move.
+    /// Returns `true` if `searchmoves` allows the move `mv` in `pos`, or if the command had no `searchmoves`.
     pub(super) fn allows(&self, pos: &VariantPosition, mv: Move) -> bool {
         let is_same = |allowed: &UciMove| allowed.to_move(pos).is_ok_and(|allowed| allowed == mv);
         self.moves.is_empty() || self.moves.iter().any(is_same)
     }
 }
 
-/// Reads the arguments of `position`.
+/// Parses the arguments of the UCI command `position`. Returns the position after all moves.
 ///
 /// # Errors
 ///
-/// Returns what is wrong with the position, or the first move that is not legal.
+/// Returns a message that says what is wrong with the position, or which move is illegal.
 pub(super) fn position(text: &str, variant: Variant) -> Result<VariantPosition, String> {
     let (start, moves) = match text.split_once("moves") {
         Some((start, moves)) => (start.trim(), moves),

@@ -1,7 +1,8 @@
-//! The moves of books, databases and indexes as a UCI engine, with a second engine for other positions.
+//! A UCI engine that plays the moves of books, databases and indexes, and passes all other positions to a second
+//! engine.
 //!
-//! [`SourceEngine`] answers `go` from the first source that knows the position. In other positions the second
-//! engine plays, or there is no move.
+//! [`SourceEngine`] answers `go` from the first source that contains the position. If no source contains it, the second
+//! engine plays. Without a second engine, [`Fallback`] decides.
 //!
 //! ```
 //! use polybook::{MakeBook, book::Book, engine::{EngineSource, Play, Settings, SourceEngine}, pgn::Input};
@@ -39,30 +40,31 @@ use self::{
 };
 use crate::{error::Result, explorer::Explorer, task, uci::read_lines, walk::Source};
 
-/// The maximum number of lines of the program and of the second engine that may wait until they are handled.
+/// The maximum number of lines from the user interface and from the second engine that wait to be handled. Further
+/// lines block their sender.
 const AHEAD: usize = 64;
 
-/// A source of moves.
+/// A source from which the engine takes its moves.
 pub enum EngineSource {
-    /// A source without filters.
+    /// A source whose moves are not filtered, such as a book.
     Moves(Box<dyn Source>),
     /// An index of games or counts, whose games are [filtered](Settings::filters).
     Games(Box<Explorer>),
 }
 
-/// A UCI engine that plays the moves of its sources.
+/// A UCI engine that plays the moves of books, databases and indexes.
 pub struct SourceEngine {
-    /// The sources. The first one that knows a position answers.
+    /// The sources, in the order in which they are asked. The first one that contains a position answers.
     pub sources: Vec<EngineSource>,
-    /// The initial values of the options.
+    /// The initial values of the UCI options.
     pub settings: Settings,
-    /// The program of the engine that plays in other positions, and its arguments.
+    /// The program and the arguments of the second engine, which plays in positions that no source contains.
     pub behind: Option<(PathBuf, Vec<OsString>)>,
 }
 
 impl SourceEngine {
-    /// Reads UCI commands until `quit` or the end of `input`, and writes answers to `output`. A thread reads `input`; it
-    /// goes on waiting for a line after `quit`.
+    /// Runs the engine: reads UCI commands from `input` until `quit` or the end, and writes answers to `output`. A
+    /// thread reads `input`; after `quit`, the thread may still wait for a line.
     ///
     /// # Errors
     ///

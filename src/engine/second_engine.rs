@@ -1,4 +1,4 @@
-//! The second engine, to which a session passes the positions that no source knows.
+//! The second engine, to which a session passes the positions that no source contains.
 
 use std::{
     ffi::OsString,
@@ -12,11 +12,11 @@ use crate::{
     uci::{EngineProcess, option_name},
 };
 
-/// An event in a conversation: a message from the program that sends commands, or from the second engine.
+/// An event in a UCI session: a line from the user interface or from the second engine.
 pub(super) enum Event {
-    /// A command has arrived.
+    /// The user interface sent a command.
     Command(String),
-    /// No further command will arrive.
+    /// The user interface closed the input, so no further command will arrive.
     End,
     /// The second engine wrote a line.
     Behind(String),
@@ -24,33 +24,35 @@ pub(super) enum Event {
     BehindEnd,
 }
 
-/// The maximum time from the start of an engine to its `uciok`.
+/// The maximum time that the second engine may take from its start to `uciok`.
 const START: Duration = Duration::from_secs(30);
 
-/// The maximum time that an engine gets to end after `quit`.
+/// The time that the second engine has to exit after `quit` before it is killed.
 const QUIT: Duration = Duration::from_secs(1);
 
-/// The maximum number of lines that may wait until an engine reads them. Some programs set a hundred options at once.
+/// The maximum number of lines that wait until the second engine reads them. Some user interfaces set a hundred options
+/// at once.
 const AHEAD: usize = 1 << 10;
 
-/// The maximum number of lines before `uciok`.
+/// The maximum number of lines that the second engine may write before `uciok`.
 const MOST_LINES: usize = 1 << 12;
 
-/// An engine that has answered `uci`.
+/// A UCI engine that was started and has answered `uci`. It plays in positions that no source contains.
 pub(super) struct SecondEngine {
     pub process: EngineProcess,
-    /// The lines that name and declare the engine: `id` and `option`.
+    /// The lines `id` and `option` by which the engine introduced itself.
     pub lines: Vec<String>,
-    /// The names of its options.
+    /// The names of the options that the engine declared.
     pub options: Vec<String>,
 }
 
 impl SecondEngine {
-    /// Starts an engine. A thread sends its lines to `feeder`, whose receiver is `events`.
+    /// Starts the engine and waits until it has answered `uci`. A thread sends each line of the engine to `feeder`, and
+    /// `events` receives them.
     ///
     /// # Errors
     ///
-    /// Returns an error if the engine cannot be started or does not answer `uci`.
+    /// Returns an error if the engine cannot be started, or if it does not answer `uci` in time.
     pub(super) fn start(
         program: &Path,
         args: &[OsString],
@@ -77,7 +79,7 @@ impl SecondEngine {
                     }
                 }
                 Some(Event::BehindEnd) => return Err(process.has_ended("closed its output")),
-                // Commands are read later, so this is a line too many or the end of the time.
+                // No command has been read yet, so the engine has written too many lines or taken too long.
                 _ => {
                     let how = format!("does not answer uci in {} s", START.as_secs());
                     return Err(process.fails(&how));
@@ -91,13 +93,14 @@ impl SecondEngine {
         })
     }
 
-    /// Returns `true` if the engine declares an option.
+    /// Returns `true` if the engine has declared an option with this name. Upper and lower case are not distinguished.
     pub(super) fn has(&self, name: &str) -> bool {
         let mut known = self.options.iter();
         known.any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// Asks the engine to end, and kills it with all that it started if it does not.
+    /// Sends `quit` to the engine and waits for its end. Kills the engine and its child processes if it does not end in
+    /// time.
     pub(super) fn quit(mut self, events: &mut Feed<Event>) {
         let deadline = Instant::now() + QUIT;
         if self.process.say("quit").is_err() {

@@ -1,4 +1,4 @@
-//! A conversation with a program that speaks UCI.
+//! A UCI session with a user interface.
 
 use std::{collections::VecDeque, io::Write};
 
@@ -20,13 +20,13 @@ use crate::{
     walk::TreeMove,
 };
 
-/// The maximum number of half-moves of a line.
+/// The maximum number of half-moves in the principal variation that an answer shows.
 const LONGEST_LINE: usize = 5;
 
-/// The maximum number of commands that wait for the end of a search.
+/// The maximum number of commands that are queued until a search ends.
 const MOST_WAITING: usize = 64;
 
-/// The search that has not been answered yet.
+/// A search for which `bestmove` has not been sent yet.
 struct Search {
     /// The answer of a source, or `None` if the answer is that of the second engine.
     answer: Option<String>,
@@ -39,7 +39,7 @@ struct Search {
     listed: Option<usize>,
 }
 
-/// The state of a conversation.
+/// A UCI session with a user interface: the position, the options, and the current search.
 pub(super) struct Session<W> {
     sources: Vec<EngineSource>,
     settings: Settings,
@@ -81,7 +81,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles events until `quit` or the end of the commands.
+    /// Handles the events of the session until `quit` or the end of the input, and then ends the second engine.
     ///
     /// # Errors
     ///
@@ -110,8 +110,8 @@ impl<W: Write> Session<W> {
         Ok(())
     }
 
-    /// Returns `true` if a command does not have to wait for the end of the search. A second `stop` is for the search that
-    /// waits.
+    /// Returns `true` if the command `word` can be handled at once, and `false` if it must wait until the current
+    /// search ends. A second `stop` must wait, because it belongs to the next search.
     fn can_obey(&self, word: &str) -> bool {
         let Some(search) = &self.search else {
             return true;
@@ -123,7 +123,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Removes the first of the commands that waited, if it does not have to wait any more.
+    /// Removes the first queued command and returns its line, if the command can be handled now. Otherwise returns
+    /// `None`.
     fn next_waiting(&mut self) -> Option<String> {
         let (word, _) = command::split(self.waiting.front()?)?;
         let can_obey = self.can_obey(word);
@@ -150,7 +151,7 @@ impl<W: Write> Session<W> {
             "position" => self.take_position(rest),
             "go" => self.go(rest),
             "stop" | "ponderhit" => self.end_wait(word),
-            // These words concern the second engine only.
+            // All further commands concern only the second engine.
             _ => self.pass(format!("{word} {rest}").trim()),
         }
     }
@@ -188,7 +189,7 @@ impl<W: Write> Session<W> {
                 self.check_filters()?;
             }
         }
-        // An option of both has the same value in both.
+        // If the second engine has an option of the same name, both get the same value.
         match self.behind.as_ref().is_some_and(|behind| behind.has(name)) {
             true => self.pass(&format!("setoption {text}")),
             false if is_own => Ok(()),
@@ -196,7 +197,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Says which filters no game can pass. The filters stay, because a program sets one option after another.
+    /// Reports filters that no game can pass to the user interface. The filters stay set, because a user interface sets
+    /// one option after another.
     fn check_filters(&mut self) -> Result<()> {
         let filters = &self.settings.filters;
         let mut problems = Vec::new();
@@ -233,7 +235,7 @@ impl<W: Write> Session<W> {
             is_stopped: false,
             listed: None,
         };
-        // The commands that the second engine gets.
+        // The commands to send to the second engine.
         let mut commands = Vec::new();
         let mut refused = Vec::new();
         let known = match self.pos.clone() {
@@ -265,9 +267,9 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Lists the moves of the sources, and chooses one. Returns the answer, the number of listed moves, and the moves that
-    /// the second engine has to add; `None` if no source knows the position. Adds the moves that scored too little to
-    /// `refused`.
+    /// Writes `info` lines for the moves that the sources contain in `pos`, and chooses one. Returns the `bestmove`
+    /// line, the number of listed moves, and the moves that the second engine must list in addition. Returns `None` if
+    /// no source contains the position. Adds moves with too low a score to `refused`.
     fn list(
         &mut self,
         pos: &VariantPosition,
@@ -325,7 +327,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles `stop` and `ponderhit`.
+    /// Handles the commands `stop` and `ponderhit`, which may end the wait for the result of a search.
     fn end_wait(&mut self, word: &str) -> Result<()> {
         let Some(search) = &mut self.search else {
             return Ok(());
@@ -340,7 +342,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Gives the answer of a source, unless the program or the second engine has something to say before.
+    /// Sends the result of the search if a source has given it, no command has to arrive first, and the second engine
+    /// is not searching.
     fn conclude(&mut self) -> Result<()> {
         let is_over = |search: &mut Search| search.wait == Wait::None && search.listed.is_none();
         match self.search.take_if(is_over) {
@@ -349,13 +352,13 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles a line of the second engine.
+    /// Handles a line that the second engine has written.
     fn hear(&mut self, line: &str) -> Result<()> {
         if self.behind.is_none() {
             return Ok(());
         }
         if line == "readyok" {
-            // An answer that nobody asked for is dropped.
+            // A `readyok` for which the user interface is not waiting is dropped.
             if self.ready_asked > 0 {
                 self.ready_asked -= 1;
                 self.say(line)?;
@@ -364,7 +367,8 @@ impl<W: Write> Session<W> {
         }
         let listed = self.search.as_ref().and_then(|search| search.listed);
         match (listed, is_answer(line)) {
-            // An answer without a search would be taken for that of the next search.
+            // The user interface would take a `bestmove` that is not the result of a search for that of the next
+            // search.
             (None, true) => Ok(()),
             (None | Some(0), false) => self.say(line),
             (Some(listed), false) => self.say(&renumbered(line, listed)),
@@ -380,7 +384,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Goes on without the second engine.
+    /// Continues the session without the second engine after the engine has ended.
     fn lose_behind(&mut self) -> Result<()> {
         let Some(mut behind) = self.behind.take() else {
             return Ok(());
@@ -394,7 +398,8 @@ impl<W: Write> Session<W> {
         self.end_search_behind()
     }
 
-    /// Gives the answer of a source if the second engine searched, or a fallback without one.
+    /// Ends the search of the second engine: sends the result that a source has given or, if no source has given one,
+    /// the fallback move.
     fn end_search_behind(&mut self) -> Result<()> {
         let fallback = self.fallback();
         if let Some(search) = &mut self.search
@@ -405,7 +410,7 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Writes a line to the second engine, if there is one.
+    /// Writes a line to the second engine. Does nothing if there is no second engine.
     fn pass(&mut self, line: &str) -> Result<()> {
         let Some(behind) = &mut self.behind else {
             return Ok(());
@@ -416,8 +421,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Returns the moves that may be played in a position, the best first, from the first source that has one. Adds the moves
-    /// that scored too little in a source to `refused`. A later source does not bring them back.
+    /// Returns the moves that may be played in `pos`, best first, from the first source that has any. Adds moves with
+    /// too low a score in one source to `refused`; they are not taken from later sources.
     fn choices(&mut self, pos: &VariantPosition, refused: &mut Vec<Move>) -> Result<Vec<TreeMove>> {
         self.first_known(pos, |settings, moves| {
             restrict(moves, settings, refused);
@@ -425,8 +430,8 @@ impl<W: Write> Session<W> {
         })
     }
 
-    /// Calls `select` with the moves of one source after the other, until it leaves a move. Returns the moves that are left,
-    /// sorted with the best move first.
+    /// Calls `select` with the moves of one source after the other, until `select` leaves at least one move. Returns
+    /// these moves, best first. Returns no moves if no source has any, or if the position is beyond the maximum ply.
     fn first_known(
         &mut self,
         pos: &VariantPosition,
@@ -449,8 +454,8 @@ impl<W: Write> Session<W> {
         Ok(Vec::new())
     }
 
-    /// Returns the moves that the second engine may search if some moves are refused, separated by spaces. Returns `None` if
-    /// no move is refused, or if no other move is left.
+    /// Returns the moves that the second engine may search if some moves are refused, in UCI notation, separated by
+    /// spaces. Returns `None` if no move is refused, or if every allowed move is refused.
     fn except(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
         let pos = self.pos.as_ref().filter(|_| !refused.is_empty())?;
         let mut moves = pos.legal_moves();
@@ -459,7 +464,8 @@ impl<W: Write> Session<W> {
         (!moves.is_empty()).then(|| moves.join(" "))
     }
 
-    /// Returns the moves of a source. A source that cannot be read is reported, and knows nothing.
+    /// Returns the moves of the source with index `number` in `pos`. If the source cannot be read, reports this to the
+    /// user interface and returns no moves.
     fn moves_of(&mut self, number: usize, pos: &VariantPosition) -> Result<Vec<TreeMove>> {
         let read = match &self.sources[number] {
             EngineSource::Moves(source) => source.moves(&Keyed::new(pos.clone())),
@@ -477,7 +483,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Returns a move and the most played replies as the protocol writes them.
+    /// Returns a principal variation in UCI notation: the move `mv`, followed by the most played replies.
     fn line_from(&mut self, pos: &VariantPosition, mv: Move) -> Result<Vec<String>> {
         let (mut pos, mut mv) = (pos.clone(), mv);
         let mut line = Vec::new();
@@ -487,7 +493,7 @@ impl<W: Write> Session<W> {
             if line.len() == LONGEST_LINE {
                 return Ok(line);
             }
-            // The opponent may play what the settings do not allow.
+            // The settings restrict only the moves of the engine, not those of its opponent.
             let moves = match line.len() % 2 {
                 0 => self.choices(&pos, &mut Vec::new())?,
                 _ => self.first_known(&pos, |_, moves| moves.retain(|mv| mv.games() > 0))?,
@@ -499,10 +505,11 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Writes the `info` line of a move; `sum` is the weight of all moves.
+    /// Writes the `info` line of the move with rank `number`. `line` is its principal variation, and `sum` is the total
+    /// weight of all moves.
     fn say_move(&mut self, mv: &TreeMove, number: usize, line: &[String], sum: u64) -> Result<()> {
         let mut info = format!("info depth 1 seldepth {} multipv {number}", line.len());
-        // Games without a result say nothing about the score.
+        // Moves without results have no score.
         if let Some(stats) = mv.stats.filter(|stats| stats.games() > 0) {
             let [wins, draws, losses] = wdl(stats);
             info += &format!(" score cp {}", centipawns(stats));
@@ -531,7 +538,8 @@ impl<W: Write> Session<W> {
     }
 }
 
-/// Adds `listed` to the number of a variation, which is 1 if the line has none.
+/// Adds `listed` to the value of `multipv` in an `info` line, because `listed` moves are listed before it. A missing
+/// value counts as 1. Returns any other line unchanged.
 fn renumbered(line: &str, listed: usize) -> String {
     let mut words: Vec<String> = line.split_ascii_whitespace().map(str::to_owned).collect();
     let of = |name: &str| words.iter().position(|word| word == name);

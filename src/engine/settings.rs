@@ -1,4 +1,4 @@
-//! The options of the engine.
+//! The UCI options of the engine.
 
 use std::{fmt::Display, str::FromStr};
 
@@ -10,19 +10,19 @@ use crate::{
     position::Variant,
 };
 
-/// The way in which a move is chosen among the moves of a position.
+/// The rule by which a move is chosen among the moves of a position.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Play {
-    /// At random by weight, or by the square of the score times the games.
+    /// A random move, by weight; if the moves have results, by the number of games times the square of the score.
     #[default]
     Weighted,
-    /// The best move.
+    /// The move with the best score or the largest weight.
     Best,
-    /// At random, each move as often as any other.
+    /// A random move, all with the same probability.
     Uniform,
 }
 
-/// The move that is played in a position that no source knows, if there is no second engine.
+/// The reply in a position that no source contains, if there is no second engine.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Fallback {
     /// No move: `bestmove (none)`.
@@ -33,7 +33,7 @@ pub enum Fallback {
 }
 
 impl Play {
-    /// The names of all values.
+    /// The values with the names by which users choose them.
     pub const NAMES: [(&str, Play); 3] = [
         ("weighted", Play::Weighted),
         ("best", Play::Best),
@@ -42,12 +42,12 @@ impl Play {
 }
 
 impl Fallback {
-    /// The names of all values.
+    /// The values with the names by which users choose them.
     pub const NAMES: [(&str, Fallback); 2] =
         [("none", Fallback::None), ("random", Fallback::Random)];
 }
 
-/// The names of the variants in the protocol.
+/// The variants with their names in UCI.
 const VARIANTS: [(&str, Variant); 10] = [
     ("chess", Variant::Standard),
     ("crazyhouse", Variant::Crazyhouse),
@@ -61,14 +61,14 @@ const VARIANTS: [(&str, Variant); 10] = [
     ("racingkings", Variant::RacingKings),
 ];
 
-/// The names of colors. Without a color, a player's games with both count.
+/// The values of the option for the color of a player, with their names. `None` stands for games with either color.
 const COLORS: [(&str, Option<Color>); 3] = [
     ("any", None),
     ("white", Some(Color::White)),
     ("black", Some(Color::Black)),
 ];
 
-/// The values of the options.
+/// The values of the UCI options.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The way in which a move is chosen.
@@ -117,7 +117,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the variant by whose rules positions are read.
+    /// Returns the variant by whose rules positions are read: Chess960 if its option is set in standard chess.
     pub(super) fn rules(&self) -> Variant {
         match self.variant {
             Variant::Standard if self.is_chess960 => Variant::Chess960,
@@ -126,21 +126,22 @@ impl Settings {
     }
 }
 
-/// A value of [`Settings`] as the text of an option. An empty text is a missing value.
+/// A value of [`Settings`] that can be converted to and from the text of a UCI option. An empty text stands for a
+/// missing value.
 trait OptionValue {
     fn text(&self) -> String;
 
-    /// Sets the value, unless the text cannot be read.
+    /// Parses the text and sets the value. Returns a message, and leaves the value unchanged, if the text is invalid.
     fn read(&mut self, text: &str) -> Result<(), String>;
 
-    /// Returns the end of the line `option name ...` that declares the admitted values, such as `min 0 max 100`, or an empty
-    /// text if every text is admitted.
+    /// Returns the part of an `option` line that lists the admitted values, such as `var best var uniform`. Returns an
+    /// empty text if the values cannot be listed.
     fn values(&self) -> String {
         String::new()
     }
 }
 
-/// A value with a name.
+/// An option whose value is one of a list of named values.
 struct Choice<'a, T: 'static>(&'a mut T, &'static [(&'static str, T)]);
 
 impl<T: Copy + PartialEq> OptionValue for Choice<'_, T> {
@@ -163,7 +164,7 @@ impl<T: Copy + PartialEq> OptionValue for Choice<'_, T> {
     }
 }
 
-/// A value that is never missing.
+/// An option whose value is never missing.
 struct Always<'a, T>(&'a mut T);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
@@ -177,7 +178,7 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
     }
 }
 
-/// A value that may be missing, and the word for that.
+/// An option whose value may be missing. The second field is the text that stands for a missing value.
 struct Maybe<'a, T>(&'a mut Option<T>, &'static str);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for Maybe<'_, T> {
@@ -193,7 +194,7 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Maybe<'_, T> {
     }
 }
 
-/// A list with commas or blanks, of which an empty one admits everything.
+/// An option whose value is a list, separated by commas or spaces. An empty list admits everything.
 struct ListOption<'a, T>(&'a mut Option<Vec<T>>);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for ListOption<'_, T> {
@@ -207,7 +208,7 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for ListOption<'_, T> {
     }
 }
 
-/// A list of rating groups, with a word for games without a known rating.
+/// An option whose value is a list of rating groups. The word `unknown` in it admits games without a known rating.
 struct RatingsOption<'a>(&'a mut Filters);
 
 impl RatingsOption<'_> {
@@ -245,7 +246,8 @@ fn joined(values: impl Iterator<Item = impl Display>) -> String {
     values.join(",")
 }
 
-/// An option: its name, its type, the range of a number, and its place in the settings.
+/// The definition of a UCI option: its name, its type, the range of a number, and the value in the settings that it
+/// sets.
 struct Definition {
     name: &'static str,
     kind: &'static str,
@@ -264,8 +266,9 @@ macro_rules! options {
     };
 }
 
-/// All options. The second engine must know the variants that it is asked about, so the first [`RULES`] options do not exist
-/// if it does not have them. If it has one of the first [`SHARED`] options, both have the same value.
+/// All UCI options of polybook. If there is a second engine, the first [`RULES`] options exist only if the second
+/// engine declares them, because it must know the variants that are played. If the second engine declares one of the
+/// first [`SHARED`] options, both engines get the same value.
 static OPTIONS: [Definition; 23] = options! {
     "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
     "UCI_Variant", "combo", "", s => Choice(&mut s.variant, &VARIANTS);
@@ -295,22 +298,23 @@ static OPTIONS: [Definition; 23] = options! {
 const RULES: usize = 2;
 const SHARED: usize = 4;
 
-/// The word before the name of an option that the second engine has too.
+/// The prefix of an option whose name is also the name of an option of the second engine, but with a different meaning.
 const PREFIX: &str = "Book ";
 
-/// The value of a string option that is empty, as the protocol writes it.
+/// The text that UCI uses for an empty string.
 const EMPTY: &str = "<empty>";
 
-/// An option of polybook under its name in this conversation.
+/// An option of polybook, with its name in the current session.
 pub(super) struct OwnOption {
     pub name: String,
     definition: &'static Definition,
-    /// Whether the second engine declares the option too.
+    /// Whether the second engine declares an option with the same name and meaning.
     is_shared: bool,
 }
 
 impl OwnOption {
-    /// Returns the options next to those of an engine.
+    /// Returns all options of polybook. Options that would clash with those of the second engine are left out or get a
+    /// prefix.
     pub(super) fn all(behind: Option<&SecondEngine>) -> Vec<OwnOption> {
         let has = |name: &str| behind.is_some_and(|behind| behind.has(name));
         let mut own = Vec::new();
@@ -332,13 +336,14 @@ impl OwnOption {
         own
     }
 
-    /// Returns `true` if the option starts the random choices again.
+    /// Returns `true` if the option sets the seed, so that the random numbers must start again.
     pub(super) fn is_seed(&self) -> bool {
         self.definition.name == "Seed"
     }
 
-    /// Returns the line that declares the option with its current value as the default: a program that sends all defaults
-    /// must not change what the command line says. Returns `None` if the second engine declares the option.
+    /// Returns the `option` line that declares the option. Its default is the current value, so that a user interface
+    /// that sends all defaults does not change the settings of the command line. Returns `None` if the second engine
+    /// declares the option.
     pub(super) fn declaration(&self, settings: &Settings) -> Option<String> {
         let Definition { kind, range, .. } = self.definition;
         let mut settings = settings.clone();
@@ -352,11 +357,11 @@ impl OwnOption {
         (!self.is_shared).then(|| line.trim_end().to_owned())
     }
 
-    /// Sets the option.
+    /// Parses `text` and sets the option in `settings`.
     ///
     /// # Errors
     ///
-    /// Returns what is wrong with the value. The option keeps its old value.
+    /// Returns a message that says what is wrong with the text. The old value is kept.
     pub(super) fn set(&self, settings: &mut Settings, text: &str) -> Result<(), String> {
         let Definition { kind, range, .. } = self.definition;
         let text = if text == EMPTY { "" } else { text };

@@ -1,5 +1,5 @@
-//! Writes suites as PGN or EPDs, and checks the entries of a suite: positions in which the game is over, repeated positions, and
-//! the lengths of lines.
+//! Writes suites as PGN or EPDs, and checks the entries of a suite for positions in which the game is over, repeated
+//! entries, and the lengths of lines.
 
 use std::{io::Write, ops::RangeInclusive, path::Path};
 
@@ -18,10 +18,10 @@ use crate::{
     tree::GameWriter,
 };
 
-/// The value of the `Event` tag of each line.
+/// The value of the `Event` tag of each line of a suite in PGN.
 const EVENT: &str = "Opening suite";
 
-/// The format of a suite.
+/// The format of an opening suite.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SuiteFormat {
     /// Lines of moves, written as games without a result.
@@ -31,8 +31,8 @@ pub enum SuiteFormat {
 }
 
 impl SuiteFormat {
-    /// Returns the format of the text of a suite: positions if the first word is a board, otherwise lines. Blank lines and lines that
-    /// begin with `#` are skipped.
+    /// Recognizes the format of the text of a suite: positions if the first word is a board in FEN, otherwise lines.
+    /// Blank lines and lines that begin with `#` are skipped.
     pub fn of_text(text: &str) -> SuiteFormat {
         let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}'));
         let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'));
@@ -44,10 +44,11 @@ impl SuiteFormat {
     }
 }
 
-/// Creates a file for a suite. An existing file is replaced if it is empty or an unchanged suite of lines, and with `force`
-/// in any case.
+/// Creates the output file for a suite. An existing file may be replaced if it is empty or a suite of lines that nobody
+/// has changed since polybook wrote it. With `force`, any file may be replaced.
 ///
-/// A suite of positions has no checksum, because other programs sort and join its lines, which would move the checksum.
+/// A suite of positions has no checksum that would show changes, because other programs sort and join its lines, which
+/// would move the checksum.
 ///
 /// # Errors
 ///
@@ -56,8 +57,8 @@ pub fn begin_suite(path: &Path, force: bool) -> Result<BufferedFile> {
     Ok(BufferedFile::sealed(begin_text(path, force)?))
 }
 
-/// Writes the entries of a ranking in their order, and returns the file and the number of entries. `start_of` returns
-/// the position that the bytes of [`Ranked::start`] identify.
+/// Writes the entries of a ranking to `file` in their order, and returns the file and the number of entries. `start_of`
+/// returns the starting position for the bytes of [`Ranked::start`].
 pub(super) fn write_ranked(
     file: BufferedFile,
     format: SuiteFormat,
@@ -104,7 +105,8 @@ pub(super) fn write_ranked(
     Ok((games.into_inner(), count))
 }
 
-/// Returns the EPD of a position, with the operations `hmvc` and `fmvn` if `opcodes` is set.
+/// Returns the EPD of a position. If `opcodes` is set, the EPD includes the operations `hmvc` and `fmvn`, the move
+/// counters.
 pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     use shakmaty::Position;
     let mut epd = epd_of(pos);
@@ -115,7 +117,8 @@ pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     epd
 }
 
-/// Returns a comment that states the number of games, how many of them have no result, and White's score in the others.
+/// Returns a comment that states the number of games, how many of them have no result, and White's score in the games
+/// with a result.
 pub(super) fn note_of_games(results: GameStats) -> String {
     note("game", results)
 }
@@ -133,7 +136,8 @@ pub(super) fn note_of_times(stats: Wdl) -> String {
     )
 }
 
-/// Returns the text of the comment about `results`. `thing` names what is counted, such as games.
+/// Returns a comment that states the number of games and White's score. `thing` is the singular noun for what `results`
+/// counts, such as "game".
 fn note(thing: &str, results: GameStats) -> String {
     let count = results.games();
     let s = if count == 1 { "" } else { "s" };
@@ -147,7 +151,8 @@ fn note(thing: &str, results: GameStats) -> String {
     note
 }
 
-/// The findings about a suite. Every entry is legal, because a suite with an illegal position or move cannot be read.
+/// The findings about a suite that was checked. All its entries are legal, because a suite with an illegal position or
+/// move cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SuiteCheck {
     /// The format: lines of moves in PGN, or positions, one per line of text.
@@ -167,11 +172,11 @@ pub struct SuiteCheck {
     pub faults: Vec<SuiteFault>,
 }
 
-/// A fault of an entry. Entries are numbered from 1.
+/// A fault in a suite. Entries are numbered from 1.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SuiteFault {
-    /// The game is over after the entry: by mate, stalemate, the end of a variant, insufficient material, or because the line repeats
-    /// a position twice.
+    /// The game is over after the entry: by mate, stalemate, the rules of a variant, insufficient material, a threefold
+    /// repetition, or the 75-move rule.
     Over {
         /// The number of the entry.
         entry: usize,
@@ -197,15 +202,15 @@ impl std::fmt::Display for SuiteFault {
     }
 }
 
-/// Returns the evaluation in the EPD operation `ce` of a line of text, converted from the view of the side to move to
-/// White's view, in centipawns. Returns `None` if the operation is missing.
+/// Returns the evaluation in the EPD operation `ce` of a line of text, in centipawns from White's view. The operation
+/// itself is from the view of `turn`, the side to move. Returns `None` if the line has no such operation.
 pub(super) fn evaluation(line: &str, turn: Color) -> Option<i32> {
     let operations = line.split_once(" ce ")?.1;
     let own: i32 = operations.split(';').next()?.trim().parse().ok()?;
     Some(turn.fold_wb(own, own.checked_neg()?))
 }
 
-/// Returns the smallest range that contains all values, or `None` without values.
+/// Returns the range from the smallest to the largest of `values`, or `None` if there are no values.
 pub(super) fn range<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<RangeInclusive<T>> {
     values
         .map(|value| (value, value))

@@ -26,10 +26,10 @@ use crate::{
     tree::push_move,
 };
 
-/// The length, in bytes, of the prefix of an encoded line: the variant and the identity of the last position.
+/// The length in bytes of the prefix of an encoded line: the variant and the identity of the last position.
 const END: usize = 1 + size_of::<u64>();
 
-/// The line with which a game begins, or with which it continues from a given start position.
+/// The encoded line with which a game begins, or with which it continues from a chosen position.
 ///
 /// The bytes are: the variant; the identity of the last position; the FEN or EPD of the start, empty for the start of
 /// the variant; a null byte; the moves; the result.
@@ -44,7 +44,8 @@ impl GameLine {
         end: u64,
         result: GameResult,
     ) -> GameLine {
-        // Variants with the same rules for moves share their lines, under the first of these variants.
+        // Variants that are played by the same rules share their lines, which are stored under the first of these
+        // variants.
         let mut variants = Variant::ALL.into_iter();
         let rules = variants.find(|other| other.is_played_like(variant));
         let mut bytes = vec![rules.unwrap_or(variant) as u8];
@@ -57,7 +58,8 @@ impl GameLine {
     }
 }
 
-/// The lines of all games. Several threads may add lines at the same time.
+/// A collection of the opening lines of games, which a suite is made from. Several threads may add lines at the same
+/// time.
 #[derive(Debug)]
 pub(crate) struct GameLines {
     sorter: Mutex<TextSorter>,
@@ -65,8 +67,8 @@ pub(crate) struct GameLines {
 }
 
 impl GameLines {
-    /// Creates an empty collection. `memory` is the budget for all lines, and for ranking them; more spills to
-    /// temporary files.
+    /// Creates an empty collection. `memory` is the budget for collecting and ranking lines; lines that exceed it are
+    /// spilled to temporary files.
     pub(crate) fn new(memory: &Memory) -> GameLines {
         let share = memory.share(2);
         GameLines {
@@ -75,7 +77,7 @@ impl GameLines {
         }
     }
 
-    /// Adds lines.
+    /// Adds the lines of some games.
     ///
     /// # Errors
     ///
@@ -85,13 +87,14 @@ impl GameLines {
         lines.iter().try_for_each(|line| sorter.push(&line.0))
     }
 
-    /// Returns the size of the temporary files, in bytes.
+    /// Returns the total size of the temporary files in bytes.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         task::lock(&self.sorter).spilled_bytes()
     }
 
-    /// Writes the lines that were played in at least `min_game` games, or the positions that were reached in at least
-    /// `min_game` games. Returns the file, which the caller must commit.
+    /// Writes a suite to `file`: the lines that were played in at least `min_game` games or, as EPDs, the positions
+    /// that at least `min_game` games reached. Returns the file, which the caller must commit, and the numbers of
+    /// lines.
     ///
     /// # Errors
     ///
@@ -124,7 +127,8 @@ impl GameLines {
     }
 }
 
-/// The numbers of lines or positions that were found and left out while a suite was ranked.
+/// The numbers of lines or positions that were found, and of those that were left out, when a suite was made from
+/// games.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct LineCounts {
     /// The number of entries of the suite.
@@ -140,7 +144,7 @@ pub(crate) struct LineCounts {
 }
 
 impl LineCounts {
-    /// Returns why the suite has no entries.
+    /// Returns an error message that says why a suite made from games has no entries.
     pub(crate) fn why_empty(&self, suite: &Suite, format: SuiteFormat, min_game: u64) -> String {
         let LineCounts {
             all,
@@ -169,7 +173,7 @@ impl LineCounts {
     }
 }
 
-/// Groups sorted lines by their last position, and adds candidates to a ranking.
+/// Groups sorted lines by their last position, and adds those that the suite accepts to a ranking.
 struct Ranker<'a> {
     format: SuiteFormat,
     suite: &'a Suite,
@@ -179,7 +183,8 @@ struct Ranker<'a> {
 }
 
 impl Ranker<'_> {
-    /// Ranks the lines of a sorter, group by group.
+    /// Reads the sorted lines and ranks them, one group after the other. `memory` is the budget for the lines of one
+    /// group.
     fn rank(&mut self, sorter: &mut TextSorter, memory: &Memory) -> Result<()> {
         let mut open: Option<LineEnd> = None;
         for text in sorter.sorted() {
@@ -197,8 +202,8 @@ impl Ranker<'_> {
         open.map_or(Ok(()), |ending| self.rank_ending(ending))
     }
 
-    /// Adds the lines of a complete group to the ranking or, if the suite consists of positions, the position in which
-    /// they all end. Skips candidates that do not pass the filters of the suite.
+    /// Adds the lines of a complete group to the ranking. If the suite consists of positions, adds the position in
+    /// which all lines of the group end. Skips candidates that do not pass the filters of the suite.
     fn rank_ending(&mut self, mut ending: LineEnd) -> Result<()> {
         ending.end_line()?;
         let is_kept = self.suite.keeps(Some(ending.results.stats));
@@ -243,7 +248,7 @@ impl Ranker<'_> {
         })
     }
 
-    /// Compares the evaluation of a group's position with the range of the suite.
+    /// Compares the evaluation of the last position of a group with the range that the suite accepts.
     fn evaluated(&self, ending: &LineEnd) -> Result<RangeCheck> {
         if self.suite.evals.is_none() {
             return Ok(RangeCheck::Kept(String::new()));
@@ -254,7 +259,8 @@ impl Ranker<'_> {
         })
     }
 
-    /// Adds a line to the ranking. `all` counts the games that reached its last position by any line.
+    /// Adds a line to the ranking, unless the game is over after it. `all` counts all games that reached its last
+    /// position, by any line.
     fn add_line(&mut self, line: &CountedLine<'_>, all: GameStats) -> Result<()> {
         let Some(replayed) = line.replay(self.suite) else {
             return Ok(());
@@ -289,14 +295,14 @@ impl Ranker<'_> {
     }
 }
 
-/// The group of the lines that lead to one position.
+/// The group of all lines that lead to one position.
 struct LineEnd {
     /// The lines whose games have all been added, each preceded by its numbers of games.
     lines: ByteRun,
     /// The line whose games are being added. It is not in `lines` yet. Its numbers of games are in `line_results`.
     line: Vec<u8>,
     line_results: GameStats,
-    /// The numbers of games of all lines together.
+    /// The total numbers of games of all lines of the group.
     results: GameStats,
 }
 
@@ -310,7 +316,7 @@ impl LineEnd {
         }
     }
 
-    /// Adds a game to the group. Games with equal lines must follow each other.
+    /// Adds a game to the group. Games with equal lines must be added consecutively.
     fn add(&mut self, game: &CountedLine<'_>) -> Result<()> {
         if self.line != game.bytes {
             self.end_line()?;
@@ -321,7 +327,7 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Appends the current line, with its numbers of games, to `lines`.
+    /// Completes the current line: appends it and its numbers of games to `lines`.
     fn end_line(&mut self) -> Result<()> {
         let GameStats {
             stats,
@@ -333,7 +339,7 @@ impl LineEnd {
         self.lines.append_text(&text)
     }
 
-    /// Calls `f` for each line in `lines`.
+    /// Calls `f` with each complete line of the group and its numbers of games.
     fn for_each_line(&self, mut f: impl FnMut(&CountedLine<'_>) -> Result<()>) -> Result<()> {
         let mut texts = self.lines.reader(0);
         while let Some(text) = texts.read_text()? {
@@ -353,8 +359,8 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Returns the position of the group and its opening, or `None` if the game is over after every line. The position
-    /// has the smallest move counters of all lines. The opening is that of the line with most games.
+    /// Returns the last position of the group and its opening, or `None` if the game is over after every line. The
+    /// position has the smallest move counters of all lines. The opening is that of the line with the most games.
     fn position(&self, suite: &Suite) -> Result<Option<(Keyed<VariantPosition>, String)>> {
         let counters = |pos: &Keyed<VariantPosition>| {
             let pos = pos.position();
@@ -377,7 +383,7 @@ impl LineEnd {
     }
 }
 
-/// An encoded line, split into fields, with its numbers of games.
+/// The fields of an encoded line, and the numbers of games in which the line was played.
 struct CountedLine<'a> {
     /// All bytes except the result. Two lines are equal if these bytes are equal.
     bytes: &'a [u8],
@@ -388,7 +394,7 @@ struct CountedLine<'a> {
 }
 
 impl<'a> CountedLine<'a> {
-    /// Splits the bytes of a [`GameLine`] into fields. The result counts one game.
+    /// Splits the bytes of a [`GameLine`] into fields. The numbers of games count the line's game.
     fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
         let mut results = GameStats::default();
@@ -415,8 +421,8 @@ impl<'a> CountedLine<'a> {
         Variant::ALL[usize::from(self.end[0])]
     }
 
-    /// Returns the bytes by which a ranking identifies the start position. For the start of standard chess, these are
-    /// eight zeros, because [`SourceSuite`](super::SourceSuite) identifies its first start in the same way.
+    /// Returns the bytes by which a ranking identifies the line's starting position. For the start of standard chess,
+    /// they are eight zeros, because [`SourceSuite`](super::SourceSuite) identifies its first start by the same bytes.
     fn start_bytes(&self) -> Vec<u8> {
         match (self.variant(), self.start) {
             (Variant::Standard, []) => vec![0; 8],
@@ -424,7 +430,8 @@ impl<'a> CountedLine<'a> {
         }
     }
 
-    /// Plays the moves of the line, or returns `None` if one is illegal.
+    /// Plays the moves of the line. Returns `None` if a move is illegal. `suite` determines whether the opening is
+    /// looked up.
     fn replay(&self, suite: &Suite) -> Option<Replayed> {
         let mut pos = Keyed::new(start_of(&self.start_bytes()));
         let mut opening = suite.opening(pos.position(), "");
@@ -447,7 +454,7 @@ impl<'a> CountedLine<'a> {
     }
 }
 
-/// A line after its moves were played.
+/// A line of a suite after its moves were played.
 struct Replayed {
     /// The moves in SAN with move numbers.
     text: String,
@@ -459,13 +466,13 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// Returns `true` if the game is over after the line: by the rules, or because a position has occurred three times.
+    /// Returns `true` if the game is over after the line, by the rules or because a position occurred three times.
     fn is_over(&self) -> bool {
         is_over(&self.identities, self.pos.position())
     }
 }
 
-/// Returns the start position that the bytes of [`CountedLine::start_bytes`] identify.
+/// Returns the starting position that the bytes of [`CountedLine::start_bytes`] identify.
 fn start_of(start: &[u8]) -> VariantPosition {
     let (variant, fen) = match start {
         [variant, fen @ ..] if start.len() > 8 => (Variant::ALL[usize::from(*variant)], fen),
@@ -476,7 +483,7 @@ fn start_of(start: &[u8]) -> VariantPosition {
     restored(&String::from_utf8_lossy(fen), &usual).unwrap_or(usual)
 }
 
-/// White's results in some games, and the number of games without a result.
+/// White's results in a number of games, and the number of games without a result.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct GameStats {
     pub stats: Wdl,

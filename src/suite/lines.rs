@@ -1,4 +1,4 @@
-//! Suites of lines from a database or a book.
+//! Makes suites of lines from a database or a book.
 //!
 //! Lines are searched depth first. If only the lines with the most games are wanted, the search is repeated with lower
 //! and lower ranges of numbers of games ([`Band`]), so that rare lines are never examined.
@@ -21,11 +21,12 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// The maximum number of lines that a search extends by further moves. Because of transpositions, there can be more
-/// lines than a search could ever finish.
+/// The maximum number of lines that a search extends by further moves. Because of transpositions, the number of lines
+/// may be too large for any search to finish.
 const MOST_LOOKED_AT: u64 = 8_000_000;
 
-/// A line of moves that is at most as long as the lines of the suite.
+/// A line of moves that a search for the lines of a suite has reached. It has at most as many half-moves as the lines
+/// of the suite.
 struct SuiteLine {
     pos: Keyed<VariantPosition>,
     /// The moves in SAN with move numbers.
@@ -41,7 +42,8 @@ struct SuiteLine {
 }
 
 impl SuiteLine {
-    /// Returns the line extended by a move.
+    /// Returns this line extended by the move `mv`. `portion` is the estimated share of all lines that begin with the
+    /// extended line, for the progress display.
     fn then(&self, mv: &TreeMove, portion: f64, suite: &Suite) -> SuiteLine {
         let pos = self.pos.position();
         let mut text = self.text.clone();
@@ -60,7 +62,8 @@ impl SuiteLine {
 }
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Ranks the lines of the suite. Also returns `true` if the search stopped before it had examined all lines.
+    /// Searches the lines of the suite and ranks them. The `bool` is `true` if the search stopped before it had
+    /// examined all lines. Errors name `path`.
     pub(super) fn rank_lines(&self, path: &Path) -> Result<(Ranking<'_>, bool)> {
         let mut lines = LineSearch {
             of: self,
@@ -81,8 +84,8 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// Returns the error for a suite whose search has examined [`MOST_LOOKED_AT`] lines of moves and is not complete.
-/// `longest` is the length of the longest examined line in half-moves.
+/// Returns the error for a suite whose search stopped after [`MOST_LOOKED_AT`] lines. `longest` is the length of the
+/// longest examined line in half-moves.
 fn cut(path: &Path, suite: &Suite, longest: usize) -> Error {
     let plies = suite.plies;
     let other = match suite.takes_the_commonest() {
@@ -96,7 +99,7 @@ fn cut(path: &Path, suite: &Suite, longest: usize) -> Error {
     Error::too_large(path, problem)
 }
 
-/// A range of numbers of games. One pass of the search finds the lines whose number of games is in the range.
+/// A range of numbers of games. A pass of the search finds the lines whose number of games is in the range.
 #[derive(Copy, Clone, Debug)]
 struct Band {
     /// The minimum, inclusive.
@@ -108,23 +111,23 @@ struct Band {
 }
 
 impl Band {
-    /// The range that contains all lines.
+    /// The range that contains every number of games.
     const ALL: Band = Band {
         least: 0,
         below: None,
         is_one_number: false,
     };
 
-    /// The range of the first pass. It contains no line that has a move, because only the line without moves counts as
-    /// having [`u64::MAX`] games. The pass finds the highest number of games of a line.
+    /// The range of the first pass, which only finds the highest number of games of a line. The range contains no line
+    /// with a move, because only the empty line counts as having [`u64::MAX`] games.
     const NONE: Band = Band {
         least: u64::MAX,
         ..Band::ALL
     };
 
-    /// Returns the range directly below this one, for the next pass. `next` is the largest number of games that a line
-    /// below this range has. Ranges of large numbers are wider, so that there are few passes: each pass repeats the
-    /// whole search.
+    /// Returns the range directly below this one, for the next pass. `next` is the largest number of games below this
+    /// range that a line has. Ranges of large numbers are wider, to keep the number of passes small: each pass repeats
+    /// the whole search.
     fn after(self, next: u64) -> Band {
         let least = match self.least {
             u64::MAX => next,
@@ -142,7 +145,7 @@ impl Band {
     }
 }
 
-/// The state of the search.
+/// The state of a depth-first search for the lines of a suite.
 struct LineSearch<'a, S> {
     of: &'a SourceSuite<'a, S>,
     ranking: Ranking<'a>,
@@ -160,7 +163,8 @@ struct LineSearch<'a, S> {
 }
 
 impl<S: Source> LineSearch<'_, S> {
-    /// Searches the lines of the suite. Returns `false` if it stopped at [`MOST_LOOKED_AT`].
+    /// Searches the lines of the suite and adds them to the ranking. Returns `false` if the search stopped after
+    /// [`MOST_LOOKED_AT`] lines.
     fn find(&mut self) -> Result<bool> {
         let suite = self.of.suite;
         let limit = match suite.limit {
@@ -179,8 +183,9 @@ impl<S: Source> LineSearch<'_, S> {
         }
     }
 
-    /// Searches the lines in the current range from all starts. May stop early at each start from which `wanted` lines
-    /// have been found. Returns `false` if the search stopped at [`MOST_LOOKED_AT`].
+    /// Searches the lines in the current range of numbers of games, from all starting positions. May stop at each start
+    /// after `wanted` lines have been found from it. Returns `false` if the search stopped after [`MOST_LOOKED_AT`]
+    /// lines.
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
@@ -192,8 +197,9 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Searches the lines from one start, which `number` identifies. `portion` is the share of the whole progress that
-    /// this start accounts for.
+    /// Searches the lines from one starting position, which `number` identifies in the ranking. `portion` is its share
+    /// of the progress. May stop after `wanted` lines. Returns `false` if the search stopped after [`MOST_LOOKED_AT`]
+    /// lines.
     fn find_from(
         &mut self,
         number: &[u8],
@@ -227,7 +233,8 @@ impl<S: Source> LineSearch<'_, S> {
             if self.band.contains(line.games) {
                 self.take(number, &line)?;
             }
-            // Lines with equal numbers of games are ranked by their texts, and the search finds them in this order.
+            // Lines with equal numbers of games are ranked by their texts, and the search finds them in the order of
+            // their texts.
             if self.band.is_one_number && self.found - found_before >= wanted {
                 break;
             }
@@ -235,8 +242,8 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Pushes the continuations of a line, sorted so that the one with the smallest text is popped first. Repetitions
-    /// and lines below the range are skipped.
+    /// Pushes the continuations of `line` to the stack, sorted so that the one with the smallest text is popped first.
+    /// Skips moves that repeat a position, and lines whose number of games is below the current range.
     fn go_on(&mut self, line: &SuiteLine, stack: &mut Vec<SuiteLine>) -> Result<()> {
         let moves = self.of.source.moves(&line.pos)?;
         let portion = line.portion / moves.len() as f64;
@@ -259,7 +266,8 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(())
     }
 
-    /// Adds a line of full length to the ranking if its position passes the filters of the suite.
+    /// Adds a line of full length to the ranking if its last position passes the filters of the suite. `start`
+    /// identifies its starting position.
     fn take(&mut self, start: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let is_kept = self.of.suite.keeps(results);

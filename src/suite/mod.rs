@@ -1,8 +1,8 @@
 //! Opening suites: the lines or positions from which the games of a match between engines start.
 //!
-//! A suite has one of two sources. `SourceSuite` walks the moves of a database or a book; `GameLines` counts the lines
-//! of games as they were played. Both pass candidates to a `Ranking`, which sorts, limits and samples them, and both
-//! write the result in the same way, as PGN or as EPDs. `SuiteFile` reads a suite back, to report the results of a
+//! A suite is made from one of two sources. `SourceSuite` walks the moves of a database or a book; `GameLines` counts
+//! the lines of games as they were played. Both pass candidates to a `Ranking`, which sorts, limits and samples them,
+//! and both write the result as PGN or as EPDs. `SuiteFile` reads a suite, to check it or to report the results of a
 //! match.
 //!
 //! Positions can be filtered by their evaluations ([`EvalRange`]).
@@ -38,7 +38,8 @@ pub use self::{
     report::{Encounter, ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile},
 };
 
-/// The options of a suite: the length of its lines, and which lines or positions it contains.
+/// Options for making an opening suite: the length of its lines, which lines or positions it contains, and how they are
+/// written.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Suite {
     /// The length of each line, in half-moves. Default: 8.
@@ -92,10 +93,11 @@ impl Default for Suite {
 }
 
 impl Suite {
-    /// Returns `true` if White's results in a position are within `balance` and `draw_rate`. `None` stands for a source
-    /// without results.
+    /// Returns `true` if White's results in a position are within the ranges [`balance`](Suite::balance) and
+    /// [`draw_rate`](Suite::draw_rate). `stats` is `None` if the source has no results; then the position is kept only
+    /// if neither range is set.
     fn keeps(&self, stats: Option<Wdl>) -> bool {
-        // Compares products instead of quotients, so that a share equal to a bound is within the range.
+        // Products are compared instead of quotients, so that a share equal to a bound is within the range.
         let is_within = |range: Option<(f64, f64)>, share: fn(Wdl) -> u64| {
             range.is_none_or(|(low, high)| {
                 stats.is_some_and(|stats| {
@@ -108,7 +110,8 @@ impl Suite {
             && is_within(self.draw_rate, |stats| 2 * stats.draws)
     }
 
-    /// Looks up the evaluation of a position, and compares it with the range of the suite.
+    /// Looks up the evaluation of a position, and compares it with the range that the suite accepts. Without a range,
+    /// every position is accepted.
     fn evaluated(&self, pos: &VariantPosition) -> Result<RangeCheck> {
         let range = self.evals.as_ref();
         range.map_or(Ok(RangeCheck::Kept(String::new())), |range| {
@@ -116,13 +119,14 @@ impl Suite {
         })
     }
 
-    /// Returns the name of a used option that filters by results, or `None` if no such option is used.
+    /// Returns the name of the option by which the suite filters by results, or `None` if it does not.
     pub(crate) fn goes_by_results(&self) -> Option<&'static str> {
         let balance = self.balance.map(|_| "--balance");
         balance.or(self.draw_rate.map(|_| "--draw-rate"))
     }
 
-    /// Returns, for an error message, the used options that can filter out every entry.
+    /// Returns the names of the options that restrict the entries to a range, for the error message about an empty
+    /// suite.
     fn ranges(&self) -> String {
         let options = [
             self.balance.map(|_| "--balance"),
@@ -133,13 +137,13 @@ impl Suite {
         given.join(" and ")
     }
 
-    /// Returns `true` if the openings of entries are needed.
+    /// Returns `true` if the openings of entries must be looked up.
     fn names_openings(&self) -> bool {
         self.tags || self.per_eco.is_some()
     }
 
-    /// Returns the code and the name of a position, separated by a blank, or `before` if the position has no name.
-    /// Returns an empty text if openings are not needed.
+    /// Returns the ECO code and the name of a position's opening, separated by a blank. Returns `before`, the opening
+    /// of the previous position, if the position has no name, and an empty text if openings are not needed.
     fn opening(&self, pos: &VariantPosition, before: &str) -> String {
         if !self.names_openings() {
             return String::new();
@@ -150,14 +154,15 @@ impl Suite {
         )
     }
 
-    /// Returns `true` if only the entries with the most games are needed, so that a search may stop once it has found
-    /// them.
+    /// Returns `true` if the suite consists of the entries with the most games, so that a search may stop once it has
+    /// found them.
     fn takes_the_commonest(&self) -> bool {
         self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
 
-    /// Returns why a suite has no entries. `longest` is the length of the longest line in half-moves, `unevaluated` the
-    /// number of positions without an evaluation, and `over` the number of positions in which the game is over.
+    /// Returns an error message that says why a suite has no entries. `longest` is the length of the longest line in
+    /// half-moves, `unevaluated` is the number of positions without an evaluation, and `over` is the number of
+    /// positions in which the game is over.
     fn why_empty(&self, longest: usize, unevaluated: u64, over: u64) -> String {
         let plies = self.plies;
         match longest {
@@ -176,12 +181,12 @@ impl Suite {
     }
 }
 
-/// Returns the error message for a suite without entries because the game is over after every line.
+/// Returns the error message for a suite that is empty because the game is over after every line of `plies` half-moves.
 fn over_everywhere(plies: usize) -> String {
     format!("the game is over after every line of {plies} half-moves: take fewer half-moves")
 }
 
-/// The summary of a suite that was written.
+/// A summary of a suite that was made from a database or a book.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SuiteSummary {
     /// The number of lines or positions.
@@ -193,23 +198,24 @@ pub(crate) struct SuiteSummary {
     pub unevaluated: Option<u64>,
 }
 
-/// Returns White's results in all games that reached a position, or `None` if the source has no results for it.
+/// A function that returns White's results in all games that reached a position, or `None` if the source has no
+/// results.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Wdl>>;
 
-/// A suite whose lines follow the moves that a source contains, beginning at each of `starts`. There must be at least
-/// one start.
+/// A suite that is made by following the moves of a source, such as a book, from each position in `starts`, of which
+/// there must be at least one.
 pub(crate) struct SourceSuite<'a, S> {
     pub source: &'a S,
     pub results: ResultsOf<'a>,
     pub starts: &'a [VariantPosition],
     pub suite: &'a Suite,
-    /// The memory for lines and positions that wait; more spills to temporary files.
+    /// The memory budget for lines and positions; what exceeds it is spilled to temporary files.
     pub memory: Memory,
     pub meter: &'a Meter,
 }
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Writes the suite to `file`, and commits the file.
+    /// Makes the suite, writes it to `file`, and commits the file.
     ///
     /// # Errors
     ///
@@ -242,12 +248,12 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// Reads positions, one a line: a FEN, or an EPD with or without operations. The operations `hmvc` and `fmvn` set the
-/// move counters. Blank lines and lines that begin with `#` are skipped.
+/// Parses a text that contains one position per line: a FEN, or an EPD with or without operations. The operations
+/// `hmvc` and `fmvn` set the move counters. Blank lines and lines that begin with `#` are skipped.
 ///
 /// # Errors
 ///
-/// Returns the number of the first line that is not a position, from 1, and the error of that line.
+/// Returns the number of the first line that is not a position, counted from 1, and the error in the line.
 ///
 /// ```
 /// use polybook::{position::Variant, suite::read_starts};
@@ -270,7 +276,7 @@ pub fn read_starts(
         .collect()
 }
 
-/// Parses a line of text that contains a position.
+/// Parses a line of text that contains a FEN or an EPD.
 fn read_start(line: &str, variant: Variant) -> Result<VariantPosition, LineError> {
     // Some programs omit the semicolon after the last operation.
     variant
@@ -278,8 +284,8 @@ fn read_start(line: &str, variant: Variant) -> Result<VariantPosition, LineError
         .or_else(|err| variant.parse_position(&format!("{line};")).map_err(|_| err))
 }
 
-/// Returns `true` if the game is over in `pos`, the last position of a line: by the rules, or because a position on the
-/// line has occurred three times. `identities` contains the identities of all positions on the line.
+/// Returns `true` if the game is over in `pos`, the last position of a line, by the rules or because a position of the
+/// line occurred three times. `identities` contains the identities of all positions of the line.
 fn is_over(identities: &[u64], pos: &VariantPosition) -> bool {
     let mut identities = identities.to_vec();
     identities.sort_unstable();
@@ -287,17 +293,16 @@ fn is_over(identities: &[u64], pos: &VariantPosition) -> bool {
     has_threefold || pos.is_game_over() || pos.halfmoves() >= SEVENTY_FIVE_MOVES
 }
 
-/// The number of half-moves without a capture or a pawn's move after which a game is a draw, as in python-chess's
-/// `is_game_over`.
+/// The number of half-moves without a capture or a pawn move after which a game is drawn (75 moves by each side).
 const SEVENTY_FIVE_MOVES: u32 = 150;
 
-/// Returns `true` if an EPD can be a start position of Chess960: the pawns are on their first squares, all pieces are
-/// behind them, and all castling rights exist.
+/// Returns `true` if an EPD can be a starting position of Chess960: the pawns are on their initial squares, all pieces
+/// are on the ranks behind the pawns, and all castling rights exist.
 pub(crate) fn is_chess960_start(epd: &str) -> bool {
     epd.contains("/pppppppp/8/8/8/8/PPPPPPPP/") && epd.ends_with(" w KQkq -")
 }
 
-/// A range of evaluations with inclusive bounds. Mate scores are outside of every range.
+/// A range of evaluations that a suite accepts, with inclusive bounds. No range contains mate scores.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EvalRange {
     /// The evaluations of positions.
@@ -310,7 +315,7 @@ pub struct EvalRange {
 }
 
 impl EvalRange {
-    /// Returns the command-line option of the range.
+    /// Returns the name of the command-line option that sets the range.
     pub(super) fn option(&self) -> &'static str {
         match self.of_either {
             true => "--eval-abs",
@@ -319,6 +324,10 @@ impl EvalRange {
     }
 
     /// Looks up the evaluation of a position, and compares it with the range.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the evaluations cannot be read.
     pub(super) fn judge(&self, pos: &VariantPosition) -> Result<RangeCheck> {
         let Some(eval) = self.evals.of_position(pos)? else {
             return Ok(RangeCheck::Unknown);
@@ -339,7 +348,7 @@ impl EvalRange {
     }
 }
 
-/// The result of comparing a position with a range of evaluations.
+/// The result of comparing the evaluation of a position with a range.
 pub(super) enum RangeCheck {
     /// The evaluation is in the range. Contains the EPD operations `acd` and `ce` of the evaluation, or an empty text
     /// if the suite does not filter by evaluation.
@@ -350,8 +359,8 @@ pub(super) enum RangeCheck {
     Unknown,
 }
 
-/// Returns the part of an error message that states how many positions have no evaluation, or an empty text if `count`
-/// is 0.
+/// Returns the part of an error message that states how many positions have no evaluation. Returns an empty text if
+/// `count` is 0.
 pub(super) fn without_evaluation(count: u64) -> String {
     match count {
         0 => String::new(),

@@ -1,8 +1,8 @@
-//! Suites of positions from a database or a book.
+//! Makes suites of positions from a database or a book.
 //!
 //! Positions are searched breadth first. A level contains the paths to all positions after the same number of
-//! half-moves. It is sorted, so that all paths to the same position are adjacent and the position's moves are looked up
-//! only once.
+//! half-moves. It is sorted, so that all paths to the same position are adjacent and the moves of the position are
+//! looked up only once.
 
 use std::path::Path;
 
@@ -22,11 +22,12 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// The maximum number of paths to a position that are kept. For further paths, only their weights are added.
+/// The maximum number of paths to one position that are stored. Of further paths, only the weights are added up.
 const MAX_PATHS: usize = 64;
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Searches the positions level by level, and ranks those of the last level.
+    /// Searches the positions of the suite level by level, and ranks those after the full number of half-moves. Errors
+    /// name `path`.
     pub(super) fn rank_positions(&self, path: &Path) -> Result<Ranking<'_>> {
         let (suite, starts) = (self.suite, self.starts);
         let mut done = Portions::new(self.meter);
@@ -91,7 +92,7 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// A path to a position.
+/// A path of moves to a position, in a breadth-first search.
 struct LinePath {
     pos: Keyed<VariantPosition>,
     opening: String,
@@ -103,7 +104,7 @@ struct LinePath {
     portion: f64,
 }
 
-/// A position of a level, with the paths to it.
+/// A position of a level of the search, with the paths that lead to it.
 struct ReachedPosition {
     /// The paths, at least one. A line must not return to an earlier position on its path, so paths allow different
     /// continuations. Each path that is kept allows a continuation that no other path allows.
@@ -122,14 +123,14 @@ impl ReachedPosition {
         }
     }
 
-    /// Returns the position. Its move counters come from the first path, in which the last capture or pawn move is the
+    /// Returns the position. Its move counters come from the first path, on which the last capture or pawn move is the
     /// most recent.
     fn pos(&self) -> &Keyed<VariantPosition> {
         &self.paths[0].pos
     }
 
-    /// Adds a path. Paths must be added in ascending order of their number of earlier positions. If an earlier path
-    /// allows every continuation that this path allows, only the weight of this path is kept.
+    /// Adds a path to the position. Paths must be added in ascending order of their number of earlier positions. If a
+    /// stored path allows every continuation that the new one allows, only the weight of the new path is added.
     fn add(&mut self, path: LinePath) {
         self.weight += path.weight;
         self.portion += path.portion;
@@ -145,8 +146,8 @@ impl ReachedPosition {
         }
     }
 
-    /// Extends the paths by a move, and returns the extended paths that do not repeat a position. `moves` is the number
-    /// of moves in the position.
+    /// Extends the paths to this position by the move `mv`. Returns the extended paths that do not repeat a position.
+    /// `moves` is the number of moves of the position, among which the progress is divided.
     fn after(&self, mv: &TreeMove, moves: usize, suite: &Suite) -> Vec<LinePath> {
         let mut paths: Vec<LinePath> = Vec::new();
         for path in &self.paths {
@@ -155,7 +156,8 @@ impl ReachedPosition {
             if path.before.binary_search(&pos.identity()).is_ok() {
                 continue;
             }
-            // A capture or pawn move is final, except in crazyhouse, where a captured piece can come back.
+            // Positions before a capture or a pawn move cannot recur, except in crazyhouse, where a captured piece can
+            // return.
             let is_final = pos.position().halfmoves() == 0
                 && !matches!(pos.position(), VariantPosition::Crazyhouse(_));
             let mut before = Vec::new();
@@ -185,17 +187,17 @@ impl ReachedPosition {
     }
 }
 
-/// The paths to all positions after the same number of half-moves. Paths that exceed the memory budget are spilled to
-/// temporary files.
+/// A level of the search: the paths to all positions after the same number of half-moves. Paths that exceed the memory
+/// budget are spilled to temporary files.
 struct Level {
     /// The paths as texts: the identity of the position, the number and the identities of the earlier positions, the
     /// move counters, the weight and the portion, the position, the opening. Sorting them groups the paths by position.
     texts: TextSorter,
 }
 
-/// The length of the move counters in a text, in bytes.
+/// The length of the move counters in an encoded path, in bytes.
 const COUNTERS: usize = 8;
-/// The length of the weight and the portion in a text, in bytes.
+/// The length of the weight and the portion in an encoded path, in bytes.
 const NUMBERS: usize = 16;
 
 impl Level {
@@ -221,7 +223,7 @@ impl Level {
         self.texts.push(&text)
     }
 
-    /// Calls `f` with each position once, with all paths to it.
+    /// Calls `f` with each position of the level and all paths to it. `rules` is a position of the variant.
     fn for_each(
         &mut self,
         rules: &VariantPosition,
@@ -247,7 +249,7 @@ impl Level {
     }
 }
 
-/// Parses a path of a level, or returns `None` if the text is malformed.
+/// Decodes a path of a level. Returns `None` if the bytes are malformed. `rules` is a position of the variant.
 fn read(text: &[u8], rules: &VariantPosition) -> Option<LinePath> {
     let (_, rest) = text.split_first_chunk::<8>()?;
     let (count, rest) = rest.split_first_chunk()?;

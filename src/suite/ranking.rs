@@ -1,4 +1,4 @@
-//! The order of a suite: sorting, sampling and limiting candidates in bounded memory.
+//! Puts the candidates for a suite into its order: sorts, samples and limits them in bounded memory.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ use crate::{
     storage::sort::{Memory, TextSorter},
 };
 
-/// A line or a position that can become an entry of a suite.
+/// A line or a position that may become an entry of a suite.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate<'a> {
     /// The text of the entry: movetext or an EPD. It must not contain null bytes.
@@ -33,7 +33,7 @@ pub(super) struct Candidate<'a> {
     pub note: &'a str,
 }
 
-/// A candidate that has been selected as an entry of the suite.
+/// An entry of a suite: a candidate that a ranking has selected.
 pub(super) struct Ranked {
     pub text: String,
     pub start: Vec<u8>,
@@ -41,11 +41,11 @@ pub(super) struct Ranked {
     pub note: String,
 }
 
-/// The maximum number of entries of a suite. No match plays more, so a larger suite is an error.
+/// The maximum number of entries of a suite. No match uses more, so a larger suite is an error.
 pub(super) const MOST: usize = 4_000_000;
 
-/// Sorts candidates into the order of a suite, and keeps as many as the suite may contain. Candidates that exceed the
-/// memory budget are spilled to temporary files.
+/// Sorts the candidates for a suite, and selects as many as the suite may contain. Candidates that exceed the memory
+/// budget are spilled to temporary files.
 pub(super) struct Ranking<'a> {
     suite: &'a Suite,
     /// The path of the suite, for error messages.
@@ -63,19 +63,19 @@ pub(super) struct Ranking<'a> {
     by_position: Option<TextSorter>,
 }
 
-/// The length of the identity before a candidate in `by_position`, in bytes.
+/// The length in bytes of the position identity that precedes a candidate in `by_position`.
 const IDENTITY: usize = size_of::<u64>();
 
-/// The length of the rank before a candidate, in bytes.
+/// The length in bytes of the rank that precedes an encoded candidate.
 const RANK: usize = size_of::<u64>();
 
-/// The size, in bytes, of the field that contains the length of [`Candidate::start`].
+/// The length in bytes of the field that contains the length of [`Candidate::start`].
 const LENGTH: usize = size_of::<u16>();
 
 impl<'a> Ranking<'a> {
     pub(super) fn new(suite: &'a Suite, memory: &Memory, path: &Path) -> Ranking<'a> {
         let share = memory.share(2);
-        // A limit per ECO code can be applied only to the sorted candidates, so none may be dropped before.
+        // A limit per ECO code can be applied only to sorted candidates, so all of them must be kept until then.
         let kept = match suite.per_eco {
             Some(_) => None,
             None => Some(suite.limit.unwrap_or(MOST + 1)),
@@ -93,9 +93,9 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Returns the EPD operations for the evaluation of a position. Returns `None` if the position cannot be an entry:
-    /// if the game is over, if it has no evaluation, or if its evaluation is outside the range of the suite. Adds the
-    /// first two cases to `over` and `unevaluated`.
+    /// Returns the EPD operations for the evaluation of a position. Returns `None` if the position cannot be an entry
+    /// of the suite, and adds the reason to a counter: `over` if the game is over, `unevaluated` if the position has no
+    /// evaluation. Positions whose evaluation is out of range are not counted.
     pub(super) fn judged(&mut self, pos: &VariantPosition) -> Result<Option<String>> {
         if pos.is_game_over() {
             self.over += 1;
@@ -109,7 +109,7 @@ impl<'a> Ranking<'a> {
         })
     }
 
-    /// Adds a candidate.
+    /// Adds a candidate to the ranking.
     ///
     /// # Errors
     ///
@@ -142,8 +142,8 @@ impl<'a> Ranking<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file cannot be written or read. The iterator also returns one if the suite has
-    /// more entries than it may have.
+    /// Returns an error if a temporary file cannot be written or read. The iterator yields an error if the suite has
+    /// more than [`MOST`] entries.
     pub(super) fn ranked(&mut self) -> Result<impl Iterator<Item = Result<Ranked>>> {
         if let Some(mut positions) = self.by_position.take() {
             for candidate in positions.sorted() {
@@ -172,8 +172,8 @@ impl<'a> Ranking<'a> {
         }))
     }
 
-    /// Returns the rank of a candidate; candidates are sorted by it in ascending order. It is the complement of the
-    /// number of games, or a seeded hash for a random order.
+    /// Returns the sort key of a candidate: the complement of its number of games, or a seeded hash for a random order.
+    /// Candidates are sorted in ascending order.
     fn rank(&self, candidate: &Candidate<'_>) -> u64 {
         match self.suite.seed {
             None => u64::MAX - candidate.games,
@@ -188,7 +188,7 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// Returns the error for a suite with more than [`MOST`] entries.
+/// Returns the error for a suite with more than [`MOST`] entries. It names `path`.
 fn too_many(path: &Path, suite: &Suite) -> Error {
     let plies = suite.plies;
     let problem = format!(
@@ -198,7 +198,7 @@ fn too_many(path: &Path, suite: &Suite) -> Error {
     Error::too_large(path, problem)
 }
 
-/// Parses the bytes of a candidate after its rank.
+/// Decodes a candidate from the bytes after its rank.
 fn read(ranked: &[u8]) -> Ranked {
     let mut parts = ranked.splitn(2, |byte| *byte == 0);
     let (text, rest) = (parts.next(), parts.next());

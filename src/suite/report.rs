@@ -1,4 +1,4 @@
-//! The results of a match, grouped by exit: the position in which an entry of its suite ends.
+//! Reads suites and reports the results of a match by exit, the position in which an entry of the suite ends.
 
 use std::{collections::VecDeque, hash::Hash, io::Write, num::NonZeroU64, ops::Range, path::Path};
 
@@ -59,7 +59,8 @@ pub struct SuiteFile {
     longest: usize,
 }
 
-/// The length of a line in half-moves, and the identities of its first and its last position.
+/// The properties by which a line is recognized in a game: its length in half-moves, and the identities of its first
+/// and its last position.
 type Passage = (usize, u64, u64);
 
 #[derive(Debug)]
@@ -83,7 +84,7 @@ struct Exit {
     opening: Option<String>,
 }
 
-/// An entry that was parsed, before its exit is looked up.
+/// An entry of a suite that was parsed, before its exit is looked up.
 struct FoundExit {
     text: Range<usize>,
     pos: Keyed<VariantPosition>,
@@ -94,7 +95,7 @@ struct FoundExit {
 }
 
 impl SuiteFile {
-    /// Parses a suite. `path` names it in error messages.
+    /// Parses the text of a suite. Positions and moves must be legal in `variant`. Error messages name `path`.
     ///
     /// # Errors
     ///
@@ -167,8 +168,8 @@ impl SuiteFile {
         });
     }
 
-    /// Checks whether the game is over after an entry, and whether entries are equal. Lines are equal if their moves
-    /// are equal.
+    /// Checks the entries of the suite: whether the game is over after an entry, and whether an entry repeats an
+    /// earlier one. Two lines are equal if they have the same start and the same moves.
     pub fn check(&self) -> SuiteCheck {
         let mut faults = Vec::new();
         for (number, entry) in (1..).zip(&self.entries) {
@@ -203,7 +204,8 @@ impl SuiteFile {
         }
     }
 
-    /// Reads the games of a match, and returns the results of each exit.
+    /// Reads the games of a match that was played from this suite, and returns its results by exit, the position in
+    /// which an entry of the suite ends.
     ///
     /// The exit of a game is the first of these:
     ///
@@ -212,17 +214,17 @@ impl SuiteFile {
     /// 2. The exit of the longest line of the suite with which the game begins.
     /// 3. The position in which the game starts by its `FEN` tag, if it is an exit.
     ///
-    /// Two games of an exit are a pair if the same two players played it in the same round with either color. The tag
-    /// `Round` contains a round, `7`, or a round and the number of a game, `7.1`. Games 1 and 2 of a round are a pair,
-    /// 3 and 4 the next, and so on. If these rules find no pair of two players, their rounds are ignored: a player's
-    /// first game of an exit with a color is paired with the first one with the other color, and so on. Pairs with an
-    /// unfinished game do not count.
+    /// Two games of an exit form a pair if the same two players played them in the same round with swapped colors. The
+    /// tag `Round` contains a round (`7`), or a round and the number of a game (`7.1`). Games 1 and 2 of a round are a
+    /// pair, games 3 and 4 the next pair, and so on. If no pair of two players is found in this way, their rounds are
+    /// ignored: the first game of an exit with one color is paired with the first game with swapped colors, and so on.
+    /// Pairs with an unfinished game are not counted.
     ///
     /// # Errors
     ///
     /// Returns an error if an input cannot be read, if no game belongs to an exit, or if [`ReportOptions::first`] names
-    /// a player who has no game of an exit. Returns [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) if the games and
-    /// players need more memory than [`Games::memory`].
+    /// a player who has no game of an exit. Returns [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) if the games
+    /// and players need more memory than [`Games::memory`].
     pub fn report(&self, games: &Games<'_>, options: &ReportOptions) -> Result<MatchReport> {
         let mut results = MatchCounts::new(self.exits.len());
         if let Some(name) = &options.first {
@@ -298,8 +300,9 @@ impl SuiteFile {
         game
     }
 
-    /// Writes the suite without the entries of the exits that a report calls one-sided, and returns the number of
-    /// entries written. [`begin_suite`](super::begin_suite) creates the file.
+    /// Writes a copy of the suite to `file`, without the entries whose exits are one-sided according to `report`, and
+    /// commits the file. Returns the number of entries that were written. [`begin_suite`](super::begin_suite) creates
+    /// the file.
     ///
     /// # Errors
     ///
@@ -337,7 +340,7 @@ impl SuiteFile {
     }
 }
 
-/// The options of a report.
+/// Options for the report of a match.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReportOptions {
     /// The player from whose view pairs are counted, or `None` for the one of two players who comes first in the games.
@@ -355,8 +358,8 @@ impl Default for ReportOptions {
     }
 }
 
-/// Returns how many moves at the start of a game are marked with a comment `book`. `ends` contains the offset in the
-/// text at which each move ends, and `end` is the offset at which the game ends.
+/// Returns the number of moves at the start of a game that have a comment which begins with the word `book`. `ends`
+/// contains the offset in `text` at which each move ends, and `end` is the offset at which the game ends.
 fn book_moves(text: &[u8], ends: &[usize], end: usize) -> usize {
     let is_of_book = |at: usize| {
         let next = ends.get(at + 1).copied().unwrap_or(end);
@@ -371,7 +374,7 @@ fn book_moves(text: &[u8], ends: &[usize], end: usize) -> usize {
     (0..ends.len()).take_while(|at| is_of_book(*at)).count()
 }
 
-/// Parses a suite of EPDs or FENs. An error names the line.
+/// Parses a suite of EPDs or FENs, one per line. The error is a message that names the line.
 fn positions(text: &str, variant: Variant) -> Result<Vec<FoundExit>, String> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -398,7 +401,7 @@ fn positions(text: &str, variant: Variant) -> Result<Vec<FoundExit>, String> {
     Ok(found)
 }
 
-/// Parses a suite of games. An error names the game.
+/// Parses a suite of lines, which are games in PGN. The error is a message that names the game.
 fn lines_of(text: &str) -> Result<Vec<FoundExit>, String> {
     let mut found = Vec::new();
     let mut reader = GameReader::new(text.as_bytes());
@@ -437,7 +440,8 @@ fn lines_of(text: &str) -> Result<Vec<FoundExit>, String> {
     Ok(found)
 }
 
-/// A pair of games within a round of a match. Two players play the same position twice, with colors swapped.
+/// The round of a match to which a game belongs, and the pair of games within the round. In a pair, two players play
+/// the same position twice, with colors swapped.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 struct Round {
     number: u32,
@@ -460,7 +464,7 @@ impl Round {
     }
 }
 
-/// The facts about a game of a match that a report needs.
+/// The properties of a game of a match from which a report is made.
 struct MatchGame {
     players: [String; 2],
     round: Option<Round>,
@@ -477,13 +481,13 @@ impl Pentanomial {
         self.0.iter().sum()
     }
 
-    /// Returns how many of `games` games are not in a pair.
+    /// Returns how many of `games` games do not belong to a pair.
     fn unpaired(self, games: u64) -> u64 {
         games - 2 * self.pairs()
     }
 }
 
-/// The results of a match.
+/// The results of a match, by pair of players and by exit. An exit is the position in which an entry of the suite ends.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MatchReport {
     /// The number of games that belong to an exit and have a result.
@@ -503,12 +507,12 @@ pub struct MatchReport {
     pub warnings: Vec<String>,
 }
 
-/// The results of two players against each other.
+/// The results of two players against each other in a match.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Encounter {
     /// The player of [`ReportOptions::first`], or else the one who comes first in the games.
     pub first: String,
-    /// The other player.
+    /// The opponent of the first player.
     pub second: String,
     /// The wins, draws and losses of the first player.
     #[serde(flatten)]
@@ -520,7 +524,7 @@ pub struct Encounter {
     pub unpaired: u64,
 }
 
-/// The results of the games of an exit.
+/// The results of all games that were played from one exit, the position in which an entry of a suite ends.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ExitResults {
     /// The number of the first entry with this exit in the suite, from 1.
@@ -552,13 +556,13 @@ pub struct ExitResults {
     pub is_one_sided: bool,
 }
 
-/// Returns the share of draws in percent, or `None` without games.
+/// Returns the share of draws in percent, or `None` if there are no games.
 fn draw_rate(stats: Wdl) -> Option<f64> {
     let games = stats.games();
     (games > 0).then(|| stats.draws as f64 * 100.0 / games as f64)
 }
 
-/// A game between two players.
+/// A game between two given players, from which pairs of games are formed.
 struct EncounterGame {
     exit: usize,
     round: Option<Round>,
@@ -567,8 +571,8 @@ struct EncounterGame {
     result: GameResult,
 }
 
-/// Pairs games that have equal keys. Each game is paired with the first earlier game in which the colors were swapped
-/// and which has no partner yet. Games without a key are not paired. In self-play, the colors need not be swapped.
+/// Forms pairs of games of two players. Each game is paired with the first earlier unpaired game that has the same
+/// `key` and swapped colors. Games whose key is `None` are not paired. In self-play, the colors need not be swapped.
 fn paired<K: Hash + Eq>(
     games: &[EncounterGame],
     is_self_play: bool,
@@ -588,7 +592,7 @@ fn paired<K: Hash + Eq>(
     pairs
 }
 
-/// Returns an error if the games and players of a match need more memory than the budget.
+/// Returns an error if the games and players of a match exceed the memory budget in `games`.
 fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
     let budget = games.memory.bytes;
     match games.inputs.first() {
@@ -601,16 +605,17 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
     }
 }
 
-/// An upper bound on the memory that a game of a match takes, in bytes: in a growing list, and in the search for pairs.
+/// An upper bound on the memory that one game of a match takes, in bytes, in a growing list and in the search for
+/// pairs.
 const GAME: usize = 160;
 
-/// An upper bound on the memory that a pair of players who met takes, in bytes, without their games.
+/// An upper bound on the memory that two players who met take, in bytes, without their games.
 const ENCOUNTER: usize = 384;
 
-/// An upper bound on the memory that a player takes, in bytes, not counting the name, which is stored twice.
+/// An upper bound on the memory that one player takes, in bytes, without the name, which is stored twice.
 const PLAYER: usize = 128;
 
-/// The results of one exit while games are read.
+/// The results of one exit, as far as the games of the match were read.
 #[derive(Default)]
 struct Exited {
     stats: Wdl,
@@ -619,7 +624,7 @@ struct Exited {
     one_sided_pairs: u64,
 }
 
-/// The results of a match while its games are read. Players are numbered in the order in which they first occur.
+/// The results of a match, as far as its games were read. Players are numbered in the order in which they first occur.
 struct MatchCounts {
     names: Vec<String>,
     numbers: FxHashMap<String, usize>,
@@ -646,7 +651,7 @@ impl MatchCounts {
         }
     }
 
-    /// Returns the number of the player with this name. A player who has no number yet gets the next one.
+    /// Returns the number of the player with this name. A new player gets the next number.
     fn number(&mut self, name: String) -> usize {
         *self.numbers.entry(name).or_insert_with_key(|name| {
             self.names.push(name.clone());
@@ -686,8 +691,8 @@ impl MatchCounts {
         });
     }
 
-    /// Finds the pairs of games of two players, and counts their results. An unfinished game can be in a pair, but the
-    /// pair is not counted.
+    /// Forms the pairs of games between two players, adds their results to the exits, and returns the results of the
+    /// encounter. A pair that contains an unfinished game is not counted.
     fn encounter(&mut self, players: [usize; 2], games: &[EncounterGame]) -> Encounter {
         let is_self_play = players[0] == players[1];
         let mut found = paired(games, is_self_play, |game| Some((game.exit, game.round?)));
