@@ -15,14 +15,15 @@ use shakmaty::{
 
 use super::{LineError, Variant};
 
-/// Returns the FEN of a position. It has the en passant square if a pawn is next to the pawn that has just made a
-/// double step, even if the capture is illegal. The Polyglot key has the en passant file in the same case, so the
-/// position that is read from the FEN has the same key.
+/// Returns the FEN of a position. The FEN contains the en passant square if a pawn stands next to the pawn that has
+/// just made a double step, even if the capture is illegal. A position that is parsed from the FEN therefore has the
+/// Polyglot key of `pos`.
 pub fn fen_of<P: Position>(pos: &P) -> String {
     Fen::from_position(pos, EnPassantMode::PseudoLegal).to_string()
 }
 
-/// Returns the EPD of a position, as [`write_epd`] writes it.
+/// Returns the EPD of a position: board, side to move, castling rights, and the en passant square if a capture is
+/// legal.
 #[expect(clippy::missing_panics_doc, reason = "an EPD is ASCII")]
 pub fn epd_of<P: Position>(pos: &P) -> String {
     let mut epd = Vec::new();
@@ -30,9 +31,9 @@ pub fn epd_of<P: Position>(pos: &P) -> String {
     String::from_utf8(epd).expect("an EPD is ASCII")
 }
 
-/// Appends the EPD of a position to `text`: board, side to move, castling rights and en passant square,
-/// without counters and operations. The EPD has the en passant square only if a pawn may legally capture
-/// there, so positions with equal [identities](super::identity) have equal EPDs.
+/// Appends the EPD of a position to `text`: board, side to move, castling rights and en passant square, without
+/// counters and operations. The en passant square is written only if a pawn may legally capture there, so positions
+/// with equal [identities](super::identity) have equal EPDs.
 ///
 /// ```
 /// use polybook::position::{from_text, write_epd};
@@ -45,8 +46,8 @@ pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
     write_epd_with(pos, EnPassantMode::Legal, text);
 }
 
-/// Returns the EPD of a position. The EPD has the en passant square whenever the Polyglot key has the en passant file. A
-/// position that is parsed from this EPD therefore has the key of `pos`.
+/// Returns an EPD from which the Polyglot key of the position can be restored. It contains the en passant square if a
+/// pawn stands next to the pawn that has just made a double step, even if the capture is illegal.
 pub(crate) fn exact_epd_of<P: Position>(pos: &P) -> String {
     let mut epd = Vec::new();
     write_epd_with(pos, EnPassantMode::PseudoLegal, &mut epd);
@@ -90,7 +91,8 @@ fn write_epd_with<P: Position>(pos: &P, mode: EnPassantMode, text: &mut Vec<u8>)
     }
 }
 
-/// Sorts the pieces in hand of an EPD into the order that most programs write: White's first, and queens before pawns.
+/// Sorts the pieces in hand in an EPD into the order that most programs write: White's before Black's, and queens
+/// before pawns.
 fn sort_holdings(epd: &mut [u8]) {
     let bracket = |bracket| epd.iter().position(|byte| *byte == bracket);
     if let (Some(open), Some(close)) = (bracket(b'['), bracket(b']')) {
@@ -101,7 +103,7 @@ fn sort_holdings(epd: &mut [u8]) {
     }
 }
 
-/// Appends the board of a position: its ranks from the eighth to the first, separated by slashes.
+/// Appends the board of a position to `text` as in a FEN: the ranks from the eighth to the first, separated by slashes.
 fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
     let board = pos.board();
     // At most 64 signs and 7 slashes. Each rank writes 8 bytes, however few of them count, and a slash.
@@ -127,10 +129,11 @@ fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
     text.extend_from_slice(&out[..length - 1]);
 }
 
-/// A word whose bytes are all 1. Multiplied by a byte, it repeats that byte.
+/// An integer whose eight bytes are all 1. Its product with a byte repeats this byte eight times.
 const EACH: u64 = 0x0101_0101_0101_0101;
 
-/// Maps a set of files to a mask: 0xff in the byte of each file of the set, 0 in the others.
+/// A table that maps a set of files, one bit each, to a mask of eight bytes: `0xff` for each file in the set, and 0 for
+/// the others.
 static BYTES: [u64; 256] = {
     let mut bytes = [0; 256];
     let mut files = 0;
@@ -147,7 +150,7 @@ static BYTES: [u64; 256] = {
     bytes
 };
 
-/// How the EPD writes a rank: a sign for each piece and each run of empty squares.
+/// The characters by which an EPD represents a rank: one for each piece, and one for each run of empty squares.
 #[derive(Copy, Clone)]
 struct RankSigns {
     length: u8,
@@ -155,7 +158,7 @@ struct RankSigns {
     signs: [u8; 8],
 }
 
-/// Maps the set of occupied files of a rank to its signs.
+/// A table that maps the set of occupied files of a rank to the characters that represent the rank in an EPD.
 static ROWS: [RankSigns; 256] = {
     let empty = RankSigns {
         length: 0,
@@ -187,20 +190,21 @@ static ROWS: [RankSigns; 256] = {
     rows
 };
 
-/// Returns a text of a position that [`restored`] reads back without loss. The text does not name the variant.
+/// Returns a text from which [`restored`] parses an equal position. The text does not contain the name of the variant.
 pub(crate) fn stored(pos: &VariantPosition) -> String {
     Fen::from_position(pos, EnPassantMode::Always).to_string()
 }
 
-/// Parses a text that [`stored`] wrote. Returns `None` if the text is not a FEN or its position is illegal. The variant and
-/// the castling mode are those of `rules`.
+/// Parses a position from a text that was written by [`stored`]. `rules` is any position of the same variant and
+/// castling mode. Returns `None` if the text is malformed or the position is illegal.
 pub(crate) fn restored(text: &str, rules: &VariantPosition) -> Option<VariantPosition> {
     from_setup(Setup::from(text.parse::<Fen>().ok()?), rules)
 }
 
-/// Returns the position of a setup, or `None` if the setup is illegal beyond what programs write anyway: too much
-/// material, an impossible check, or castling rights without king and rook. The variant and the castling mode are those
-/// of `rules`.
+/// Creates a position from its setup. `rules` is any position of the same variant and castling mode.
+///
+/// Returns `None` if the position is illegal. Problems that many programs cause are tolerated: too much material, an
+/// impossible check, and castling rights without king and rook.
 pub(super) fn from_setup(setup: Setup, rules: &VariantPosition) -> Option<VariantPosition> {
     let castling: CastlingMode = rules.castles().mode();
     VariantPosition::from_setup(rules.variant(), setup, castling)
@@ -212,20 +216,20 @@ pub(super) fn from_setup(setup: Setup, rules: &VariantPosition) -> Option<Varian
 
 // Positions that people type or paste: a FEN, or a line of an EPD file.
 
-/// The numbers of fields that a position may have, in the order in which they are tried: a FEN with the checks of
-/// three-check, a FEN, an EPD with the checks, and an EPD.
+/// The possible numbers of fields of a position, in the order in which they are tried: a FEN with the checks of
+/// three-check chess, a FEN, an EPD with the checks, and an EPD.
 const FIELDS: [usize; 4] = [7, 6, 5, 4];
 
-/// The maximum length, in bytes, of a text that is read as a position. The limit bounds the memory for a longer text.
+/// The maximum length in bytes of a text that is parsed as a position. It bounds the memory for longer texts.
 const LONGEST_POSITION: usize = 1 << 16;
 
 impl Variant {
-    /// Reads a position: a FEN, or an EPD with or without operations. The operations `hmvc` and `fmvn` of an EPD set
-    /// the half-move clock and the move number. `startpos` is the starting position of the variant. Underscores may stand
-    /// for the blanks.
+    /// Parses a position: a FEN, an EPD with or without operations, or `startpos` for the starting position of the
+    /// variant. The operations `hmvc` and `fmvn` of an EPD set the half-move clock and the move number. Fields may be
+    /// separated by underscores instead of blanks.
     ///
-    /// If the castling rights are missing, each king and rook that are on the squares of the usual starting position have
-    /// theirs. If the side to move is missing too, it is White.
+    /// If the castling rights are missing, each side may castle with every rook that, like the king, stands on its
+    /// initial square. If the side to move is missing as well, it is White.
     ///
     /// # Errors
     ///
@@ -249,8 +253,9 @@ impl Variant {
         self.start_of_tag(text).map(|(pos, _)| pos)
     }
 
-    /// Reads the position in which a game with this `FEN` tag starts, as [`parse_position`](Variant::parse_position) reads
-    /// it. The second value is `true` if castling rights were dropped, as [`game_start`](Variant::game_start) drops them.
+    /// Parses the value of a `FEN` tag, the position in which a game starts. The value may have any form that
+    /// [`parse_position`](Variant::parse_position) accepts. Returns the position, and `true` if castling rights without
+    /// king and rook were dropped.
     ///
     /// # Errors
     ///
@@ -307,7 +312,7 @@ impl Variant {
     }
 }
 
-/// Returns a text with blanks instead of underscores if it has no blanks, as addresses of web sites have FENs.
+/// Replaces underscores by blanks in a text without blanks. FENs in the addresses of web sites contain underscores.
 fn with_blanks(text: &str) -> Cow<'_, str> {
     let text = text.trim_ascii();
     match text.contains('_') && !text.contains(|c: char| c.is_ascii_whitespace()) {
@@ -316,8 +321,8 @@ fn with_blanks(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns a FEN whose missing fields are filled in as [`Variant::parse_position`] describes. Returns `None` if the text has
-/// castling rights, or has no board.
+/// Completes a FEN that consists of only the board, or the board and the side to move. The missing fields are chosen as
+/// [`Variant::parse_position`] describes. Returns `None` if the text has more fields or its board is malformed.
 fn completed(text: &str) -> Option<String> {
     let mut fields = text.split_ascii_whitespace();
     let (board, turn) = (fields.next()?, fields.next().unwrap_or("w"));
@@ -344,13 +349,13 @@ fn completed(text: &str) -> Option<String> {
     Some(format!("{board} {turn} {rights} - 0 1"))
 }
 
-/// Returns `true` if a text can be the operations of an EPD, as opposed to moves or the rest of a FEN.
+/// Returns `true` if a text may be the operations of an EPD, as opposed to moves or the rest of a FEN.
 fn are_operations(text: &str) -> bool {
     text.is_empty() || (text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.ends_with(';'))
 }
 
-/// Returns the half-move clock and the move number of EPD operations as a FEN writes them, or `None` if the operations
-/// have neither. The one that is missing gets its value in the starting position.
+/// Returns the half-move clock and the move number in EPD operations (`hmvc` and `fmvn`), as a FEN contains them. If
+/// only one is given, the other one has its value in the starting position. Returns `None` if neither is given.
 fn counters(operations: &str) -> Option<String> {
     let operand = |opcode| operand(operations, opcode)?.parse::<u32>().ok();
     let (halfmoves, fullmoves) = (operand("hmvc"), operand("fmvn"));
@@ -362,8 +367,8 @@ fn counters(operations: &str) -> Option<String> {
     ))
 }
 
-/// Returns the first operand of an opcode in EPD operations, or `None` if the opcode does not occur. The operand of an
-/// opcode without operands is empty.
+/// Returns the first operand of an opcode in the operations of an EPD, or an empty text if the opcode has no operand.
+/// Returns `None` if the opcode does not occur.
 pub(crate) fn operand<'a>(operations: &'a str, opcode: &str) -> Option<&'a str> {
     // Quoted strings may contain semicolons and words that look like opcodes.
     let unquoted = operations.split('"').step_by(2);

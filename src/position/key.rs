@@ -18,26 +18,26 @@ use shakmaty::{
 
 use super::{Rules, Variant};
 
-/// Returns the number that is XORed into the key if White is to move.
+/// Returns the random number that is XORed into the Polyglot key if White is to move.
 #[inline]
 fn turn_key() -> u64 {
     Zobrist64::zobrist_for_white_turn().0
 }
 
-/// Returns the number that is XORed into the key for a piece on a square.
+/// Returns the random number that is XORed into the Polyglot key for a piece on a square.
 #[inline]
 fn piece_key(piece: Piece, square: Square) -> u64 {
     Zobrist64::zobrist_for_piece(square, piece).0
 }
 
-/// Returns the number that is XORed into the key for a castling right.
+/// Returns the random number that is XORed into the Polyglot key for a castling right.
 #[inline]
 fn castle_key(color: Color, side: CastlingSide) -> u64 {
     Zobrist64::zobrist_for_castling_right(color, side).0
 }
 
-/// Returns the number that is XORed into the key for the en passant file, or 0 if no pawn of the side to move stands
-/// beside the pawn that has just made a double step. The capture need not be legal.
+/// Returns the random number that is XORed into the Polyglot key for the en passant file. Returns 0 if no pawn of the
+/// side to move stands next to the pawn that has just made a double step. The capture need not be legal.
 #[inline]
 fn en_passant_key<P: Position>(pos: &P) -> u64 {
     let Some(square) = pos.maybe_ep_square() else {
@@ -51,10 +51,10 @@ fn en_passant_key<P: Position>(pos: &P) -> u64 {
     }
 }
 
-/// Returns the Polyglot key of a position, computed from the whole board.
+/// Computes the Polyglot key of a position from the whole board.
 ///
-/// The key has the en passant file if a pawn of the side to move stands beside the pawn that has just made a double
-/// step. Use [`Keyed`] to follow a game: it updates the key after each move, which is much faster.
+/// The key depends on the en passant file if a pawn of the side to move stands next to the pawn that has just made a
+/// double step. To follow a game, use [`Keyed`], which updates the key after each move and is much faster.
 ///
 /// ```
 /// use polybook::position::key;
@@ -66,13 +66,13 @@ pub fn key<P: Rules>(pos: &P) -> u64 {
         .wrapping_add(holdings_key(pos))
 }
 
-/// Returns the number of an en passant square's file. In variants without pieces in hand, XORing it into a key adds or
-/// removes the en passant right.
+/// Returns the random number for the file of an en passant square. In variants without pieces in hand, XORing it into a
+/// Polyglot key adds or removes the right to capture en passant.
 pub(crate) fn en_passant_part(square: Square) -> u64 {
     Zobrist64::zobrist_for_en_passant_file(square.file()).0
 }
 
-/// Returns the key without the parts of the en passant file and of the pieces in hand.
+/// Computes the part of the Polyglot key that does not depend on the en passant file and the pieces in hand.
 fn board_key<P: Rules>(pos: &P) -> u64 {
     let number = pos.rules().number().unwrap_or(0);
     let mut key = number ^ if pos.turn().is_white() { turn_key() } else { 0 };
@@ -89,11 +89,11 @@ fn board_key<P: Rules>(pos: &P) -> u64 {
     key
 }
 
-/// Returns the sum of the numbers of the pieces in hand, which is added to the key and not XORed, or 0 in variants
-/// without pieces in hand.
+/// Returns the sum of the numbers for all pieces in hand, which is added to the Polyglot key instead of being XORed.
+/// Returns 0 in variants without pieces in hand.
 ///
-/// The number of a piece in hand is that of the same piece on a1, rotated left by 8 bits. It is counted once for each
-/// such piece.
+/// The number for a piece in hand is the random number for the same piece on a1, rotated left by 8 bits. It is added
+/// once per piece.
 #[inline]
 fn holdings_key<P: Position>(pos: &P) -> u64 {
     let Some(pockets) = pos.pockets() else {
@@ -110,7 +110,7 @@ fn holdings_key<P: Position>(pos: &P) -> u64 {
     key
 }
 
-/// Returns `true` if a rook may castle although another rook of its side stands further out on the back rank. The key
+/// Returns `true` if a castling right belongs to a rook that is not the outermost one of its side. The Polyglot key
 /// does not say which of several rooks may castle, so such positions cannot be stored in a book.
 ///
 /// ```
@@ -136,8 +136,9 @@ pub fn has_inner_castling_rook<P: Position>(pos: &P) -> bool {
         })
 }
 
-/// Returns the state that the key leaves out: promoted pieces in crazyhouse, checks given in three-check, and the
-/// castling rooks if one is not the outermost. Returns 0 if a position has no such state.
+/// Returns a number that represents the state of a position on which the Polyglot key does not depend: promoted pieces
+/// in crazyhouse, checks given in three-check, and the castling rooks if one is not the outermost rook. Returns 0 if
+/// there is no such state.
 fn hidden_state<P: Position>(pos: &P) -> u64 {
     let mut state = pos.promoted().0;
     if let Some(checks) = pos.remaining_checks() {
@@ -151,10 +152,10 @@ fn hidden_state<P: Position>(pos: &P) -> u64 {
     state
 }
 
-/// Returns the identity of a position, computed from the whole board.
+/// Computes the identity of a position from the whole board: a hash by which equal positions are grouped.
 ///
-/// Two positions have the same identity if they have the same board, side to move, castling rights and
-/// variant state, and the same legal moves. An en passant right that no legal move uses does not count:
+/// Two positions have the same identity if they have the same board, side to move, castling rights and variant state,
+/// and the same legal moves. An en passant right that no legal move uses does not count:
 ///
 /// ```
 /// use polybook::position::{from_text, identity, key};
@@ -169,8 +170,8 @@ pub fn identity<P: Rules>(pos: &P) -> u64 {
     Keyed::new(pos.clone()).identity()
 }
 
-/// Returns the key with the [hidden state](hidden_state) of the position hashed in: the key itself if
-/// there is none.
+/// Returns `key` with the [hidden state](hidden_state) of the position hashed in. If the position has no hidden state,
+/// returns `key`.
 fn with_hidden_state<P: Position>(pos: &P, key: u64) -> u64 {
     match hidden_state(pos) {
         0 => key,
@@ -178,7 +179,7 @@ fn with_hidden_state<P: Position>(pos: &P, key: u64) -> u64 {
     }
 }
 
-/// Returns the number that is XORed into an identity for a [hidden state](hidden_state), 0 for none.
+/// Returns the number that is XORed into an identity for a [hidden state](hidden_state). Returns 0 if `state` is 0.
 fn state_key(state: u64) -> u64 {
     // Spreads the state over all bits, so that identities stay evenly distributed.
     (state.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -186,8 +187,9 @@ fn state_key(state: u64) -> u64 {
         .wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Returns the identities that a position of a variant may have in standard chess. `identity` is the [identity](identity) of the
-/// position in the variant. The position must have no pieces in hand and no promoted pieces.
+/// Converts the [identity](identity) of a position of a variant to the identities that the same position may have in
+/// standard chess. The position must have no pieces in hand and no promoted pieces. Three-check yields one candidate
+/// for each number of checks; other variants yield one in all.
 pub(crate) fn standard_identities(variant: Variant, identity: u64) -> impl Iterator<Item = u64> {
     let number = variant.number().unwrap_or(0);
     // The hidden state of three-check is the number of checks that each side has given.
@@ -198,12 +200,13 @@ pub(crate) fn standard_identities(variant: Variant, identity: u64) -> impl Itera
     states.map(move |state| identity ^ number ^ state_key(state))
 }
 
-/// Returns `true` if no legal move captures en passant.
+/// Returns `true` if no en passant capture is legal in the position.
 fn has_no_en_passant<P: Position>(pos: &P) -> bool {
     pos.ep_square(EnPassantMode::Legal).is_none()
 }
 
-/// Returns the squares of the pawns that may have made a double step next to an enemy pawn with the last move.
+/// Returns the squares of the pawns that may have made a double step in the last move, and now stand next to an
+/// opposing pawn.
 #[inline]
 fn possible_double_steps<P: Position>(pos: &P) -> Bitboard {
     let (us, board) = (pos.turn(), pos.board());
@@ -218,15 +221,15 @@ fn possible_double_steps<P: Position>(pos: &P) -> Bitboard {
         & empty.shift(2 * back)
 }
 
-/// Returns the squares to the left and to the right of the squares of a set.
+/// Returns the squares directly to the left and to the right of the squares in a set.
 #[inline]
 fn squares_beside(squares: Bitboard) -> Bitboard {
     (squares & !Bitboard::from_file(File::H)).shift(1)
         | (squares & !Bitboard::from_file(File::A)).shift(-1)
 }
 
-/// Returns the position with the right to capture the pawn on `step` en passant, or `None` if a legal move uses this right.
-/// The position must have no legal en passant capture.
+/// Returns the position with an added right to capture the pawn on `step` en passant. Returns `None` if a legal move
+/// uses this right. The position must have no legal en passant capture.
 fn with_idle_right<P: Rules>(pos: &P, step: Square) -> Option<P> {
     let us = pos.turn();
     if pos.rules() == Variant::Standard {
@@ -243,7 +246,7 @@ fn with_idle_right<P: Rules>(pos: &P, step: Square) -> Option<P> {
     has_no_en_passant(&stepped).then_some(stepped)
 }
 
-/// A position with its key, which each move updates incrementally.
+/// A position with its Polyglot key, which is updated incrementally by each move.
 #[derive(Clone, Debug)]
 pub struct Keyed<P> {
     pos: P,
@@ -253,7 +256,7 @@ pub struct Keyed<P> {
 }
 
 impl<P: Rules> Keyed<P> {
-    /// Creates a keyed position, and computes the key from the whole board.
+    /// Creates a keyed position. Computes the Polyglot key from the whole board.
     pub fn new(pos: P) -> Keyed<P> {
         let en_passant = en_passant_key(&pos);
         Keyed {
@@ -269,13 +272,14 @@ impl<P: Rules> Keyed<P> {
         self.xored.wrapping_add(holdings_key(&self.pos))
     }
 
-    /// Returns the [identity](identity) of the current position.
+    /// Returns the [identity](identity) of the current position, a hash by which equal positions are grouped.
     #[inline]
     pub fn identity(&self) -> u64 {
         with_hidden_state(&self.pos, self.key_without_idle_right())
     }
 
-    /// Returns the key without the en passant file if no legal move captures en passant.
+    /// Returns the Polyglot key of the current position, but without the en passant file if no en passant capture is
+    /// legal.
     #[inline]
     pub(crate) fn key_without_idle_right(&self) -> u64 {
         match self.en_passant {
@@ -287,8 +291,9 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Returns a hash of the current position in which all of its key and all of its hidden state count. Positions with
-    /// different Polyglot keys have different exact identities, and so do positions of a variant that share a key.
+    /// Returns a hash of the current position that differs whenever the Polyglot keys differ, and also distinguishes
+    /// positions of a variant that share a key. Unlike [`identity`](Keyed::identity), it depends on en passant rights
+    /// that no legal move uses.
     pub fn exact_identity(&self) -> u64 {
         with_hidden_state(&self.pos, self.key())
     }
@@ -306,8 +311,8 @@ impl<P: Rules> Keyed<P> {
         steps.into_iter().filter_map(stepped).collect()
     }
 
-    /// Returns the [exact identities](Keyed::exact_identity) of all positions with the identity of the current one, except
-    /// this identity. Counts may store the games of one position under any of them.
+    /// Returns the [exact identities](Keyed::exact_identity) of all positions that have the identity of the current
+    /// one, except this identity itself. Counts may store the games of one position under any of these numbers.
     #[inline]
     pub(crate) fn other_exact_identities(&self) -> Vec<u64> {
         let others = self.equal_positions();
@@ -318,14 +323,14 @@ impl<P: Rules> Keyed<P> {
         others.into_iter().map(exact).collect()
     }
 
-    /// Returns the [exact identities](Keyed::exact_identity) of all positions with the identity of the current one. The
-    /// identity itself comes first. Counts may store the games of one position under any of them.
+    /// Returns the [exact identities](Keyed::exact_identity) of all positions that have the identity of the current
+    /// one, with this identity first. Counts may store the games of one position under any of these numbers.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
         once(self.identity()).chain(self.other_exact_identities())
     }
 
-    /// Returns the Polyglot keys of all positions with the identity of the current one. A LevelDB index may store the
-    /// games of one position under any of them.
+    /// Returns the Polyglot keys of all positions that have the identity of the current one. A LevelDB index may store
+    /// the games of one position under any of these keys.
     pub fn equal_keys(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions().into_iter();
         once(self.key_without_idle_right()).chain(others.map(|pos| key(&pos)))
@@ -337,8 +342,8 @@ impl<P: Rules> Keyed<P> {
         &self.pos
     }
 
-    /// Returns the key of the position after a legal move, without playing it. Returns `None` for a move that can change more
-    /// than the board, such as castling rights, an en passant file or pockets.
+    /// Computes the key of the position after a legal move, without playing the move. Returns `None` if the move may
+    /// change more than the board, such as castling rights, an en passant file or pieces in hand.
     #[cfg(feature = "games")]
     pub(crate) fn key_after_plain(&self, mv: Move) -> Option<u64> {
         let Move::Normal {
@@ -426,8 +431,8 @@ impl<P: Rules> Keyed<P> {
     }
 }
 
-/// Returns the XOR of the numbers of castling rights that a move ended. `lost` has the squares of the rooks of these
-/// rights, `kings` and `white` the kings and White's pieces before the move.
+/// Returns the XOR of the random numbers for the castling rights that a move ended. `lost` contains the squares of the
+/// castling rooks. `kings` and `white` contain the squares of the kings and of White's pieces before the move.
 #[cold]
 fn lost_rights_key(lost: Bitboard, kings: Bitboard, white: Bitboard) -> u64 {
     let mut key = 0;

@@ -51,7 +51,7 @@ pub enum PieceLetters {
 pub struct UnknownLetters;
 
 impl PieceLetters {
-    /// All languages, English first.
+    /// All supported languages, with English first.
     pub const ALL: [PieceLetters; 6] = [
         PieceLetters::English,
         PieceLetters::German,
@@ -61,7 +61,7 @@ impl PieceLetters {
         PieceLetters::Italian,
     ];
 
-    /// Returns the code of the language in ISO 639-1, in lower case.
+    /// Returns the lowercase ISO 639-1 code of the language, such as `de`.
     pub fn code(self) -> &'static str {
         match self {
             PieceLetters::English => "en",
@@ -73,7 +73,7 @@ impl PieceLetters {
         }
     }
 
-    /// Returns the letters of knight, bishop, rook, queen and king, in this order.
+    /// Returns the letters for knight, bishop, rook, queen and king, in this order.
     fn letters(self) -> [u8; 5] {
         *match self {
             PieceLetters::English => ENGLISH,
@@ -84,7 +84,7 @@ impl PieceLetters {
         }
     }
 
-    /// Reads a move as [`read_move`] does, with the letters of this language.
+    /// Parses a move like [`read_move`], but with the piece letters of this language.
     ///
     /// # Errors
     ///
@@ -102,8 +102,8 @@ impl PieceLetters {
         read_move(pos, text)
     }
 
-    /// Returns the codes of the other languages in which `text` is a legal move, separated by commas: `de, nl`. Returns
-    /// `None` if there is no such language.
+    /// Returns the codes of the languages, except `self`, in which `text` is a legal move, separated by commas, such as
+    /// `de, nl`. Returns `None` if there is no such language.
     #[cold]
     pub(crate) fn languages_of<P: Rules>(self, pos: &P, text: &[u8]) -> Option<String> {
         let others = PieceLetters::ALL.into_iter().filter(|other| *other != self);
@@ -112,7 +112,8 @@ impl PieceLetters {
         (!codes.is_empty()).then(|| codes.join(", "))
     }
 
-    /// Translates the letters of a move into English. The result is padded with zeros to the right.
+    /// Replaces the piece letters of a move in this language by English ones. The result is padded with zeros at the
+    /// end.
     ///
     /// # Errors
     ///
@@ -130,10 +131,10 @@ impl PieceLetters {
     }
 }
 
-/// The English letters, in the order of [`PieceLetters::letters`].
+/// The English letters for knight, bishop, rook, queen and king, in this order.
 const ENGLISH: &[u8; 5] = b"NBRQK";
 
-/// The maximum length of a written move that is translated, in bytes.
+/// The maximum length in bytes of a move whose piece letters are translated.
 const LONGEST: usize = 32;
 
 /// Writes the code of the language.

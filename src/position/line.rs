@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{MoveError, Rules, Variant, read_move};
 
-/// The reason why a FEN or a line does not give a position.
+/// The error of reading a position from a FEN and a line of moves.
 #[derive(Debug, Error)]
 pub enum LineError {
     /// The FEN is malformed, or its position is impossible.
@@ -41,11 +41,11 @@ pub enum LineError {
     },
 }
 
-/// The maximum length of a FEN that an error message quotes whole, in characters. A FEN of standard chess has at most
-/// 90.
+/// The maximum length in characters of a FEN that an error message quotes completely. FENs of standard chess have at
+/// most 90.
 const LONGEST_QUOTED: usize = 100;
 
-/// Returns a FEN for an error message, cut after [`LONGEST_QUOTED`] characters.
+/// Truncates a FEN to [`LONGEST_QUOTED`] characters, for an error message.
 fn cut(fen: &str) -> String {
     let mut cut: String = fen.chars().take(LONGEST_QUOTED).collect();
     if cut.len() < fen.len() {
@@ -54,12 +54,12 @@ fn cut(fen: &str) -> String {
     cut
 }
 
-/// Reads a FEN of standard chess.
+/// Parses a FEN or EPD of standard chess.
 ///
 /// # Errors
 ///
-/// Returns [`LineError::Fen`] if the FEN is malformed or its position impossible, and [`LineError::Chess960`] if it has
-/// castling rights that are possible only in Chess960.
+/// Returns [`LineError::Fen`] if the FEN is malformed or its position is impossible, and [`LineError::Chess960`] if it
+/// has castling rights that are possible only in Chess960.
 pub fn parse_fen(text: &str) -> Result<Chess, LineError> {
     Variant::Standard.parse_fen(text).map(standard)
 }
@@ -77,8 +77,8 @@ fn standard(pos: VariantPosition) -> Chess {
     .expect("a variant makes positions of its own only")
 }
 
-/// Returns the start position of a game of standard chess with this `FEN` tag, and `true` if castling rights were
-/// dropped. [`Variant::game_start`] does this for every variant.
+/// Parses the value of a `FEN` tag, the position in which a game of standard chess starts. Returns the position, and
+/// `true` if castling rights without king and rook were dropped. [`Variant::game_start`] does the same for any variant.
 ///
 /// # Errors
 ///
@@ -88,14 +88,14 @@ pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
     Ok((standard(start), dropped))
 }
 
-/// Returns the position after the moves of `line`, played from `fen`, a FEN or an EPD.
+/// Returns the position after the moves of `line` have been played from `fen`, a FEN or an EPD.
 ///
-/// `None` for `fen` means the starting position, and `None` for `line` no moves. Move numbers and marks such as `!?`
-/// are allowed between the moves.
+/// If `fen` is `None`, the moves are played from the starting position. If `line` is `None`, no moves are played. Move
+/// numbers and marks such as `!?` are allowed between the moves.
 ///
 /// # Errors
 ///
-/// Returns a [`LineError`] that quotes the FEN that cannot be read, or the first move that is not legal.
+/// Returns a [`LineError`] that quotes the FEN if it cannot be read, or the first move that is not legal.
 ///
 /// ```
 /// use polybook::position::{from_text, key};
@@ -107,7 +107,12 @@ pub fn from_text(fen: Option<&str>, line: Option<&str>) -> Result<Chess, LineErr
     Variant::Standard.from_text(fen, line).map(standard)
 }
 
-/// Plays the moves of a line, and returns the position after the last one.
+/// Returns the position after the moves of `line`, which may contain move numbers and marks, have been played from
+/// `pos`.
+///
+/// # Errors
+///
+/// Returns [`LineError::Move`] for the first word that is not a legal move.
 pub(super) fn play_line<P: Rules>(mut pos: P, line: &str) -> Result<P, LineError> {
     let words = line
         .split(|c: char| c.is_whitespace() || c == ',')

@@ -36,28 +36,27 @@ use super::notation::castling_by_squares;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BookMove(pub u16);
 
-/// The greatest value of bits 12 to 15 that names a promotion.
+/// The maximum value of bits 12 to 15 of a book move that means a promotion.
 const LAST_PROMOTION: u16 = 5;
 
-/// The value of bits 12 to 15 of a drop.
+/// The value of bits 12 to 15 of a book move that means a drop.
 const DROP: u16 = 9;
 
 impl BookMove {
-    /// The value 0, which is not a move.
+    /// The book move 0, which stands for no move.
     pub const NONE: BookMove = BookMove(0);
 
-    /// Returns the square the piece comes from. The result has no meaning for a drop.
+    /// Returns the square from which the piece moves. The result has no meaning for a drop.
     pub fn from_square(self) -> Square {
         square(self.0 >> 6)
     }
 
-    /// Returns the square the piece goes to; for castling, the square of the rook.
+    /// Returns the square to which the piece moves. For castling, this is the square of the rook.
     pub fn to_square(self) -> Square {
         square(self.0)
     }
 
-    /// Returns the piece to which a pawn promotes, or `None` if the move is not a promotion or if bits 12 to 15 have a
-    /// value without a meaning, as no [well-formed move](BookMove::is_well_formed) has.
+    /// Returns the piece to which a pawn is promoted, or `None` if the move is not a promotion.
     pub fn promotion(self) -> Option<Role> {
         match self.0 >> 12 {
             1 => Some(Role::Knight),
@@ -69,7 +68,8 @@ impl BookMove {
         }
     }
 
-    /// Returns `true` if bits 12 to 15 are those of a move from square to square, with or without a promotion.
+    /// Returns `true` if bits 12 to 15 mean a move between two squares, with or without a promotion, as opposed to a
+    /// drop.
     fn is_step(self) -> bool {
         self.0 >> 12 <= LAST_PROMOTION
     }
@@ -86,23 +86,24 @@ impl BookMove {
             .flatten()
     }
 
-    /// Returns `true` if the bits can be a move of some variant: two different squares and a known promotion, or a drop
-    /// of a piece other than a king. The move need not be legal in any position.
+    /// Returns `true` if the bits have the form of a move in any variant: two different squares and a known promotion,
+    /// or a drop of a piece other than a king. The move need not be legal in any position.
     pub fn is_well_formed(self) -> bool {
         let is_step = self.from_square() != self.to_square() && self.is_step();
         is_step || self.dropped().is_some_and(|role| role != Role::King)
     }
 
-    /// Returns `true` if the bits can be a move of standard chess: two different squares, and no promotion or one to a
-    /// knight, bishop, rook or queen.
+    /// Returns `true` if the bits have the form of a move in standard chess: two different squares, and either no
+    /// promotion or one to a knight, bishop, rook or queen.
     pub fn is_well_formed_in_chess(self) -> bool {
         self.is_well_formed() && self.0 >> 12 <= 4
     }
 
-    /// Returns `true` if a piece can make this move in some position of some variant: along a rank, a file or a diagonal, as a
-    /// knight, or as a drop. A promotion is a pawn's move to the last rank. Castling is a move along a rank.
+    /// Returns `true` if the move is possible in some position of some variant: a drop, or a move along a rank, a file or
+    /// a diagonal, or like that of a knight. A promotion must be a pawn's move to the last rank. Castling counts as a
+    /// move along a rank.
     ///
-    /// About one in thirty 16-bit numbers is such a move.
+    /// About one in thirty 16-bit numbers is a possible move.
     pub fn is_possible(self) -> bool {
         let (from, to) = (self.from_square(), self.to_square());
         let files = from.file().distance(to.file());
@@ -117,10 +118,10 @@ impl BookMove {
             && (self.dropped().is_some() || is_step && (self.promotion().is_none() || promotes))
     }
 
-    /// Returns the legal move of `pos` that the bits stand for, or `None` if they stand for no legal move.
+    /// Converts the book move to a legal move of `pos`. Returns `None` if it does not represent a legal move.
     ///
-    /// Castling is accepted in two forms: the king goes to the square of its rook, as the format says, or two squares
-    /// aside, as some programs write it.
+    /// Castling is accepted in two forms: the king moves to the square of its rook, as the book format requires, or by
+    /// two squares, as some programs write it.
     pub fn to_move<P: Position>(self, pos: &P) -> Option<Move> {
         let (from, to) = (self.from_square(), self.to_square());
         if let Some(role) = self.dropped() {
@@ -145,8 +146,7 @@ impl BookMove {
         })
     }
 
-    /// Returns the move in [UCI notation](uci). If the move is not legal at `pos`, returns its squares as they are
-    /// stored.
+    /// Returns the move in [UCI notation](uci). If the move is not legal in `pos`, returns the stored squares.
     pub fn uci<P: Position>(self, pos: &P) -> String {
         match self.to_move(pos) {
             Some(mv) => uci(pos, mv),
@@ -154,15 +154,15 @@ impl BookMove {
         }
     }
 
-    /// Returns the move in SAN with its check or mate sign, or `None` if the move is not legal at `pos`.
+    /// Returns the move in SAN with its check or mate sign, or `None` if the move is not legal in `pos`.
     pub fn san<P: Position + Clone>(self, pos: &P) -> Option<String> {
         let mv = self.to_move(pos)?;
         Some(san(pos, mv).to_string())
     }
 }
 
-/// Returns a legal move in SAN with its check or mate sign, equal to [`SanPlus::from_move`]. It is faster, because it
-/// generates legal replies only if the move gives check.
+/// Returns a legal move in SAN with its check or mate sign, like [`SanPlus::from_move`]. This function is faster,
+/// because it generates replies only if the move gives check.
 pub(crate) fn san<P: Position + Clone>(pos: &P, mv: Move) -> SanPlus {
     let mut next = pos.clone();
     next.play_unchecked(mv);
@@ -178,13 +178,13 @@ pub(crate) fn san<P: Position + Clone>(pos: &P, mv: Move) -> SanPlus {
     }
 }
 
-/// Returns a legal move in UCI notation: `e2e4`, `e7e8q`, `N@f3`. Castling is written as the king's two steps (`e1g1`),
-/// and in Chess960 as the king capturing its rook.
+/// Returns a legal move in UCI notation, such as `e2e4`, `e7e8q` or `N@f3`. Castling is written as the king's move
+/// (`e1g1`), and in Chess960 as the king capturing its rook.
 pub fn uci<P: Position>(pos: &P, mv: Move) -> String {
     UciMove::from_move(mv, pos.castles().mode()).to_string()
 }
 
-/// Appends the text that [`uci`] returns.
+/// Appends a legal move in [UCI notation](uci) to `text`.
 pub fn write_uci<P: Position>(pos: &P, mv: Move, text: &mut Vec<u8>) {
     UciMove::from_move(mv, pos.castles().mode()).append_ascii_to(text);
 }
@@ -221,7 +221,8 @@ impl fmt::Display for BookMove {
     }
 }
 
-/// Returns the square in the lowest six bits.
+/// Returns the square that the lowest six bits of `bits` represent: the file in bits 0 to 2, and the rank in bits 3 to
+/// 5.
 fn square(bits: u16) -> Square {
     Square::from_coords(
         File::new(u32::from(bits & 7)),

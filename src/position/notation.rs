@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use super::{PieceLetters, Rules, Variant, Word};
 
-/// The reason why a text is not a move of a position.
+/// The error of reading a text as a move in a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
 pub enum MoveError {
     /// The text does not have the form of a move.
@@ -29,7 +29,7 @@ pub enum MoveError {
     Ambiguous,
 }
 
-/// Reads a move in SAN or coordinate notation, with or without a check sign. Marks such as `!?` must already be
+/// Parses a legal move in SAN or coordinate notation, with or without a check sign. Marks such as `!?` must have been
 /// removed.
 ///
 /// # Errors
@@ -53,14 +53,15 @@ pub fn read_move<P: Rules>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     }
 }
 
-/// Reads a move as [`read_move`] does if it is in one of the common forms of SAN. `None` means that [`read_move`] has
-/// to decide: the word may still be a legal move.
+/// Parses a legal move in one of the most common forms of SAN, as a fast path for [`read_move`]. Returns `None` if the
+/// word has another form or is not a legal move; [`read_move`] must then decide.
 #[inline(always)]
 pub fn read_word<P: Rules>(pos: &P, word: Word) -> Option<Move> {
     pos.quick_san(word.without_check())
 }
 
-/// Reads a move in any notation: first as strict SAN, then as a normalized spelling. `text` must not end in a check sign.
+/// Parses a move in any notation: first as strict SAN, then in normalized spelling. `text` must not end with a check
+/// sign.
 #[cold]
 fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     // `bb4` can be a bishop's move as well as a pawn's, which strict SAN would not notice.
@@ -83,7 +84,11 @@ fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     Ok(mv)
 }
 
-/// Finds the one legal move that a normalized spelling describes.
+/// Returns the legal move that a text in normalized spelling describes.
+///
+/// # Errors
+///
+/// Returns an error if the text does not have the form of a move, or if it describes no legal move or several.
 fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let (role, file, rank, to, promotion) = match parse(text).ok_or(MoveError::Unreadable)? {
         San::Normal {
@@ -128,8 +133,8 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     }
 }
 
-/// Parses a normalized spelling as SAN, or returns `None` if it does not have the form of a move. A text of squares
-/// alone is parsed as a pawn's move, whichever piece it moves.
+/// Parses a text in normalized spelling as SAN. A text that consists only of squares is parsed as a pawn move, even if
+/// another piece moves. Returns `None` if the text does not have the form of a move.
 fn parse(text: &[u8]) -> Option<San> {
     match text {
         b"0-0" | b"o-o" | b"OO" | b"oo" => return Some(San::Castle(CastlingSide::KingSide)),
@@ -164,8 +169,8 @@ fn parse(text: &[u8]) -> Option<San> {
     San::from_ascii(&san).ok().filter(|san| *san != San::Null)
 }
 
-/// Finds the move of a text that begins with `b` and a letter: a pawn's move from the b-file or, if no pawn of that
-/// file can be meant, a bishop's move.
+/// Returns the legal move that a text with `b` and another letter at the start describes: a pawn move from the b-file
+/// or, if no pawn of this file can be meant, a bishop move.
 fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let pawn = find(pos, text);
     let with_letter = [&b"B"[..], &text[1..]].concat();
@@ -179,8 +184,8 @@ fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveEr
     }
 }
 
-/// Returns `true` if a pawn of the side to move on the b-file could go to `to` or capture there, checks, pins and
-/// obstacles aside.
+/// Returns `true` if a pawn of the side to move on the b-file could move to `to` or capture there. Checks, pins and
+/// obstacles are ignored.
 fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
     pos.our(Role::Pawn).into_iter().any(|pawn| {
         pawn.file() == File::B
@@ -188,13 +193,13 @@ fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
     })
 }
 
-/// Returns `true` if a text has the form of a move, whether it is legal or not.
+/// Returns `true` if a text has the form of a move. The move need not be legal in any position.
 pub fn looks_like_move(text: &[u8]) -> bool {
     Spelling::new(text).is_some_and(|spelling| parse(spelling.text()).is_some())
 }
 
-/// Parses a written move as SAN without a position, or returns `None` if the text does not have the form of a move. A
-/// text of squares alone is parsed as a pawn's move.
+/// Parses a written move as SAN without knowing the position. A text that consists only of squares is parsed as a pawn
+/// move. Returns `None` if the text does not have the form of a move.
 pub(crate) fn san_of(text: &[u8]) -> Option<SanPlus> {
     if let Ok(san) = SanPlus::from_ascii(text) {
         return Some(san);
@@ -216,8 +221,8 @@ fn without_check(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns the legal castling move that goes from square to square, or `None` if there is none. The king goes to the
-/// square of its rook, or at least two files aside to the square where castling takes it.
+/// Returns the legal castling move of the king on `from`, or `None` if there is none. `to` is the square of the rook,
+/// or the square where castling takes the king if that is at least two files away.
 pub(super) fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square) -> Option<Move> {
     if !pos.our(Role::King).contains(from) || from.rank() != to.rank() {
         return None;
@@ -236,10 +241,11 @@ pub(super) fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square
 
 // Normalizing the many spellings of a move: `Qd3+/-`, `exd6 e.p.`, `O–O`, `N(f)d7`, `hxg8=(Q)`, `♘f3`.
 
-/// The maximum length of a normalized spelling, in bytes.
+/// The maximum length in bytes of a move in normalized spelling.
 const LONGEST: usize = 16;
 
-/// A written move in normalized form: ASCII letters, digits and a few signs, without marks after the move.
+/// A written move in normalized spelling: ASCII letters, digits and a few signs, without check signs and annotations
+/// after the move.
 #[derive(Copy, Clone, Debug)]
 struct Spelling {
     bytes: [u8; LONGEST],
@@ -249,7 +255,8 @@ struct Spelling {
 }
 
 impl Spelling {
-    /// Normalizes a written move. Returns `None` if the text contains a character that no move has, or is too long.
+    /// Normalizes a written move. Returns `None` if the text is too long or contains a character that does not occur in
+    /// moves.
     pub(super) fn new(text: &[u8]) -> Option<Spelling> {
         let mut spelling = Spelling {
             bytes: [0; LONGEST],
@@ -274,7 +281,7 @@ impl Spelling {
         &self.bytes[..self.length]
     }
 
-    /// Removes the check signs and annotations after a move.
+    /// Removes check signs and annotations from the end of the move.
     fn cut_marks(&mut self) {
         loop {
             let text = self.text();
@@ -294,7 +301,7 @@ impl Spelling {
         }
     }
 
-    /// Rewrites `N(f)d7` as `Nfd7`, and `e8(Q)`, `e8=(Q)` and `e8/Q` as `e8=Q`.
+    /// Removes parentheses: rewrites `N(f)d7` as `Nfd7`, and `e8(Q)`, `e8=(Q)` and `e8/Q` as `e8=Q`.
     fn open_parentheses(&mut self) {
         if let [_, b'(', hint, b')', ..] = *self.text() {
             self.bytes[1] = hint;
@@ -313,11 +320,11 @@ impl Spelling {
     }
 }
 
-/// The byte that [`plain`] returns for a character without a meaning, which is skipped.
+/// The byte that [`plain`] returns for a character that is to be skipped.
 const IGNORED: u8 = 0;
 
-/// Returns the ASCII equivalent of the first character of a text, and the character's length in bytes. Returns `None`
-/// if no move has this character.
+/// Returns the ASCII equivalent of the first character of a text, and the length of the character in bytes. Returns
+/// `None` if the character does not occur in moves.
 fn plain(text: &[u8]) -> Option<(u8, usize)> {
     Some(match *text {
         [0, ..] => return None,
@@ -337,7 +344,8 @@ fn plain(text: &[u8]) -> Option<(u8, usize)> {
     })
 }
 
-/// Returns a message about a move that cannot be played in `pos`: the error, and advice if the text shows what it means.
+/// Returns the error message for a move that cannot be played in `pos`, with advice if the cause can be recognized.
+/// `text` is the move as it was written, and `letters` the language in which it was read.
 #[cold]
 pub(crate) fn with_advice<P: Rules>(
     err: MoveError,
@@ -389,8 +397,8 @@ fn is_descriptive(text: &[u8]) -> bool {
     (1..=4).contains(&moved) && (1..=4).contains(&named) && is_target
 }
 
-/// Returns `true` if a text has the form of a move, but with a letter that no move in ASCII has, such as `Кf3` in Cyrillic or
-/// `Hf3` in Hungarian.
+/// Returns `true` if a text has the form of a move but contains a letter that English notation does not use, such as
+/// `Кf3` (Cyrillic) or `Hf3` (Hungarian).
 fn has_foreign_letters(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let word = text.trim_end_matches(['+', '#', '!', '?']);

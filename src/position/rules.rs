@@ -1,7 +1,6 @@
 //! The operations on positions that the crate needs beyond shakmaty's [`Position`].
 //!
-//! Fast paths for the common forms of SAN in standard chess, which do not generate a list of moves.
-//!
+//! It also contains fast paths for the common forms of SAN in standard chess, which do not generate a list of moves.
 //! Nearly every move is written `e4`, `exd5`, `e8=Q`, `Nf3`, `Nxf3`, `Nbd2` or `N1xd2`. Bitboards of the attacks on the
 //! target square give the piece that moves there, and the attacks on the king show whether the move is legal. The
 //! functions return `None` for every other form, and if there is not exactly one legal move. The slower code of
@@ -14,32 +13,34 @@ use shakmaty::{
 
 use super::{BookMove, Variant, Word, epd::from_setup, word::square};
 
-/// Positions that have a key.
+/// A chess position with the operations that polybook needs in addition to those of shakmaty.
 ///
 /// [`Chess`] implements the fast paths, so code that is generic over `Rules` runs fastest for standard chess. A
-/// [`VariantPosition`] serves for all variants.
+/// [`VariantPosition`] supports all variants.
 pub trait Rules: Position + Clone + Send + Sync {
-    /// Returns the one legal move that a word in SAN stands for, or `None` if the fast path cannot tell. The word must
-    /// not have a check sign.
+    /// Parses a word in SAN as a legal move, if a fast path exists for its form. Returns `None` if the word has another
+    /// form or does not describe exactly one legal move. The word must not end with a check sign.
     #[inline]
     fn quick_san(&self, _word: Word) -> Option<Move> {
         None
     }
 
-    /// Returns the legal move that a book move stands for, or `None` if the fast path cannot tell.
+    /// Converts a book move to a legal move, if a fast path exists for it. Returns `None` if there is no fast path or
+    /// the move is not legal.
     #[inline]
     fn quick_move(&self, _mv: BookMove) -> Option<Move> {
         None
     }
 
-    /// Returns the position with this en passant square, or `None` if no double step can have led to it.
+    /// Returns the position with the given en passant square. Returns `None` if no double step can have passed over the
+    /// square.
     fn with_en_passant(&self, square: Square) -> Option<Self>;
 
-    /// Returns the variant whose rules the moves follow. Giveaway chess is reported as suicide chess, whose moves are
-    /// the same.
+    /// Returns the variant whose rules apply. Giveaway chess is reported as suicide chess, which has the same legal
+    /// moves.
     fn rules(&self) -> Variant;
 
-    /// Returns `true` if a capture also changes squares that the move does not name, as in atomic chess.
+    /// Returns `true` if a capture also removes pieces from other squares than the target square, as in atomic chess.
     #[inline]
     fn captures_explode(&self) -> bool {
         false
@@ -75,8 +76,8 @@ impl Rules for VariantPosition {
     }
 }
 
-/// Reads a word as a move of standard chess. This is a function of its own, never inlined, so that the compiler inlines
-/// [`Rules::quick_san`] where the position is a [`Chess`].
+/// Parses a word in SAN as a legal move of standard chess. It is a separate function that is never inlined, so that the
+/// compiler inlines [`Rules::quick_san`] where the type of the position is [`Chess`].
 #[inline(never)]
 fn chess_san(pos: &Chess, word: Word) -> Option<Move> {
     pos.quick_san(word)
@@ -141,11 +142,11 @@ impl Rules for Chess {
     }
 }
 
-/// The greatest book move that is neither a promotion nor a drop.
+/// The maximum value of a book move that is neither a promotion nor a drop.
 const PLAIN: u16 = (1 << 12) - 1;
 
-/// Returns `true` if a pawn of the side to move on `from` can advance to `to`, which must be empty. Checks and pins are
-/// not considered.
+/// Returns `true` if a pawn of the side to move can advance from `from` to `to`, which must be empty. Checks and pins
+/// are ignored.
 fn advances(pos: &Chess, from: Square, to: Square) -> bool {
     let us = pos.turn();
     let one = from.offset(us.fold_wb(8, -8));
@@ -156,7 +157,7 @@ fn advances(pos: &Chess, from: Square, to: Square) -> bool {
             && one.is_some_and(|one| !pos.board().occupied().contains(one)))
 }
 
-/// Returns the piece that an English letter names, or `None` for another byte.
+/// Returns the piece for an English piece letter, or `None` for any other byte.
 #[inline]
 fn role(letter: u8) -> Option<Role> {
     match letter {
@@ -222,8 +223,8 @@ fn pawn_move(pos: &Chess, word: Word) -> Option<Move> {
     })
 }
 
-/// Reads a piece's move such as `Nf3`, `Nxf3`, `Nbd2` or `N1xd2`. Returns `None` for another form, and if the move is
-/// illegal or ambiguous.
+/// Parses the move of a piece other than a pawn, such as `Nf3`, `Nxf3`, `Nbd2` or `N1xd2`. `role` is the piece of its
+/// first letter. Returns `None` if the word has another form, or if the move is illegal or ambiguous.
 #[inline]
 fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
     let to = word.square()?;
@@ -262,7 +263,7 @@ fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
     })
 }
 
-/// Returns the role of the opponent's piece on a square, or `None` if there is no such piece.
+/// Returns the kind of the opponent's piece on a square, or `None` if there is none.
 #[inline]
 fn taken(pos: &Chess, square: Square) -> Option<Role> {
     if pos.them().contains(square) {
@@ -301,7 +302,8 @@ fn is_safe(pos: &Chess, us: Color, role: Role, from: Square, to: Square) -> bool
         .all(|slider| (attacks::between(king, slider) & occupied).any())
 }
 
-/// Maps the byte of a file or rank of origin to its squares, and any other byte to the empty set.
+/// A table that maps the character of a file or rank, such as `e` or `4`, to the squares of the file or rank. Any other
+/// byte is mapped to the empty set.
 static HINTED: [Bitboard; 256] = {
     let mut hinted = [Bitboard::EMPTY; 256];
     let mut i = 0;
@@ -313,7 +315,8 @@ static HINTED: [Bitboard; 256] = {
     hinted
 };
 
-/// For each role and square, the squares from which a piece reaches the square on an empty board. Empty for pawns.
+/// A table that contains, for each kind of piece and each square, the squares from which the piece reaches this square
+/// on an empty board. It is empty for pawns.
 static REACH: [[Bitboard; 64]; 7] = {
     let mut reach = [[Bitboard::EMPTY; 64]; 7];
     let mut i = 0;

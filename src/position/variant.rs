@@ -53,7 +53,7 @@ pub enum Variant {
 pub struct UnknownVariant;
 
 impl Variant {
-    /// All variants, standard chess first.
+    /// All supported variants, with standard chess first.
     pub const ALL: [Variant; 10] = [
         Variant::Standard,
         Variant::Chess960,
@@ -67,8 +67,8 @@ impl Variant {
         Variant::RacingKings,
     ];
 
-    /// Returns the name of the variant in the Chess Engine Communication Protocol, which the header of a book also
-    /// uses. The protocol has no names for horde, king of the hill and racing kings; these go by their usual names.
+    /// Returns the name of the variant in the Chess Engine Communication Protocol, which headers of books use as well.
+    /// Horde, king of the hill and racing kings, which are not part of the protocol, have their usual names.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Standard => "normal",
@@ -97,11 +97,11 @@ impl Variant {
         }
     }
 
-    /// Reads the value of a PGN's `Variant` tag. `None`, an empty value, `?` and `-` mean standard chess.
+    /// Parses the value of a `Variant` tag in PGN. `None`, an empty value, `?` and `-` mean standard chess.
     ///
     /// # Errors
     ///
-    /// Returns [`UnknownVariant`] if the name is not the name of a supported variant.
+    /// Returns [`UnknownVariant`] if the value is not the name of a supported variant.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -117,13 +117,13 @@ impl Variant {
         }
     }
 
-    /// Returns `true` if both variants have the same legal moves, so that games of one can serve for the other: each
-    /// variant and itself, and suicide and giveaway chess.
+    /// Returns `true` if both variants have the same legal moves, so that games of one can be used for the other. This
+    /// is the case for equal variants, and for suicide and giveaway chess.
     pub fn is_played_like(self, other: Variant) -> bool {
         self == other || (self.game() == other.game() && self.game() == Game::Antichess)
     }
 
-    /// Returns the shakmaty variant whose rules the variant follows.
+    /// Returns the variant of shakmaty with the same rules.
     pub(super) fn game(self) -> Game {
         match self {
             Variant::Standard | Variant::Chess960 => Game::Chess,
@@ -155,16 +155,15 @@ impl Variant {
         }
     }
 
-    /// Reads a FEN or EPD.
+    /// Parses a FEN or EPD of this variant.
     ///
-    /// In Chess960 the castling rights may be `KQkq` for the outermost rooks (X-FEN) or the files of the rooks
-    /// (Shredder-FEN). Castling rights without king and rook on their squares are dropped, as by
-    /// [`game_start`](Variant::game_start).
+    /// In Chess960, the castling rights may be `KQkq` for the outermost rooks (X-FEN) or the files of the rooks
+    /// (Shredder-FEN). Castling rights without king and rook on their squares are dropped.
     ///
     /// # Errors
     ///
-    /// Returns [`LineError::Fen`] if the FEN is malformed or its position impossible, and [`LineError::Chess960`] if it
-    /// has castling rights that are possible only in Chess960.
+    /// Returns [`LineError::Fen`] if the FEN is malformed or its position is impossible, and [`LineError::Chess960`] if
+    /// it has castling rights that are possible only in Chess960.
     pub fn parse_fen(self, text: &str) -> Result<VariantPosition, LineError> {
         let missing = match text.split_ascii_whitespace().count() {
             1 => {
@@ -183,13 +182,14 @@ impl Variant {
         Ok(pos)
     }
 
-    /// Returns the start position of a game with this `FEN` tag, and `true` if castling rights were dropped. Many
-    /// programs leave a castling right in a FEN although the king or the rook is not on its square.
+    /// Parses the value of a `FEN` tag, the position in which a game of this variant starts. Returns the position, and
+    /// `true` if castling rights were dropped because the king or the rook is not on its square, as many programs write
+    /// them.
     ///
     /// # Errors
     ///
-    /// Returns [`LineError::Fen`] if the FEN is malformed or its position impossible, and [`LineError::Chess960`] if it
-    /// has castling rights that are possible only in Chess960.
+    /// Returns [`LineError::Fen`] if the FEN is malformed or its position is impossible, and [`LineError::Chess960`] if
+    /// it has castling rights that are possible only in Chess960.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -234,13 +234,14 @@ impl Variant {
         }
     }
 
-    /// Returns the position after the moves of `line`, played from `fen`, a FEN or an EPD.
+    /// Returns the position after the moves of `line` have been played from `fen`, a FEN or an EPD.
     ///
-    /// `None` for `fen` means the starting position of the variant, and `None` for `line` no moves.
+    /// If `fen` is `None`, the moves are played from the starting position of the variant. If `line` is `None`, no
+    /// moves are played.
     ///
     /// # Errors
     ///
-    /// Returns a [`LineError`] that quotes the FEN that cannot be read, or the first move that is not legal.
+    /// Returns a [`LineError`] that quotes the FEN if it cannot be read, or the first move that is not legal.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -258,9 +259,9 @@ impl Variant {
     }
 }
 
-/// Returns `true` if the castling rights of a FEN are possible in Chess960 but not in standard chess: the king is off
-/// the e-file, the rights name files of rooks, or the position is a start position of Chess960. Rights that are wrong in
-/// both are not meant.
+/// Returns `true` if the castling rights of a FEN are possible in Chess960 but not in standard chess: the king is not
+/// on the e-file, the rights are given as files of rooks, or the position is a starting position of Chess960. Returns
+/// `false` if they are impossible in both.
 fn is_chess960(setup: &Setup, fen: &str) -> bool {
     let rights = fen.split(' ').nth(2).unwrap_or_default();
     let names_files = rights
@@ -295,7 +296,7 @@ fn is_chess960(setup: &Setup, fen: &str) -> bool {
         && !is_wrong_in(CastlingMode::Chess960)
 }
 
-/// The variant, or the choice of variants, to which the games of a run or an index belong.
+/// The variant of the games of a run or an index: the same for all games, or chosen for each game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum VariantChoice {
     /// All games belong to one variant; games of others are skipped.
@@ -305,10 +306,10 @@ pub enum VariantChoice {
 }
 
 impl VariantChoice {
-    /// The name of [`Auto`](VariantChoice::Auto) in an index and on a command line.
+    /// The name of [`Auto`](VariantChoice::Auto) in the metadata of an index and on the command line.
     pub const AUTO: &str = "auto";
 
-    /// Returns the one variant of all games, or `None` for [`Auto`](VariantChoice::Auto).
+    /// Returns the variant if it is the same for all games, or `None` for [`Auto`](VariantChoice::Auto).
     pub fn only(self) -> Option<Variant> {
         match self {
             VariantChoice::Only(variant) => Some(variant),
@@ -316,7 +317,7 @@ impl VariantChoice {
         }
     }
 
-    /// Returns `true` if the choice is standard chess alone.
+    /// Returns `true` if all games are of standard chess.
     pub fn is_standard(self) -> bool {
         self == VariantChoice::default()
     }

@@ -3,13 +3,13 @@
 
 use shakmaty::{File, Rank, Square};
 
-/// The maximum length of a word, in bytes.
+/// The maximum length of a [`Word`] in bytes.
 const LONGEST: usize = 7;
 
-/// A word whose bytes are all 1. Multiplied by a byte, it repeats that byte.
+/// An integer whose eight bytes are all 1. Its product with a byte repeats this byte eight times.
 const EACH: u64 = u64::from_ne_bytes([1; 8]);
 
-/// A written move of one to seven bytes.
+/// A written move of one to seven bytes, stored in a register so that it can be compared quickly.
 ///
 /// ```
 /// use polybook::position::Word;
@@ -26,7 +26,7 @@ pub struct Word {
 }
 
 impl Word {
-    /// Creates a word, or returns `None` if the text is empty or longer than seven bytes.
+    /// Creates a word from its bytes. Returns `None` if `text` is empty or longer than seven bytes.
     #[inline]
     pub fn new(text: &[u8]) -> Option<Word> {
         if text.is_empty() || text.len() > LONGEST {
@@ -40,8 +40,8 @@ impl Word {
         })
     }
 
-    /// Returns the bytes before the first blank or control character as a word. Returns `None` if `text` starts with
-    /// one, or contains none.
+    /// Creates a word from the bytes before the first blank or control character. Returns `None` if `text` starts with
+    /// such a character, or contains none.
     #[inline]
     pub fn before_blank(text: &[u8; 8]) -> Option<Word> {
         let text = u64::from_le_bytes(*text);
@@ -55,19 +55,19 @@ impl Word {
         })
     }
 
-    /// Returns the length in bytes, from 1 to 7.
+    /// Returns the length of the word in bytes, from 1 to 7.
     #[inline]
     pub(crate) fn len(self) -> usize {
         self.len
     }
 
-    /// Returns the byte at an offset, or 0 after the end of the word.
+    /// Returns the byte at the offset `at` of the word, or 0 after its end.
     #[inline]
     pub(super) fn byte(self, at: usize) -> u8 {
         (self.bytes >> (8 * (at & 7))) as u8
     }
 
-    /// Returns the word without its last `count` bytes. `count` must be smaller than the length.
+    /// Returns the word without its last `count` bytes. `count` must be less than its length.
     #[inline]
     pub(super) fn without_last(self, count: usize) -> Word {
         let len = self.len - count;
@@ -77,14 +77,15 @@ impl Word {
         }
     }
 
-    /// Returns the word without the check or mate sign at its end.
+    /// Removes the check or mate sign from the end of the word.
     #[inline]
     pub(super) fn without_check(self) -> Word {
         let is_check = self.len > 1 && matches!(self.byte(self.len - 1), b'+' | b'#');
         self.without_last(usize::from(is_check))
     }
 
-    /// Returns the square that the last two bytes name, or `None` if they are not a square.
+    /// Returns the square that the last two bytes of the word name, such as `f3`, or `None` if they do not name a
+    /// square.
     #[inline]
     pub(super) fn square(self) -> Option<Square> {
         let start = self.len.checked_sub(2)?;
@@ -92,7 +93,7 @@ impl Word {
     }
 }
 
-/// Returns the square of a file letter and a rank digit, or `None` if one of them is out of range.
+/// Returns the square with the file letter `file` and the rank digit `rank`, or `None` if one of them is out of range.
 #[inline]
 pub(super) fn square(file: u8, rank: u8) -> Option<Square> {
     let (file, rank) = (file.wrapping_sub(b'a'), rank.wrapping_sub(b'1'));
