@@ -1,4 +1,5 @@
-//! Evaluates positions with an engine: reads the [`Positions`] of a file, and evaluates them with one [`Engine`] per thread.
+//! Evaluates positions with an engine: reads the [`Positions`] of a file, and evaluates them with one [`Engine`] per
+//! thread.
 
 use std::{
     path::{Path, PathBuf},
@@ -44,7 +45,8 @@ pub(super) struct Analysis {
     /// The evaluations of this run, and those of killed runs that the journal had.
     pub records: Vec<EvalRecord>,
     pub report: EngineReport,
-    /// The message of the run if the engine failed at all of the last positions, so that the run stopped. Otherwise `None`.
+    /// The message of the run if the engine failed at all of the last positions, so that the run stopped. Otherwise
+    /// `None`.
     pub given_up: Option<String>,
 }
 

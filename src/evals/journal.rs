@@ -1,10 +1,10 @@
-//! The journal: a file next to an output that contains the evaluations of an engine so far. If a run is killed, the next run
-//! continues from it.
+//! The journal: a file next to an output that contains the evaluations of an engine so far. If a run is killed, the
+//! next run continues from it.
 //!
-//! The file is a sequence of entries. An entry consists of the number of its bytes, their CRC-32C, and the bytes. The first
-//! entry is a JSON document with the [settings](EngineSettings) of the engine, the others are records of a store. The last
-//! entry may be incomplete, because it was being written when the run was killed; it is cut off. Any other entry whose
-//! checksum differs is damage, and an error.
+//! The file is a sequence of entries. An entry consists of the number of its bytes, their CRC-32C, and the bytes. The
+//! first entry is a JSON document with the [settings](EngineSettings) of the engine, the others are records of a store.
+//! The last entry may be incomplete, because it was being written when the run was killed; it is cut off. Any other
+//! entry whose checksum differs is damage, and an error.
 
 use std::{
     fs::{self, File, TryLockError},

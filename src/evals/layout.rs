@@ -357,7 +357,8 @@ mod tests {
         }
     }
 
-    /// Programs write the en passant square only if the capture is legal; a Polyglot key also has that of a pinned pawn.
+    /// Programs write the en passant square only if the capture is legal; a Polyglot key also has that of a pinned
+    /// pawn.
     #[test]
     fn a_pinned_pawn_takes_nothing_en_passant() {
         let start = "4k3/8/8/8/4p3/8/3P4/K3R3 w - - 0 1";

@@ -1,4 +1,5 @@
-//! Makes a store from games, lines and other stores. An [`EvalSorter`] sorts evaluations by key and chooses one for each position.
+//! Makes a store from games, lines and other stores. An [`EvalSorter`] sorts evaluations by key and chooses one for
+//! each position.
 
 use std::{
     collections::BTreeSet,
@@ -43,8 +44,8 @@ pub struct MakeEvals {
     /// The inputs.
     pub inputs: Vec<Input>,
     /// An engine, and positions that it evaluates, except those that the output has already with as many nodes. The
-    /// engine's evaluations are in a journal next to the output until the run ends, so that the next run can go on where
-    /// a killed run stopped.
+    /// engine's evaluations are in a journal next to the output until the run ends, so that the next run can go on
+    /// where a killed run stopped.
     pub engine: Option<(EngineOptions, Vec<Chess>)>,
     /// Replaces any file. By default a store keeps its evaluations and the others are added to them, and no file is
     /// replaced except an empty one.

@@ -14,8 +14,8 @@ pub struct BadEntry {
     pub file: PathBuf,
     /// `true` for a game of a PGN, `false` for a line.
     pub is_game: bool,
-    /// The number of the game or line in the input. Games are numbered from 0, lines from 1. The text of an entry counts
-    /// both from 1.
+    /// The number of the game or line in the input. Games are numbered from 0, lines from 1. The text of an entry
+    /// counts both from 1.
     pub number: u64,
     /// The offset of the fault in the unpacked input, in bytes.
     pub offset: u64,
@@ -52,8 +52,8 @@ pub struct EvalsReport {
     pub ignored: u64,
     /// The number of positions in the output.
     pub positions: u64,
-    /// The number of lines that could not be read, and of games that could not be played to their end. The evaluations of
-    /// such a game before the fault are in the output.
+    /// The number of lines that could not be read, and of games that could not be played to their end. The evaluations
+    /// of such a game before the fault are in the output.
     pub rejected: u64,
     /// The first rejected games and lines, in the order of the inputs.
     pub described: Vec<BadEntry>,

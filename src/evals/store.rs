@@ -141,8 +141,8 @@ impl Evals {
         let Some(number) = bound.checked_sub(1) else {
             return Ok(None);
         };
-        // Damaged keys can mislead the search. The store has no record with the key if the record before the bound has a
-        // smaller key, the record at the bound a greater one, and the checksums of both match.
+        // Damaged keys can mislead the search. The store has no record with the key if the record before the bound has
+        // a smaller key, the record at the bound a greater one, and the checksums of both match.
         let before = number.checked_sub(1).filter(|_| !is_found);
         let at = (number < self.len()).then_some(number);
         let mut block = (u64::MAX, Cow::Borrowed(&[][..]));

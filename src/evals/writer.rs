@@ -56,8 +56,8 @@ pub(super) fn begin(
                 has_store = FileKind::of(old)? == FileKind::Evals;
                 has_store
             }
-            // An EPD file has no room for a checksum that would show changes by hand, and a Parquet file could hold more
-            // evaluations than the new one.
+            // An EPD file has no room for a checksum that would show changes by hand, and a Parquet file could hold
+            // more evaluations than the new one.
             EvalsFormat::Epd => false,
             #[cfg(feature = "parquet")]
             EvalsFormat::Parquet => false,

@@ -1,9 +1,9 @@
 //! Finding the end of a `{` comment, and recognizing comments that are never closed.
 //!
-//! A comment may contain anything, even line breaks, blank lines and tag pairs. But the tags inside a comment that is never
-//! closed belong to the next game. To tell the two cases apart, each line of a comment that could begin a game is examined.
-//! If another comment opens between this line and the next closing brace, or if there is no closing brace within [`REACH`],
-//! the comment counts as unclosed and the next game begins at this line.
+//! A comment may contain anything, even line breaks, blank lines and tag pairs. But the tags inside a comment that is
+//! never closed belong to the next game. To tell the two cases apart, each line of a comment that could begin a game is
+//! examined. If another comment opens between this line and the next closing brace, or if there is no closing brace
+//! within [`REACH`], the comment counts as unclosed and the next game begins at this line.
 
 use memchr::{memchr, memchr2};
 

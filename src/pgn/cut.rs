@@ -1,11 +1,11 @@
 //! Cutting a stream of PGN into batches of whole games.
 //!
-//! The cutter usually does not read games. It searches backwards from the end of its buffer for a line that begins the tags
-//! of a game and is certainly outside comments, because the nearest brace before it is a closing one. The text before this
-//! line becomes a batch.
+//! The cutter usually does not read games. It searches backwards from the end of its buffer for a line that begins the
+//! tags of a game and is certainly outside comments, because the nearest brace before it is a closing one. The text
+//! before this line becomes a batch.
 //!
-//! If there is no such line (the games have no tags, or a comment is not closed), the cutter reads the games to find where
-//! they end. Batches therefore always end at game boundaries, however the bytes arrive.
+//! If there is no such line (the games have no tags, or a comment is not closed), the cutter reads the games to find
+//! where they end. Batches therefore always end at game boundaries, however the bytes arrive.
 
 use std::io::{self, Read};
 
@@ -192,9 +192,9 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
                 None => line,
             };
             let before_comment = after_comments.split(|byte| *byte == b';').next();
-            // Other text directly above a tag, or above comments that are, may be stray text among the tags of this game.
-            // Moves may be there too, unless the tag is the first of most games. If a comment ends on the line, only the text
-            // after the comment counts.
+            // Other text directly above a tag, or above comments that are, may be stray text among the tags of this
+            // game. Moves may be there too, unless the tag is the first of most games. If a comment ends on the line,
+            // only the text after the comment counts.
             let begins_game = moves_begin(line)
                 && memchr2(b'{', b'}', line).is_none_or(|brace| line[brace] == b'{')
                 && text[at..].starts_with(b"[Event ");

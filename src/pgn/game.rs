@@ -17,8 +17,8 @@ use crate::position::{Variant, looks_like_move};
 /// A reader of the games in a text that begins and ends at game boundaries.
 ///
 /// Call [`next_game`](GameReader::next_game) to go to a game; it reads the tags of the game. Then call
-/// [`next_token`](GameReader::next_token) for each move of the main line until it returns [`Token::End`](super::Token::End),
-/// or [`skip_moves`](GameReader::skip_moves) to skip the rest of the game.
+/// [`next_token`](GameReader::next_token) for each move of the main line until it returns
+/// [`Token::End`](super::Token::End), or [`skip_moves`](GameReader::skip_moves) to skip the rest of the game.
 #[derive(Debug)]
 pub struct GameReader<'a> {
     pub(super) text: &'a [u8],
@@ -87,8 +87,8 @@ impl<'a> GameReader<'a> {
         &self.tags
     }
 
-    /// Returns the offset in the text at which the current game begins: at the bracket of its first tag or, if it has no
-    /// tags, at its first move or move number.
+    /// Returns the offset in the text at which the current game begins: at the bracket of its first tag or, if it has
+    /// no tags, at its first move or move number.
     pub fn game_offset(&self) -> usize {
         self.game
     }
@@ -324,8 +324,9 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the text at the current offset, up to the end of its line, is stray text: text among tags that is
-    /// neither a tag nor a comment. `is_line` is `true` if the text begins its line, and `false` if it follows a tag.
+    /// Returns `true` if the text at the current offset, up to the end of its line, is stray text: text among tags that
+    /// is neither a tag nor a comment. `is_line` is `true` if the text begins its line, and `false` if it follows a
+    /// tag.
     ///
     /// | text | is stray text if |
     /// |---|---|

@@ -26,8 +26,8 @@ pub enum Token<'a> {
         /// The offset of these bytes in the text of the reader.
         offset: usize,
     },
-    /// A null move: `--`, `Z0`, `null`, `@@@@` or `0000`. The side to move passes, which the rules of chess do not allow, so
-    /// the moves after it say nothing about openings.
+    /// A null move: `--`, `Z0`, `null`, `@@@@` or `0000`. The side to move passes, which the rules of chess do not
+    /// allow, so the moves after it say nothing about openings.
     NullMove {
         /// The offset of the null move in the text of the reader.
         offset: usize,
@@ -58,8 +58,8 @@ const LONGEST_MARKER: usize = 64;
 pub struct Flaw {
     /// The kind of damage, such as "comment is not closed".
     pub reason: &'static str,
-    /// The offset at which the damage begins, in the text passed to [`GameReader::new`](super::GameReader::new). Add the
-    /// offset of the [`Batch`](super::Batch) to get the offset in the file.
+    /// The offset at which the damage begins, in the text passed to [`GameReader::new`](super::GameReader::new). Add
+    /// the offset of the [`Batch`](super::Batch) to get the offset in the file.
     pub offset: usize,
 }
 
@@ -96,8 +96,8 @@ impl<'a> GameReader<'a> {
         self.at = self.first_comment.unwrap_or(self.at);
     }
 
-    /// Reads the element at the current offset: a blank, a word, a mark, a comment or a variation. Returns its token, or
-    /// `None` if the element was skipped.
+    /// Reads the element at the current offset: a blank, a word, a mark, a comment or a variation. Returns its token,
+    /// or `None` if the element was skipped.
     // This is one match over the first byte, because it runs for every word of the movetext.
     #[inline(always)]
     pub(super) fn step(&mut self) -> Option<Token<'a>> {
@@ -141,11 +141,12 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the next word of the main line if only blanks and a move number precede it and a blank follows it; otherwise
-    /// returns `None`.
+    /// Returns the next word of the main line if only blanks and a move number precede it and a blank follows it;
+    /// otherwise returns `None`.
     ///
     /// This is a fast path for common moves. If [`read_word`](crate::position::read_word) can read the word, call
-    /// [`take_word`](GameReader::take_word) to go past it. Otherwise call [`next_token`], which reads the same word again.
+    /// [`take_word`](GameReader::take_word) to go past it. Otherwise call [`next_token`], which reads the same word
+    /// again.
     ///
     /// [`next_token`]: GameReader::next_token
     #[inline(always)]
@@ -301,7 +302,8 @@ impl<'a> GameReader<'a> {
         if let Some(end) = self.read_spaced_marker() {
             return end;
         }
-        // No spelling of a result is longer. The limit keeps a long word of many numbers from being read in quadratic time.
+        // No spelling of a result is longer. The limit keeps a long word of many numbers from being read in quadratic
+        // time.
         let word = first_word(&rest[..rest.len().min(LONGEST_MARKER)]);
         let marker = GameResult::from_marker(word).or_else(|| {
             // If the `Result` tag also says so, `0-0` at the end means that both sides lost.
@@ -496,8 +498,8 @@ mod tests {
         assert_eq!(comments.concat(), "|a d|f|");
     }
 
-    /// Returns the words of the main line and their offsets. With `peeks`, words that are moves of the starting position are
-    /// read with [`GameReader::peek_word`], all others with [`GameReader::next_token`].
+    /// Returns the words of the main line and their offsets. With `peeks`, words that are moves of the starting
+    /// position are read with [`GameReader::peek_word`], all others with [`GameReader::next_token`].
     fn words(text: &[u8], peeks: bool) -> Vec<(String, usize)> {
         let start = Chess::default();
         let mut words = Vec::new();

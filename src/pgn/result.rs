@@ -35,8 +35,8 @@ impl GameResult {
         GameResult::Unknown,
     ];
 
-    /// Parses one of the four result tokens of the PGN standard: `1-0`, `0-1`, `1/2-1/2` or `*`. Returns `None` for every
-    /// other text.
+    /// Parses one of the four result tokens of the PGN standard: `1-0`, `0-1`, `1/2-1/2` or `*`. Returns `None` for
+    /// every other text.
     ///
     /// ```
     /// use polybook::pgn::GameResult;
@@ -67,8 +67,8 @@ impl GameResult {
     }
 
     /// Parses a result in one of the forms that people and programs use, in a tag or after the moves: `1-0`, `1:0`,
-    /// `1 – 0`, `½-½`, `1/2`, `0,5-0,5`, `1-0 (forfeit)`, `+:-`. Returns `None` for other texts. If both sides lost, as in
-    /// `0-0`, the result is [`GameResult::Unknown`], because nobody won and the game is not a draw.
+    /// `1 – 0`, `½-½`, `1/2`, `0,5-0,5`, `1-0 (forfeit)`, `+:-`. Returns `None` for other texts. If both sides lost, as
+    /// in `0-0`, the result is [`GameResult::Unknown`], because nobody won and the game is not a draw.
     ///
     /// ```
     /// use polybook::pgn::GameResult;

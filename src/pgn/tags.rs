@@ -1,8 +1,8 @@
 //! Tag pairs: `[White "Morphy, Paul"]`.
 //!
-//! A tag ends with its line, so an unclosed tag damages at most itself. A value may continue on the next lines only if it is
-//! closed there, before a blank line, another tag or the end of a game. Quotes inside a value need no backslash: the value
-//! ends at the quote before a `]` or before the end of the line.
+//! A tag ends with its line, so an unclosed tag damages at most itself. A value may continue on the next lines only if
+//! it is closed there, before a blank line, another tag or the end of a game. Quotes inside a value need no backslash:
+//! the value ends at the quote before a `]` or before the end of the line.
 
 use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr2};
 
@@ -44,8 +44,8 @@ const ALWAYS_KEPT: [&[u8]; 18] = [
 /// A tag pair of PGN, such as `[White "Tal"]`, with the bytes of the file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Tag<'a> {
-    /// The name. It usually consists of letters and digits. Names that polybook uses are spelled as in the PGN standard, also
-    /// if the file has `[fen "..."]` or `[FEN: "..."]`.
+    /// The name. It usually consists of letters and digits. Names that polybook uses are spelled as in the PGN
+    /// standard, also if the file has `[fen "..."]` or `[FEN: "..."]`.
     pub name: &'a [u8],
     /// The text between the quotes, including escapes and line breaks.
     pub value: &'a [u8],

@@ -16,22 +16,22 @@ use super::{
 use crate::position::san_of;
 
 impl GameReader<'_> {
-    /// Reads the next game and calls a [`pgn_reader::Visitor`] with its tags and moves. Returns the visitor's output for the
-    /// game, or `None` if there are no more games.
+    /// Reads the next game and calls a [`pgn_reader::Visitor`] with its tags and moves. Returns the visitor's output
+    /// for the game, or `None` if there are no more games.
     ///
     /// The visitor is called as by `pgn_reader::Reader`, with these differences:
     ///
     /// - Games begin and end where this reader finds their boundaries.
     /// - Spellings such as `0-0`, `Ng1-f3` and `exd6e.p.` are also passed as SAN.
-    /// - A move that is written only as squares is passed as a pawn move, even if another piece moves, because SAN cannot
-    ///   express it: `San::to_move` fails for `g1f3`. If your files contain such moves, read them with
+    /// - A move that is written only as squares is passed as a pawn move, even if another piece moves, because SAN
+    ///   cannot express it: `San::to_move` fails for `g1f3`. If your files contain such moves, read them with
     ///   [`next_token`](GameReader::next_token) and [`read_move`](crate::position::read_move).
     /// - A word that is not a move ends the game with a [`Flaw`]; `pgn_reader::Reader` skips such words.
     /// - Each comment is passed as a whole.
     /// - A null move is passed as the SAN `--`.
     ///
-    /// The visitor decides for each variation whether to skip it; [`with_variations`](GameReader::with_variations) has no
-    /// effect.
+    /// The visitor decides for each variation whether to skip it; [`with_variations`](GameReader::with_variations) has
+    /// no effect.
     ///
     /// To run a visitor on several threads, let each thread take [batches](super::Cutter) of the file:
     ///
@@ -87,8 +87,8 @@ impl GameReader<'_> {
     ///
     /// # Errors
     ///
-    /// Returns a [`Flaw`] if the game contains an unclosed comment or variation, or a word that is not a move. The visitor's
-    /// output for this game is lost. The next call reads the next game.
+    /// Returns a [`Flaw`] if the game contains an unclosed comment or variation, or a word that is not a move. The
+    /// visitor's output for this game is lost. The next call reads the next game.
     pub fn visit_game<V: Visitor>(&mut self, visitor: &mut V) -> Option<Result<V::Output, Flaw>> {
         if !self.next_game() {
             return None;

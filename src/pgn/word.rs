@@ -38,7 +38,8 @@ pub(super) fn blank(text: &[u8]) -> usize {
 
 /// Returns the length in bytes of the dash at the start of `text`, or 0 if `text` does not start with one.
 ///
-/// Dashes are the hyphens, the figure dash, the en and em dash and the minus of Unicode, and the dashes of Windows-1252.
+/// Dashes are the hyphens, the figure dash, the en and em dash and the minus of Unicode, and the dashes of
+/// Windows-1252.
 pub(super) fn dash(text: &[u8]) -> usize {
     match text {
         [b'-' | 0x96 | 0x97, ..] => 1,

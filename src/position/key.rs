@@ -4,9 +4,10 @@
 //! right, the en passant file and the side to move. The random numbers come from `shakmaty`, whose numbers are
 //! Polyglot's.
 //!
-//! The [identity](identity) of a position groups the games of a position in the explorer, in suites, in repertoires and in
-//! databases. Polyglot books and the index of the LevelDB fork store keys. The identity differs from the key in two ways: it leaves out the en passant file if no legal move captures en passant, and it has the state of a variant
-//! that the key leaves out hashed in.
+//! The [identity](identity) of a position groups the games of a position in the explorer, in suites, in repertoires and
+//! in databases. Polyglot books and the index of the LevelDB fork store keys. The identity differs from the key in two
+//! ways: it leaves out the en passant file if no legal move captures en passant, and it has the state of a variant that
+//! the key leaves out hashed in.
 
 use std::{iter::once, ops::BitXor};
 
@@ -233,7 +234,8 @@ fn squares_beside(squares: Bitboard) -> Bitboard {
 fn with_idle_right<P: Rules>(pos: &P, step: Square) -> Option<P> {
     let us = pos.turn();
     if pos.rules() == Variant::Standard {
-        // A capture is illegal only if it exposes the king. The pawns next to `step` and the pawn on it leave their squares.
+        // A capture is illegal only if it exposes the king. The pawns next to `step` and the pawn on it leave their
+        // squares.
         let board = pos.board();
         let king = board.king_of(us)?;
         let takers = squares_beside(Bitboard::from_square(step)) & board.by_piece(us.pawn());
@@ -585,8 +587,8 @@ mod tests {
         }
     }
 
-    /// Positions in which a double step goes next to a pawn that is pinned on a file, a rank or a diagonal, and positions of
-    /// Chess960, two of them with castling rooks that are not the outermost ones.
+    /// Positions in which a double step goes next to a pawn that is pinned on a file, a rank or a diagonal, and
+    /// positions of Chess960, two of them with castling rooks that are not the outermost ones.
     const STARTS: [&str; 8] = [
         "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
         "4k3/3p1p2/8/r3P2K/8/8/8/8 b - - 0 1",

@@ -99,9 +99,9 @@ impl BookMove {
         self.is_well_formed() && self.0 >> 12 <= 4
     }
 
-    /// Returns `true` if the move is possible in some position of some variant: a drop, or a move along a rank, a file or
-    /// a diagonal, or like that of a knight. A promotion must be a pawn's move to the last rank. Castling counts as a
-    /// move along a rank.
+    /// Returns `true` if the move is possible in some position of some variant: a drop, or a move along a rank, a file
+    /// or a diagonal, or like that of a knight. A promotion must be a pawn's move to the last rank. Castling counts as
+    /// a move along a rank.
     ///
     /// About one in thirty 16-bit numbers is a possible move.
     pub fn is_possible(self) -> bool {

@@ -21,8 +21,9 @@ use crate::{
 /// The rule by which a move of the repertoire's side is chosen in a position. Ties are broken by the number of games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OwnMoveRule {
-    /// Chooses the move with the highest score, measured by the lower bound of its Wilson interval, so that a few lucky games do
-    /// not decide. A move that fewer than 1 % of the games of its position played is chosen only if no other move has a score.
+    /// Chooses the move with the highest score, measured by the lower bound of its Wilson interval, so that a few lucky
+    /// games do not decide. A move that fewer than 1 % of the games of its position played is chosen only if no other
+    /// move has a score.
     Score,
     /// Chooses the move with the most games.
     Games,
@@ -109,9 +110,10 @@ pub struct Build<'a> {
     pub by: OwnMoveRule,
     /// A reply is answered if at least one game in this many is expected to reach the position after it.
     pub one_in: f64,
-    /// The minimum number of games of a move that is chosen. Lines end where no move has so many. `None` stands for a minimum that
-    /// grows with the games of the first position: the square root of their number divided by 25, rounded down. That is 0 for up to
-    /// 624 games, 10 for 67,000, and 40 for a million. It does not prevent answers without games, which lead back to games.
+    /// The minimum number of games of a move that is chosen. Lines end where no move has so many. `None` stands for a
+    /// minimum that grows with the games of the first position: the square root of their number divided by 25, rounded
+    /// down. That is 0 for up to 624 games, 10 for 67,000, and 40 for a million. It does not prevent answers without
+    /// games, which lead back to games.
     pub min_game: Option<u64>,
     /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
     pub max_ply: Option<usize>,

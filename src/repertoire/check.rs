@@ -72,8 +72,8 @@ pub struct CheckedGame {
     pub stayed: usize,
     /// Whether the game never came to a position of the repertoire, as a game of another opening.
     pub is_elsewhere: bool,
-    /// The reason why the rest of the game cannot be played, or `None` if the whole game was played. The moves before the fault
-    /// are checked.
+    /// The reason why the rest of the game cannot be played, or `None` if the whole game was played. The moves before
+    /// the fault are checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The text of the game with a comment where it left, if [`Check::with_text`] is set; otherwise empty. If a game is

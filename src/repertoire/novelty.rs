@@ -44,8 +44,8 @@ pub struct NewMove {
     pub games_before: Option<u64>,
     /// The newest of these games, or `None` if there is none.
     pub last_game: Option<GameInfo>,
-    /// The reason why the rest of the game cannot be played, or `None` if the whole game was played. The moves before the fault
-    /// are compared.
+    /// The reason why the rest of the game cannot be played, or `None` if the whole game was played. The moves before
+    /// the fault are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The text of the game with a comment after the half-move, if [`Reference::with_text`] is set; otherwise empty.
@@ -60,8 +60,8 @@ pub struct Reference<'a> {
     /// Whether a game is compared only with games that were certainly played before it. This needs a reference with
     /// games. A game without a year is compared with all games that have one.
     pub earlier: bool,
-    /// Whether the new move is the first half-move that leads to an unknown position. If `false`, it is the last one that
-    /// leads from a known to an unknown position, so that all later positions of the game are unknown.
+    /// Whether the new move is the first half-move that leads to an unknown position. If `false`, it is the last one
+    /// that leads from a known to an unknown position, so that all later positions of the game are unknown.
     pub first: bool,
     /// Part of the name of the player whose games are compared, in any case. `None` compares all games.
     pub player: Option<&'a str>,

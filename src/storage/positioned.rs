@@ -1,5 +1,5 @@
-//! Reading and writing at an offset of a file, from any thread. On Windows this also moves the file's own cursor, so a file
-//! that is also read or written sequentially must seek first.
+//! Reading and writing at an offset of a file, from any thread. On Windows this also moves the file's own cursor, so a
+//! file that is also read or written sequentially must seek first.
 
 use std::{
     fs::{File, Metadata},
@@ -22,7 +22,8 @@ const MOST_HELD: usize = 64;
 pub(crate) enum StoredFile {
     Open {
         file: File,
-        /// The stamp that the file must have after each read. `None` for a temporary file, which no other program writes.
+        /// The stamp that the file must have after each read. `None` for a temporary file, which no other program
+        /// writes.
         stamp: Option<FileStamp>,
         /// Whether the file counts in [`HELD`].
         is_counted: bool,

@@ -14,11 +14,11 @@ pub struct Date {
 }
 
 impl Date {
-    /// Parses the value of a `Date` tag, with `?` for unknown digits. The accepted forms are `2017.07.09`, `2017-07-09`,
-    /// `2017/07/09` and `2017-Jul-09`, with or without a time after them; `20170709`; a date with the English name of the
-    /// month, such as `Sun Jul 09 2017` or `July 2017`; and a date that ends in its year, such as `29.07.2017` or
-    /// `07/2017`. If both orders of day and month are possible, as in `10.03.2024`, only the year is known. For other texts,
-    /// the year, month and day are unknown. A day that does not exist in its month is unknown.
+    /// Parses the value of a `Date` tag, with `?` for unknown digits. The accepted forms are `2017.07.09`,
+    /// `2017-07-09`, `2017/07/09` and `2017-Jul-09`, with or without a time after them; `20170709`; a date with the
+    /// English name of the month, such as `Sun Jul 09 2017` or `July 2017`; and a date that ends in its year, such as
+    /// `29.07.2017` or `07/2017`. If both orders of day and month are possible, as in `10.03.2024`, only the year is
+    /// known. For other texts, the year, month and day are unknown. A day that does not exist in its month is unknown.
     ///
     /// ```
     /// use polybook::pgn::Date;

@@ -27,8 +27,9 @@ pub(super) use self::tag_conditions::{estimated_seconds, is_rated, millis};
 
 /// A filter for games. The default filter admits all games.
 ///
-/// Games often lack information. A game with a missing rating, or with an unknown year, month or day, passes the filters on
-/// ratings and dates. A game without a player, ECO code, time control or other tag does not pass a filter on it.
+/// Games often lack information. A game with a missing rating, or with an unknown year, month or day, passes the
+/// filters on ratings and dates. A game without a player, ECO code, time control or other tag does not pass a filter on
+/// it.
 ///
 /// ```
 /// use polybook::pgn::{GameReader, GameFilter};
@@ -59,8 +60,8 @@ pub struct GameFilter {
     pub since: Option<Date>,
     /// The last day on which a game may have been played.
     pub until: Option<Date>,
-    /// The admitted results; if empty, all results are admitted. [`admits`](GameFilter::admits) does not check the result,
-    /// because a game may state it only after its moves: call [`admits_result`](GameFilter::admits_result).
+    /// The admitted results; if empty, all results are admitted. [`admits`](GameFilter::admits) does not check the
+    /// result, because a game may state it only after its moves: call [`admits_result`](GameFilter::admits_result).
     pub results: Vec<GameResult>,
     /// Parts of names, in any case. The name of White or of Black must contain one of them. If empty, all names are
     /// admitted.
@@ -245,7 +246,8 @@ impl GameFilter {
         self.since.is_some() || self.until.is_some()
     }
 
-    /// Returns `true` if the filter has a condition on the date, but the game has no readable date and therefore passes it.
+    /// Returns `true` if the filter has a condition on the date, but the game has no readable date and therefore passes
+    /// it.
     pub(crate) fn passes_undated(&self, tags: &Tags<'_>) -> bool {
         self.filters_dates() && Date::of_tags(tags).year.is_none()
     }

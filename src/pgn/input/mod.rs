@@ -1,8 +1,8 @@
 //! Inputs: files and standard input, compressed or not. Files that are certainly not PGN are refused.
 //!
-//! A [`Stream`] has the unpacked bytes of an input, which a separate thread reads and unpacks. The thread sends chunks through
-//! a bounded queue, so unpacking and parsing overlap. A caller that waits for a silent pipe can be cancelled: the thread stays
-//! blocked until the pipe provides data or the process ends.
+//! A [`Stream`] has the unpacked bytes of an input, which a separate thread reads and unpacks. The thread sends chunks
+//! through a bounded queue, so unpacking and parsing overlap. A caller that waits for a silent pipe can be cancelled:
+//! the thread stays blocked until the pipe provides data or the process ends.
 
 #[cfg(all(test, feature = "compression"))]
 mod tests;
@@ -48,11 +48,11 @@ pub struct Input {
 /// Options for opening an [`Input`].
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// A flag that cancels reading. After it is set, reading fails with [`Error::Interrupted`] within a tenth of a second,
-    /// even if it waits for a silent pipe.
+    /// A flag that cancels reading. After it is set, reading fails with [`Error::Interrupted`] within a tenth of a
+    /// second, even if it waits for a silent pipe.
     pub stop: Arc<AtomicBool>,
-    /// The memory budget for unpacking, in bytes. 8 MiB are always allowed. A zstd file states how much memory it needs, and
-    /// is refused if that is more. Default: 128 MiB.
+    /// The memory budget for unpacking, in bytes. 8 MiB are always allowed. A zstd file states how much memory it
+    /// needs, and is refused if that is more. Default: 128 MiB.
     pub memory: usize,
 }
 
@@ -169,8 +169,8 @@ impl Input {
         Ok(self.kind()?.is_unpacked())
     }
 
-    /// Checks that the input exists and can be read. A named pipe is not opened, because that would block until a program
-    /// writes to it.
+    /// Checks that the input exists and can be read. A named pipe is not opened, because that would block until a
+    /// program writes to it.
     ///
     /// # Errors
     ///
@@ -204,8 +204,8 @@ impl Input {
         }
     }
 
-    /// Opens the input, and returns a stream of its unpacked bytes. A separate thread opens, reads and unpacks the input. The
-    /// input is opened once, so it may be a pipe.
+    /// Opens the input, and returns a stream of its unpacked bytes. A separate thread opens, reads and unpacks the
+    /// input. The input is opened once, so it may be a pipe.
     ///
     /// # Errors
     ///

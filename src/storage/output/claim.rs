@@ -72,8 +72,8 @@ pub(crate) fn left_behind(path: &Path, is_directory: bool) -> io::Result<Option<
     }
 }
 
-/// Opens a temporary file or directory that another run created, so that it can be removed. Returns `None` if the run that
-/// created it is still working.
+/// Opens a temporary file or directory that another run created, so that it can be removed. Returns `None` if the run
+/// that created it is still working.
 ///
 /// # Errors
 ///

@@ -10,14 +10,14 @@
 //!
 //! An existing file is checked twice:
 //!
-//! - When an output is created. [`AtomicFile::create_over`] and [`AtomicDir::create_over`] call the function `may_replace`
-//!   of the output's format. Books replace books, [texts with a seal](begin_text) replace texts that nobody has changed, and
-//!   all other formats replace an existing file only if the caller passes `force`. `may_replace` of a directory lists the
-//!   files that belong to the old output; no other file is removed. Files that are empty are replaced by every format, and
-//!   read-only files by none.
-//! - When the outputs are renamed. `Target::check` compares the old output with its state when the new output was created. If
-//!   another program has written it in the meantime, it stays, the new output is kept under another name, and
-//!   [`commit_all`] returns an error.
+//! - When an output is created. [`AtomicFile::create_over`] and [`AtomicDir::create_over`] call the function
+//!   `may_replace` of the output's format. Books replace books, [texts with a seal](begin_text) replace texts that
+//!   nobody has changed, and all other formats replace an existing file only if the caller passes `force`.
+//!   `may_replace` of a directory lists the files that belong to the old output; no other file is removed. Files that
+//!   are empty are replaced by every format, and read-only files by none.
+//! - When the outputs are renamed. `Target::check` compares the old output with its state when the new output was
+//!   created. If another program has written it in the meantime, it stays, the new output is kept under another name,
+//!   and [`commit_all`] returns an error.
 
 mod attributes;
 mod claim;

@@ -169,8 +169,8 @@ impl Temporary {
     /// Returns an error if the system does not let this user rename it.
     fn try_to_make_way(&self, target: &Target) -> Result<()> {
         const DOING: &str = "write into a temporary directory next to";
-        // Where the test succeeds, the old output is in the temporary directory for a moment. `discard_all` must not remove
-        // it then.
+        // Where the test succeeds, the old output is in the temporary directory for a moment. `discard_all` must not
+        // remove it then.
         let live = live();
         if live.is_closed {
             return Err(Error::Interrupted);

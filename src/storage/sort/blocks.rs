@@ -1,7 +1,8 @@
 //! A growable sequence of records, stored in blocks of equal size.
 //!
-//! Growing the sequence allocates a new block and never copies records. A block that was freed is reused by the allocator for
-//! the next sequence. This matters because touching fresh pages takes as long as sorting the records in them.
+//! Growing the sequence allocates a new block and never copies records. A block that was freed is reused by the
+//! allocator for the next sequence. This matters because touching fresh pages takes as long as sorting the records in
+//! them.
 
 use std::ops::Range;
 

@@ -90,7 +90,8 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
             }
         }
         self.sources.retain(|(_, read)| !read.is_empty());
-        // Items after the smallest of the last items may be preceded by unread items of the sequence that it belongs to.
+        // Items after the smallest of the last items may be preceded by unread items of the sequence that it belongs
+        // to.
         let lasts = self.sources.iter().map(|(_, read)| read.last());
         let Some((first, _)) = lasts.enumerate().min_by(|a, b| a.1.cmp(&b.1)) else {
             return Ok(());

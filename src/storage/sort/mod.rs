@@ -12,12 +12,12 @@
 //!
 //! Every run is a [`ByteRun`], whose blocks have checksums. Every merge is a [`Merge`].
 //!
-//! Records are distributed over [`SHARDS`] shards. The shards are ordered: every record of a shard is smaller than every record
-//! of the next shard. A shard collects records, in a packed form if they have one. When it reaches its quota, it is
-//! *compacted*: its records are sorted and folded. If the folded records still fill more than half of the quota, they are
-//! written to a temporary file as a *run*. Sealing merges the runs of each shard with its records in memory. The result
-//! stays in memory if it fits into the budget, and goes to a file otherwise. The sealed shards, one after the other, are all
-//! records in order.
+//! Records are distributed over [`SHARDS`] shards. The shards are ordered: every record of a shard is smaller than
+//! every record of the next shard. A shard collects records, in a packed form if they have one. When it reaches its
+//! quota, it is *compacted*: its records are sorted and folded. If the folded records still fill more than half of the
+//! quota, they are written to a temporary file as a *run*. Sealing merges the runs of each shard with its records in
+//! memory. The result stays in memory if it fits into the budget, and goes to a file otherwise. The sealed shards, one
+//! after the other, are all records in order.
 //!
 //! The few thousand records of a shard are sorted within the processor's cache, and equal neighbors are folded. This is
 //! faster than a hash map per shard, which waits for memory at each insertion, and its result is already a sorted run.

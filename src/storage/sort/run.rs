@@ -1,9 +1,10 @@
 //! Runs: sequences of records, texts or other bytes that are written once and read in order.
 //!
-//! A run is in memory until it outgrows its budget, then in a temporary file that several runs may share. The file is unlinked
-//! when it is opened, so the system removes it when the program ends in any way. A run is stored in blocks of [`BLOCK`] bytes;
-//! its last block may be shorter. A CRC-32C follows each block. The checksum also covers the offset of the block in the file.
-//! So a block that the disk lost, changed or stored at another offset is an error, and is never read as other records.
+//! A run is in memory until it outgrows its budget, then in a temporary file that several runs may share. The file is
+//! unlinked when it is opened, so the system removes it when the program ends in any way. A run is stored in blocks of
+//! [`BLOCK`] bytes; its last block may be shorter. A CRC-32C follows each block. The checksum also covers the offset of
+//! the block in the file. So a block that the disk lost, changed or stored at another offset is an error, and is never
+//! read as other records.
 
 use std::{
     fs::File,
@@ -422,7 +423,8 @@ impl ByteReader<'_> {
         self.at = 0;
         let run = self.run;
         if self.next < run.filed {
-            // A reader can begin or skip to within a block, but blocks are read from their beginning to verify their checksums.
+            // A reader can begin or skip to within a block, but blocks are read from their beginning to verify their
+            // checksums.
             let passed = self.next % BLOCK as u64;
             let before = self.next - passed;
             let bytes = (run.filed - before).min(BUFFER as u64);

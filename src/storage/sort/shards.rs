@@ -496,7 +496,8 @@ impl<R: Record, K: Fn(&[R]) -> bool> Groups<'_, R, K> {
             let rank = group[0].rank();
             if self.rank != Some(rank) {
                 self.end_group()?;
-                // Most groups have one record and need no fold. The last group of a window may continue in the next window.
+                // Most groups have one record and need no fold. The last group of a window may continue in the next
+                // window.
                 if let [only] = group
                     && groups.peek().is_some()
                 {

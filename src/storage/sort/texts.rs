@@ -35,7 +35,8 @@ const KEY: usize = size_of::<u64>();
 /// The offset of a text in memory, with the first bytes of the text for fast comparison.
 #[derive(Copy, Clone, Debug)]
 struct TextPlace {
-    /// The result of [`prefix`] for the text. Two `u64` instead of a `u128`, because their alignment makes the struct smaller.
+    /// The result of [`prefix`] for the text. Two `u64` instead of a `u128`, because their alignment makes the struct
+    /// smaller.
     prefix: [u64; 2],
     /// The offset of the text's length prefix in [`TextSorter::bytes`].
     start: usize,
@@ -82,8 +83,8 @@ pub(crate) struct TextSorter {
     /// The texts in memory, each after its length prefix.
     bytes: Vec<u8>,
     places: Vec<TextPlace>,
-    /// The runs, by level. Level 0 has the spilled runs; each run of another level was merged from [`FAN_IN`] runs of the level
-    /// below. The runs of a level share a file.
+    /// The runs, by level. Level 0 has the spilled runs; each run of another level was merged from [`FAN_IN`] runs of
+    /// the level below. The runs of a level share a file.
     levels: Vec<Vec<ByteRun>>,
 }
 
